@@ -383,7 +383,7 @@ def _layers(session: Session, given: Wording | None) -> dict[str, str]:
         )
     if isinstance(given, str):
         visit = decide.waiting(session)
-        return {"materia": template(given)(session.state, visit.item)}
+        return {"task": template(given)(session.state, visit.item)}
     return {name: clean(text) for name, text in given.items()}
 
 

@@ -122,7 +122,7 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
     if here.wanted.parse == "json":
         draft.last_json = reading.value
         draft.data = _canonical(here, draft.data, reading)
-        if reading.satisfied is True:
+        if reading.satisfied is True and (draft.handoffs.entries or draft.follow_up):
             followup.forget_refusals(draft, socket.id, item.id if item else None)
         if reading.context and reading.context.strip():
             entry = Handoff(

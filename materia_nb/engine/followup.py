@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 REASON_CHARS: Final = 900
 RENDERED_CHARS: Final = 2_400
 KEPT: Final = 5
+SCANNED: Final = 500
+"""How many of the newest handoffs are looked at, so that a step does not cost more the longer a cast runs."""
 
 
 def capture(
@@ -104,15 +106,16 @@ def hand_over(draft: Draft, entry: Handoff) -> None:
 
 
 def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
-    """Drop the records of what a socket refused, now that it is satisfied; ``state.context`` keeps them (R50)."""
-
-    def refused(entry: Handoff) -> bool:
-        return entry.satisfied is False and entry.socket == socket and entry.item == item
-
+    """Forget what a socket refused of an item, now that it is satisfied with it (R50); ``state.context`` keeps it."""
     entries = draft.handoffs.entries
-    if any(refused(entry) for entry in entries):
-        kept = tuple(entry for entry in entries if not refused(entry))
-        draft.handoffs = draft.handoffs._replace(entries=kept)
+    older, newer = entries[:-SCANNED], entries[-SCANNED:]
+    kept = tuple(one for one in newer if (one.satisfied, one.socket, one.item) != (False, socket, item))
+    if len(kept) < len(newer):
+        draft.handoffs = draft.handoffs._replace(entries=older + kept)
+    draft.follow_up = tuple(
+        one._replace(settled=True) if (one.source, one.item) == (socket, item) else one
+        for one in draft.follow_up
+    )
 
 
 def records(kept: Handoffs, context: str) -> tuple[Handoff, ...]:

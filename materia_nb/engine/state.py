@@ -118,7 +118,10 @@ class Visit(NamedTuple):
 
 
 class FollowUp(NamedTuple):
-    """Why a socket was left by a ``not_satisfied`` edge, kept for its target (R22)."""
+    """Why a socket was left by a ``not_satisfied`` edge, kept for its target (R22).
+
+    It is ``settled`` once that socket is satisfied with the item: the agent is not told it any more (R50).
+    """
 
     source: str
     label: str
@@ -127,6 +130,7 @@ class FollowUp(NamedTuple):
     item_label: str | None
     reason: str
     step: int = 0
+    settled: bool = False
 
 
 class Handoff(NamedTuple):

@@ -10,7 +10,7 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.engine.followup import RENDERED_CHARS, context_of, cut, records, shown_to
+from materia_nb.engine.followup import RENDERED_CHARS, SCANNED, context_of, cut, records, shown_to
 from materia_nb.engine.items import item_label, list_at, quoted, standing, state_path
 from materia_nb.engine.state import Answered, CastState, FollowUp, Handoff, Item, ItemId, Visit
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty, remove_path, split_path, without_points
@@ -65,8 +65,6 @@ TITLE_CHARS: Final = 120
 AROUND: Final = 10
 AROUND_AT_LEAST: Final = 5
 HANDOFFS_INSIDE, HANDOFFS_OUTSIDE = 2_000, 6_000
-SCANNED: Final = 500
-"""Among how many of the newest handoffs is chosen, so that a prompt does not cost more the longer a cast runs."""
 LABEL_CHARS: Final = 200
 NOTICE_CHARS: Final = 120
 """Room in which it can be said that entries are left out."""
@@ -215,12 +213,15 @@ class Told(NamedTuple):
 
     def parts(self, room: Room) -> tuple[list[Part], list[Part]]:
         """Write the parts that stand before the task, and those that stand behind it."""
-        reasons = self.reasons()
+        kept = tuple(one for one in self.state.follow_up if not one.settled)
+        reasons = shown_to(kept, self.visit.socket, self.visit.item)
         sent_back = {entry.step for entry in reasons}
         before = self._answer_before(reasons)
         told = {step for step in sent_back if self._entry_at(step) is not None}
         if before is not None:
             told.add(before.step)
+        if self.here.own.output:
+            told.add(self.state.last_step)
         return (
             [
                 self._request(),
@@ -398,11 +399,10 @@ class Told(NamedTuple):
         entries = [entry for entry in current(self.state) if entry.step not in told or not entry.step]
         if not entries:
             return Part("handoffs", "", "there is none that no other part tells")
-        inside = self.visit.item is not None
-        most = min(HANDOFFS_INSIDE, room.handoffs) if inside else room.handoffs
+        bound = HANDOFFS_INSIDE if self.visit.item is not None else HANDOFFS_OUTSIDE
         if wanted is not True:
-            most = min(most, wanted) if room.handoffs < HANDOFFS_OUTSIDE else wanted
-        chosen = self._chosen(entries, most)
+            bound = wanted
+        chosen = self._chosen(entries, bound, min(bound, room.handoffs))
         lines, note = [], ""
         left_out = (
             max(len(records(self.state.handoffs, context_of(self.state.data))) - SCANNED, 0)
@@ -419,8 +419,11 @@ class Told(NamedTuple):
         tells = tuple(("handoff", str(entry.step)) for entry, _ in chosen)
         return Part("handoffs", self.quoted("\n\n".join(lines)), note, True, tells)
 
-    def _chosen(self, entries: Sequence[Handoff], most: int) -> list[tuple[Handoff, str]]:
-        """Choose the newest, then those of this item, then those without one, then others; oldest first."""
+    def _chosen(self, entries: Sequence[Handoff], bound: int, room: int) -> list[tuple[Handoff, str]]:
+        """Choose the newest, then those of this item, then those without one, then others; oldest first.
+
+        The newest loses its middle only where it is longer than ``bound``; the others share what is left of ``room``.
+        """
         mine = self.visit.item.id if self.visit.item else None
         order = sorted(
             range(len(entries) - 1),
@@ -429,17 +432,15 @@ class Told(NamedTuple):
                 -at,
             ),
         )
-        room, texts = most, dict[int, str]()
-        for at in (len(entries) - 1, *order):
-            entry = entries[at]
-            label = len(entry.socket) + len(entry.label) + 6
-            text = entry.text
-            if label + len(text) > room:
-                if texts:
-                    break
-                text = middle(text, max(room - label, NOTICE_CHARS))
-            texts[at] = text
-            room -= label + len(text)
+        newest = entries[-1]
+        texts = {len(entries) - 1: middle(newest.text, max(bound - _label_size(newest), NOTICE_CHARS))}
+        room -= _label_size(newest) + len(texts[len(entries) - 1])
+        for at in order:
+            size = _label_size(entries[at]) + len(entries[at].text)
+            if size > room:
+                break
+            texts[at] = entries[at].text
+            room -= size
         return [(entries[at], texts[at]) for at in sorted(texts)]
 
     # -- the output just before
@@ -530,7 +531,7 @@ class Told(NamedTuple):
         return Part("item", f"{item.key}:\n{self.quoted(pretty(without_points(value)))}", tells=tells)
 
     def reasons(self) -> list[FollowUp]:
-        """Return why the work came back, oldest first (R22)."""
+        """Return why the work came back, oldest first (R22), what is settled by now too."""
         return (
             shown_to(self.state.follow_up, self.visit.socket, self.visit.item) if self.state.follow_up else []
         )
@@ -600,20 +601,12 @@ class Told(NamedTuple):
 
 
 def current(state: CastState) -> tuple[Handoff, ...]:
-    """Return the handoffs that still hold, oldest first, of the newest 500.
+    """Return the handoffs that still hold, oldest first, of the newest 500."""
+    return records(state.handoffs, context_of(state.data))[-SCANNED:]
 
-    What refused an item is gone once the same socket was content with it.
-    """
-    content: set[tuple[str, ItemId | None]] = set()
-    kept = []
-    for entry in reversed(records(state.handoffs, context_of(state.data))[-SCANNED:]):
-        place = (entry.socket, entry.item)
-        if entry.satisfied is True:
-            content.add(place)
-        if entry.satisfied is False and place in content:
-            continue
-        kept.append(entry)
-    return tuple(kept[::-1])
+
+def _label_size(entry: Handoff) -> int:
+    return len(entry.socket) + len(entry.label) + 6
 
 
 _STANDING: Final = {
