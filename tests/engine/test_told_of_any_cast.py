@@ -224,7 +224,8 @@ class Told:
                 assert not again, (part.name, again, prompt.text)
 
     def nothing_stale(self, prompt):
-        there = {mark for part in prompt.parts for mark in marks(part)}
+        parts = [part for part in prompt.parts if not (self.own().output and part.name == "task")]
+        there = {mark for part in parts for mark in marks(part)}
         held = set(MARK.findall(json.dumps(without_points(dict(self.state.data)))))
         said = set()
         for step in self.session.steps:
