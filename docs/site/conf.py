@@ -75,7 +75,7 @@ html_copy_source = False
 
 BY_TASK: Final = {
     "Learn": ["lessons", "gallery", "cheatsheet", "glossary", "loadouts", "teaching"],
-    "Design": ["designing", "hints", "insight", "trying", "composing"],
+    "Design": ["designing", "hints", "insight", "trying", "what-your-agent-reads", "composing"],
     "Debug": ["debugging", "panel", "compare", "looking-back"],
     "Run": ["models", "tools", "command-agents", "quests", "run-directory", "frontends", "without-a-server"],
     "Reference": ["magics", "python-api", "loadout-format", "handoff-protocols", "rules", "conformance"],

@@ -11,22 +11,25 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.notebook_agents import RecordedAgent
+from materia_nb.agents.notebook_agents import RecordedAgent, agent_from
 from materia_nb.cast import Cast, Prepared
 from materia_nb.cast.answerers import Answerers, BenchPin
+from materia_nb.cast.asking import Asked, asked_alone
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
 from materia_nb.cast.library import Library, copy_scripts, spoken
 from materia_nb.cast.listing import CastList
 from materia_nb.cast.project_casts import ProjectCasts
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.cast.views.compare_view import CompareView, LoadoutCompareView, ReplaysView, StepCompareView
-from materia_nb.cast.views.loadout_views import ExploreView, LoadoutView, RehearsalView
+from materia_nb.cast.views.loadout_views import ExploreView, LoadoutView, PromptsView, RehearsalView
 from materia_nb.cast.views.tables import FoundView
 from materia_nb.engine.labels import Label
 from materia_nb.engine.outcome import PREVIOUS
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.odds import Chances
+from materia_nb.insight.prompts import Prompts
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import MOST_STATES
 from materia_nb.jsonvalue import JSON
@@ -394,6 +397,71 @@ class Workbench:
         """
         graph = self.graph(loadout)
         return RehearsalView(**vars(rehearse(graph, n, satisfied, items, seed, executor, progress=progress)))
+
+    def prompts(
+        self,
+        loadout: str | None = None,
+        request: str = SAMPLE,
+        items: int | Sequence[JSON] = 3,
+        contexts: Sequence[JSON] = (),
+    ) -> PromptsView:
+        """Show every prompt of a scripted cast, with its size, before anything is paid; nobody is asked.
+
+        The answers are the shortest that are satisfied. A prompt of a real cast has the longer answers of those
+        before; :meth:`ask_socket` tries one socket on values of your own.
+
+        Args:
+            loadout: which loadout; the chosen one by default.
+            request: the request.
+            items: how long every list is, or the work items themselves.
+            contexts: ``castContext`` to be laid side by side, each in place of those of the loadout.
+
+        Raises:
+            MateriaError: the loadout has problems, a socket takes no scripted answer (``no_answer``), or one of
+                ``contexts`` is none (``usage``).
+        """
+        graph = self.graph(loadout)
+        return PromptsView([Prompts(graph, request, items, one) for one in contexts or (None,)])
+
+    def ask_socket(
+        self,
+        socket: str,
+        loadout: str | None = None,
+        *,
+        request: str = SAMPLE,
+        item: JSON = None,
+        state: Mapping[str, JSON] | None = None,
+        agent: object = None,
+    ) -> Asked:
+        """Ask the agent of one socket once, on a request, an item and a state that you make up.
+
+        There is no cast and nothing is written. The answer is checked as in a cast: see ``accepted``, ``value``,
+        ``issues``; ``prompt`` is what was asked.
+
+        Args:
+            socket: the socket.
+            loadout: which loadout; the chosen one by default.
+            request: the request.
+            item: the work item, where the socket works on a list.
+            state: what the state holds.
+            agent: who is asked, as for :meth:`agent`; who answers this socket by default. ``"person"`` asks nobody, and
+                shows the prompt.
+
+        Raises:
+            MateriaError: the loadout has problems, there is no such socket (``unknown_socket``) or it is a utility
+                (``not_an_agent``), or it has no item to work on (``no_item``).
+            AgentError: the agent cannot answer.
+        """
+        graph = self.graph(loadout)
+        needs_one_of(
+            socket, graph.sockets, f"The loadout {graph.name} has no socket {socket!r}.", "unknown_socket"
+        )
+        materia = graph.sockets[socket].materia.id
+        asked = self.agents.for_turn(socket, materia) if agent is None else agent_from(agent)
+        given = dict(state or {})
+        return asked_alone(
+            graph, socket, asked, request=request, item=item, state=given, project=self.project
+        )
 
     @overload
     def gallery(self) -> Gallery: ...

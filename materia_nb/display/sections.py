@@ -29,7 +29,7 @@ from materia_nb.display.svg import INK, NOW, PLATE, RIM
 from materia_nb.display.text import table
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.told import Part
+from materia_nb.engine.told import Part, tokens_of
 from materia_nb.handoff.capabilities import Cell, Pointer, Section
 from materia_nb.handoff.contract import legal_next
 from materia_nb.handoff.protocol import as_text
@@ -211,13 +211,12 @@ def parts_html(prompt: Prompt, *, folded: bool = False) -> list[Html]:
 
 def part_title(part: Part) -> str:
     """Say which part it is, how long it is, and why something of it is not there."""
-    size = f"{len(part.text):,} characters, some {tokens_of(part.text):,} tokens" if part.text else "left out"
+    size = (
+        f"{len(part.text):,} characters, some {tokens_of(len(part.text)):,} tokens"
+        if part.text
+        else "left out"
+    )
     return f"{part.heading} [{part.name}] · {size}" + (f": {part.note}" if part.note else "")
-
-
-def tokens_of(text: str) -> int:
-    """Estimate how many tokens a text has, where no model has counted them: one for four characters."""
-    return -(-len(text) // 4)
 
 
 def _part(one: Part, *, folded: bool) -> Html:

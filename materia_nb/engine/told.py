@@ -70,6 +70,11 @@ NOTICE_CHARS: Final = 120
 """Room in which it can be said that entries are left out."""
 
 
+def tokens_of(characters: int) -> int:
+    """Estimate how many tokens so many characters are, where no model has counted them: one for four."""
+    return -(-characters // 4)
+
+
 class Part(NamedTuple):
     """One part of a prompt.
 

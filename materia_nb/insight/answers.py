@@ -123,6 +123,11 @@ class Answers:
         self._orphans = _orphans(rules.graph, self._lists, self._aliases)
         self._known: dict[str, tuple[Answer, ...]] = {}
 
+    @property
+    def lists(self) -> frozenset[Path]:
+        """The paths of the state that are read as lists."""
+        return self._lists
+
     def of(self, here: SocketRules) -> tuple[Answer, ...]:
         """Every answer of a socket that can lead somewhere else than the others."""
         found = self._known.get(here.socket.id)

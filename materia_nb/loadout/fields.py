@@ -170,7 +170,8 @@ _TOLD_PARTS: Final[Mapping[str, tuple[Callable[[JSON], bool], Mapping[str, JSON]
 """What an object of ``castContext`` may say: what is accepted, its schema, and what to write (R50)."""
 
 
-def _is_told(value: JSON) -> bool:
+def is_told(value: JSON) -> bool:
+    """Whether it is a ``castContext``; raises :class:`Fault` where an object has a wrong field."""
     if not is_object(value):
         return isinstance(value, str) and value in CAST_CONTEXTS
     for name, given in value.items():
@@ -188,7 +189,7 @@ def _is_told(value: JSON) -> bool:
 Told: TypeAlias = Annotated[
     JSON,
     Kind(
-        _is_told,
+        is_told,
         {
             "anyOf": [
                 {"enum": [*CAST_CONTEXTS]},

@@ -24,7 +24,7 @@ from materia_nb.loadout.facts import (
     variables,
 )
 from materia_nb.loadout.lint_loops import hint_loops
-from materia_nb.loadout.lint_state import hint_lists, hint_variables
+from materia_nb.loadout.lint_state import hint_growing, hint_lists, hint_variables
 from materia_nb.loadout.lint_ways import hint_ways, visited, ways_on
 from materia_nb.loadout.report import Findings, Problem, shown
 from materia_nb.loadout.vocabulary import (
@@ -216,6 +216,7 @@ def find_hints(document: JSON, loadout: str | None = None) -> list[Problem]:
         hint_loops(findings, facts)
         hint_ways(findings, facts)
         hint_lists(findings, facts)
+        hint_growing(findings, facts)
         others = (Facts(other, one, materia) for other, one in loadouts.items() if other != name)
         hint_variables(findings, facts, frozenset(id_ for other in others for id_ in placed_materia(other)))
         hint_protocols(findings, facts)

@@ -39,6 +39,26 @@ def hint_lists(findings: Findings, facts: Facts) -> None:
             )
 
 
+def hint_growing(findings: Findings, facts: Facts) -> None:
+    """Hint at a prompt that holds a whole list and is written for each of its items (R50)."""
+    for id_ in facts.sockets:
+        items, prompt = facts.items_of(id_), facts.materia_of(id_).get("prompt")
+        if items is None or facts.is_utility(id_) or not isinstance(prompt, str):
+            continue
+        path = _state_path(items)
+        for name in dict.fromkeys(name for _, _, name in variables(prompt)):
+            told = () if name in ("state", "stateJson") else _state_path(name)
+            if name and path and told[:1] != ("item",) and path[: len(told)] == told:
+                findings.hint(
+                    "prompt-grows",
+                    id_,
+                    f"the prompt of {facts.sockets[id_].get('materia')!r} holds all of {'.'.join(path)} by "
+                    f"{{{{{name}}}}}, once for each of its items: the prompts of a cast grow with the square of the list",
+                    "leave it out or write {{item}}: the agent is told the titles around its item anyway",
+                )
+                break
+
+
 def _alias(facts: Facts, id_: str) -> tuple[str, ...] | None:
     """The alias of a socket's iterator, None without one."""
     foreach = facts.foreach(id_)

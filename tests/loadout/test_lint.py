@@ -461,3 +461,28 @@ def test_an_assignment_from_a_text_finds_nothing():
     made = config({"Socket-1": {"materia": "U"}})
     made["materia"]["U"].update(parse="text", assign={"x": "$.y"})
     assert hints(made) == {("assign-on-text", "materia.U.assign.x")}
+
+
+@pytest.mark.parametrize(
+    "prompt, grows",
+    [
+        ("Of {{state.workItems}} do one.", True),
+        ("{{stateJson}}", True),
+        ("{{workItems}} {{item.title}}", True),
+        ("Do {{item.title}} of {{itemJson}} after {{state.context}}.", False),
+        ("The first is {{state.workItems.0}}.", False),
+    ],
+)
+def test_a_prompt_that_holds_the_list_for_each_of_its_items(prompt, grows):
+    sockets = {"Socket-1": {"materia": "Plan"}, "Socket-2": {"materia": "Work"}}
+    sockets["Socket-1"]["edges"] = [{"when": "always", "to": "Socket-2"}]
+    loop = {"sockets": ["Socket-2"], "consumes": {"from": "Socket-1", "output": "workItems"}, "exits": []}
+    document = {
+        "loadouts": {"T": {"entry": "Socket-1", "sockets": sockets, "loops": {"each": loop}}},
+        "materia": {
+            "Plan": {"type": "agent", "tools": "none", "prompt": "{{stateJson}}", "generator": True},
+            "Work": {"type": "agent", "tools": "none", "prompt": prompt},
+        },
+    }
+    found = [(one.code, one.source) for one in check_config(document).hints if one.code == "prompt-grows"]
+    assert [source for _, source in found] == (["Socket-2"] if grows else [])

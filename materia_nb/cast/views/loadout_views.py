@@ -23,14 +23,16 @@ from materia_nb.display.escape import (
 from materia_nb.display.graph_parts import Marks, Route
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text, table
+from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.answers import strangers
 from materia_nb.insight.explore import Exploration, played
 from materia_nb.insight.odds import Chances, Odds, PerSocket
+from materia_nb.insight.prompts import Prompts
 from materia_nb.insight.rehearse import Rehearsal
 from materia_nb.insight.space import COMPLETE, HELD, MOST_STATES, Taken
-from materia_nb.jsonvalue import JSON, pretty
+from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.layers import LayeredConfig
@@ -397,6 +399,58 @@ class RehearsalView(_View, Rehearsal):
             [_spread("turns of agents", self.turns), _spread("retries", self.retries)],
         )
         yield ("socket", "visits a cast", ""), _shares(self.visits, self.n)
+
+
+class PromptsView(_View):
+    """Every prompt of a scripted cast beside one another, with its size; of several ``castContext`` side by side.
+
+    Attributes:
+        graph: the loadout.
+        sides: what was found with each ``castContext``; one with those of the loadout where none was given.
+    """
+
+    def __init__(self, sides: Sequence[Prompts]) -> None:
+        self.graph, self.sides = sides[0].graph, tuple(sides)
+
+    @property
+    def marks(self) -> Marks:
+        """How often each socket was asked."""
+        return Marks(visits={one.socket: len(self.sides[0].of(one.socket)) for one in self.sides[0].told})
+
+    def __getitem__(self, step: int) -> Prompt:
+        """Return the prompt of a step; of several castContext that with the first.
+
+        Raises:
+            MateriaError: no agent is asked in that step (``unknown_step``).
+        """
+        found = next((one.prompt for one in self.sides[0].told if one.step == step), None)
+        if found is None:
+            steps = ", ".join(str(one.step) for one in self.sides[0].told)
+            raise MateriaError(
+                f"No agent is asked in step {step}.", hint=f"steps: {steps}", kind="unknown_step"
+            )
+        return found
+
+    def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
+        letters = [f" {chr(65 + at)}" for at in range(len(self.sides))] if len(self.sides) > 1 else [""]
+        for side, letter in zip(self.sides, letters, strict=True):
+            with_context = "" if side.context is None else f" castContext {compact(side.context)},"
+            yield (
+                f"{part(self.graph.name)}{letter}:{with_context} {counted(len(side.told), 'prompt')}, "
+                f"{side.characters:,} characters, some {side.tokens:,} tokens; {side.same:.0%} begin as the prompt "
+                f"before of the same socket; ends {side.end}"
+            )
+        yield "Answers are made up, short and satisfied; tokens are an estimate, one for four characters."
+        headers = ["step", "socket", "item"]
+        for letter in letters:
+            headers += [f"characters{letter}", f"tokens{letter}", f"same{letter}"]
+        rows = []
+        for told in zip(*(side.told for side in self.sides), strict=False):
+            row: list[object] = [told[0].step, told[0].socket, told[0].item or ""]
+            for one in told:
+                row += [f"{one.characters:,}", f"{one.tokens:,}", f"{one.same / max(one.characters, 1):.0%}"]
+            rows.append(row)
+        yield headers, rows
 
 
 def _silent(nothing: Mapping[str, float]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from materia_nb.cast.views.status import StatusView
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.odds import Chances, Likely
 from materia_nb.magics.cast_display import counting
 from materia_nb.magics.registry import Argument, Call, verb
@@ -59,6 +60,25 @@ def rehearse(call: Call) -> Any:
             call.get("seed", 1),
             progress=told,
         )
+
+
+@verb(
+    "prompts",
+    _LOADOUT,
+    _ITEMS,
+    Argument("--request", "the request; a made-up word if left out", "option"),
+    Argument("--contexts", "castContext to be laid side by side, such as full,request", "option"),
+    example="%materia prompts Plan-Build-Eval --items 10 --contexts full,request",
+)
+def prompts(call: Call) -> Any:
+    """Show every prompt that a cast would have, with its size, without asking anybody; answers are made up."""
+    contexts = str(call.get("contexts") or "")
+    return call.bench.prompts(
+        call.get("loadout"),
+        call.get("request", SAMPLE),
+        call.get("items", 3),
+        [one.strip() for one in contexts.split(",") if one.strip()],
+    )
 
 
 def _lengths(text: str) -> list[int]:

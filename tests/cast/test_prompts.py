@@ -1,0 +1,110 @@
+"""Prompts seen before anything is paid: those of a scripted cast, and one socket asked alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+
+ITEMS = [{"title": f"Title-{n}", "context": "what is to be done " * 20} for n in range(10)]
+
+
+@pytest.fixture
+def bench(tmp_path):
+    wb = Workbench(tmp_path)
+    wb.use("Plan-Build-Eval")
+    return wb
+
+
+def left(bench):
+    return [one.name for one in bench.project.iterdir()]
+
+
+def test_every_prompt_of_a_scripted_cast_with_its_size(bench):
+    found = bench.prompts(request="a guide to moss", items=ITEMS[:2])
+    (side,) = found.sides
+    assert side.end == "complete"
+    assert [(one.socket, one.item) for one in side.told][:3] == [
+        ("Socket-1", None),
+        ("Socket-2", "WI-1"),
+        ("Socket-3", "WI-1"),
+    ]
+    assert side.characters == sum(len(one.prompt.text) for one in side.told)
+    assert "Title-0" in found[2].text
+    assert "a guide to moss" in found[1].text
+    first, second = side.of("Socket-2")
+    assert first.same == 0
+    assert first.prompt.text[: second.same] == second.prompt.text[: second.same]
+    assert first.prompt.text[second.same] != second.prompt.text[second.same]
+    assert "tokens are an estimate" in repr(found)
+    assert f"{side.characters:,} characters" in found._repr_mimebundle_()["text/html"]
+    assert left(bench) == []
+
+
+def test_a_cast_grows_with_its_list_and_not_with_the_square_of_it(bench):
+    ten = bench.prompts("Full-Auto", items=ITEMS).sides[0]
+    forty = bench.prompts("Full-Auto", items=[dict(one) for one in ITEMS * 4]).sides[0]
+    assert (ten.end, forty.end) == ("complete", "complete")
+    assert forty.characters < 5 * ten.characters
+
+
+def test_two_cast_contexts_side_by_side(bench):
+    full, less = bench.prompts(items=3, contexts=["full", {"items": "none"}]).sides
+    assert [one.step for one in full.told] == [one.step for one in less.told]
+    assert less.characters < full.characters
+    assert 'castContext {"items":"none"}' in repr(bench.prompts(contexts=["full", {"items": "none"}]))
+
+
+@pytest.mark.parametrize("context", ["much", {"colour": True}, {"items": "some"}, 3])
+def test_what_is_no_cast_context_is_refused(bench, context):
+    with pytest.raises(MateriaError, match="is no castContext"):
+        bench.prompts(contexts=[context])
+
+
+def test_a_step_in_which_no_agent_is_asked(bench):
+    with pytest.raises(MateriaError, match="No agent is asked in step 99"):
+        bench.prompts()[99]
+
+
+def test_a_socket_is_asked_alone(bench):
+    def judge(item, state, request):
+        return {"satisfied": item["title"] == "Moss" and state["kept"] == 3, "context": request}
+
+    asked = bench.ask_socket(
+        "Socket-3",
+        request="a guide",
+        item={"title": "Moss", "context": "green"},
+        state={"kept": 3},
+        agent=judge,
+    )
+    assert (asked.accepted, asked.satisfied) == (True, True)
+    assert asked.value == {"satisfied": True, "context": "a guide"}
+    assert "Moss" in asked.prompt.text
+    assert "is accepted, satisfied: true" in repr(asked)
+    assert left(bench) == []
+    assert list(bench.casts()) == []
+
+
+def test_an_answer_that_a_cast_would_refuse_says_why(bench):
+    asked = bench.ask_socket("Socket-3", agent=lambda: {"satisfied": "yes"})
+    assert (asked.accepted, asked.value) == (False, None)
+    assert "satisfied" in asked.issues[0].path
+    assert "refused" in asked._repr_mimebundle_()["text/html"]
+
+
+def test_a_person_is_shown_the_prompt(bench):
+    asked = bench.ask_socket("Socket-1", request="moss")
+    assert (asked.text, asked.accepted) == (None, False)
+    assert "moss" in repr(asked)
+    assert "gave no answer" in repr(asked)
+
+
+@pytest.mark.parametrize(
+    "socket, given, kind",
+    [("Socket-9", {}, "unknown_socket"), ("Socket-1", {"item": "x"}, "no_item")],
+)
+def test_what_cannot_be_asked(bench, socket, given, kind):
+    with pytest.raises(MateriaError) as caught:
+        bench.ask_socket(socket, **given)
+    assert caught.value.kind == kind
