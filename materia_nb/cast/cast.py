@@ -37,9 +37,9 @@ from materia_nb.store.verifying import Verified, verify
 
 if TYPE_CHECKING:
     from materia_nb.cast.views.compare_view import BlameView, ReplayView
+    from materia_nb.cast.views.step_views import WhyView
     from materia_nb.cast.views.tables import SpentView
     from materia_nb.insight.replay import Replay
-    from materia_nb.insight.why import Why
 
 
 class Cast:
@@ -186,9 +186,11 @@ class Cast:
         """Why the cast stopped, when it failed or was aborted."""
         return self.runner.session.state.failure
 
-    def why(self, step: int | None = None) -> Why:
+    def why(self, step: int | None = None) -> WhyView:
         """Explain why a step went where it went; the latest one by default."""
-        return self.now.why(step)
+        from materia_nb.cast.views.step_views import WhyView
+
+        return WhyView.of(self.now.why(step))
 
     def watch(self, watcher: Callable[[Cast], None]) -> Callable[[], None]:
         """Call ``watcher`` after every change; returns a function that ends it.

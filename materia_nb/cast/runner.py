@@ -207,8 +207,8 @@ class Runner:
         visit, who = self.session.state.waiting_at, "the step to end"
         if visit is not None and not self.rules.sockets[visit.socket].socket.is_utility:
             agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
-            kind = "the function " if isinstance(agent, FunctionAgent) else ""
-            who = f"{kind}{name_of(agent)} of {visit.socket} to return"
+            name = self.answered_by(visit.socket) if isinstance(agent, FunctionAgent) else None
+            who = f"{name or name_of(agent)} of {visit.socket} to return"
         return f"waits for {who} ({time.monotonic() - since:.0f} s)"
 
     def do(self, command: Callable[..., Outcome], *given: object) -> None:
@@ -359,7 +359,7 @@ class Runner:
             return None
         agent = self.agents.for_turn(socket, materia.id)
         if isinstance(agent, FunctionAgent):
-            return "a function" if agent.name == "<lambda>" else f"{name_of(agent)}()"
+            return "a function" if agent.name == "<lambda>" else f"the function {name_of(agent)}"
         return materia.model or agent.name if agent.name == "model" else name_of(agent)
 
     def _run_utility(self, visit: Visit) -> None:

@@ -429,6 +429,9 @@ def card(socket: Socket, *, detached: bool = False) -> Card:
     )
 
 
+_FUNCTION: Final = "the function "
+
+
 def who_badge(socket: Socket, marks: Marks) -> str:
     """Say in a few letters who answers a socket, or that it is pinned; empty when there is nothing to say."""
     if socket.id in marks.pins:
@@ -436,9 +439,12 @@ def who_badge(socket: Socket, marks: Marks) -> str:
     who = part(marks.answers.get(socket.id, ""), 60)
     if not who:
         return part(socket.materia.command[0].rsplit("/", 1)[-1], 40) if socket.materia.command else ""
-    for word, badge in (("person", "you"), ("function", "f()"), ("<lambda>", "f()")):
-        if who.partition(" ")[0] in (word, f"{word}()"):
-            return badge
+    if who.partition(" ")[0] == "person":
+        return "you"
+    if who == "a function":
+        return "f()"
+    if who.startswith(_FUNCTION):
+        return f"{who.removeprefix(_FUNCTION)}()"
     provider, colon, model = who.partition(":")
     return model.rsplit("/", 1)[-1].strip() if colon and provider.isidentifier() and model.strip() else who
 

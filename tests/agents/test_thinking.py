@@ -11,7 +11,7 @@ import cast_helpers as h
 from materia_nb.agents import CommandAgent, Reply
 from materia_nb.agents.thinking import LONGEST, part_thinking
 from materia_nb.cast import exports, open_cast, resume_cast
-from materia_nb.cast.views.step_views import WhyView, cast_page_html
+from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.widgets.inspector_blocks import why_blocks
 from model_helpers import agent
 from model_server import calls, says, serving
@@ -88,7 +88,7 @@ def test_the_thinking_stays_with_the_turn_in_what_is_opened_resumed_and_forked(t
 
 def test_the_thinking_is_shown_beside_why_and_nowhere_as_the_output(tmp_path):
     cast = thinks(tmp_path)
-    why = WhyView(cast.why(1))
+    why = cast.why(1)
     for shown in (repr(why), why._repr_mimebundle_()["text/html"], cast_page_html(cast.now)):
         assert "Is it done?" in shown
     assert "Is it done?" in json.dumps(why_blocks(cast.now, cast.steps.at(1)))

@@ -57,3 +57,14 @@ def test_no_value_shows_where_it_is_in_memory_or_its_insides(wb):
         assert len(repr(one)) <= 200, type(one)
     assert repr(cast.why(1)) == str(cast.why(1))
     assert cast.now.answered_by("Socket-1") == "a function"
+    cast.agents.set("Socket-2", h.item)
+    assert cast.now.answered_by("Socket-2") == "the function item"
+
+
+def test_why_shows_itself_as_a_panel_with_the_edges_that_were_looked_at(wb):
+    cast = wb.cast("r", agents=h.loop_agents())
+    cast.run(steps=3)
+    shown = cast.why(3)._repr_mimebundle_()
+    assert "<table" in shown["text/html"]
+    assert shown["text/plain"].startswith(str(cast.why(3)))
+    assert "not_satisfied" in shown["text/plain"]

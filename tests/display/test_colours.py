@@ -102,9 +102,8 @@ def test_who_answers_stands_on_the_card_in_the_grid_and_on_the_canvas():
         ("openai:gpt-5-mini", "gpt-5-mini"),
         ("local:org/tiny-model", "tiny-model"),
         ("claude -p", "claude -p"),
-        ("evaluate()", "evaluate()"),
-        ("<lambda>()", "f()"),
-        ("function", "f()"),
+        ("the function evaluate", "evaluate()"),
+        ("a function", "f()"),
         ("script", "script"),
     ],
 )

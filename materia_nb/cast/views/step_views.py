@@ -128,20 +128,19 @@ class PromptView(Shown):
         return bundle(repr(self), html=html_panel(self.title, html_join(parts)))
 
 
-class WhyView(Shown):
-    """Why a step went where it went."""
+class WhyView(Shown, Why):
+    """Why a step went where it went, as the value of a cell."""
 
-    def __init__(self, why: Why) -> None:
-        self.why = why
+    __slots__ = ()
 
-    def __repr__(self) -> str:
-        text = str(self.why)
-        if self.why.rows:
-            text += "\n" + table(self.why.rows, HEADERS)
-        return plain(text)
+    @classmethod
+    def of(cls, why: Why) -> WhyView:
+        """Show what explains a step."""
+        return cls(why.title, why.lines, why.rows, why.decision, why.thinking)
 
     def _show(self) -> dict[str, Any]:
-        return bundle(repr(self), html=html_panel(self.why.title, html_join(_why_html(self.why))))
+        text = f"{self}\n{table(self.rows, HEADERS)}" if self.rows else str(self)
+        return bundle(plain(text), html=html_panel(self.title, html_join(_why_html(self))))
 
 
 def _why_html(why: Why) -> list[Html]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from materia_nb import lessons
 from materia_nb.cast.views.status import StatusView, steps_view
-from materia_nb.cast.views.step_views import HandoffView, PromptView, TranslationView, WhyView
+from materia_nb.cast.views.step_views import HandoffView, PromptView, TranslationView
 from materia_nb.cast.views.tables import found_view
 from materia_nb.display.bundle import JsonView, Text
 from materia_nb.doctor import checkup
@@ -143,7 +143,7 @@ def prompt(call: Call) -> Any:
 @verb("why", _STEP, example="%materia why 3")
 def why(call: Call) -> Any:
     """Explain why a step went where it went."""
-    return WhyView(call.cast.why(call.get("step")))
+    return call.cast.why(call.get("step"))
 
 
 @verb("traceback")
