@@ -99,8 +99,11 @@ class ContractProtocol:
         self, value: Mapping[str, JSON], given: Mapping[str, JSON], knowledge: Mapping[str, JSON]
     ) -> Learned:
         """Merge ``update_contracts`` into what is kept about the project (section 10)."""
-        done = apply_updates(knowledge, value.get("update_contracts"), writable_sections(given) or ())
-        return Learned(done.document, (*done.warnings, *done.issues))
+        writable = writable_sections(given)
+        done = apply_updates(knowledge, value.get("update_contracts"), writable or ())
+        # Where the agent was given what it may write, the reading has already refused the rest, by the agent's id.
+        refused = done.warnings if writable is None else ()
+        return Learned(done.document, (*refused, *done.issues))
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
         """List what an agent suggests to remember (section 9)."""
