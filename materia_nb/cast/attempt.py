@@ -69,10 +69,14 @@ class Trial(Runner):
         self, reply: SoundReply, process: str = "", pinned: str | None = None, by: str | None = None
     ) -> None:
         """Take an answer; one that is refused is not asked for again."""
+        worked = self.worked
         super().arrived(reply, process, pinned, by)
-        self.done.append(
-            lambda runner, told: runner.arrived(reply._replace(meta={**reply.meta, "attempt": dict(told)}))
-        )
+
+        def adopt(runner: Runner, told: Mapping[str, JSON]) -> None:
+            runner.worked = worked
+            runner.arrived(reply._replace(meta={**reply.meta, "attempt": dict(told)}))
+
+        self.done.append(adopt)
         at = self.session.state.waiting_at
         if at is not None and at.mode == "repair":
             self.stop.set()

@@ -21,7 +21,8 @@ from materia_nb.store.catalogue import CastEntry
 
 STEP_FIELDS: Final = (
     *("step", "socket", "materia", "visit", "item", "label", "next", "by", "satisfied", "issues"),
-    *("turns", "tries", "calls", "input", "output", "tokens", "cost", "started", "seconds", "pinned", "text"),
+    *("turns", "tries", "calls", "input", "output", "tokens", "cost"),
+    *("started", "seconds", "waited", "pinned", "text"),
 )
 """The columns of ``cast.steps.frame()``."""
 CAST_FIELDS: Final = (
@@ -198,8 +199,9 @@ class StepList(_Listed[StepRecord]):
     def frame(self) -> Any:
         """Return the steps as a pandas data frame, one a row; ``STEP_FIELDS`` of its module are its columns.
 
-        ``started`` is a time in UTC, ``seconds`` lasts from entering the socket to its end, waiting for a person
-        included; ``input``, ``output`` and ``tokens`` count tokens, and ``cost`` is in the unit that agents give it in.
+        ``started`` is a time in UTC, ``seconds`` is how long its agent or process was at work and ``waited`` how long it stood
+        still, empty where that is unknown; ``input``, ``output`` and ``tokens`` count tokens, and ``cost`` is in the unit that
+        agents give it in.
 
         Raises:
             MateriaError: pandas is not installed (``not_installed``).
@@ -207,7 +209,7 @@ class StepList(_Listed[StepRecord]):
         return data_frame(map(self._row, self._all), STEP_FIELDS)
 
     def _row(self, step: StepRecord) -> dict[str, object]:
-        used, took, decision = sides.used(step), sides.took(step), step.decision
+        used, time, decision = sides.used(step), sides.time_of(step), step.decision
         return {
             "step": step.number,
             "socket": step.socket,
@@ -227,7 +229,8 @@ class StepList(_Listed[StepRecord]):
             "tokens": used.tokens,
             "cost": used.cost,
             "started": _time(step.started),
-            "seconds": None if took is None else took / 1000,
+            "seconds": _seconds(time.work),
+            "waited": _seconds(time.waited),
             "pinned": step.pinned,
             "text": step.output,
         }
@@ -278,6 +281,10 @@ class CastList(_Listed[CastEntry]):
         return data_frame(rows, CAST_FIELDS)
 
 
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
+
+
 def _time(milliseconds: int | None) -> datetime | None:
     try:
         return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
@@ -296,7 +303,7 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
         materia = graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
         output = shorten(step.output, 60) if step.output is not None else ""
-        way, took = way_words(step), took_words(step)
+        way, took = way_words(step), sides.time_of(step).words
         row = (str(step.number), step.socket, materia, str(step.visit), item, output, way, took)
         rows.append((*row, step.pinned or "") if pinned else row)
     headers = (*STEP_COLUMNS, "pinned to") if pinned else STEP_COLUMNS
@@ -313,15 +320,6 @@ def way_words(step: StepRecord) -> str:
     if decision.failure is not None:
         return f"failed: {decision.failure.kind}"
     return decision.target or decision.by
-
-
-def took_words(step: StepRecord) -> str:
-    """How long a step took, from entering its socket to its end, waiting for a person included; empty before that."""
-    if step.ended is None:
-        return ""
-    seconds = max(0, step.ended - step.started) / 1000
-    digits = next((digits for digits, most in ((2, 9.995), (1, 99.95)) if seconds < most), 0)
-    return f"{seconds:.{digits}f} s"  # as long for short steps as for others, since notebooks are compared
 
 
 def casts_view(entries: Sequence[CastEntry]) -> Table:

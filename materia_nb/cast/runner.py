@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -45,7 +45,7 @@ from materia_nb.engine.event_json import from_json
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Pending, Session, branch_suffix, output_name, pending
 from materia_nb.engine.session_changes import NO_META, Answer
-from materia_nb.engine.state import UNREPORTED, CastState, Visit
+from materia_nb.engine.state import UNREPORTED, CastState, Failure, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
 from materia_nb.loadout.graph import Materia
@@ -73,6 +73,7 @@ class Runner:
         raised: what an agent raised last in this kernel.
         stops: where runs stop.
         attempts: what was attempted last, also where that was interrupted.
+        worked: milliseconds of work on the visit that waits which no event tells yet: those of a turn that was interrupted.
         definitions: gives what the workbench has of each materia now, if one has the cast.
     """
 
@@ -103,6 +104,7 @@ class Runner:
         self.messages, self.differences = list(messages), tuple(differences)
         self.stops = Stops()
         self.attempts: object = None
+        self.worked = 0
         self.definitions: Definitions | None = None
         self.followers = Followers(self.messages)
         self._artifacts = ArtifactWriter(files, rules)
@@ -285,6 +287,7 @@ class Runner:
 
     def enter(self) -> None:
         """Enter the next socket, or come to the end."""
+        self.worked = 0
         self.do(decide.enter)
 
     def advance(self, breaks: Callable[[], bool] = lambda: False) -> bool:
@@ -296,7 +299,7 @@ class Runner:
         if not due or self.session.state.status == "held":
             raise over(self.session)
         if due[0].what == "enter":
-            entered = decide.enter(self.rules, self.session, now())
+            entered, self.worked = decide.enter(self.rules, self.session, now()), 0
             self.keep(entered, later=self._answers_at_once(entered.session))
             due = pending(self.rules, self.session)
         if due:
@@ -369,14 +372,15 @@ class Runner:
         name = self.files.write_json(f"{base}.input.json", document)
         self._log(ev.UtilityInput(about=about, visit=visit.visit, artifact=name, ts=now()))
         names = (f"{base}.command.stdout.txt", f"{base}.command.stderr.txt")
-        result = run_utility(
-            materia,
-            document,
-            project=self.project,
-            utilities=self.utilities,
-            artifacts=names,
-            stop=self.stop,
-        )
+        with self._working():
+            result = run_utility(
+                materia,
+                document,
+                project=self.project,
+                utilities=self.utilities,
+                artifacts=names,
+                stop=self.stop,
+            )
         record = command_record(materia, result, names)
         self.files.write(names[0], result.process.stdout)
         self.files.write(names[1], result.process.stderr)
@@ -388,6 +392,20 @@ class Runner:
             self.arrived(SoundReply(result.stdout, None, {}), result.told)
         elif result.failure.kind != "interrupted":
             self._fail(result.failure.kind, result.failure.message, routing.CORRECT_THE_UTILITY)
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Measure for how long an agent or a process is at work; the next event of the visit tells it."""
+        begun = now()
+        try:
+            yield
+        finally:
+            self.worked += max(0, now() - begun)
+
+    def _took(self) -> int:
+        """Return what was measured, to be told now."""
+        worked, self.worked = self.worked, 0
+        return worked
 
     def _log(self, event: ev.Event) -> None:
         """Write an event that tells how a process is run, and changes nothing else."""
@@ -422,9 +440,10 @@ class Runner:
                     stop=self.stop,
                     tell=partial(self._take, visit),
                 )
-                answer = agent.answer(turn)
+                with self._working():
+                    answer = agent.answer(turn)
                 if isinstance(answer, Asking):
-                    self.do(decide.ask, [without_keys(call) for call in answer.calls])
+                    self.do(decide.ask, [without_keys(call) for call in answer.calls], self._took())
                     return
                 reply = None if answer is None else self._sound(agent, answer, visit)
             except Exception as error:  # noqa: BLE001 - agents are other people's code
@@ -495,6 +514,7 @@ class Runner:
             by=by,
             thinking=kept(redacted(reply.thinking)) if self.rules.graph.keep_thinking else "",
             cut=redacted(reply.cut),
+            worked=self._took(),
         )
         outcome = decide.answer(self.rules, self.session, answer, now())
         if here.naming is not None:
@@ -543,7 +563,8 @@ class Runner:
     def _fail(self, kind: str, message: str, hint: str) -> None:
         """Fail the waiting visit for a reason that the engine cannot know."""
         self._seen = None
-        self.keep(decide.fail(self.rules, self.session, kind, redacted(message), scrubbed(hint), now()))
+        failure = Failure(kind, redacted(message), decide.waiting(self.session).socket, scrubbed(hint))
+        self.keep(decide.fail(self.rules, self.session, failure, self._took(), now()))
         self.write_derived()
 
     def write_now(self) -> None:

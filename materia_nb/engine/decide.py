@@ -98,6 +98,7 @@ def answer(
         by=given.by,
         thinking=given.thinking or None,
         cut=given.cut or None,
+        worked=given.worked,
         **({"next": target} if target else {}),
     )
     after = to.keep_output(rules, session, step, given._replace(artifact=name), ts)
@@ -113,11 +114,10 @@ def lacking(rules: Rules, outcome: Outcome, paths: tuple[str, ...]) -> Outcome:
     return Outcome(evolve(rules, outcome.session, event), (first, event, *rest))
 
 
-def fail(rules: Rules, session: Session, kind: str, message: str, hint: str, ts: int) -> Outcome:
-    """Fail the waiting visit for a reason that the engine cannot know."""
-    failure = Failure(kind, message, waiting(session).socket, hint)
-    change = to.failed(session, failure, ts)
-    return Outcome(change.session, _told(rules, change.step, ts, hint=hint))
+def fail(rules: Rules, session: Session, failure: Failure, worked: int, ts: int) -> Outcome:
+    """Fail the waiting visit for a reason that the engine cannot know, after so many milliseconds of work."""
+    change = to.failed(session, failure, ts, worked)
+    return Outcome(change.session, _told(rules, change.step, ts, hint=failure.hint, worked=worked))
 
 
 def abort(rules: Rules, session: Session, reason: str, ts: int) -> Outcome:
@@ -249,10 +249,10 @@ def spent(rules: Rules, session: Session, usage: Usage, ts: int) -> Outcome:
     return _fold(rules, session, ev.TurnSpent(about=about, usage=usage, ts=ts))
 
 
-def ask(rules: Rules, session: Session, calls: Sequence[ToolCall], ts: int) -> Outcome:
+def ask(rules: Rules, session: Session, calls: Sequence[ToolCall], worked: int, ts: int) -> Outcome:
     """Let tool calls wait for a person's approval."""
     about = routing.about(rules, waiting(session))
-    return _fold(rules, session, ev.ToolAsked(about=about, calls=tuple(calls), ts=ts))
+    return _fold(rules, session, ev.ToolAsked(about=about, calls=tuple(calls), worked=worked, ts=ts))
 
 
 # -- approvals ---------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def ask_anew(rules: Rules, session: Session, ts: int) -> Outcome:
     visit = session.state.at
     if visit is not None and any(call.decided is not None for call in session.asking):
         calls = tuple(replace(call, decided=None) for call in session.asking)
-        events.append(ev.ToolAsked(about=routing.about(rules, visit), calls=calls, ts=ts))
+        events.append(ev.ToolAsked(about=routing.about(rules, visit), calls=calls, worked=0, ts=ts))
     return _fold(rules, session, *events)
 
 
@@ -594,11 +594,11 @@ def _fold(rules: Rules, session: Session, *events: ev.Event) -> Outcome:
     return Outcome(session, events)
 
 
-def _told(rules: Rules, step: Step, ts: int, hint: str | None = None) -> tuple[ev.Event, ...]:
-    """Return the engine's own events as those of the journal; ``hint`` is for the end of the cast."""
+def _told(rules: Rules, step: Step, ts: int, **of_end: Any) -> tuple[ev.Event, ...]:
+    """Return the engine's own events as those of the journal; ``of_end`` is for the end of the cast."""
     events = [_event_of(rules, one, ts) for one in step.events]
-    if hint is not None and isinstance(events[-1], ev.CastEnd):
-        events[-1] = replace(events[-1], hint=hint)
+    if of_end and isinstance(events[-1], ev.CastEnd):
+        events[-1] = replace(events[-1], **of_end)
     return tuple(events)
 
 

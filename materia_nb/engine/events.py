@@ -58,7 +58,7 @@ class CastStart(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CastEnd(Event):
-    """The cast ended; recast and revive may follow."""
+    """The cast ended; recast and revive may follow. ``worked`` is the time in milliseconds of a turn that failed."""
 
     type: ClassVar[str] = "cast_end"
     ok: bool | None = None
@@ -67,6 +67,7 @@ class CastEnd(Event):
     socket: str | None = None
     hint: str | None = None
     step: int | None = None
+    worked: int | None = None
     usage: Mapping[str, JSON] = field(default_factory=dict)
     remarks: tuple[Mapping[str, JSON], ...] | None = None
     remarks_in_all: int | None = None
@@ -170,7 +171,8 @@ class Output(Event):
     """An output arrived. ``text`` is the output, in the journal or, if it is long, in ``artifact``.
 
     ``by`` says who gave it, where that was a person in the place of an agent or a process that had failed.
-    ``thinking`` is what its agent thought before (R49), ``cut`` by what it was cut off, if it was (R52).
+    ``thinking`` is what its agent thought before (R49), ``cut`` by what it was cut off, if it was (R52). ``worked`` is for how
+    many milliseconds its agent or process was at work, 0 where a person answered; absent, it is unknown (R56).
     """
 
     type: ClassVar[str] = ""
@@ -186,6 +188,7 @@ class Output(Event):
     by: str | None = None
     thinking: str | None = None
     cut: str | None = None
+    worked: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,11 +354,12 @@ class ToolCalled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAsked(Event):
-    """The agent cannot go on before a person has decided about these calls."""
+    """The agent cannot go on before a person has decided about these calls; it was at work for ``worked`` milliseconds."""
 
     type: ClassVar[str] = "tool_asked"
     about: About = field(default_factory=dict)
     calls: tuple[ToolCall, ...] = ()
+    worked: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,6 +66,7 @@ def answer_of(event: ev.Output, text: str) -> to.Answer:
         event.by,
         event.thinking or "",
         event.cut or "",
+        event.worked,
     )
 
 
@@ -107,7 +108,7 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd) -> Session:
         return to.aborted(session, event.error or "", event.ts).session
     if status == "waiting" and session.state.at is not None:
         failure = Failure(event.kind, event.error or "", session.state.at.socket, event.hint)
-        return to.failed(session, failure, event.ts).session
+        return to.failed(session, failure, event.ts, event.worked).session
     if status == "ready":
         return to.entered(rules, session, event.ts).session
     return session  # the event before it said so already
@@ -174,7 +175,12 @@ def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, .
     return (*calls, call)
 
 
-def _asks(_: Rules, session: Session, event: ev.ToolAsked | ev.ToolDecided) -> Session:
+def _asks(_: Rules, session: Session, event: ev.ToolAsked) -> Session:
+    worked = to.longer(session.steps[-1].worked, event.worked)
+    return to.latest_changed(session, worked=worked)._replace(asking=event.calls)
+
+
+def _may(_: Rules, session: Session, event: ev.ToolDecided) -> Session:
     return session._replace(asking=event.calls)
 
 
@@ -310,7 +316,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.CastBack: _back,
     ev.ToolCalled: _called,
     ev.ToolAsked: _asks,
-    ev.ToolDecided: _asks,
+    ev.ToolDecided: _may,
     ev.ToolsAllowed: _allowed,
     ev.AgentNote: _note,
     ev.TurnSpent: _spent,

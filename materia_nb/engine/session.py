@@ -60,7 +60,8 @@ class StepRecord(NamedTuple):
     what its agent told a person, and ``spent`` what turns without an output cost. ``left`` is how many
     of ``turns`` the last recast left behind, ``pins`` what was pinned when it was entered (R40),
     ``tries`` how often the socket was run in this visit: 1 and every recast, revival and turn that was sent again,
-    and ``plain`` whether it was entered as the rules have it and nothing has changed its state since.
+    ``plain`` whether it was entered as the rules have it and nothing has changed its state since, and ``worked`` for how many
+    milliseconds its agent or process was at work so far, None where that of a turn is unknown (R56).
     """
 
     at: Visit
@@ -81,6 +82,7 @@ class StepRecord(NamedTuple):
     tries: int = 1
     plain: bool = True
     skipped: str | None = None
+    worked: int | None = 0
 
     def __repr__(self) -> str:
         """Say which visit it is, and where it led."""

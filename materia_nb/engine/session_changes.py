@@ -29,7 +29,8 @@ class Answer(NamedTuple):
     ``refused`` is why a recorded one was refused; it stays so, whatever the rules are by now.
     ``process`` says how the process of a utility ended, which is told if its output is refused (R23),
     ``pinned`` what it was pinned to, if it was (R40), ``by`` who gave it where a person did after a failure,
-    ``thinking`` what its agent thought before (R49), and ``cut`` by what it was cut off, if it was (R52).
+    ``thinking`` what its agent thought before (R49), ``cut`` by what it was cut off, if it was (R52),
+    and ``worked`` for how many milliseconds it was worked on.
     """
 
     text: str
@@ -43,6 +44,7 @@ class Answer(NamedTuple):
     by: str | None = None
     thinking: str = ""
     cut: str = ""
+    worked: int | None = None
 
 
 class Change(NamedTuple):
@@ -141,6 +143,7 @@ def keep_output(rules: Rules, session: Session, step: Step, answer: Answer, ts: 
         step,
         ts,
         turn,
+        worked=answer.worked,
         past=past_states.follows(rules, session, step, turn),
         spoken=spoken,
         wish=None,
@@ -158,11 +161,12 @@ def moved(
     turn: TurnRecord | None = None,
     *,
     past: Past | None = None,
+    worked: int | None = 0,
     **changes: Any,
 ) -> Session:
     """Keep a transition of the latest visit, with the ``turn`` that brought it and other changes of the session.
 
-    ``past`` finds its states again, if they follow from that turn alone.
+    ``past`` finds its states again, if they follow from that turn alone; ``worked`` is for how long it was worked on.
     """
     state, record = step.state, session.steps.latest
     waits = state.status == "waiting"
@@ -175,6 +179,7 @@ def moved(
             turns=turns,
             missing=record.missing if turn is None else (),
             plain=False,
+            worked=longer(record.worked, worked),
         )
         changes["steps"] = session.steps.ending_in(record)
     if step.prompt is not None:
@@ -182,6 +187,11 @@ def moved(
     if waits and state.at is not None:
         changes["mode"] = state.at.mode
     return session._replace(state=state, **changes)
+
+
+def longer(worked: int | None, more: int | None) -> int | None:
+    """Add times at work; with one that is unknown the whole is unknown (R56)."""
+    return None if worked is None or more is None else worked + more
 
 
 def forgetting(session: Session) -> Session:
@@ -192,10 +202,10 @@ def forgetting(session: Session) -> Session:
 # -- stopping, and going on --------------------------------------------------------------
 
 
-def failed(session: Session, failure: Failure, ts: int) -> Change:
+def failed(session: Session, failure: Failure, ts: int, worked: int | None) -> Change:
     """Fail the waiting visit for a reason that the engine cannot know: its process or agent failed."""
     step = recovery.fail(session.state, failure)
-    return Change(moved(session, step, ts), step)
+    return Change(moved(session, step, ts, worked=worked), step)
 
 
 def aborted(session: Session, reason: str, ts: int) -> Change:

@@ -128,9 +128,9 @@ class Comparison:
         return self.a.session.state.usage, self.b.session.state.usage
 
     @property
-    def time(self) -> tuple[int, int]:
-        """How many milliseconds the steps of each took, those that are over."""
-        a, b = (sum(sides.took(step) or 0 for step in side.session.steps) for side in (self.a, self.b))
+    def time(self) -> tuple[int | None, int | None]:
+        """How many milliseconds the steps of each were worked on, None where that is unknown (R56)."""
+        a, b = (sides.worked(side.session.steps)[0] for side in (self.a, self.b))
         return a, b
 
     @property

@@ -243,7 +243,9 @@ class Spent(NamedTuple):
         turns: how often an agent was asked, repairs among it.
         calls: how many tools its agents used.
         usage: tokens and cost, also of turns that gave no answer.
-        ms: milliseconds from entering the socket to its end, waiting for a person included; of visits that are over.
+        ms: milliseconds that its agents and processes were at work, None where that is unknown of all visits.
+        untimed: how many visits there are of which it is unknown: they are not in ``ms`` (R56).
+        waited: milliseconds that it stood still, as for a person.
         left: how much of ``usage`` went into steps that going back left behind.
     """
 
@@ -254,6 +256,8 @@ class Spent(NamedTuple):
     usage: Usage = Usage()
     ms: int | None = 0
     left: Usage = Usage()
+    untimed: int = 0
+    waited: int = 0
 
     def plus(self, other: Spent) -> Spent:
         """Add what went into something else."""
@@ -265,15 +269,17 @@ class Spent(NamedTuple):
             self.usage.plus(other.usage),
             known_sum(self.ms, other.ms),
             self.left.plus(other.left),
+            self.untimed + other.untimed,
+            self.waited + other.waited,
         )
 
 
 def _spent_in(step: StepRecord, *, left: bool) -> Spent:
     """What went into one step; ``left`` is whether going back left it behind."""
-    took = sides.took(step)
-    used, ms = sides.used(step), None if took is None else max(0, took)
+    used, time = sides.used(step), sides.time_of(step)
     turns = sum(turn.prompt is not None and turn.mode != "correction" for turn in step.turns)
-    return Spent((), 1, turns, len(step.calls), used, ms, used if left else Usage())
+    gone = used if left else Usage()
+    return Spent((), 1, turns, len(step.calls), used, time.work, gone, time.work is None, time.waited or 0)
 
 
 def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> list[Spent]:

@@ -119,7 +119,7 @@ def _answered(done: Recording, rules: Rules, event: ev.Output, read: Callable[[s
     if isinstance(event, ev.SocketComplete):
         target = event.next if event.next in rules.sockets else END
         state = state._replace(status="ready", next=target, last_output=text)
-    answer = to.Answer(text, artifact, event.usage)
+    answer = to.Answer(text, artifact, event.usage, worked=event.worked)
     done.session = to.keep_output(rules, done.session, Step(state), answer, event.ts)
 
 

@@ -225,7 +225,7 @@ class _Reader:
             return
         known = event.next if event.next in self.rules.sockets else END
         step = Step(self.session.state._replace(status="ready", next=known))
-        lost = to.Answer("", event.artifact, event.usage)
+        lost = to.Answer("", event.artifact, event.usage, worked=event.worked)
         self.session = to.keep_output(self.rules, self.session, step, lost, event.ts)
         self.free = True
 
@@ -334,7 +334,7 @@ class _Reader:
         hint = event.hint if event.hint is not None else "recast to run it again"
         failure = Failure(event.kind if event.kind is not None else self._kind(), message, socket, hint)
         if state.status == "waiting":
-            self.session = to.failed(self.session, failure, event.ts).session
+            self.session = to.failed(self.session, failure, event.ts, event.worked).session
         else:
             self._set_state(state._replace(status="failed", next=None, failure=failure))
 

@@ -14,7 +14,7 @@ from materia_nb.errors import counted
 from materia_nb.handoff.contract import request_of
 from materia_nb.handoff.sparse import SEVERITIES
 from materia_nb.insight.compare import Comparison, Pair
-from materia_nb.insight.sides import used
+from materia_nb.insight.sides import seconds_words, time_of, used, worked, worked_words
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.outgoing import plain
 from materia_nb.widgets.blocks import Block, line, lines, table
@@ -205,16 +205,7 @@ def _why_not(cast: Cast, *, busy: bool, yours: bool) -> str:
 def _counts(cast: Cast) -> str:
     steps = len(cast.steps)
     words = counted(steps, "step")
-    took = sum((step.ended or step.started) - step.started for step in cast.steps)
-    return f"{words} · {_clock(took)}" if steps else words
-
-
-def _clock(milliseconds: int) -> str:
-    seconds = milliseconds / 1000
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    hours, rest = divmod(int(seconds), 3600)
-    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+    return f"{words} · {worked_words(*worked(cast.steps))} at work" if steps else words
 
 
 def asked_key(cast: Cast) -> str:
@@ -245,7 +236,7 @@ def _asks(cast: Cast) -> dict[str, Any] | None:
 
 
 Row: TypeAlias = list[Any]
-"""Number, socket, its name, item, output, its verdict, next, tokens, cost, start and end in ms, marks."""
+"""Number, socket, its name, item, output, its verdict, next, tokens, cost, :func:`_timed`, marks."""
 
 TAIL: Final = 120
 """How many of the latest rows are always told; a view asks for others."""
@@ -265,6 +256,7 @@ class StepRows:
         self.cast, self.line = cast, line
         self.names = names_of(cast.graph)
         self._made: dict[int, tuple[StepRecord, bool, Row]] = {}
+        self._ends: list[tuple[StepRecord, Place]] = []
 
     @property
     def steps(self) -> Sequence[StepRecord]:
@@ -276,6 +268,19 @@ class StepRows:
         steps, edited = self.steps, self._edited()
         first, last = max(1, first), min(len(steps), last, first + MOST_ASKED - 1)
         return [self._row(steps[number - 1], number in edited) for number in range(first, last + 1)]
+
+    def place_after(self, number: int) -> Place:
+        """Say how far the axis of time is after the step of that number; what is older was counted before."""
+        steps, ends = self.steps, self._ends
+        del ends[len(steps) :]
+        while ends and ends[-1][0] is not steps[len(ends) - 1]:
+            ends.pop()
+        while len(ends) < number:
+            at, step = ends[-1][1] if ends else Place(0, 0), steps[len(ends)]
+            time = time_of(step)
+            length = time.work if time.work is not None else time.whole or 0
+            ends.append((step, Place(at.ms + length, at.waits + bool(time.waited))))
+        return ends[number - 1][1] if number else Place(0, 0)
 
     def find(self, text: str) -> list[int]:
         """Return the numbers of the steps whose row or output holds ``text``, case aside."""
@@ -316,10 +321,22 @@ class StepRows:
             self.names.get(way, "the end" if way == END else plain(way)),
             spent.tokens,
             spent.cost,
-            step.started,
-            step.ended,
+            self._timed(step),
             _marks(step, edited=edited),
         ]
+
+    def _timed(self, step: StepRecord) -> list[Any]:
+        """Whether it is over, its seconds at work, its time in words, where its bar begins and ends, if work is known."""
+        time, before, after = time_of(step), self.place_after(step.number - 1), self.place_after(step.number)
+        seconds = "?" if time.work is None else seconds_words(time.work).removesuffix(" s")
+        return [time.whole is not None, seconds, time.words, *before, *after, time.work is not None]
+
+
+class Place(NamedTuple):
+    """A place on the axis of time, where waiting is folded: milliseconds of work before it, and how often it was waited."""
+
+    ms: int
+    waits: int
 
 
 def said_words(step: StepRecord) -> str:
@@ -396,7 +413,7 @@ def timeline_state(rows: StepRows, at: int | None, *, alive: bool, busy: bool) -
         ],
         "total": total,
         "tail": rows.between(total - TAIL + 1, total),
-        "begun": steps[0].started if total else None,
+        "span": list(rows.place_after(total)),
         "at": at,
         "can": alive and not busy,
         "busy": busy,
@@ -452,7 +469,7 @@ def compare_state(casts: Sequence[Cast], shown: Cast) -> dict[str, Any]:
     spent = [
         ("ends", casts[0].status, other.status),
         ("tokens", *(one.tokens_words for one in found.usage)),
-        ("time", *(f"{one / 1000:.1f} s" for one in found.time)),
+        ("time", *map(worked_words, found.time)),
     ]
     return {
         "names": list(ours),

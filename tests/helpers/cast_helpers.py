@@ -158,7 +158,7 @@ def types_of(cast: Cast | Path) -> list[str]:
 def facts(cast: Cast) -> dict[str, Any]:
     """Everything that a cast knows, but for times."""
     found = cast.runner.session._asdict()
-    found["steps"] = [step._replace(started=0, ended=step.ended and 0) for step in cast.steps]
+    found["steps"] = [step._replace(started=0, ended=step.ended and 0, worked=0) for step in cast.steps]
     found["edits"] = [edit._replace(ts=0) for edit in cast.now.edits]
     return found
 

@@ -20,6 +20,7 @@ from materia_nb.cast.views.status import draft_of
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import append_line, read_plain
+from materia_nb.insight.sides import worked
 from materia_nb.jsonvalue import JSON
 from materia_nb.sharing import Bar, Progress, shared
 from materia_nb.store.catalogue import list_casts
@@ -136,7 +137,7 @@ def came(cast: Cast) -> Came:
         sum(len(step.turns) for step in steps if not sockets[step.socket].socket.is_utility),
         state.usage.tokens,
         state.usage.cost,
-        sum((step.ended or step.started) - step.started for step in steps) / 1000,
+        (worked(steps)[0] or 0) / 1000,
     )
 
 

@@ -310,7 +310,7 @@ def _context(case: Any, cast: Cast) -> Any:
     from pydantic_evals.otel import SpanTreeRecordingError
 
     last = cast.steps[-1] if cast.steps else None
-    taken = sum(sides.took(step) or 0 for step in cast.steps)
+    taken = sides.worked(cast.steps)[0] or 0
     usage = cast.now.usage
     return EvaluatorContext(
         name=case.name,

@@ -107,7 +107,7 @@ class CompareView(Shown, Comparison):
         ]
         if any(one.cost for one in self.usage):
             rows.append(("cost", *(one.cost_words for one in self.usage)))
-        return [*rows, ("time", *(_seconds(one) for one in self.time))] if time else rows
+        return [*rows, ("time", *map(sides.worked_words, self.time))] if time else rows
 
     def _show(self) -> dict[str, Any]:
         parts: list[Html] = [html_lines(self._lines()), html_table(_PAIR_COLUMNS, self.rows())]
@@ -156,7 +156,7 @@ class StepCompareView(Shown, StepComparison):
         return rows
 
     def _show(self) -> dict[str, Any]:
-        times = ("time", *(_seconds(sides.took(one) or 0) for one in (self.a, self.b)))
+        times = ("time", *(sides.time_of(one).words for one in (self.a, self.b)))
         made = [html_lines(self._lines()), html_table(_SPENT_COLUMNS, [*self.rows(), times])]
         return bundle(repr(self), html=html_panel("compare", html_join(made)))
 
@@ -357,10 +357,6 @@ def _values(a: JSON, b: JSON) -> tuple[str, str]:
 
 def _only(found: Any) -> dict[Any, str]:
     return {key: has for key, has in found.items() if has != "both"}
-
-
-def _seconds(milliseconds: int) -> str:
-    return f"{milliseconds / 1000:.1f} s"
 
 
 COLUMNS: Final = ("attempt", "agent", "wording", "valid", "satisfied", "leads to", "tokens", "cost")

@@ -13,6 +13,7 @@ from materia_nb.display.escape import html_join, html_lines, html_table, shorten
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
 from materia_nb.insight.queries import Spent
+from materia_nb.insight.sides import seconds_words, worked_words
 from materia_nb.jsonvalue import compact, pretty
 from materia_nb.loadout.graph import Graph
 from materia_nb.outgoing import plain
@@ -116,7 +117,8 @@ class SpentView(TableOf[Spent]):
         left = whole.left.tokens != 0
         rows = [self._row(one, whole, priced=priced, left=left) for one in (*found, whole)] if found else []
         names = [*by, "visits", "turns", "tools", "tokens in", "tokens out", *["cost"] * priced, "share"]
-        super().__init__(found, (*names, *["left behind"] * left, "took"), rows, "no steps yet")
+        names += [*["left behind"] * left, "took", *["waited"] * bool(whole.waited)]
+        super().__init__(found, names, rows, "no steps yet")
 
     def _row(self, one: Spent, whole: Spent, *, priced: bool, left: bool) -> tuple[str, ...]:
         used = one.usage
@@ -132,7 +134,8 @@ class SpentView(TableOf[Spent]):
         cells += [used.cost_words] if priced else []
         cells.append("" if not all_ else known_words(part and part / all_, "{:.0%}"))
         cells += [f"{one.left.tokens_words} tokens" if one.left.tokens != 0 else ""] if left else []
-        return (*cells, known_words(one.ms and one.ms / 1000, "{:.1f} s"))
+        cells.append(worked_words(one.ms, one.untimed))
+        return (*cells, seconds_words(one.waited) if one.waited else "") if whole.waited else tuple(cells)
 
     def frame(self) -> Any:
         """Return the rows as a pandas data frame, without the sum.
@@ -150,6 +153,7 @@ class SpentView(TableOf[Spent]):
                 "tokens_out": one.usage.output,
                 "cost": one.usage.cost,
                 "seconds": None if one.ms is None else one.ms / 1000,
+                "waited": one.waited / 1000,
                 "left_behind": one.left.tokens,
             }
             for one in self.found
@@ -159,7 +163,7 @@ class SpentView(TableOf[Spent]):
 
 _SPENT_FIELDS: Final = (
     *("visits", "turns", "tools", "tokens_in", "tokens_out"),
-    *("cost", "seconds", "left_behind"),
+    *("cost", "seconds", "waited", "left_behind"),
 )
 
 

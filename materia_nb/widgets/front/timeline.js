@@ -1,11 +1,24 @@
 /** The steps as a table with a time axis; one of them can be looked at, and they can be played. */
-import { h, button, clear, setText, setAttr, setEnabled, isEnabled, durationWords, countWords } from "./dom.js";
+import { h, button, clear, setText, setAttr, setEnabled, isEnabled, countWords } from "./dom.js";
 import { makeGrid } from "./grid.js";
 
 const STEP_COLUMNS = "48px minmax(88px,1.2fr) minmax(96px,0.9fr) minmax(130px,3fr) minmax(60px,1.1fr) 60px 54px 44px minmax(64px,0.9fr)";
 
+/** Draw a step on an axis of the work of all: solid where it was worked on, hatched where it waited, all waits equally short. */
+function timeBar([over, , words, ms, waits, msAfter, waitsAfter, known], [allMs, allWaits], { waits: waiting, no }) {
+  const folds = allWaits + (over ? 0 : 1), fold = folds ? Math.min(8, 40 / folds) : 0;
+  const scale = (100 - folds * fold) / Math.max(1, allMs);
+  const left = ms * scale + waits * fold, long = (msAfter - ms) * scale;
+  const part = (name, from, width) => h("span", { class: name, style: `left:${from}%;width:${width}%` });
+  const kind = no ? "mnb-back" : known ? "" : "mnb-unsure";
+  return h("span", { class: "mnb-gantt", title: over ? words : "not over" },
+    part(kind, left, long),
+    (waitsAfter > waits || waiting) && part("mnb-wait", left + long, fold),
+    !over && !waiting && part(kind, left + long, fold));
+}
+
 export function timelinePart(host, send, controls) {
-  let data = { total: 0, tail: [] }, rows = new Map(), id = "", filtered = null, asked = new Set(), span = 1, playing = null, wanted = "";
+  let data = { total: 0, tail: [] }, rows = new Map(), id = "", filtered = null, asked = new Set(), playing = null, wanted = "";
   const numberAt = (index) => (filtered ? filtered[index] : index + 1);
   const grid = makeGrid({
     label: "steps",
@@ -90,22 +103,20 @@ export function timelinePart(host, send, controls) {
       fetchRows(number);
       return { cells: [String(number), "…", "", "", "", "", "", "", ""], key: `? ${number}` };
     }
-    const [, , name, item, out, verdict, next, tokens, cost, begun, ended, marks] = row;
+    const [, , name, item, out, verdict, next, tokens, cost, time, marks] = row;
     const here = number === (data.at ?? data.total);
     const sign = { yes: "✓ ", no: "✗ " }[verdict] || "";
     const waits = next === "waiting" && !data.busy, works = next === "waiting" && data.busy;
-    const took = ended === null ? "" : ((ended - begun) / 1000).toFixed(ended - begun < 99950 ? 1 : 0);
-    const from = data.begun ?? begun;
-    const bar = h("span", { class: "mnb-gantt", title: ended === null ? "not over" : durationWords(ended - begun) }, h("span", { class: waits ? "mnb-wait" : verdict === "no" ? "mnb-back" : "", style: `left:${(100 * (begun - from)) / span}%;width:${Math.max(1.5, (100 * ((ended ?? from + span) - begun)) / span)}%` }));
+    const [over, seconds] = time;
     return {
       cells: [
         `${here ? "▸ " : ""}${number}`, name, item ? `${item[0]} ${item[1]}` : "",
         h("span", {}, sign && h("span", { class: verdict === "yes" ? "mnb-t-good" : "mnb-t-no" }, sign), h("span", { class: "mnb-code" }, out || (waits ? "waits" : works ? "works" : "")), marks.map((one) => h("span", { class: "mnb-mark" }, one))),
         h("span", { class: next.startsWith("failed") ? "mnb-t-bad" : verdict === "yes" ? "mnb-t-good" : verdict === "no" ? "mnb-t-no" : "" }, works ? "working" : next),
-        tokens ? countWords(tokens) : "", cost ? cost.toFixed(cost < 1 ? 3 : 2) : "", took, bar,
+        tokens ? countWords(tokens) : "", cost ? cost.toFixed(cost < 1 ? 3 : 2) : "", over ? seconds : "", timeBar(time, data.span, { waits, no: verdict === "no" }),
       ],
       class: here ? "mnb-here" : "",
-      key: JSON.stringify([row, here, from, span, works]),
+      key: JSON.stringify([row, here, data.span, works]),
     };
   };
   let madeLines = "";
@@ -120,9 +131,6 @@ export function timelinePart(host, send, controls) {
         filter.value = wanted = "";
       }
       for (const row of data.tail || []) rows.set(row[0], row);
-      const last = rows.get(data.total);
-      const end = last ? (last[10] ?? Date.now()) : 0;
-      span = Math.max(1, end - (data.begun ?? end));
       const lines = JSON.stringify(data.lines);
       if (lines !== madeLines) {
         madeLines = lines;

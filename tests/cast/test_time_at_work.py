@@ -1,0 +1,156 @@
+"""How long a step was worked on, and how long it waited: told by the journal, read by all that shows time (R56)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.agents.interface import Asking, Reply, ToolCall
+from materia_nb.cast import open_cast, resume_cast
+from materia_nb.cast.listing import step_table
+from materia_nb.insight.sides import Time, time_of, worked
+from materia_nb.widgets.base import Runs
+from materia_nb.widgets.cast_slices import StepRows, bar_state, timeline_state
+
+
+class Clock:
+    """A time that passes only when it is told to."""
+
+    def __init__(self, monkeypatch):
+        self.ms = 1_000_000
+        for module in ("runner", "cast", "turns", "beginning"):
+            monkeypatch.setattr(f"materia_nb.cast.{module}.now", lambda: self.ms)
+
+    def passes(self, seconds):
+        self.ms += round(seconds * 1000)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+@pytest.fixture
+def paused(tmp_path, clock):
+    """A function of 0.2 s, one that fails at once and is recast 46 s later, and a person who takes 30 s."""
+
+    def first():
+        clock.passes(0.2)
+        return "first"
+
+    def second(visit, tries=[]):  # noqa: B006 - one list for all calls
+        tries.append(visit)
+        if len(tries) % 2:
+            raise ValueError("not yet")
+        clock.passes(0.1)
+        return "second"
+
+    third = h.Until()
+    cast = h.start(tmp_path, h.chain_config(3), {"Socket-1": first, "Socket-2": second, "Socket-3": third})
+    cast.run()
+    assert cast.status == "failed"
+    clock.passes(46)
+    cast.recast()
+    cast.run()
+    clock.passes(30)
+    cast.reply("third")
+    return cast
+
+
+TIMES = [Time(200, 0, 200), Time(100, 46_000, 46_100), Time(0, 30_000, 30_000)]
+
+
+def test_work_and_waiting_are_told_apart(paused):
+    assert paused.run() == "complete"
+    assert list(map(time_of, paused.steps)) == TIMES
+    took = [row[-1] for row in step_table(paused.steps, paused.graph).rows]
+    assert took == ["0.20 s", "0.10 s + 46.0 s waited", "0.00 s + 30.0 s waited"]
+
+
+def test_a_cast_that_is_opened_or_resumed_tells_the_same(paused):
+    paused.close()
+    assert list(map(time_of, open_cast(paused.run_dir).steps)) == TIMES
+    resumed = resume_cast(paused.run_dir)
+    assert list(map(time_of, resumed.steps)) == TIMES
+    resumed.close()
+
+
+def test_bar_and_spent_are_the_sum_of_the_work(paused):
+    work = [step.worked for step in paused.steps]
+    frame = paused.spent("socket")
+    assert sum(one.ms for one in frame.found) == sum(work) == 300
+    assert [row[-2:] for row in frame.rows][-1] == ("0.30 s", "76.0 s")
+    assert bar_state(paused, Runs(paused), busy=False, aborting=False)["counts"] == "3 steps · 0.30 s at work"
+
+
+def test_the_short_steps_have_visible_bars_beside_a_long_pause(paused):
+    """Waiting is folded: the axis is as long as the work, and every wait is equally short on it."""
+    shown = timeline_state(StepRows(paused), None, alive=True, busy=False)
+    assert shown["span"] == [300, 2]
+    assert [row[9] for row in shown["tail"]] == [
+        [True, "0.20", "0.20 s", 0, 0, 200, 0, True],
+        [True, "0.10", "0.10 s + 46.0 s waited", 200, 0, 300, 1, True],
+        [True, "0.00", "0.00 s + 30.0 s waited", 300, 1, 300, 2, True],
+    ]
+
+
+def test_the_axis_follows_a_cast_that_is_taken_back(paused):
+    rows = StepRows(paused)
+    assert rows.place_after(3) == (300, 2)
+    paused.back(1)
+    assert rows.place_after(1) == (200, 0)
+    paused.run()
+    assert (paused.status, rows.place_after(2)) == ("failed", (200, 0))
+
+
+def test_what_no_journal_tells_is_unknown_and_not_zero(paused):
+    """As in a cast that was made before the time was kept."""
+    paused.close()
+    kept = []
+    for line in h.lines_of(paused):
+        line["data"].pop("worked", None)
+        kept.append(json.dumps({name: value for name, value in line.items() if name != "link"}))
+    (paused.run_dir / "events.jsonl").write_text("\n".join([*kept, ""]))
+    old = open_cast(paused.run_dir)
+    assert [time_of(step).work for step in old.steps] == [None, None, None]
+    assert time_of(old.steps[1]).words == "at most 46.1 s"
+    assert worked(old.steps) == (None, 3)
+    assert old.spent().rows[-1][-1] == "unknown"
+    assert old.spent().found[0].ms is None
+
+
+def test_the_time_before_and_after_an_approval_counts_and_not_that_between(tmp_path, clock):
+    asked = ToolCall(id="c1", tool="bash", args={"command": "ls"})
+
+    def careful(turn):
+        clock.passes(1)
+        return Reply("done") if turn.calls else Asking((asked,))
+
+    class Careful:
+        name = "careful"
+        answer = staticmethod(careful)
+
+    cast = h.start(tmp_path, h.one_config(h.agent(tools="coding")), Careful())
+    cast.run()
+    clock.passes(60)
+    cast.approvals.approve()
+    assert cast.status in ("ready", "complete")
+    assert time_of(cast.steps[0]) == Time(2_000, 60_000, 62_000)
+
+
+def test_an_interrupted_turn_is_work_of_the_next_event(tmp_path, clock):
+    def slow(tries=[]):  # noqa: B006 - one list for all calls
+        tries.append(1)
+        clock.passes(3)
+        if len(tries) == 1:
+            raise KeyboardInterrupt
+        return "done"
+
+    cast = h.start(tmp_path, h.one_config(), slow)
+    with pytest.raises(KeyboardInterrupt):
+        cast.run()
+    clock.passes(10)
+    cast.run()
+    assert time_of(cast.steps[0]) == Time(6_000, 10_000, 16_000)
