@@ -137,6 +137,6 @@ def test_the_budget_shows_use_and_limit_of_this_cast_only(tmp_path):
     )
     one.step()
     one.edit.budget(50)
-    assert budget_view(one.now).rows == [("20", "5", "25", "50", "50%")]
-    assert budget_view(other.now).rows == [("0", "0", "0", "100", "0%")]
+    assert budget_view(one.now).rows == [("tokens", "25", "50", "50%")]
+    assert budget_view(other.now).rows == [("tokens", "0", "100", "0%")]
     assert document["budget"] == {"maxTokens": 100}
