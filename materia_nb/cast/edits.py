@@ -420,9 +420,6 @@ class Approvals(Asked):
         super().__init__(runner.snapshot)
         self._runner = runner
 
-    def __repr__(self) -> str:
-        return f"<approvals of {self._runner.files.path.name}: {len(self.asking)} asked for>"
-
     def _ask(self, command: Callable[..., Outcome], *given: object) -> StepRecord:
         self._runner.and_ask(command, *given)
         return self._runner.session.steps[-1]

@@ -62,6 +62,9 @@ class QuestBoard:
         self._active: str | None = None
         self._watchers: list[Callable[[], object]] = []
 
+    def __repr__(self) -> str:
+        return f"<quest board in {self.path.name}>"
+
     @property
     def path(self) -> Path:
         """The file."""

@@ -450,6 +450,9 @@ class Asked:
         """``seen`` returns the cast as it is to be looked at: at one moment, or whenever it is asked."""
         self._seen = seen
 
+    def __repr__(self) -> str:
+        return f"<approvals of {self._cast.id}: {len(self.asking)} asked for>"
+
     @property
     def _cast(self) -> Snapshot:
         return self._seen()

@@ -42,6 +42,9 @@ def test_no_value_shows_where_it_is_in_memory_or_its_insides(wb):
         wb.breakpoints,
         wb.agents,
         wb.casts(),
+        wb.quests,
+        cast.now.approvals,
+        cast.at(1).approvals,
     ]
     for one in (*shown, wb.check()):
         assert "object at 0x" not in repr(one), type(one)
