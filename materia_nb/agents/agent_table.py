@@ -83,8 +83,8 @@ class AgentTable:
         found = self._agents.get(socket_id) or self._agents.get(materia_id) or self._default
         if found is not None or self._over is None:
             return found or self.default
-        socket_id, materia_id = (self._renamed.get(name, name) for name in (socket_id, materia_id))
-        return self._over.for_turn(socket_id, materia_id)
+        renamed = self._renamed
+        return self._over.for_turn(renamed.get(socket_id, socket_id), renamed.get(materia_id, materia_id))
 
     def describe(self) -> list[Assigned]:
         """Tell who is set for what, the default last."""
