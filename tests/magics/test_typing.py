@@ -102,3 +102,14 @@ def test_unloading_takes_the_questions_out_too(shell):
     assert len(shell.input_transformer_manager.token_transformers) == before
     materia_nb.unload_ipython_extension(shell)
     assert len(shell.input_transformer_manager.token_transformers) == before - 1
+
+
+def test_every_prompt_is_seen_before_a_cast_costs_anything(shell):
+    shown = line(shell, "prompts Plan-Build-Eval --items 2 --request moss --contexts full,request")
+    full, request = shown.sides
+    assert (len(full.told), full.end) == (8, "complete")
+    assert request.characters < full.characters
+    assert "moss" in shown[1].text
+    assert 'Plan-Build-Eval B: castContext "request", 8 prompts' in text(shown)
+    with pytest.raises(MateriaError, match="is no castContext"):
+        line(shell, "prompts Plan-Build-Eval --contexts everything")
