@@ -101,7 +101,7 @@ def test_a_typo_is_one_short_red_error(shell):
         ("use Hallo", "Hello"),
         ("open 1999", "1999"),
         ("step 0", "1 or more"),
-        ("budget much", "number of tokens"),
+        ("budget much", "2.50 USD for a cost"),
         ("why 99", "no step 99"),
         ("break Socket-9", "no socket 'Socket-9'"),
         ("state nope", "nothing at 'nope'"),
@@ -341,7 +341,7 @@ def test_abort_recast_budget_and_resume(shell, project):
     assert "aborted" in text(line(shell, "abort not now"))
     line(shell, "recast")
     assert cast.status == "waiting"
-    assert "1000" in text(line(shell, "budget 1_000"))
+    assert "1,000" in text(line(shell, "budget 1_000"))
     assert "none" in text(line(shell, "budget none"))
     cast.close()
     again = line(shell, f"resume {cast.id}")
