@@ -11,12 +11,13 @@ from materia_nb.display.escape import shorten
 from materia_nb.engine.conversation import MateriaEvent
 from materia_nb.engine.routing import short
 from materia_nb.engine.session import StepRecord
-from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.errors import MateriaError, counted, needs_one_of
 from materia_nb.handoff.sparse import SEVERITIES
 from materia_nb.insight import sides
 from materia_nb.insight.queries import Found
 from materia_nb.jsonvalue import compact
 from materia_nb.loadout.graph import Graph
+from materia_nb.outgoing import plain
 from materia_nb.store.catalogue import CastEntry
 
 STEP_FIELDS: Final = (
@@ -302,12 +303,35 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
     for step in steps:
         materia = graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
-        output = shorten(step.output, 60) if step.output is not None else ""
+        output = shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), 60)
         way, took = way_words(step), sides.time_of(step).words
         row = (str(step.number), step.socket, materia, str(step.visit), item, output, way, took)
         rows.append((*row, step.pinned or "") if pinned else row)
     headers = (*STEP_COLUMNS, "pinned to") if pinned else STEP_COLUMNS
     return Table(headers, rows, "no steps yet")
+
+
+def output_words(step: StepRecord) -> str:
+    """Say in plain words what a step said: its prose (R62), its context, its work items, or else its output."""
+    reading = None if step.shown != step.output else step.reading
+    said = reading.value if reading is not None and isinstance(reading.value, dict) else {}
+    if reading is not None and (reading.context or (reading.satisfied is not None and len(said) == 1)):
+        return plain(reading.context or "")
+    if reading is not None and isinstance(reading.work_items, list):
+        titles = [str(one.get("title", "")) for one in reading.work_items if isinstance(one, dict)]
+        return f"{counted(len(reading.work_items), 'item')}: {', '.join(map(plain, titles))}"
+    if step.shown is not None:
+        return plain(step.shown)
+    if step.skipped is not None:
+        return f"skipped: {plain(step.skipped)}"
+    failure = step.decision.failure if step.decision is not None else None
+    return plain(failure.message) if failure is not None else ""
+
+
+def verdict_mark(step: StepRecord) -> str:
+    """Return ✓ where a step said that it is satisfied, ✗ where it said that it is not, else nothing."""
+    verdict = step.reading.satisfied if step.reading is not None else None
+    return "" if verdict is None else "✓" if verdict else "✗"
 
 
 def way_words(step: StepRecord) -> str:

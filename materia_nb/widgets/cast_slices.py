@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from materia_nb.cast.listing import way_words
+from materia_nb.cast.listing import output_words, way_words
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
 from materia_nb.engine.limits import nearly_used_up
@@ -316,7 +316,7 @@ class StepRows:
             step.socket,
             self.names.get(step.socket, step.socket),
             [step.item_key, part(step.item_label or "", 60)] if step.item_key else None,
-            _output_words(step),
+            shorten(output_words(step), _OUTPUT_CHARS),
             {True: "yes", False: "no"}.get(verdict) if verdict is not None else "",
             self.names.get(way, "the end" if way == END else plain(way)),
             spent.tokens,
@@ -345,25 +345,6 @@ def said_words(step: StepRecord) -> str:
     if reading is not None and isinstance(reading.context, str) and reading.context.strip():
         return plain(reading.context)
     return plain(step.shown or "")
-
-
-def _output_words(step: StepRecord) -> str:
-    """What a step said: its prose (R62), its words where it decided, else its output."""
-    reading = None if step.shown != step.output else step.reading
-    said = reading.value if reading is not None and isinstance(reading.value, dict) else {}
-    if reading is not None and (reading.context or (reading.satisfied is not None and len(said) == 1)):
-        return shorten(plain(reading.context or ""), _OUTPUT_CHARS)
-    if reading is not None and isinstance(reading.work_items, list):
-        titles = [str(one.get("title", "")) for one in reading.work_items if isinstance(one, dict)]
-        return shorten(
-            f"{counted(len(reading.work_items), 'item')}: {', '.join(map(plain, titles))}", _OUTPUT_CHARS
-        )
-    if step.shown is not None:
-        return shorten(plain(step.shown), _OUTPUT_CHARS)
-    if step.skipped is not None:
-        return shorten(f"skipped: {plain(step.skipped)}", _OUTPUT_CHARS)
-    failure = step.decision.failure if step.decision is not None else None
-    return shorten(plain(failure.message), _OUTPUT_CHARS) if failure is not None else ""
 
 
 def _marks(step: StepRecord, *, edited: bool) -> list[str]:

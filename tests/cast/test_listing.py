@@ -40,6 +40,14 @@ def test_steps_and_casts_show_themselves_as_tables_with_nothing_unescaped(bench,
     assert repr(bench.cast("r").steps) == "no steps yet"
 
 
+def test_a_table_of_steps_says_verdict_and_context_in_words(bench):
+    cast = bench.cast("r")
+    cast.run()
+    outputs = [row[cast.steps.table.headers.index("output")] for row in cast.steps.table.rows]
+    assert outputs[:6] == ["3 items: a, b, c", "built a", "✗ not yet", "built a", "✓ not yet", "✓"]
+    assert outputs[-1] == "told"
+
+
 def test_the_frame_of_steps_has_one_row_a_step(done):
     pytest.importorskip("pandas")
     frame = done.steps.frame()

@@ -7,8 +7,8 @@ import json
 import pytest
 
 import cast_helpers as h
+from materia_nb.cast.listing import output_words
 from materia_nb.cast.views.step_views import StepView, cast_page_html
-from materia_nb.widgets.cast_slices import _output_words
 
 PROSE = "It is **done**.\nTwo files were changed."
 ANSWER = json.dumps({"text": PROSE, "satisfied": True})
@@ -34,7 +34,7 @@ def test_r62_the_text_is_shown_and_the_json_is_kept(tmp_path):
     assert cast.state["report"] == PROSE
     assert "output: It is **done**." in repr(StepView(cast.now))
     assert cast_page_html(cast.now).count("Two files were changed.") >= 1
-    assert _output_words(step) == "It is **done**. Two files were changed."
+    assert output_words(step) == "It is **done**.\nTwo files were changed."
     cast.close()
     assert (cast.run_dir / step.artifact).read_text() == ANSWER
 
