@@ -53,6 +53,8 @@ class Library:
         self._given: str | Path | Mapping[str, JSON] | None = None
         self._notebook: dict[str, dict[str, JSON]] = {"loadouts": {}, "materia": {}}
         self._chosen: str | None = None
+        self.refused: str | None = None
+        """A loadout that was defined with problems since one was last chosen, so that the one before is still cast."""
         self._gone: dict[str, str] = {}  # loadouts of files loaded earlier, and the file
         self._config: LayeredConfig | None = None
 
@@ -95,6 +97,7 @@ class Library:
         except MateriaError:  # there is no loadout in it, nor below
             self._given, self._config, self._chosen = before
             raise
+        self.refused = None
         self._gone = {
             name: label for name, label in {**self._gone, **gone}.items() if name not in config.loadout_names
         }
@@ -135,7 +138,7 @@ class Library:
     def use(self, name: str) -> LoadoutView:
         """Choose the loadout to cast."""
         self.needs(name)
-        self._chosen = name
+        self._chosen, self.refused = name, None
         return self._taken()
 
     def loadout(self, name: str | None = None) -> LoadoutView:
@@ -186,9 +189,9 @@ class Library:
         before, self._config = self.chosen, None
         shown = self.loadout(name)
         if not shown.report.problems:
-            self._chosen = name
+            self._chosen, self.refused = name, None
             return shown
-        self._chosen = before if before != name else None
+        self._chosen, self.refused = before if before != name else None, name
         stays = f"; {self.chosen} stays chosen" if self.chosen not in (None, name) else ""
         return shown.noting(f"{name} is kept but cannot be cast, so it is not chosen{stays}")
 
@@ -244,7 +247,7 @@ class Library:
                 check_name(id_, "materia")
                 self._notebook["materia"][id_] = None if raw is None else self.whole("materia", id_, raw)
             self._notebook["loadouts"][design.name] = self.whole("loadout", design.name, design.document)
-            self._config, self._chosen = None, design.name
+            self._config, self._chosen, self.refused = None, design.name, None
             design.saved()
             return "saved in this notebook"
         is_new = design.name not in self.config.loadout_names
@@ -252,6 +255,8 @@ class Library:
         path = save(design, None if to is None else self.find(Path(to)), anyway=anyway)
         self.reread()
         self._chosen = chosen
+        if is_new:
+            self.refused = None
         words = f"saved in {path}"
         if design.name not in self.config.loadout_names:
             words += "; load it to cast it"
@@ -325,7 +330,7 @@ class Library:
         placed = placed_materia(config, name) if materia else {}
         definitions = {id_: moved(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()}
         add_definitions(path, {new: config.document["loadouts"][name]}, definitions)
-        self._config, self._chosen = None, new
+        self._config, self._chosen, self.refused = None, new, None
         return self.loadout()
 
     def needs(self, name: str | None) -> str:

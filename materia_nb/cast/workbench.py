@@ -132,7 +132,8 @@ class Workbench:
         """Define a loadout in this notebook, from a mapping or from JSON or YAML text.
 
         The body is a loadout (``entry``, ``sockets``, ``loops``); beside these it may hold
-        ``materia``, which are then defined in this notebook too. It is chosen, unless it has problems.
+        ``materia``, which are then defined in this notebook too. It is chosen, unless it has problems:
+        then the one chosen before is still cast, and the cast says so.
         """
         return self.library.define_loadout(name, body)
 
@@ -327,7 +328,10 @@ class Workbench:
             graph = self.graph(loadout)
         else:
             graph = spoken(build_graph(loadout.whole, loadout.name, self.config.owners))
-        return self._casts.start(self._prepared(graph, agents, pins), request)
+        cast = self._casts.start(self._prepared(graph, agents, pins), request)
+        if loadout is None and (refused := self.library.refused) is not None:
+            cast.runner.messages.append(f"casts {graph.name}: {refused} was just defined and cannot be cast")
+        return cast
 
     def _prepared(
         self,

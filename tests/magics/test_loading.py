@@ -8,6 +8,7 @@ import pytest
 
 from magics_helpers import HELLO, cell, line, text
 from materia_nb.errors import MateriaError
+from materia_nb.magics.cast_display import RecordText
 
 
 def test_a_loadout_with_problems_is_kept_but_not_chosen(shell):
@@ -25,6 +26,20 @@ def test_a_chosen_loadout_that_is_broken_by_a_cell_is_not_cast(shell):
     cell(shell, "loadout Mine", "entry: S\nsockets: {S: {materia: Build}}")
     cell(shell, "loadout Mine", "entry: X\nsockets: {}")
     assert line(shell, "cast hi").graph.name != "Mine"
+
+
+def test_a_cast_says_which_loadout_it_takes_when_another_was_just_refused(shell):
+    line(shell, "load hello.json")
+    cell(shell, "loadout Bad", "entry: X\nsockets: {}")
+    said = "casts Hello: Bad was just defined and cannot be cast"
+    line(shell, "cast hi")
+    assert said in text(line(shell, "status"))
+    assert said in repr(RecordText(shell.user_ns["wb"].current))
+    line(shell, "cast --loadout Hello hi")
+    assert said not in text(line(shell, "status")), "it was named"
+    line(shell, "use Hello")
+    line(shell, "cast hi")
+    assert said not in text(line(shell, "status")), "it was chosen since"
 
 
 def test_loading_another_file_says_what_is_no_longer_loaded(shell, project):
