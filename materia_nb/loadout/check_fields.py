@@ -13,7 +13,7 @@ from materia_nb.loadout import models
 from materia_nb.loadout.facts import BUILT_IN, LANE_UTILITIES, Object, as_object, is_object, materia_kind
 from materia_nb.loadout.fields import Fault, FieldRow, Model, objects, row_named, rows_of, step
 from materia_nb.loadout.models_materia import AgentMateria, UtilityMateria
-from materia_nb.loadout.report import INVALID_MATERIA, Findings, shown
+from materia_nb.loadout.report import INVALID_MATERIA, NO_EFFECT, Findings, shown
 from materia_nb.loadout.vocabulary import NAMED, tint_of
 
 
@@ -126,7 +126,7 @@ def hint_fields(findings: Findings, document: Object, loadout: str | None) -> No
     _fields(findings, models.Config, document)
     if as_object(document.get("budget")).get("stopAtLimit") is False:
         findings.hint(
-            "no-effect",
+            NO_EFFECT,
             "budget.stopAtLimit",
             "the maximum always stops a cast",
             "leave maxTokens out for no maximum",
@@ -150,11 +150,11 @@ def _materia(findings: Findings, here: str, raw: Object) -> None:
     _fields(findings, own, raw, here)
     if raw.get("utility") is not None and (raw.get("command") or raw.get("script")) is not None:
         why = "utility has no effect beside what is to be run"
-        findings.hint("no-effect", f"{here}.utility", why, "remove it")
+        findings.hint(NO_EFFECT, f"{here}.utility", why, "remove it")
     colour = raw.get("color")
     if colour is not None and tint_of(colour) is None:
         advice = f"write #rrggbb, or a name: {', '.join(NAMED)}"
-        findings.hint("no-effect", f"{here}.color", "this is no colour that is understood", advice)
+        findings.hint(NO_EFFECT, f"{here}.color", "this is no colour that is understood", advice)
 
 
 def _fields(findings: Findings, model: type[Model], raw: Object, here: str = "") -> None:
@@ -170,11 +170,9 @@ def _field(
     row = row_named(model, field)
     if row is not None:
         if row.ignored is not None and _says_something(value):
-            findings.hint("no-effect", source, f"{field} has no effect", row.ignored)
+            findings.hint(NO_EFFECT, source, f"{field} has no effect", row.ignored)
     elif (elsewhere := _elsewhere(model, owner, field)) is not None:
-        findings.hint(
-            "no-effect", source, f"{field} has no effect here: {elsewhere}", "move it, or remove it"
-        )
+        findings.hint(NO_EFFECT, source, f"{field} has no effect here: {elsewhere}", "move it, or remove it")
     else:
         near = close_match(field, rows_of(model))
         advice = f"did you mean {near!r}?" if near else "it is kept, and nothing reads it"

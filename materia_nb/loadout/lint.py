@@ -26,7 +26,7 @@ from materia_nb.loadout.facts import (
 from materia_nb.loadout.lint_loops import hint_loops
 from materia_nb.loadout.lint_state import hint_growing, hint_lists, hint_variables
 from materia_nb.loadout.lint_ways import hint_ways, visited, ways_on
-from materia_nb.loadout.report import Findings, Problem, shown
+from materia_nb.loadout.report import NO_EFFECT, Findings, Problem, shown
 from materia_nb.loadout.vocabulary import (
     DEFAULT_HANDOFF,
     GUARDS,
@@ -91,7 +91,7 @@ def _on_utility(findings: Findings, id_: str, raw: Object) -> None:
     """Point out what is written for an agent where a process answers."""
     if is_text(raw.get("handoff")) and raw["handoff"] != DEFAULT_HANDOFF:
         findings.hint(
-            "no-effect",
+            NO_EFFECT,
             f"{id_}.handoff",
             f"a utility works here, and utilities always speak {DEFAULT_HANDOFF}",
             "remove it",
@@ -103,7 +103,7 @@ def _on_utility(findings: Findings, id_: str, raw: Object) -> None:
     )
     for field, written, why in idle:
         if written:
-            findings.hint("no-effect", f"{id_}.{field}", f"a utility works here, which {why}", "remove it")
+            findings.hint(NO_EFFECT, f"{id_}.{field}", f"a utility works here, which {why}", "remove it")
 
 
 def _on_agent(findings: Findings, facts: Facts, id_: str, name: str) -> None:
@@ -111,7 +111,7 @@ def _on_agent(findings: Findings, facts: Facts, id_: str, name: str) -> None:
     own = OWN_PROTOCOLS.get(name, _FOREIGN)
     if as_object(raw.get("assignment")) and not own.tells_the_task:
         findings.hint(
-            "no-effect",
+            NO_EFFECT,
             f"{id_}.assignment",
             f"the protocol {name} does not tell an agent its task",
             f'write "handoff": {_ONE_THAT_TELLS}, or put the task into the prompt',
@@ -120,7 +120,7 @@ def _on_agent(findings: Findings, facts: Facts, id_: str, name: str) -> None:
     if facts.gives_text(id_):
         if is_text(raw.get("handoff")) and name != DEFAULT_HANDOFF:
             findings.hint(
-                "no-effect",
+                NO_EFFECT,
                 f"{id_}.handoff",
                 f"the output of {id_!r} is text, which is taken whatever the protocol",
                 'write "parse": "json", or remove it',
@@ -158,10 +158,10 @@ def _finalized(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
         return
     if facts.gives_text(id_):
         why = f"the output of {id_!r} is text, so there is no handoff to ask for"
-        findings.hint("no-effect", f"{id_}.finalize", why, 'write "parse": "json", or remove it')
+        findings.hint(NO_EFFECT, f"{id_}.finalize", why, 'write "parse": "json", or remove it')
     elif facts.materia_of(id_).get("multiTurn") is True:
         why = "the agent here is asked for its final result when its drafts are accepted, whatever this says"
-        findings.hint("no-effect", f"{id_}.finalize", why, "remove it")
+        findings.hint(NO_EFFECT, f"{id_}.finalize", why, "remove it")
 
 
 def _sends_back(facts: Facts, id_: str) -> bool:
@@ -390,7 +390,7 @@ def _hint_utility_placement(findings: Findings, facts: Facts, id_: str, raw: Obj
         value = raw.get(field)
         if value is not None and value != definition.get(field):
             findings.hint(
-                "no-effect",
+                NO_EFFECT,
                 f"{id_}.{field}",
                 f"a utility works here, so the {field} of the socket has no effect",
                 f"write {field} at materia.{raw.get('materia')}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -24,10 +25,13 @@ INVALID_SOCKET: Final = "invalid-socket"
 INVALID_CONFIG: Final = "invalid-config"
 PARALLEL_GENERATION: Final = "parallel-generation"
 MISSING_COMMAND: Final = "missing-command"
-"""A hint that depends on the machine; the other hints are named where they are found."""
+"""A hint that depends on the machine."""
+NO_EFFECT: Final = "no-effect"
+"""A hint at a field that nothing reads where it stands; the other hints are named where they are found."""
 
 _SHOWN_IN_ERROR = 5
 _CLOSE_MATCHES = 40
+_SHOWN_NO_EFFECT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +71,33 @@ class Report:
         """Whether a cast may start."""
         return not self.problems
 
+    @property
+    def no_effect(self) -> tuple[Problem, ...]:
+        """The hints that are shown as one line, :attr:`no_effect_line`: more than a few fields without effect."""
+        found = tuple(hint for hint in self.hints if hint.code == NO_EFFECT)
+        return found if len(found) > _SHOWN_NO_EFFECT else ()
+
+    @property
+    def shown_hints(self) -> tuple[Problem, ...]:
+        """The hints that are shown one by one."""
+        folded = bool(self.no_effect)
+        return tuple(hint for hint in self.hints if not (folded and hint.code == NO_EFFECT))
+
+    @property
+    def no_effect_line(self) -> str:
+        """Name the fields of :attr:`no_effect`, with how often each is written; "" where there is none."""
+        names = Counter(hint.source.rpartition(".")[2] for hint in self.no_effect)
+        fields = ", ".join(f"{name} ({count} times)" if count > 1 else name for name, count in names.items())
+        return outgoing_line(f"{len(self.no_effect)} fields have no effect here: {fields}") if names else ""
+
     def __str__(self) -> str:
         if not self.problems and not self.hints:
             return "no problems, no hints"
         lines = [f"{counted(len(self.problems), 'problem')}, {counted(len(self.hints), 'hint')}"]
         lines += [f"  problem  {problem}" for problem in self.problems]
-        lines += [f"  hint     {hint}" for hint in self.hints]
+        lines += [f"  hint     {hint}" for hint in self.shown_hints]
+        if self.no_effect:
+            lines.append(f"  hint     {self.no_effect_line}; report.hints has each with its place")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -97,6 +97,34 @@ def test_fields_without_effect_r4_r21():
     }
 
 
+def idle(count):
+    """A loadout with sockets that each say ``parse`` for a utility, and one colour that is none."""
+    document = config({f"Socket-{n}": {"materia": "U", "parse": "text"} for n in range(1, count)})
+    document["materia"]["U"]["color"] = "tael"
+    return document
+
+
+def test_many_fields_without_effect_are_one_line_and_each_is_kept_with_its_place():
+    report = check_config(idle(5))
+    folded = [hint for hint in report.hints if hint.code == "no-effect"]
+    assert report.no_effect == tuple(folded)
+    assert {hint.source for hint in folded} == {f"Socket-{n}.parse" for n in range(1, 5)} | {
+        "materia.U.color"
+    }
+    assert report.no_effect_line == "5 fields have no effect here: color, parse (4 times)"
+    assert str(report).count("no effect") == 1
+    assert report.no_effect_line in str(report)
+    assert len(report.shown_hints) == len(report.hints) - 5
+    assert all(str(hint) in str(report) for hint in report.shown_hints)
+
+
+def test_a_few_fields_without_effect_are_told_one_by_one():
+    report = check_config(idle(3))
+    assert (report.no_effect, report.no_effect_line) == ((), "")
+    assert report.shown_hints == report.hints
+    assert all(str(hint) in str(report) for hint in report.hints)
+
+
 @pytest.mark.parametrize("field", ["limits", "budget"])
 def test_what_a_loadout_says_for_the_config_has_no_effect(field):
     document = plain()

@@ -13,6 +13,7 @@ from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle, pictur
 from materia_nb.display.escape import (
     Html,
     html_alert,
+    html_fold,
     html_join,
     html_lines,
     html_table,
@@ -53,25 +54,30 @@ class ReportView(Shown):
             f"{plain(self.name)}: {counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"
         ]
         lines += [f"  {kind:<7} {plain(_finding(one))}" for kind, one in self._findings()]
+        if report.no_effect:
+            lines.append(f"  {'hint':<7} {report.no_effect_line} (report.hints has each with its place)")
         return "\n".join(lines)
 
     def _findings(self) -> Iterator[tuple[str, Problem]]:
         yield from (("problem", one) for one in self.report.problems)
-        yield from (("hint", one) for one in self.report.hints)
+        yield from (("hint", one) for one in self.report.shown_hints)
 
     def _show(self) -> dict[str, Any]:
-        rows = [
-            (
-                html_wrong(kind) if kind == "problem" else kind,
-                one.code,
-                one.source,
-                one.message,
-                one.hint or "",
-            )
-            for kind, one in self._findings()
-        ]
-        html = html_table(("", "code", "where", "what", "what to do"), rows) if rows else None
-        return bundle(repr(self), html=html)
+        parts = []
+        if found := list(self._findings()):
+            parts.append(_findings_table(found))
+        if folded := self.report.no_effect:
+            details = _findings_table([("hint", one) for one in folded])
+            parts.append(html_fold(self.report.no_effect_line, details))
+        return bundle(repr(self), html=html_join(parts) if parts else None)
+
+
+def _findings_table(found: Iterable[tuple[str, Problem]]) -> Html:
+    rows = (
+        (html_wrong(kind) if kind == "problem" else kind, one.code, one.source, one.message, one.hint or "")
+        for kind, one in found
+    )
+    return html_table(("", "code", "where", "what", "what to do"), rows)
 
 
 def _finding(one: Problem) -> str:

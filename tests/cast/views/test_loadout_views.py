@@ -10,11 +10,12 @@ from builders import asks, at, config, edge, exit_route, retry_loop
 from display_hostile import HOSTILE
 from magics_helpers import line, text
 from materia_nb import Workbench
-from materia_nb.cast.views.loadout_views import ExploreView, RehearsalView
+from materia_nb.cast.views.loadout_views import ExploreView, RehearsalView, ReportView
 from materia_nb.display.text import WIDTH, display_width
 from materia_nb.errors import MateriaError
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.loadout import build_graph
+from materia_nb.loadout.report import Problem, Report
 
 
 @pytest.fixture
@@ -122,3 +123,17 @@ def test_odds_and_rehearse_take_chances(shell):
 def test_what_is_no_number_is_told(shell, typed):
     with pytest.raises(MateriaError, match="is no"):
         line(shell, typed)
+
+
+def test_fields_without_effect_are_one_line_that_unfolds():
+    found = [Problem("no-effect", f"Socket-{n}.parse", f"why {n}", "remove it") for n in range(1, 5)]
+    lone = Problem("lone-guard", "Socket-1.edges", "is alone", "add one")
+    view = ReportView("T", Report((), (*found, lone)))
+    assert [line for line in repr(view).splitlines() if "parse" in line] == [
+        "  hint    4 fields have no effect here: parse (4 times) (report.hints has each with its place)"
+    ]
+    assert "lone-guard at Socket-1.edges" in repr(view)
+    above, details = view._repr_mimebundle_()["text/html"].split("<details>")
+    assert ("lone-guard" in above, "why 1" in above) == (True, False)
+    assert "4 fields have no effect here" in details.split("</summary>")[0]
+    assert all(f"why {n}" in details for n in range(1, 5))
