@@ -6,7 +6,7 @@ import pytest
 
 from magics_helpers import new_shell
 from materia_nb.errors import MateriaError
-from protocol_helpers import block, contract
+from protocol_helpers import ASK, block, contract, report
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 NOTES = {"memory_suggestions": ["The build needs an hour.", HOSTILE]}
@@ -88,3 +88,42 @@ def test_what_cannot_be_done_says_so(shell, said, told):
     with pytest.raises(MateriaError) as error:
         line(shell, said)
     assert told in str(error.value)
+
+
+CONSENT = [
+    "exactly this: rm -rf build",
+    "operation: delete the build folder",
+    "scope: build/",
+    "risk: high",
+    "rollback: make build",
+    "confirmation: build is gone",
+]
+
+
+def held_for_consent(shell, **changes):
+    replies = iter([report("APPROVAL_REQUEST", approval_request={**ASK, **changes}), report("COMPLETE")])
+    shell.user_ns["wb"].agents.set("Do", lambda: next(replies))
+    return ran(shell)
+
+
+def test_a_cast_that_is_held_for_consent_shows_all_that_it_is_about(shell):
+    assert held_for_consent(shell, scope="").status == "held"
+    status = text(line(shell, "status")).splitlines()
+    expected = [line.replace("build/", "not said") for line in CONSENT]
+    at = status.index(expected[0])
+    assert status[at : at + len(expected)] == expected
+    assert "approve or deny the command" in status[at + len(expected)]
+
+
+def test_approve_shows_what_was_consented_to(shell):
+    cast = held_for_consent(shell)
+    shown = text(line(shell, "approve"))
+    assert cast.now.held is None
+    assert "\n".join([f"approved: {CONSENT[0]}", *CONSENT[1:]]) in shown
+    assert "approved" not in text(line(shell, "status"))
+
+
+def test_nothing_is_shown_as_approved_when_nothing_asks(shell):
+    ran(shell)
+    with pytest.raises(MateriaError, match="Nothing waits for approval"):
+        line(shell, "approve")

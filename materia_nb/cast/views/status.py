@@ -5,7 +5,7 @@ The text is stable from run to run (no ids, no times), since notebooks are compa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from materia_nb.cast.breakpoint import Breakpoint
@@ -40,7 +40,6 @@ from materia_nb.engine.state import Hold
 from materia_nb.errors import counted
 from materia_nb.handoff.contract import request_of
 from materia_nb.handoff.protocol import as_text
-from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 from materia_nb.outgoing import plain
 
@@ -118,7 +117,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
             lines.append(f"to go on: {failure.hint}")
         lines += _offered(cast)
     elif now.hold is not None and now.at is not None:
-        lines += _held_for(now.hold, now.at.socket)
+        lines += _held_for(cast, now.hold, now.at.socket)
     elif now.status == "waiting":
         lines.append(_waiting_for(cast) + _because(cast, pause, hit))
     elif now.status == "ready":
@@ -258,27 +257,30 @@ _CONSENT: Final = {
 """What a person sees beside the exact command that consent is asked for, each field of the request with its word."""
 
 
-def _consented(request: Mapping[str, JSON]) -> Iterator[str]:
-    """What exactly a person is asked to consent to (contract rules, section 12)."""
+def consent_lines(cast: Snapshot) -> list[str]:
+    """Say what exactly ``approve`` consents to: an agent's command (contract rules, section 12), or its tool calls."""
+    hold = cast.held
+    if hold is None or hold.needs != "consent" or not isinstance(hold.reading.value, dict):
+        return [call_words(call) for call in cast.approvals.asking]
+    request, lines = request_of(hold.reading.value), []
     if command := request.get("exact_content"):
-        yield judged_words("exactly this", str(command))
+        lines.append(judged_words("exactly this", str(command)))
     for field, word in _CONSENT.items():
         if request and (command or request.get(field)):
-            yield f"{word}: {shorten(as_text(request.get(field) or 'not said'), 300)}"
+            lines.append(f"{word}: {shorten(as_text(request.get(field) or 'not said'), 300)}")
+    return lines
 
 
-def _held_for(hold: Hold, socket: str) -> list[str]:
+def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
     asked = {
         "consent": "approve or deny the command",
         "direction": "answer how to go on",
         "question": "answer the question",
         "help": "answer with what it lacks",
     }.get(hold.needs or "", "answer")
-    value = hold.reading.value
-    request = request_of(value) if isinstance(value, dict) and hold.needs == "consent" else {}
     return [
         f"held by {socket} ({hold.action}): {hold.reason}",
-        *_consented(request),
+        *consent_lines(cast),
         f"to go on: {asked}, decide in its place, correct its output (recommit), or abort",
     ]
 

@@ -54,10 +54,13 @@ if TYPE_CHECKING:
 
 
 class StepView(Shown):
-    """The latest step of a cast: what came, what was made of it, where it goes."""
+    """The latest step of a cast: what came, what was made of it, where it goes.
 
-    def __init__(self, cast: Snapshot) -> None:
-        self.status = status_lines(cast)
+    ``approved`` is what a person has consented to, for the step to go on.
+    """
+
+    def __init__(self, cast: Snapshot, approved: Sequence[str] = ()) -> None:
+        self.status = (*(f"approved: {line}" for line in approved[:1]), *approved[1:], *status_lines(cast))
         self.step = cast.steps[-1] if cast.steps else None
         self.why = cast.why() if self.step else None
         self.asking = cast.approvals.asking

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from materia_nb.cast import Cast
-from materia_nb.cast.views.status import StatusView
+from materia_nb.cast.views.status import StatusView, consent_lines
 from materia_nb.cast.views.step_views import StepView
 from materia_nb.cast.views.tables import GROUPS, allowed_view, breakpoints_view, budget_view, usage_view
 from materia_nb.errors import MateriaError, did_you_mean
@@ -124,8 +124,10 @@ def answer(call: Call) -> Any:
     Argument("--always", "later calls of the same tools need not ask in this cast", "flag"),
 )
 def approve(call: Call) -> Any:
-    """Approve the tool calls that wait for it, or the exact command that the agent asks consent for."""
-    return _run(call, lambda cast: cast.approvals.approve(always=bool(call.get("always"))))
+    """Approve the tool calls that wait for it, or the exact command that the agent asks consent for, and show which."""
+    approved = consent_lines(call.cast.now)
+    _run(call, lambda cast: cast.approvals.approve(always=bool(call.get("always"))))
+    return StepView(call.cast.now, approved)
 
 
 @verb("deny", Argument("reason", "why, for the agent", "rest"))
