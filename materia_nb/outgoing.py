@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from traceback import format_exception
-from typing import Final
+from typing import Any, Final
 
 from materia_nb.secrets import scrubbed
 
@@ -76,3 +77,14 @@ def outgoing_line(text: object) -> str:
 def outgoing_traceback(error: BaseException) -> str:
     """Return where an exception was raised, with what it says and what caused it."""
     return outgoing("".join(format_exception(error)).rstrip())
+
+
+VIEWS: Final[dict[type, Callable[[Any], Any]]] = {}
+"""What makes the view that a value shows in a notebook, by its type; the modules that have views fill it in."""
+
+
+def shown_by_its_view(value: object, include: object = None, exclude: object = None) -> dict[str, Any] | None:
+    """Be the ``_repr_mimebundle_`` of a type below all views: that of its view, or None, for its text alone."""
+    view = VIEWS.get(type(value))
+    shown: dict[str, Any] | None = None if view is None else view(value)._repr_mimebundle_(include, exclude)
+    return shown

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar, overload
 
-from materia_nb.display.bundle import Table
-from materia_nb.display.escape import shorten
+from materia_nb.display.bundle import SHOWN_CHARS, Shown, Table, bounded, bundle
+from materia_nb.display.escape import html_fold, html_join, html_lines, html_panel, html_pre, shorten
 from materia_nb.engine.conversation import MateriaEvent
 from materia_nb.engine.routing import short
 from materia_nb.engine.session import StepRecord
@@ -15,9 +15,10 @@ from materia_nb.errors import MateriaError, counted, needs_one_of
 from materia_nb.handoff.sparse import SEVERITIES
 from materia_nb.insight import sides
 from materia_nb.insight.queries import Found
+from materia_nb.insight.why import THOUGHT
 from materia_nb.jsonvalue import compact
 from materia_nb.loadout.graph import Graph
-from materia_nb.outgoing import plain
+from materia_nb.outgoing import VIEWS, plain
 from materia_nb.store.catalogue import CastEntry
 
 STEP_FIELDS: Final = (
@@ -344,6 +345,31 @@ def way_words(step: StepRecord) -> str:
     if decision.failure is not None:
         return f"failed: {decision.failure.kind}"
     return decision.target or decision.by
+
+
+class RecordView(Shown):
+    """One step by itself: which visit it is, how it went on, how long it took, what came, and what its agent thought."""
+
+    def __init__(self, step: StepRecord) -> None:
+        self.step = step
+        took, issues = sides.time_of(step).words, step.reading.issues if step.reading else ()
+        self.lines = [f"next: {way_words(step)}", *([f"took {took}"] if took else [])]
+        self.lines += [issue.line for issue in issues]
+
+    def __repr__(self) -> str:
+        came = [f"output: {bounded(self.step.shown)}"] if self.step.shown is not None else []
+        return plain("\n  ".join([self.step.title, *self.lines, *came]))
+
+    def _show(self) -> dict[str, Any]:
+        parts, step = [html_lines(self.lines)], self.step
+        if step.shown is not None:
+            parts.append(html_pre(step.shown, SHOWN_CHARS))
+        if step.thinking:
+            parts.append(html_fold(THOUGHT, html_pre(step.thinking, SHOWN_CHARS)))
+        return bundle(repr(self), html=html_panel(step.title, html_join(parts)))
+
+
+VIEWS[StepRecord] = RecordView
 
 
 def casts_view(entries: Sequence[CastEntry]) -> Table:

@@ -407,13 +407,17 @@ class Snapshot:
         if not self.steps:
             raise MateriaError("The cast has no step yet.", hint="step first", kind="no_step")
         record = self.steps.at(-1 if step is None else step)
-        item = f", item {record.item_key} ({record.item_label})" if record.item_key else ""
-        title = f"Step {record.number}: {record.socket}, visit {record.visit}{item}"
         latest = record is self.steps[-1] and self.engine.status == "failed"
         after = self.engine if latest else record.after
         following = self.steps[record.number].entry if record.number < len(self.steps) else self.ended_by
         told = explain(
-            self.rules, title, record.decision, after, record.entry, onward=following, pinned=record.pinned
+            self.rules,
+            record.title,
+            record.decision,
+            after,
+            record.entry,
+            onward=following,
+            pinned=record.pinned,
         )
         first = ["A person answered it by hand, after it had failed."] if record.by_hand else []
         if record.skipped is not None:

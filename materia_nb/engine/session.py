@@ -15,6 +15,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import NOTHING, CastState, ItemId, Mode, Past, Pin, Usage, Visit
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON, FrozenDict
+from materia_nb.outgoing import shown_by_its_view
 
 
 class TurnRecord(NamedTuple):
@@ -89,6 +90,9 @@ class StepRecord(NamedTuple):
         led = f" -> {self.decision.target}" if self.decision is not None else ""
         return f"<step {self.number}: {self.socket}, visit {self.visit}{led}>"
 
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object] | None:
+        return shown_by_its_view(self, include, exclude)
+
     def __eq__(self, other: object) -> bool:
         """Compare by what they tell: states that are kept and the same ones found again are equal."""
         if not isinstance(other, StepRecord):
@@ -120,6 +124,12 @@ class StepRecord(NamedTuple):
     def visit(self) -> int:
         """Which visit of that socket it is, from 1."""
         return self.at.visit
+
+    @property
+    def title(self) -> str:
+        """Such as ``Step 3: Socket-3, visit 1, item WI-1 (Part 1)``."""
+        item = f", item {self.item_key} ({self.item_label})" if self.item_key else ""
+        return f"Step {self.number}: {self.socket}, visit {self.visit}{item}"
 
     @property
     def item_key(self) -> str | None:

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON, compact
-from materia_nb.outgoing import outgoing_line
+from materia_nb.outgoing import outgoing_line, shown_by_its_view
 
 MISSING_ENDPOINT: Final = "missing-endpoint"
 UNKNOWN_ENDPOINT: Final = "unknown-endpoint"
@@ -101,6 +101,7 @@ class Report:
         return "\n".join(lines)
 
     __repr__ = __str__
+    _repr_mimebundle_ = shown_by_its_view
 
 
 class LoadoutError(MateriaError):

@@ -71,3 +71,25 @@ def test_why_shows_itself_as_a_panel_with_the_edges_that_were_looked_at(wb):
     assert "<table" in shown["text/html"]
     assert shown["text/plain"].startswith(str(cast.why(3)))
     assert "not_satisfied" in shown["text/plain"]
+
+
+def test_a_report_shows_itself_as_a_table_of_what_was_found(wb):
+    shown = wb.check()._repr_mimebundle_()
+    assert shown["text/plain"].startswith("0 problems, 1 hint")
+    assert "<table" in shown["text/html"]
+    assert "empty-list-ends" in shown["text/html"]
+    assert "what to do" in wb.config.check()._repr_mimebundle_()["text/html"]
+
+
+def test_a_step_shows_itself_as_a_panel_with_what_came_and_where_it_went(wb):
+    cast = wb.cast("r", agents={**h.loop_agents(), "Socket-2": lambda _: "<b>"})
+    cast.run(steps=2)
+    shown = cast.steps[-1]._repr_mimebundle_()
+    assert shown["text/plain"].startswith("Step 2: Socket-2, visit 1, item WI-1 (Part 1)\n  next: ")
+    assert "output: <b>" in shown["text/plain"]
+    assert "<bdi>&lt;b&gt;</bdi></pre>" in shown["text/html"]
+    step = cast.steps[-1]
+    thought = step._replace(turns=(step.turns[0]._replace(thinking="Hm."),))
+    assert "Hm." in thought._repr_mimebundle_()["text/html"]
+    assert repr(cast.steps[-1]).startswith("<step 2: Socket-2, visit 1")
+    assert list(cast.steps.at(1)._repr_mimebundle_(include=["text/plain"])) == ["text/plain"]

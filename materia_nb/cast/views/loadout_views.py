@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any, Final, Literal
@@ -38,7 +39,7 @@ from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.layers import LayeredConfig
 from materia_nb.loadout.report import Problem, Report
-from materia_nb.outgoing import plain
+from materia_nb.outgoing import VIEWS, plain
 from materia_nb.sharing import Progress
 
 
@@ -50,9 +51,8 @@ class ReportView(Shown):
 
     def __repr__(self) -> str:
         report = self.report
-        lines = [
-            f"{plain(self.name)}: {counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"
-        ]
+        name = f"{plain(self.name)}: " if self.name else ""
+        lines = [f"{name}{counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"]
         lines += [f"  {kind:<7} {plain(_finding(one))}" for kind, one in self._findings()]
         if report.no_effect:
             lines.append(f"  {'hint':<7} {report.no_effect_line} (report.hints has each with its place)")
@@ -78,6 +78,9 @@ def _findings_table(found: Iterable[tuple[str, Problem]]) -> Html:
         for kind, one in found
     )
     return html_table(("", "code", "where", "what", "what to do"), rows)
+
+
+VIEWS[Report] = partial(ReportView, "")
 
 
 def _finding(one: Problem) -> str:
