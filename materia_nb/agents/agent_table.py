@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from materia_nb.agents.interface import Agent, AgentError, name_of
 from materia_nb.agents.notebook_agents import PersonAgent, agent_from
+from materia_nb.outgoing import shown_by_its_view
 
 EVERYONE: Final = "*"
 """The name of the default: everyone who is not set otherwise."""
@@ -112,6 +113,8 @@ class AgentTable:
         new = self.copy()
         new._over = None if self._over is None else self._over.frozen()  # noqa: SLF001 - its own class
         return new
+
+    _repr_mimebundle_ = shown_by_its_view
 
     def __repr__(self) -> str:
         return "AgentTable(" + ", ".join(f"{a.name or 'default'}: {a.agent}" for a in self.describe()) + ")"

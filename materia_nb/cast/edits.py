@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import EllipsisType
-from typing import Final
+from typing import Any, Final
 
 from materia_nb.agents.interface import sound
 from materia_nb.cast.repairs import REDEFINED, redefinition
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Asked
 from materia_nb.cast.turns import clean, given, redacted
+from materia_nb.display.bundle import Shown, Table
 from materia_nb.engine import decide
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Outcome
@@ -294,7 +295,7 @@ class Edits:
             return chosen._replace(kept=True)
 
 
-class Labels:
+class Labels(Shown):
     """What people say of one cast and of its steps; it changes nothing of what the cast does."""
 
     def __init__(self, runner: Runner) -> None:
@@ -303,6 +304,12 @@ class Labels:
 
     def __repr__(self) -> str:
         return f"<labels of {self._runner.files.path.name}: {len(self._runner.session.labels)}>"
+
+    def _show(self) -> dict[str, Any]:
+        snapshot = self._runner.snapshot()
+        said = [("the cast", self.of())] + [(one.title, snapshot.label_of(one)) for one in snapshot.steps]
+        rows = [(what, label.words) for what, label in said if not label.empty]
+        return Table(("of", "what people say"), rows, "no labels")._repr_mimebundle_()
 
     def of(self, step: StepRecord | int | None = None) -> Label:
         """Return what is said of a step, or of the cast itself: ``name``, ``tags``, ``note``, ``verdict``, ``by``.

@@ -21,8 +21,16 @@ from materia_nb.cast.listing import CastList
 from materia_nb.cast.project_casts import ProjectCasts
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.cast.views.compare_view import CompareView, LoadoutCompareView, ReplaysView, StepCompareView
-from materia_nb.cast.views.loadout_views import ExploreView, LoadoutView, PromptsView, RehearsalView
+from materia_nb.cast.views.loadout_views import (
+    ExploreView,
+    LoadoutView,
+    PromptsView,
+    RehearsalView,
+    loadouts_view,
+)
 from materia_nb.cast.views.tables import FoundView
+from materia_nb.display.bundle import Shown, bundle
+from materia_nb.display.escape import html_panel, html_table
 from materia_nb.engine.labels import Label
 from materia_nb.engine.outcome import PREVIOUS
 from materia_nb.engine.state import Pin
@@ -36,6 +44,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, LayeredConfig, Report, build_graph
 from materia_nb.loadout.compose import compose
 from materia_nb.loadout.config_files import expanded, resolved
+from materia_nb.outgoing import plain
 from materia_nb.sharing import Progress
 from materia_nb.store.catalogue import CastEntry
 from materia_nb.store.verifying import Verified
@@ -51,7 +60,7 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-class Workbench:
+class Workbench(Shown):
     """Where a person works: load loadouts, say who answers, cast.
 
     Args:
@@ -70,6 +79,11 @@ class Workbench:
     def __repr__(self) -> str:
         """Say which project and loadout; stable from run to run."""
         return f"<workbench of {self.project.name}: {self.chosen or 'no loadout'} chosen>"
+
+    def _show(self) -> dict[str, Any]:
+        found = loadouts_view(self.loadouts, self.chosen, self.config)
+        html = html_panel(f"workbench of {self.project.name}", html_table(found.headers, found.rows))
+        return bundle(f"{plain(repr(self))}\n{found!r}", html=html)
 
     @property
     def project(self) -> Path:

@@ -33,6 +33,9 @@ class Side(NamedTuple):
     rules: Rules
     session: Session
 
+    def __repr__(self) -> str:
+        return f"<{self.name}, {len(self.session.steps)} steps>"
+
 
 def answer(step: StepRecord) -> JSON:
     """Return what counts as the answer of a step: parsed where it is JSON, else the text; None while there is none."""

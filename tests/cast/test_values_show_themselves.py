@@ -93,3 +93,24 @@ def test_a_step_shows_itself_as_a_panel_with_what_came_and_where_it_went(wb):
     assert "Hm." in thought._repr_mimebundle_()["text/html"]
     assert repr(cast.steps[-1]).startswith("<step 2: Socket-2, visit 1")
     assert list(cast.steps.at(1)._repr_mimebundle_(include=["text/plain"])) == ["text/plain"]
+
+
+def test_a_workbench_its_agents_and_the_labels_of_a_cast_show_themselves_as_tables(wb):
+    cast = wb.cast("r", agents=h.loop_agents())
+    cast.run(steps=2)
+    assert cast.labels._repr_mimebundle_()["text/plain"] == "no labels"
+    cast.labels.add(name="first")
+    cast.labels.add(2, tag="rain")
+    for one, cells in (
+        (wb, ("workbench of ", "<td", "T")),
+        (cast.agents, ("Plan", "answered by", "person")),
+        (cast.labels, ("the cast", "named first", "Step 2: Socket-2", "tagged rain")),
+    ):
+        shown = one._repr_mimebundle_()
+        assert "<table" in shown["text/html"]
+        for cell in cells:
+            assert cell in shown["text/html"], (cell, shown)
+    assert wb._repr_mimebundle_()["text/plain"].startswith(repr(wb))
+    assert "cannot be shown" not in str(wb._repr_mimebundle_())
+    assert wb.agents._repr_mimebundle_()["text/plain"].startswith("materia or socket")
+    assert len(repr(cast.now.side)) < 100

@@ -197,6 +197,9 @@ def agents_view(agents: AgentTable) -> Table:
     return Table(("materia or socket", "answered by"), rows)
 
 
+VIEWS[AgentTable] = agents_view
+
+
 _ENDS: Final = {COMPLETE: "come to its end", HELD: "be held for a person"}
 _SHOWN: Final = 60
 """Rows of one table that are shown."""
