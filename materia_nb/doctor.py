@@ -211,6 +211,7 @@ def shipped(folder: Path, pi_profile: Path | None) -> Iterator[Finding]:
         "changed": "it is run as it is; remove it to get the shipped one",
         "of another version": "the next load of a loadout that uses it replaces it",
         "not there": "the first load of a loadout that uses it makes the copy",
+        "set aside": "it is not run: the new one beside it is; change that one, and remove this",
     }
     for copy in scripts.copies(folder):
         status: Status = "ok" if copy.stands in ("as shipped", "not there") else "hint"

@@ -113,9 +113,7 @@ class Library:
     def _taken(self) -> LoadoutView:
         """Show the chosen loadout, with its shipped scripts copied to the profile."""
         shown = self.loadout()
-        if shown.graph is not None:
-            copy_scripts(shown.graph)
-        return shown
+        return shown if shown.graph is None else shown.noting(*copy_scripts(shown.graph))
 
     def find(self, path: Path) -> Path:
         """Return where a file that a person named is: in the project, else where they are."""
@@ -366,10 +364,17 @@ def spoken(graph: Graph) -> Graph:
     return graph
 
 
-def copy_scripts(graph: Graph) -> None:
-    """Bring the shipped scripts that a loadout runs into the profile."""
-    if any(socket.materia.script for socket in graph.sockets.values()):
-        scripts.synchronize(utility_folder())
+def copy_scripts(graph: Graph) -> list[str]:
+    """Bring the shipped scripts that a loadout runs into the profile; say which changed ones are no longer run for that."""
+    if not any(socket.materia.script for socket in graph.sockets.values()):
+        return []
+    folder = utility_folder()
+    before = scripts.copies(folder)
+    scripts.synchronize(folder)
+    gone = [one for one in scripts.copies(folder) if one.stands == "set aside" and one not in before]
+    return [
+        f"{one.path} is no longer run: it was changed, and the package has a new {one.script}" for one in gone
+    ]
 
 
 def utility_folder() -> Path:

@@ -93,7 +93,7 @@ class ProjectCasts:
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about; it stops where the casts of its loadout do."""
         if cast.now.writable:
-            copy_scripts(cast.graph)
+            cast.runner.messages += copy_scripts(cast.graph)
         cast.breakpoints.follow(self._stops_of(cast.graph))
         cast.runner.definitions = self._library.definitions
         self.last = cast

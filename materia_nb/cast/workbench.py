@@ -342,7 +342,9 @@ class Workbench(Shown):
             graph = self.graph(loadout)
         else:
             graph = spoken(build_graph(loadout.whole, loadout.name, self.config.owners))
+        said = copy_scripts(graph)
         cast = self._casts.start(self._prepared(graph, agents, pins), request)
+        cast.runner.messages += said
         if loadout is None and (refused := self.library.refused) is not None:
             cast.runner.messages.append(f"casts {graph.name}: {refused} was just defined and cannot be cast")
         return cast

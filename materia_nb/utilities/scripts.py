@@ -38,7 +38,8 @@ class Copy(NamedTuple):
 
     script: str
     path: Path
-    stands: Literal["as shipped", "changed", "of another version", "not there"]
+    stands: Literal["as shipped", "changed", "of another version", "not there", "set aside"]
+    """``set aside``: a person changed it, and since an update the new script is run from a file beside it."""
 
 
 def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
@@ -79,7 +80,8 @@ def _stands(folder: Path, name: str, entry: JSON) -> Copy:
     except OSError:
         return Copy(name, path, "not there")
     if now == new:
-        return Copy(name, path, "as shipped")
+        aside = path.name != name and (folder / name).is_file()
+        return Copy(name, folder / name, "set aside") if aside else Copy(name, path, "as shipped")
     return Copy(name, path, "of another version" if now == made_from else "changed")
 
 

@@ -12,6 +12,7 @@ import pytest
 import cast_helpers as h
 from builders import resolved_materia
 from materia_nb import Workbench
+from materia_nb.doctor import shipped
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.facts import SHIPPED_SCRIPTS
 from materia_nb.utilities import scripts
@@ -251,6 +252,32 @@ def test_how_the_copies_stand(folder):
     assert {one.stands for one in copies(folder)} == {"as shipped"}
     (folder / NAME).write_text("mine")
     assert [one.script for one in copies(folder) if one.stands == "changed"] == [NAME]
+
+
+@pytest.mark.parametrize("way", ["use", "cast"])
+def test_a_changed_copy_that_an_update_sets_aside_is_told_once_and_by_doctor(project, profile, package, way):
+    wb = Workbench(project)
+    wb.use("Full-Auto")
+    (profile / NAME).write_text("mine\n")
+    wb.use("Full-Auto")
+    (package / NAME).write_text("new = 1\n")
+
+    def say():
+        if way == "use":
+            return repr(wb.use("Full-Auto"))
+        cast = wb.cast("x", loadout="Full-Auto")
+        cast.close()
+        return "\n".join(cast.now.messages)
+
+    told = f"{profile / NAME} is no longer run: it was changed"
+    assert told in say()
+    assert told not in say(), "once"
+    (found,) = (one for one in shipped(profile, None) if one.what == NAME)
+    assert (found.status, found.found) == ("hint", f"set aside: {profile / NAME}")
+    assert "not run" in found.todo
+    (profile / NAME).unlink()
+    (found,) = (one for one in shipped(profile, None) if one.what == NAME)
+    assert found.status == "ok"
 
 
 def test_a_profile_is_not_made_for_casts_that_need_none(project, profile):
