@@ -613,11 +613,13 @@ def test_a_breakpoint_of_each_kind_is_set_told_and_taken_away(cast, make):
     assert breaks() == [], "what a part of the graph has is taken away"
     say(panel, "select", element={"kind": "socket", "id": "Socket-3"})
     stops = panel.front.inspector["title"]["stops"]
-    assert [(words, there) for words, _, there in stops][:4] == [
+    assert [(words, there) for words, _, there in stops] == [
         ("before Eval", False),
         ("after Eval", False),
         ("refused output of Eval", False),
         ("Eval not satisfied", False),
+        ("hollow answer of Eval", False),
+        ("Eval says the same again", False),
     ]
     say(panel, "break", breakpoint=stops[3][1])
     assert breaks() == ["Eval not satisfied"]
@@ -854,6 +856,29 @@ def test_step_is_off_with_the_reason_while_a_person_is_asked(bench, cast, make):
     assert panel.front.bar["tone"] == "wants"
     assert not panel.front.bar["can"]["step"]
     assert "your turn" in panel.front.bar["why"]["step"]
+    assert (panel.front.bar["can"]["run"], panel.front.bar["why"]["run"]) == (
+        False,
+        panel.front.bar["why"]["step"],
+    )
+
+
+def test_the_pill_leads_from_anywhere_to_what_waits(bench, cast, make):
+    cast.run(steps=2)
+    cast.agents.set("Eval", "person")
+    panel = make(cast)
+    say(panel, "step")
+    done(panel)
+    say(panel, "select", element={"kind": "edge", "id": "edge:1:Socket-3"})
+    assert panel.front.inspector["title"]["name"] == "Eval → Build"
+    say(panel, "look", step=1)
+    say(panel, "tab", tab="state")
+    assert panel.front.timeline["at"] == 1
+    for kind, values in (("tab", {"tab": "answer"}), ("now", {}), ("select", {"element": None})):
+        assert say(panel, kind, **values) == ""
+    assert panel.front.timeline["at"] is None
+    assert panel.front.surface["selected"] is None
+    title = panel.front.inspector["title"]
+    assert (title["present"], title["name"], panel.front.inspector["tab"]) == (True, "Eval", "answer")
 
 
 def test_a_fork_that_has_not_gone_on_differs_in_nothing(cast, make):
