@@ -154,7 +154,7 @@ def with_failures(page: str) -> str:
     ]
     kinds = ["| kind | what happened | ways on, the likeliest first |", "|---|---|---|"]
     kinds += [
-        f"| {name} | {kind.words} | {', '.join(kind.acts)} |"
+        f"| {name} | {kind.words} | {', '.join(kind.acts)}{kind.note and f' ({kind.note})'} |"
         for name, kind in [*((f"`{name}`", one) for name, one in KINDS.items()), ("any other", OTHER)]
     ]
     tables = {"acts": acts, "kinds": kinds}

@@ -93,10 +93,14 @@ ACTS: Final[Mapping[ActName, Act]] = {
 
 
 class Kind(NamedTuple):
-    """A kind of failure: what happened, in words, as a headline goes on behind a name; and its acts, the likeliest first."""
+    """A kind of failure: what happened, in words, as a headline goes on behind a name; and its acts, the likeliest first.
+
+    ``note`` says why an act that one would look for is not among them.
+    """
 
     words: str
     acts: tuple[ActName, ...]
+    note: str = ""
 
 
 _BY_HAND: Final[tuple[ActName, ...]] = ("answer", "pin", "skip_item", "skip")
@@ -114,7 +118,11 @@ KINDS: Final[Mapping[str, Kind]] = {
     "repair_exhausted": Kind("gave no usable answer", ("revive", "take", "recast", *_BY_HAND)),
     "edge_traversals_exhausted": Kind("went its way too often", ("revive", "correct", "skip_item")),
     "no_advance_cycles_exhausted": Kind("went round without getting on", ("revive", "correct", "skip_item")),
-    "assignment": Kind("could not be put into the state", ("skip_item", "skip")),
+    "assignment": Kind(
+        "could not be put into the state",
+        ("skip_item", "skip"),
+        "recast fails again, whatever is answered: a cast keeps its loadout, so mend `assign` there and start a new cast",
+    ),
     "budget": Kind("used up the budget", ("budget", "revive")),
     "aborted": Kind("was stopped by a person", ("recast", "resend", "revive", *_BY_HAND)),
     "agent_error": Kind("failed", _PASSING),

@@ -8,6 +8,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import open_cast, resume_cast
+from materia_nb.cast.repairs import offers
 
 PUSH = {"ok": False, "error": "no remote"}
 
@@ -163,6 +164,16 @@ def test_r54_live_and_reopened_are_one_and_ask_the_same(tmp_path):
     resumed = resume_cast(cast.run_dir, h.table(lambda: '{"context": "again"}'))
     assert resumed.runner.session == cast.runner.session
     assert resumed.now.engine.last_artifact == "sockets/Socket-1/1.md"
+
+
+def test_r54_recast_is_not_offered_since_it_would_only_fail_again(tmp_path):
+    cast = unassignable(tmp_path)
+    cast.run()
+    assert [one.name for one in offers(cast.now)] == ["skip"]
+    cast.recast()
+    assert (cast.status, cast.failure.kind) == ("failed", "assignment")
+    cast.skip("assigned to nothing")
+    assert cast.run() == "complete"
 
 
 def test_r54_a_second_output_of_the_visit_does_not_overwrite_the_first(tmp_path):
