@@ -502,11 +502,22 @@ def test_text_sockets_take_anything():
     assert CON.read(" hi ", wanted({})).value == "hi"
 
 
+OWN_ID = CONTRACT["agent_status"]["agent_id"]
+
+
 def test_9_malformed_suggestions_are_skipped_with_a_warning():
     given = [{"description": "d", "body": "b", "type": "weird"}, {"description": "x"}, 3]
-    reading = read(contract(memorialize_suggestions=given))
+    reading = read(contract(memorialize_suggestions=given), agent_id=OWN_ID)
     assert reading.accepted
     assert [one.split(":")[0] for one in reading.notes] == [
         f"memorialize_suggestions[{place}]" for place in range(3)
     ]
-    assert read(contract(memorialize_suggestions=[])).notes == ()
+    assert read(contract(memorialize_suggestions=[]), agent_id=OWN_ID).notes == ()
+
+
+def test_another_agent_id_than_the_one_given_is_noted_and_nothing_else():
+    noted = read(CONTRACT, agent_id="a1b2c3d4e5")
+    assert noted.notes == (f"agent_status.agent_id is {OWN_ID}, and the agent was given a1b2c3d4e5",)
+    assert noted._replace(notes=()) == read(CONTRACT, agent_id=OWN_ID)
+    assert read(CONTRACT, agent_id="").notes == (), "what was given is not known"
+    assert read("no contract", agent_id="a1b2c3d4e5").notes == ()

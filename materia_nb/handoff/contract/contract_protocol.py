@@ -181,6 +181,10 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
         else ()
     )
     reading = _reading(found or {}, value, checked._replace(issues=checked.issues + missing), wanted, facts)
+    said = contract_fields.agent_id(found or {})
+    if reading.accepted and facts.agent_id not in ("", said):
+        note = f"agent_status.agent_id is {said}, and the agent was given {facts.agent_id}"
+        reading = reading._replace(notes=(*reading.notes, note))
     return Examined(reading, checked, found)
 
 
