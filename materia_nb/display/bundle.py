@@ -15,7 +15,7 @@ from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_mermaid, graph_text, table
 from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.graph import Graph
-from materia_nb.outgoing import plain
+from materia_nb.outgoing import VIEWS, plain
 
 MOST_BYTES: Final = 1_000_000
 """A larger picture is left out, since it stands in the notebook's file."""
@@ -139,6 +139,8 @@ class GraphPicture(Shown):
     def _show(self) -> MimeBundle:
         return picture(self.text, self.svg)
 
+
+VIEWS[Graph] = GraphPicture
 
 SHOWN_CHARS: Final = 4_000
 """How much of a text a view shows; the whole is in the artifact."""

@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from materia_nb.errors import needs_one_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition
+from materia_nb.outgoing import shown_by_its_view
 
 END: Final = "end"
 DEFAULT_TIMEOUT_MS: Final = 30_000
@@ -248,6 +249,8 @@ class Graph:
     consumers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     document: Mapping[str, JSON] = field(default_factory=dict, compare=False, repr=False)
     keep_thinking: bool = True
+
+    _repr_mimebundle_ = shown_by_its_view
 
     def needs_socket(self, id_: str) -> None:
         """Raise MateriaError (``unknown_socket``) unless the loadout has a socket of this id."""

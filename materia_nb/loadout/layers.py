@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON, frozen
 from materia_nb.loadout.config_files import (
     ENDINGS,
@@ -83,6 +83,11 @@ class LayeredConfig:
     document: Object
     layers: tuple[Layer, ...]
     owners: Mapping[str, Path]
+
+    def __repr__(self) -> str:
+        return (
+            f"<config of {counted(len(self.layers), 'layer')}, {counted(len(self.loadout_names), 'loadout')}>"
+        )
 
     def frozen(self) -> LayeredConfig:
         """Return the same config, of which nothing can be changed in place."""

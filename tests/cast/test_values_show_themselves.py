@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Iterator, Mapping, MappingView, Sequence
+
 import pytest
 
 import cast_helpers as h
 from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+from materia_nb.insight.why import Why
 
 
 @pytest.fixture
@@ -114,3 +120,56 @@ def test_a_workbench_its_agents_and_the_labels_of_a_cast_show_themselves_as_tabl
     assert "cannot be shown" not in str(wb._repr_mimebundle_())
     assert wb.agents._repr_mimebundle_()["text/plain"].startswith("materia or socket")
     assert len(repr(cast.now.side)) < 100
+
+
+LEFT_OUT = {"otel", "attempt", "rehearse", "explore", "odds", "runner", "library"}
+"""What takes seconds, or the network; and what is not for people."""
+COMMANDS = {
+    *("close", "step", "enter", "run", "recast", "revive", "skip", "resend", "abort", "finalize", "show"),
+    *("reload", "forget", "fork", "back", "arun", "astream"),
+}
+"""Methods that do something, rather than tell of it."""
+DATA = (Mapping, MappingView, Sequence, Iterator, Why)
+"""What may take more room, since it is data, or a text for people."""
+
+
+def samples(root, name, depth=2):
+    """What the public properties of a value, and its methods that need no argument, give."""
+    for member in dir(type(root)):
+        if member.startswith("_") or member in COMMANDS | LEFT_OUT:
+            continue
+        if isinstance(inspect.getattr_static(type(root), member), staticmethod | classmethod):
+            continue
+        try:
+            value = getattr(root, member)
+            if inspect.ismethod(value):
+                needed = inspect.signature(value).parameters.values()
+                if any(one.default is one.empty and one.kind not in (2, 4) for one in needed):
+                    continue
+                value = value()
+        except (MateriaError, NotImplementedError, AttributeError, TypeError):
+            continue
+        yield f"{name}.{member}", value
+        if depth and type(value).__module__.startswith("materia_nb.cast"):
+            yield from samples(value, f"{name}.{member}", depth - 1)
+
+
+def test_what_every_public_member_gives_shows_itself(wb):
+    cast = wb.cast("r", agents=h.loop_agents())
+    cast.run(steps=3)
+    found = dict((*samples(wb, "wb", 0), *samples(cast, "cast", 1)))
+    assert len(found) > 80, len(found)
+    inside = [
+        name
+        for name, one in found.items()
+        if re.search(r" at 0x[0-9a-f]+", repr(one)) and not isinstance(one, Iterator)
+    ]
+    assert not inside
+    raw = {
+        name: len(repr(one))
+        for name, one in found.items()
+        if not isinstance(one, DATA)
+        and not hasattr(one, "_repr_mimebundle_")
+        and not hasattr(one, "_repr_html_")
+    }
+    assert not {name: size for name, size in raw.items() if size > 200}
