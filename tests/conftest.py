@@ -92,6 +92,7 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     """No profile, no config and no notebook settings but the test's own."""
     monkeypatch.setenv("MATERIA_PROFILE_DIR", str(tmp_path_factory.mktemp("profile")))
     monkeypatch.delenv("MATERIA_CONFIG", raising=False)
+    monkeypatch.delenv("MATERIA_LEARNER", raising=False)
     monkeypatch.delenv("PI_MATERIA_PROFILE_DIR", raising=False)
     monkeypatch.setenv("MATERIA_GUESSES", str(tmp_path_factory.mktemp("guesses") / "guesses.jsonl"))
 

@@ -16,7 +16,6 @@ from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.answers import Answers
 from materia_nb.insight.space import end_of
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen, get_path, replaced
-from materia_nb.loadout.fields import TOLD_SHAPE, Fault, is_told
 from materia_nb.loadout.graph import Graph, cast_context
 
 MOST_PROMPTS: Final = 1_000
@@ -25,6 +24,8 @@ MOST_PROMPTS: Final = 1_000
 
 def _valid(context: JSON) -> JSON:
     """Return a ``castContext``, or say what is wrong with it."""
+    from materia_nb.loadout.fields import TOLD_SHAPE, Fault, is_told  # it loads pydantic
+
     hint = f"it is {TOLD_SHAPE}"
     try:
         if is_told(context):

@@ -14,6 +14,7 @@ from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import Said, said_words
+from materia_nb.outgoing import plain
 
 THOUGHT: Final = "What the agent thought"
 """The heading above thinking, which is shown to people and told to nobody (R49)."""
@@ -44,7 +45,7 @@ class Why:
     def __str__(self) -> str:
         thought = cut(" ".join(self.thinking.split()), _THOUGHT_CHARS)
         lines = [*self.lines, f"{THOUGHT}: {thought}"] if thought else self.lines
-        return "\n".join([self.title, *(f"  {line}" for line in lines)])
+        return plain("\n".join([self.title, *(f"  {line}" for line in lines)]))
 
     __repr__ = __str__
 

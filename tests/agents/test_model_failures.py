@@ -10,7 +10,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents import ModelAgent
-from materia_nb.agents.interface import Usage
+from materia_nb.agents.interface import Said, Usage
 from materia_nb.secrets import scrubbed
 from model_helpers import Heard, agent, failed, turn
 from model_server import Slow, breaks_off, calls, declines, refuses, says, serving
@@ -143,7 +143,7 @@ def test_a_request_is_tried_again_and_each_time_told():
         "no connection to openai:tiny; trying again",
     ]
     assert heard.notes[0].endswith("in 0.002 s (2 of 4)"), "as the provider asked"
-    assert [(one.text, one.fresh) for one in heard.of(type(heard[-1]))] == [("lost", True), ("there", True)]
+    assert [(one.text, one.fresh) for one in heard.of(Said)] == [("lost", True), ("there", True)]
     assert len({json.dumps(asked) for asked in server.asked}) == 1, "the same is asked again"
 
 

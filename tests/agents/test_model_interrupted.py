@@ -47,7 +47,7 @@ class Paid(ModelServer):
                 assert exchange.handler.connection.recv(1) == b"", "the client hangs up"
             exchange.cut()
             return
-        head = asked.splitlines()[0]
+        head = asked.partition("## Your task\n")[2].splitlines()[0]
         self.answered[head] += 1
         says(reply_to(head))(exchange)
 

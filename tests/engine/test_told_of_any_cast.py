@@ -258,6 +258,8 @@ class Told:
         if self.state.data.get("context", "") != kept.made or not kept.entries:
             return
         newest = kept.entries[-1]
+        if not newest.socket:  # set by a person
+            return
         mine = [one for one in self.said if one.text]
         assert newest.text in {one.text for one in mine}, (newest, self.said)
         if newest.step == self.session.state.last_step:

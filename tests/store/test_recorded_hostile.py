@@ -149,7 +149,7 @@ def test_r20_a_budget_stop_whose_usage_was_not_kept_for_each_output(tmp_path):
         "Budget exceeded", usage={"tokens": {"input": 90, "output": 40}, "cost": {"total": 0.5}}
     ).open()
     assert (cast.status, cast.failure.kind, cast.now.differences) == ("failed", "budget", ())
-    assert cast.now.engine.usage == (90, 40, 0.5)
+    assert cast.now.engine.usage[:3] == (90, 40, 0.5)
 
 
 def test_recast_of_an_agent_answers_in_the_same_visit(text):

@@ -66,8 +66,10 @@ def test_r29_a_utility(tmp_path):
     assert lines[2]["data"] == {**about, "visit": 1, "artifact": f"{base}.input.json"}
     assert lines[3]["data"]["stdoutArtifact"] == f"{base}.command.stdout.txt"
     text = stdout.decode()
+    worked = lines[4]["data"]["worked"]
+    assert isinstance(worked, int)
     assert lines[4]["data"] == {
-        **about, "visit": 1, "parsed": True, "artifact": f"{base}.md", "next": "end", "text": text,
+        **about, "visit": 1, "worked": worked, "parsed": True, "artifact": f"{base}.md", "next": "end", "text": text,
     }  # fmt: skip
     assert lines[5]["data"]["ok"] is True
 
