@@ -275,12 +275,15 @@ def test_8_the_context_says_everything_a_line_each():
         "Found: found it",
         "Concern LOW a.py:1: slow. Recommended: cache",
         "Assumption: utf-8. Why: usual. If wrong: garbled",
+        "Decided: keep it",
         "Artifacts: a.py",
         "Commands: pytest",
         "Measurements: n=3",
     ]
     accepted = read(envelope(status="UNVERIFIED", routing__can_further_iteration_help=False))
     assert "verified=false" in accepted.context
+    decided = read(envelope(summary__key_decisions=["utf-8 only", "no cache"]))
+    assert "Decided: utf-8 only; no cache" in decided.context.splitlines()
     many = read(envelope(summary__evidence__artifacts_produced=[f"{n}.py" for n in range(100)]))
     assert "Artifacts: 0.py; 1.py;" in many.context
     assert many.context.count(".py") == 21  # twenty, and the place of the concern

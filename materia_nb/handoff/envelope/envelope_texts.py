@@ -162,6 +162,7 @@ def _lines(envelope: Envelope) -> Iterator[str]:
             f"Assumption: {one_line(assumed.assumption)}. Why: {one_line(assumed.why)}. "
             f"If wrong: {one_line(assumed.impact)}"
         )
+    yield from named("Decided", envelope.decisions)
     measured = [f"{name}={as_text(value)}" for name, value in (envelope.measurements or {}).items()]
     yield from named("Artifacts", envelope.artifacts)
     yield from named("Commands", envelope.commands)
