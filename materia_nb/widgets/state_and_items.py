@@ -13,7 +13,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff import Issue, item_issues
 from materia_nb.handoff.protocol import as_text
 from materia_nb.insight.changes import Change, changes
-from materia_nb.jsonvalue import JSON, MISSING, compact, same
+from materia_nb.jsonvalue import JSON, MISSING, compact, frozen, same
 from materia_nb.outgoing import plain
 from materia_nb.widgets.blocks import Block, head, line, table
 
@@ -213,6 +213,7 @@ def foretold(
     """Say what applying a list would move, and in which order its rows would stand; no order where it would be refused."""
     known = origins_of(cast.work_items, items) if origins is None else origins
     wanted = {WORK_ITEMS: ListEdit(tuple(known), tuple(again), abandon)}
+    items = [frozen(one) for one in items]  # laid out as they are, so each is found again by its identity
     try:
         laid = lay_out(cast.rules, cast.engine, {**cast.state, WORK_ITEMS: items}, wanted)
     except MateriaError as error:

@@ -108,6 +108,14 @@ def test_r46_what_applying_rows_would_move_is_said_before(cast):
     assert "'b' is being worked on" in refused[0]
 
 
+def test_rows_that_come_from_a_page_are_found_again_in_what_applying_would_make(bench, cast):
+    """Rows are plain objects then, and not those that a cast gave out."""
+    cast.step()
+    rows = [{"title": "", "context": ""}, *({**one} for one in cast.work_items)]
+    said, order = foretold(cast.now, rows, [None, *range(len(cast.work_items))], [], abandon=False)
+    assert (said, order) == ([], list(range(len(rows))))
+
+
 @pytest.mark.parametrize("rows", [None, {}, [1], [["a"]], [["a", 3, None]]])
 def test_rows_that_are_none_are_refused(rows):
     with pytest.raises(MateriaError, match="row"):
