@@ -388,7 +388,9 @@ class Told(NamedTuple):
         yield from (path for path in self.here.own.paths if path)
         last = self.previous
         if last is not None and last.parse == "text" and self.here.told.previous and not self.here.own.output:
-            yield from (tuple(split_path(target)) for target, text in last.assign if text in ("$", "lastOutput"))
+            yield from (
+                tuple(split_path(target)) for target, text in last.assign if text in ("$", "lastOutput")
+            )
 
     # -- handoffs
 

@@ -108,7 +108,7 @@ def test_r46_what_applying_rows_would_move_is_said_before(cast):
     assert "'b' is being worked on" in refused[0]
 
 
-def test_rows_that_come_from_a_page_are_found_again_in_what_applying_would_make(bench, cast):
+def test_rows_that_come_from_a_page_are_found_again_in_what_applying_would_make(cast):
     """Rows are plain objects then, and not those that a cast gave out."""
     cast.step()
     rows = [{"title": "", "context": ""}, *({**one} for one in cast.work_items)]
