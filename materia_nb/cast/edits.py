@@ -26,7 +26,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
-from materia_nb.handoff.contract import Approval
+from materia_nb.handoff.approval import Approval
 from materia_nb.insight.queries import Suggestion, suggestion, with_entry
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON, MISSING, json_copy, replaced, split_path, too_deep_to_write

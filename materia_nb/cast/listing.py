@@ -12,7 +12,7 @@ from materia_nb.engine.conversation import MateriaEvent
 from materia_nb.engine.routing import short
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, counted, needs_one_of
-from materia_nb.handoff.sparse import SEVERITIES
+from materia_nb.handoff.protocol import EVENT_SEVERITIES
 from materia_nb.insight import sides
 from materia_nb.insight.queries import Found
 from materia_nb.insight.why import THOUGHT
@@ -184,15 +184,17 @@ class StepList(_Listed[StepRecord]):
             MateriaError: there is no such severity (``unknown_severity``) or socket (``unknown_socket``).
         """
         if severity is not None:
-            needs_one_of(severity, SEVERITIES, f"There is no severity {severity!r}.", "unknown_severity")
+            needs_one_of(
+                severity, EVENT_SEVERITIES, f"There is no severity {severity!r}.", "unknown_severity"
+            )
         if socket is not None:
             self._graph.needs_socket(socket)
-        least = 0 if severity is None else SEVERITIES.index(severity)
+        least = 0 if severity is None else EVENT_SEVERITIES.index(severity)
         told = [
             event
             for step in self
             for event in step.events
-            if SEVERITIES.index(event.severity) >= least
+            if EVENT_SEVERITIES.index(event.severity) >= least
             and type in (None, event.type)
             and socket in (None, event.socket)
         ]

@@ -24,7 +24,7 @@ from materia_nb.engine.session import Edit, Session, StepRecord, Steps
 from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import CastState, Failure, Hold, Item, Pin, Usage, Visit
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.contract import Approval, Grant, can_be_granted, request_of, sealed_from
+from materia_nb.handoff.approval import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.insight.queries import Suggestion, conclusion_of, suggestions_of
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON

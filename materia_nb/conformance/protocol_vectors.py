@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import Issue, Reading, Requirements, TurnFacts
+from materia_nb.handoff import Issue, Reading, Requirements, TurnFacts, approval
 from materia_nb.handoff import contract as agent_contract
 from materia_nb.handoff import envelope as handoff_envelope
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same
@@ -171,9 +171,7 @@ def run_approval(vector: Mapping[str, Any]) -> list[str]:
     reading = agent_contract.examine(given["contract"], ANY_JSON).reading
     grant = None
     if given["human"] == "approve" and reading.needs == "consent":
-        grant = agent_contract.sealed_from(agent_contract.request_of(given["contract"]), _NOW).approve(_NOW)[
-            1
-        ]
+        grant = approval.sealed_from(approval.request_of(given["contract"]), _NOW).approve(_NOW)[1]
     told = None if grant is None else grant.as_json()
     allowed = []
     for command in given.get("uses", []):

@@ -30,8 +30,7 @@ from materia_nb.display.text import table
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.told import Part, tokens_of
-from materia_nb.handoff.capabilities import Cell, Pointer, Section
-from materia_nb.handoff.contract import legal_next
+from materia_nb.handoff.capabilities import Cell, Pointer, Section, StatusPath
 from materia_nb.handoff.protocol import as_text
 from materia_nb.jsonvalue import JSON
 from materia_nb.outgoing import plain
@@ -95,69 +94,66 @@ def _html_cell(cell: Cell) -> Html:
     )
 
 
-# -- contracts and envelopes -----------------------------------------------------------------
+# -- the statuses that a visit went through ---------------------------------------------------
 
-_HUB: Final = "IN_PROGRESS"
 _WIDE, _HIGH = 150.0, 34.0
-_BOXES: Final = {
-    _HUB: Box(215, 68, _WIDE, _HIGH),
-    "APPROVAL_REQUEST": Box(8, 16, _WIDE, _HIGH),
-    "NEEDS_INPUT": Box(8, 120, _WIDE, _HIGH),
-    "COMPLETE": Box(422, 16, _WIDE, _HIGH),
-    "BLOCKED": Box(422, 120, _WIDE, _HIGH),
-}
+_HUB: Final = Box(215, 68, _WIDE, _HIGH)
+_CORNERS: Final = tuple(Box(x, y, _WIDE, _HIGH) for x in (8, 422) for y in (16, 120))
 _SIZE: Final = (580, 170)
 _APART: Final = 6.0
 
 
-def path_words(statuses: Sequence[str]) -> str:
+def path_words(path: StatusPath) -> str:
     """Say which statuses were reported, in order, and which may follow."""
-    if not statuses:
+    if not path.taken:
         return "no status yet"
-    return f"{' → '.join(statuses)} (may be followed by {' or '.join(legal_next(statuses[-1]))})"
+    return f"{' → '.join(path.taken)} (may be followed by {' or '.join(path.may_follow)})"
 
 
-def path_svg(statuses: Sequence[str]) -> Html:
+def path_svg(path: StatusPath) -> Html:
     """Draw the statuses, the ways between them, and the way taken: thick, and numbered in order.
 
-    Args:
-        statuses: as reported, in order; names that are none of the five are passed over.
+    A status that was reported and is none of those of the path is passed over.
     """
-    known = [status for status in statuses if status in _BOXES]
+    hub = path.hub
+    boxes = {hub: _HUB, **dict(zip(path.around, _CORNERS, strict=False))}
+    known = tuple(status for status in path.taken if status in boxes)
     taken = set(pairwise(known))
-    words = path_words(known)
+    words = path_words(path._replace(taken=known))
     width, height = _SIZE
     root = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{esc(words)}" width="{width}" '
         f'height="{height}" viewBox="0 0 {width} {height}" font-family="{FONT}" font-size="12">'
     )
     parts = [root, f"<title>{esc(words)}</title>"]
-    for name in _BOXES:
-        if name != _HUB:
-            parts += [_way(name, _HUB, taken), _way(_HUB, name, taken)]
-    parts.append(_again((_HUB, _HUB) in taken))
+    for name, box in boxes.items():
+        if name != hub:
+            parts += [
+                _way(box, _HUB, taken=(name, hub) in taken),
+                _way(_HUB, box, taken=(hub, name) in taken),
+            ]
+    parts.append(_again((hub, hub) in taken))
     parts += [
-        _state(name, [n for n, status in enumerate(known, 1) if status == name], last=known[-1:] == [name])
-        for name in _BOXES
+        _state(
+            name, box, [n for n, status in enumerate(known, 1) if status == name], last=known[-1:] == (name,)
+        )
+        for name, box in boxes.items()
     ]
     return Html("".join([*parts, "</svg>"]))
 
 
-def _way(start: str, end: str, taken: set[tuple[str, str]]) -> str:
+def _way(at: Box, to: Box, *, taken: bool) -> str:
     """Draw the arrow from one status to another; the two directions run beside each other."""
-    at, to = _BOXES[start], _BOXES[end]
     right = to.x > at.x
     shift = _APART if right else -_APART
     first = (at.right if right else at.x, at.y + _HIGH / 2 + shift)
     last = (to.x if right else to.right, to.y + _HIGH / 2 + shift)
-    return _line(
-        f"M{first[0]:g} {first[1]:g}L{last[0]:g} {last[1]:g}", first, last, taken=(start, end) in taken
-    )
+    return _line(f"M{first[0]:g} {first[1]:g}L{last[0]:g} {last[1]:g}", first, last, taken=taken)
 
 
 def _again(taken: bool) -> str:
     """Draw the arrow of a status that is reported twice in a row, over the box in the middle."""
-    box = _BOXES[_HUB]
+    box = _HUB
     left, right = box.x + 50, box.right - 50
     path = f"M{left:g} {box.y:g}C{left:g} {box.y - 36:g} {right:g} {box.y - 36:g} {right:g} {box.y:g}"
     return _line(path, (right, box.y - 20), (right, box.y), taken=taken)
@@ -176,8 +172,7 @@ def _line(path: str, before: Point, end: Point, *, taken: bool) -> str:
     )
 
 
-def _state(name: str, turns: Sequence[int], *, last: bool) -> str:
-    box = _BOXES[name]
+def _state(name: str, box: Box, turns: Sequence[int], *, last: bool) -> str:
     rim, thick = (NOW, 3) if turns else (RIM, 1)
     number = f"{', '.join(map(str, turns))}: " if turns else ""
     weight = ' font-weight="700"' if last else ""

@@ -25,7 +25,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, name_of_correction, name_of_output
 from materia_nb.engine.state import Failure, Pin, Usage, Visit
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.handoff.contract import Approval, Grant, answer_facts, answer_note
+from materia_nb.handoff.approval import Approval, Grant, answer_facts, answer_note
 from materia_nb.handoff.protocol import RefusedAnswer
 from materia_nb.jsonvalue import JSON, too_deep_to_write
 

@@ -19,7 +19,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, turns_in
 from materia_nb.engine.state import Failure, Pin
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.contract.approval import Grant
+from materia_nb.handoff.approval import Grant
 from materia_nb.jsonvalue import FrozenDict
 
 

@@ -16,7 +16,7 @@ from materia_nb.engine.routing import Step
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
 from materia_nb.engine.state import CastState, Failure, Past, Usage
-from materia_nb.handoff.contract.approval import Grant
+from materia_nb.handoff.approval import Grant
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 
 NO_META: Final[Mapping[str, JSON]] = {}

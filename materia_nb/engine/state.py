@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from materia_nb.errors import counted
-from materia_nb.handoff.contract.approval import Grant
+from materia_nb.handoff.approval import Grant
 from materia_nb.handoff.protocol import Issue, Needs, Reading
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
 from materia_nb.loadout.graph import Budget, Iterator

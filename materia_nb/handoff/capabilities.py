@@ -161,9 +161,25 @@ FindFile: TypeAlias = Callable[[str], str | None]
 """Turns what an output calls a file into its path relative to the project; None when it is no file there."""
 
 
+class StatusPath(NamedTuple):
+    """The statuses that the outputs of a visit went through.
+
+    Attributes:
+        taken: as reported, in order.
+        may_follow: those that may come next.
+        hub: the one that lies between any two others.
+        around: the others, four at most.
+    """
+
+    taken: tuple[str, ...]
+    may_follow: tuple[str, ...]
+    hub: str
+    around: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled table of what an output says; ``statuses`` are those gone through, which are drawn as a diagram.
+    """A titled table of what an output says; ``statuses`` are drawn as a diagram.
 
     Cells may hold hostile text: they are escaped when they are shown.
     """
@@ -172,7 +188,7 @@ class Section:
     headers: tuple[str, ...] = ()
     rows: tuple[tuple[Cell, ...], ...] = ()
     lines: tuple[str, ...] = ()
-    statuses: tuple[str, ...] = ()
+    statuses: StatusPath | None = None
 
 
 def told_rows(pairs: Sequence[tuple[str, Cell]]) -> tuple[tuple[Cell, ...], ...]:

@@ -43,6 +43,9 @@ class Verdict(NamedTuple):
         )
 
 
+EVENT_SEVERITIES: Final = ("debug", "info", "warning", "error", "critical")
+"""How grave an event may be that an output tells, the gravest last; one that does not say so is ``info``."""
+
 _TOLD: Final = 40
 
 

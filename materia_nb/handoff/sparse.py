@@ -9,6 +9,7 @@ from materia_nb.handoff.answer_form import LONGEST_FORM, LONGEST_SHORT_FORM, for
 from materia_nb.handoff.jsontext import Found, NotJson, agent_object, utility_object
 from materia_nb.handoff.protocol import (
     ANYTHING,
+    EVENT_SEVERITIES,
     TEXT,
     UNKNOWN,
     Gist,
@@ -25,9 +26,6 @@ from materia_nb.handoff.protocol import (
 )
 from materia_nb.handoff.requirements import Requirements, first_field
 from materia_nb.jsonvalue import JSON, compact
-
-SEVERITIES: Final = ("debug", "info", "warning", "error", "critical")
-"""How grave an event may be, the gravest last; one that does not say so is ``info``."""
 
 _TEXTS: Final = ("message", "source")
 _FIELDS: Final = ("type", "severity", *_TEXTS, "payload")
@@ -64,8 +62,8 @@ def _event_issues(path: str, event: JSON) -> Iterator[Issue]:
     if not isinstance(kind, str) or not kind.strip():
         yield Issue(f"{path}.type", "The type of an event must be a string that is not blank.", "name it")
     severity = event.get("severity", "info")
-    if not isinstance(severity, str) or severity not in SEVERITIES:
-        fix = f"write one of {', '.join(SEVERITIES)}, or leave it out"
+    if not isinstance(severity, str) or severity not in EVENT_SEVERITIES:
+        fix = f"write one of {', '.join(EVENT_SEVERITIES)}, or leave it out"
         yield Issue(f"{path}.severity", "There is no such severity.", fix)
     for name in _TEXTS:
         if not isinstance(event.get(name, ""), str):

@@ -17,7 +17,7 @@ from materia_nb.engine.state import CastState, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.handoff.capabilities import NamesArtifacts
-from materia_nb.handoff.envelope import names
+from materia_nb.handoff.filing import names
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import disk, json_bytes, locked
@@ -126,8 +126,8 @@ def keep_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, b
     timestamp = datetime.fromtimestamp(ended / 1000, UTC).isoformat(timespec="milliseconds")
     value = here.filing.filed(reading.value, {**facts.meta, "timestamp": timestamp})
     step = step_names(tuple(rules.sockets))[visit.socket]
-    found = names(str(run_dir), _safe(facts.meta["flow_key"]), step, _safe(facts.meta["agent_key"]))
-    draft, final = Path(found.draft), Path(found.final)
+    flow, agent = _safe(facts.meta["flow_key"]), _safe(facts.meta["agent_key"])
+    final, draft = map(Path, names(str(run_dir), flow, step, agent))
     RunDir(run_dir).check_inside(draft.parent.relative_to(run_dir).as_posix())
     with disk(draft, "write the envelope"):
         draft.parent.mkdir(parents=True, exist_ok=True)

@@ -12,8 +12,8 @@ from materia_nb.engine import outputs
 from materia_nb.engine.entering import turn_facts
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Gist, NotJson, strict_json
+from materia_nb.handoff.approval import request_of
 from materia_nb.handoff.capabilities import WritesForAPerson
-from materia_nb.handoff.contract import request_of
 from materia_nb.handoff.jsontext import json_advice
 from materia_nb.handoff.protocol import Outcome, Piece
 from materia_nb.jsonvalue import JSON

@@ -11,8 +11,8 @@ from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
 from materia_nb.engine.limits import nearly_used_up
 from materia_nb.errors import counted
-from materia_nb.handoff.contract import request_of
-from materia_nb.handoff.sparse import SEVERITIES
+from materia_nb.handoff.approval import request_of
+from materia_nb.handoff.protocol import EVENT_SEVERITIES
 from materia_nb.insight.compare import Comparison, Pair
 from materia_nb.insight.sides import seconds_words, time_of, used, worked, worked_words
 from materia_nb.loadout.graph import END, Graph
@@ -363,8 +363,8 @@ def _marks(step: StepRecord, *, edited: bool) -> list[str]:
     if any(turn.mode == "correction" for turn in step.turns):
         marks.append("corrected")
     if step.events:
-        gravest = max((event.severity for event in step.events), key=SEVERITIES.index)
-        grave = f" {gravest}" if SEVERITIES.index(gravest) > SEVERITIES.index("info") else ""
+        gravest = max((event.severity for event in step.events), key=EVENT_SEVERITIES.index)
+        grave = f" {gravest}" if EVENT_SEVERITIES.index(gravest) > EVENT_SEVERITIES.index("info") else ""
         marks.append(f"{len(step.events)} event{'s' * (len(step.events) > 1)}{grave}")
     if edited:
         marks.append("edited")

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from materia_nb.errors import MateriaError
+from materia_nb.handoff import approval
 from materia_nb.handoff import contract as con
 from materia_nb.jsonvalue import same
 from protocol_helpers import HOSTILE, json_values
@@ -20,7 +21,7 @@ HOUR = 3600.0
 
 
 def sealed(**fields):
-    return con.seal(ID, {**COMMAND, **fields}, 0.0)
+    return approval.seal(ID, {**COMMAND, **fields}, 0.0)
 
 
 # -- section 7: consent -------------------------------------------------------------------
@@ -28,12 +29,12 @@ def sealed(**fields):
 
 def test_7_the_fingerprint_is_that_of_compact_json_with_sorted_keys():
     expected = hashlib.sha256(b'{"a":[1,true],"b":"\\ud800"}').hexdigest()
-    assert con.fingerprint({"b": "\ud800", "a": [1, True]}) == expected
+    assert approval.fingerprint({"b": "\ud800", "a": [1, True]}) == expected
 
 
 def test_7_a_grant_is_for_one_exact_command_once():
-    approval, grant = sealed().approve(5.0)
-    assert approval.standing == "approved"
+    answered, grant = sealed().approve(5.0)
+    assert answered.standing == "approved"
     assert grant.as_json() == {"approval_id": ID, "exact_content": "git push", "uses": 1}
     for other in ("git push ", "git push --force", "GIT PUSH", ""):
         assert grant.use(other, 6.0) == (False, grant)
@@ -41,7 +42,7 @@ def test_7_a_grant_is_for_one_exact_command_once():
     assert allowed
     assert used.as_json()["uses"] == 0
     assert used.use("git push", 6.0) == (False, used)
-    assert (used.revoke(), used.end_turn()) == (used, used)
+    assert used.revoke() == used
 
 
 def test_7_a_grant_expires_after_an_hour():
@@ -51,11 +52,11 @@ def test_7_a_grant_expires_after_an_hour():
     assert (allowed, over.standing) == (False, "EXPIRED")
 
 
-def test_7_a_grant_that_was_taken_back_or_left_over_cannot_be_used():
+def test_7_a_grant_that_was_taken_back_cannot_be_used():
     _, grant = sealed().approve(0.0)
-    for closed, standing in ((grant.revoke(), "REVOKED"), (grant.end_turn(), "CONSUMED")):
-        assert closed.standing == standing
-        assert closed.use("git push", 1.0) == (False, closed)
+    closed = grant.revoke()
+    assert closed.standing == "REVOKED"
+    assert closed.use("git push", 1.0) == (False, closed)
 
 
 def test_7_a_request_is_answered_once_and_within_a_day():
@@ -74,24 +75,24 @@ def test_7_a_request_is_answered_once_and_within_a_day():
 
 
 def test_7_a_request_that_differs_from_what_was_sealed_is_not_shown():
-    approval = sealed(rollback_hint="git revert")
+    held = sealed(rollback_hint="git revert")
     request = {**COMMAND, "rollback": "git revert", "approval_id": ID, "verification": "look"}
-    assert approval.matches(request)
+    assert held.matches(request)
     for field, value in (
         ("exact_content", "git push -f"),
         ("risk_level", "LOW"),
         ("rollback", None),
         ("scope", 1),
     ):
-        assert not approval.matches({**request, field: value})
-    assert not approval.matches({**request, "approval_id": "P-" + "1" * 32})
+        assert not held.matches({**request, field: value})
+    assert not held.matches({**request, "approval_id": "P-" + "1" * 32})
     assert sealed().matches({**request, "rollback": "anything"})
 
 
 @pytest.mark.parametrize("name", ["", "P-1", "p-" + "0" * 32, ID + "\n", "P-" + "G" * 32])
 def test_7_malformed_ids_are_refused(name):
     with pytest.raises(MateriaError, match="approval id"):
-        con.seal(name, COMMAND, 0.0)
+        approval.seal(name, COMMAND, 0.0)
 
 
 @pytest.mark.parametrize("command", [None, "", "  ", 3, ["git"]])
@@ -101,8 +102,8 @@ def test_7_without_an_exact_command_there_is_nothing_to_consent_to(command):
 
 
 def test_7_the_resumed_agent_is_told_the_one_command_or_that_there_is_none():
-    assert "git push" in con.answer_note(sealed().approve(0.0)[1])
-    assert "Do not run" in con.answer_note(None)
+    assert "git push" in approval.answer_note(sealed().approve(0.0)[1])
+    assert "Do not run" in approval.answer_note(None)
 
 
 # -- section 9: memories ------------------------------------------------------------------

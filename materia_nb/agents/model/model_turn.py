@@ -33,7 +33,7 @@ from materia_nb.agents.thinking import ENDLESS, TAGS, Parted, joined, part_think
 from materia_nb.agents.tools import Tool, Toolbox, choose_tools
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.errors import did_you_mean
-from materia_nb.handoff.contract.approval import Grant
+from materia_nb.handoff.approval import Grant
 from materia_nb.handoff.jsontext import NotJson, strict_json
 from materia_nb.interrupts import Stop
 from materia_nb.jsonvalue import JSON, compact

@@ -38,7 +38,7 @@ from materia_nb.engine.outcome import Remark
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Hold
 from materia_nb.errors import counted
-from materia_nb.handoff.contract import request_of
+from materia_nb.handoff.approval import request_of
 from materia_nb.handoff.protocol import as_text
 from materia_nb.loadout.graph import END
 from materia_nb.outgoing import plain

@@ -2,18 +2,6 @@
 
 from __future__ import annotations
 
-from materia_nb.handoff.contract.approval import (
-    Approval,
-    Grant,
-    answer_facts,
-    answer_note,
-    can_be_granted,
-    fingerprint,
-    grant_from,
-    request_of,
-    seal,
-    sealed_from,
-)
 from materia_nb.handoff.contract.contract_check import Checked
 from materia_nb.handoff.contract.contract_fields import (
     Applied,
@@ -49,25 +37,18 @@ from materia_nb.handoff.contract.contract_turn import (
 __all__ = [
     "MOST_REPAIRS",
     "Applied",
-    "Approval",
     "Assignment",
     "Checked",
     "ContractProtocol",
     "Examined",
-    "Grant",
     "Output",
     "Record",
     "Suggestions",
     "Transition",
-    "answer_facts",
-    "answer_note",
     "apply_updates",
-    "can_be_granted",
     "consolidation_required",
     "examine",
     "find",
-    "fingerprint",
-    "grant_from",
     "legal_next",
     "memorialize_suggestions",
     "merge",
@@ -76,9 +57,6 @@ __all__ = [
     "remembered",
     "repair_prompt",
     "report",
-    "request_of",
-    "seal",
-    "sealed_from",
     "skeleton",
     "verdict",
     "writable_sections",

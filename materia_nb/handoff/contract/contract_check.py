@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from materia_nb.handoff.approval import can_be_granted, is_approval_id
 from materia_nb.handoff.contract import contract_fields
-from materia_nb.handoff.contract.approval import can_be_granted, is_approval_id
 from materia_nb.handoff.contract.contract_fields import (
     EVIDENCE,
     FINDINGS,

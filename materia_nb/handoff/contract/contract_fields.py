@@ -180,6 +180,8 @@ def rejected(place: int, name: JSON, agent: str, writable: Collection[str]) -> I
 
 
 STATUSES: Final = ("IN_PROGRESS", "APPROVAL_REQUEST", "COMPLETE", "BLOCKED", "NEEDS_INPUT")
+AROUND: Final = ("APPROVAL_REQUEST", "NEEDS_INPUT", "COMPLETE", "BLOCKED")
+"""The statuses but the first, which lies between any two of them, in the order in which they are drawn."""
 EVIDENCE: Final = (
     "patterns_checked",
     "files_checked",

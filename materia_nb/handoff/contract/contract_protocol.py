@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from materia_nb.handoff.answer_form import form_words
-from materia_nb.handoff.capabilities import Learned, Section, SuggestionKind, Task
+from materia_nb.handoff.capabilities import Learned, Section, StatusPath, SuggestionKind, Task
 from materia_nb.handoff.contract import contract_fields
 from materia_nb.handoff.contract.contract_check import Checked, validate
 from materia_nb.handoff.contract.contract_fields import (
+    AROUND,
     FINDINGS,
     STATUSES,
     apply_updates,
@@ -34,6 +35,7 @@ from materia_nb.handoff.contract.contract_turn import (
     consolidation_required,
     find,
     form,
+    legal_next,
     refusal,
     remembered,
     report,
@@ -115,7 +117,10 @@ class ContractProtocol:
     def way(self, readings: Sequence[Reading]) -> list[Section]:
         """Show the plan statuses of a visit, without those that were refused."""
         statuses = tuple(_recorded(readings))
-        return [Section("plan_status", statuses=statuses)] if statuses else []
+        if not statuses:
+            return []
+        way = StatusPath(statuses, legal_next(statuses[-1]), STATUSES[0], AROUND)
+        return [Section("plan_status", statuses=way)]
 
     detours = False
 

@@ -6,20 +6,15 @@ from materia_nb.handoff.envelope.envelope_check import envelope_of
 from materia_nb.handoff.envelope.envelope_protocol import (
     MOST_TRIES,
     EnvelopeProtocol,
-    Lookup,
-    Names,
-    Step,
     fallback,
     finalization_prompt,
     find,
     finished,
-    look_for,
-    names,
-    parse_name,
     read_object,
     reissue_prompt,
     with_meta,
 )
+from materia_nb.handoff.filing import Lookup, Names, Step, look_for, names, parse_name
 
 __all__ = [
     "MOST_TRIES",

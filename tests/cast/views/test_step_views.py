@@ -17,8 +17,9 @@ from materia_nb.display.sections import (
     sections_html,
     sections_text,
 )
-from materia_nb.handoff.capabilities import Pointer, Section
+from materia_nb.handoff.capabilities import Pointer, Section, StatusPath
 from materia_nb.handoff.contract import ContractProtocol
+from materia_nb.handoff.contract.contract_fields import AROUND, STATUSES
 from materia_nb.handoff.envelope import EnvelopeProtocol
 from materia_nb.store.side_files import file_within, find_evidence
 from protocol_helpers import HOSTILE as VALUES
@@ -138,7 +139,9 @@ def test_a_refused_envelope_says_why_and_remarks_stand_apart(tmp_path):
 
 
 def way_of(cast):
-    return [status for section in HandoffView(cast.now, cast.steps[-1]).way() for status in section.statuses]
+    return [
+        status for section in HandoffView(cast.now, cast.steps[-1]).way() for status in section.statuses.taken
+    ]
 
 
 # -- the contract ----------------------------------------------------------------------
@@ -206,10 +209,11 @@ def test_an_update_that_was_not_allowed_is_a_remark(tmp_path):
 
 
 def test_the_diagram_marks_the_way_and_nothing_else():
-    statuses = ["APPROVAL_REQUEST", "IN_PROGRESS", "IN_PROGRESS", "COMPLETE"]
-    root = ET.fromstring(path_svg(statuses))  # noqa: S314 - our own picture
+    statuses = ("APPROVAL_REQUEST", "IN_PROGRESS", "IN_PROGRESS", "COMPLETE")
+    path = StatusPath(statuses, ("IN_PROGRESS",), STATUSES[0], AROUND)
+    root = ET.fromstring(path_svg(path))  # noqa: S314 - our own picture
     space = "{http://www.w3.org/2000/svg}"
-    assert root.get("aria-label") == path_words(statuses)
+    assert root.get("aria-label") == path_words(path)
     texts = [element.text for element in root.iter(f"{space}text")]
     assert sorted(texts) == [
         "1: APPROVAL_REQUEST",
@@ -221,9 +225,10 @@ def test_the_diagram_marks_the_way_and_nothing_else():
     thick = [element for element in root.iter(f"{space}path") if element.get("stroke-width") == "3"]
     dashed = [element for element in root.iter(f"{space}path") if element.get("stroke-dasharray")]
     assert (len(thick), len(dashed)) == (3, 6)
-    assert path_words([]) == "no status yet"
-    assert "1: " not in path_svg(["<b>"])
-    assert "<b>" not in path_svg(["<b>"])
+    assert path_words(path._replace(taken=())) == "no status yet"
+    hostile = path_svg(path._replace(taken=("<b>",)))
+    assert "1: " not in hostile
+    assert "<b>" not in hostile
 
 
 # -- hostile text ----------------------------------------------------------------------

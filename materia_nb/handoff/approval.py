@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.contract.contract_fields import part
 from materia_nb.jsonvalue import JSON
 
 GRANT_SECONDS: Final = 60 * 60
@@ -67,10 +66,6 @@ class Grant:
     def revoke(self) -> Grant:
         """Take back a grant that was not used."""
         return replace(self, standing="REVOKED") if self.standing == "PENDING" else self
-
-    def end_turn(self) -> Grant:
-        """Close the grant: what is left when the agent's turn ends cannot be used later."""
-        return replace(self, standing="CONSUMED") if self.standing == "PENDING" else self
 
     def as_json(self) -> dict[str, JSON]:
         """Return what the agent and the journal are told of the grant."""
@@ -168,7 +163,8 @@ def seal(approval_id: str, command: Mapping[str, JSON], now: float) -> Approval:
 
 def request_of(contract: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the approval request of a contract; empty when it has none."""
-    return part(contract, "approval_request")
+    found = contract.get("approval_request")
+    return found if isinstance(found, dict) else {}
 
 
 def is_approval_id(value: JSON) -> bool:
@@ -203,16 +199,6 @@ def answer_facts(approval: Approval, grant: Grant | None) -> dict[str, JSON]:
         "granted": grant is not None,
     }
     return facts if grant is None else {**facts, "expires": round(grant.expires_at * 1000)}
-
-
-def grant_from(facts: Mapping[str, JSON]) -> Grant | None:
-    """Return the grant that :func:`answer_facts` told of, as it stood then (R44); None where there was none."""
-    name, command, expires = (facts.get(key) for key in ("approvalId", "exactContent", "expires"))
-    if facts.get("granted") is not True or not isinstance(name, str) or not isinstance(command, str):
-        return None
-    if isinstance(expires, bool) or not isinstance(expires, (int, float)):
-        return None
-    return Grant(name, command, expires / 1000)
 
 
 def answer_note(grant: Grant | None) -> str:
