@@ -1,4 +1,4 @@
-"""Which edge or exit is taken for what an output said (R3, R16), worked out once for each socket."""
+"""Which edge or exit is taken for what happened to a visit (R3, R16), worked out once for each socket."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from materia_nb.loadout.graph import END, Edge, ExitRoute
-from materia_nb.loadout.vocabulary import ANYTHING, Said, described, said_words
+from materia_nb.loadout.vocabulary import TAKEN, Result, described
 
 By: TypeAlias = Literal[
     "edge",
@@ -40,11 +40,11 @@ class Look(NamedTuple):
     used: int | None = None
     limit: int | None = None
 
-    def reason(self, satisfied: Said) -> str:
-        """Say in words why it matched or not, for an output that said ``satisfied``."""
+    def reason(self, result: Result) -> str:
+        """Say in words why it matched or not, for a visit to which this happened."""
         condition = described(self.when)
         if not condition.whatever:
-            return f"the output says {said_words(satisfied)}; {self.when} needs {condition.asked}"
+            return f"{result.words}; {self.when} needs {condition.asked}"
         if self.matched:
             return f"{self.when} matches"
         return f"{self.when} would match, but a guarded exit goes first"
@@ -62,24 +62,24 @@ class Choice(NamedTuple):
     limit: int | None = None
 
 
-Choices: TypeAlias = Mapping[Said, Choice]
-"""What is chosen for each thing that an output can say."""
+Choices: TypeAlias = Mapping[Result, Choice]
+"""What is chosen for each thing that can happen to a visit."""
 
 
-def matches(when: str, satisfied: Said) -> bool:
-    """Whether a canonical condition holds for what the output said (R3)."""
-    return described(when).holds(satisfied)
+def matches(when: str, result: Result) -> bool:
+    """Whether a canonical condition holds for what happened to a visit (R3)."""
+    return described(when).holds(result)
 
 
 def edge_choices(edges: Sequence[Edge]) -> Choices:
     """Take the first edge that matches, else the implied end (R3)."""
-    return {said: _edge(edges, said) for said in ANYTHING}
+    return {result: _edge(edges, result) for result in TAKEN}
 
 
-def _edge(edges: Sequence[Edge], said: Said) -> Choice:
+def _edge(edges: Sequence[Edge], result: Result) -> Choice:
     looks: list[Look] = []
     for edge in edges:
-        taken = matches(edge.when, said)
+        taken = matches(edge.when, result)
         looks.append(Look("edge", edge.when, edge.to, taken, edge.place, used=0))
         if taken:
             return Choice(edge.to, "edge", tuple(looks), edge)
@@ -88,11 +88,11 @@ def _edge(edges: Sequence[Edge], said: Said) -> Choice:
 
 def exit_choices(routes: Sequence[ExitRoute]) -> Choices:
     """Leave an exhausted loop: the guarded route that fits, then ``always``, then the end (R16)."""
-    return {said: _exit(routes, said) for said in ANYTHING}
+    return {result: _exit(routes, result) for result in TAKEN}
 
 
-def _exit(routes: Sequence[ExitRoute], said: Said) -> Choice:
-    fitting = [route for route in routes if matches(route.condition, said)]
+def _exit(routes: Sequence[ExitRoute], result: Result) -> Choice:
+    fitting = [route for route in routes if matches(route.condition, result)]
     guarded = [route for route in fitting if not described(route.condition).whatever]
     taken = next(iter(guarded or fitting), None)
     looks = tuple(

@@ -35,7 +35,7 @@ from materia_nb.engine.state import (
 from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen, set_path
 from materia_nb.loadout.graph import END, Advance
-from materia_nb.loadout.vocabulary import SENDING_BACK
+from materia_nb.loadout.vocabulary import SENDING_BACK, Result
 
 
 def complete(
@@ -77,10 +77,10 @@ def complete(
         return stop_cast(draft, failure, visit, reading, decision, events=(completed, *told, unassigned))
     advanced = fact = None
     if here.socket.advance is not None:
-        fact = _advance(here, here.socket.advance, draft, visit.item, reading.satisfied)
+        fact = _advance(here, here.socket.advance, draft, visit.item, reading.result)
         advanced = _advanced(fact, draft, visit.item)
     unrouted = Unrouted(
-        reading.satisfied,
+        reading.result,
         draft.last_output or "",
         reading.context,
         fact is not None and fact.exhausted,
@@ -115,14 +115,14 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
     """Put what an output says into the state, before assignments and advance (R10, R17)."""
     draft.last_output = text if here.socket.is_utility else text.strip()
     draft.last_socket, draft.last_artifact = here.socket.id, draft.artifact
-    draft.last_step, draft.last_satisfied, draft.changed = draft.steps, reading.satisfied, ()
+    draft.last_step, draft.last_result, draft.changed = draft.steps, reading.result, ()
     if here.consumer_cursors:
         _renew(draft, here.consumer_cursors)
     item, socket = draft.at.item if draft.at else None, here.socket
     if here.wanted.parse == "json":
         draft.last_json = reading.value
         draft.data = _canonical(here, draft.data, reading)
-        if reading.satisfied is True and (draft.handoffs.entries or draft.follow_up):
+        if reading.result is Result.YES and (draft.handoffs.entries or draft.follow_up):
             followup.forget_refusals(draft, socket.id, item.id if item else None)
         if reading.context and reading.context.strip():
             entry = Handoff(
@@ -131,7 +131,7 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
                 item.id if item else None,
                 item.key if item else None,
                 draft.steps,
-                reading.satisfied,
+                reading.result,
                 reading.context,
             )
             followup.hand_over(draft, entry)
@@ -192,7 +192,7 @@ def _assign(
 
 
 def _advance(
-    here: SocketRules, advance: Advance, draft: Draft, item: Item | None, satisfied: bool | None
+    here: SocketRules, advance: Advance, draft: Draft, item: Item | None, result: Result
 ) -> AdvanceFact:
     """Move the cursor when the condition holds, and say whether the list is exhausted (R14)."""
     before = draft.cursors.get(advance.cursor, 0)
@@ -201,7 +201,7 @@ def _advance(
         length = len(own_list(iterator, draft, item))
     else:
         length = len(list_at(advance.items, draft, item))
-    if not matches(advance.when, satisfied):
+    if not matches(advance.when, result):
         return AdvanceFact(
             advance.when, False, advance.cursor, before, before, length, False, advance.derived
         )
@@ -288,7 +288,7 @@ def route(
         exhausted=unrouted.exhausted,
     )
     if reading is None:  # the output came before the budget stopped the cast
-        decision = decision._replace(satisfied=unrouted.satisfied)
+        decision = decision._replace(result=unrouted.result)
     if failure:
         return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), events=events)
     if unrouted.detour is not None:
@@ -321,7 +321,7 @@ def _keep_books(
 def _reported(here: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | None:
     """Return the failure that a utility reported of itself and that neither an edge nor an exit answers (R48)."""
     value = draft.last_json
-    if not here.reports or unrouted.satisfied is not False or not isinstance(value, dict):
+    if not here.reports or unrouted.result is not Result.NO or not isinstance(value, dict):
         return None
     state = value.get("state")
     told = state if isinstance(state, dict) else {}
@@ -363,8 +363,8 @@ def _choose(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, unroute
     if back:
         return Choice(back[0], "return")
     if unrouted.exhausted:
-        return here.leaves[unrouted.satisfied]
-    return with_uses(rules, here, draft, visit, here.goes[unrouted.satisfied])
+        return here.leaves[unrouted.result]
+    return with_uses(rules, here, draft, visit, here.goes[unrouted.result])
 
 
 def start_detour(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from materia_nb.engine.items import lies_in
 from materia_nb.engine.state import Answered, Draft, FollowUp, Handoff, Handoffs, Item, ItemId, Unrouted
 from materia_nb.jsonvalue import JSON, FrozenDict
+from materia_nb.loadout.vocabulary import Result
 
 if TYPE_CHECKING:
     from materia_nb.loadout.graph import Socket
@@ -109,7 +110,7 @@ def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
     """Forget what a socket refused of an item, now that it is satisfied with it (R50); ``state.context`` keeps it."""
     entries = draft.handoffs.entries
     older, newer = entries[:-SCANNED], entries[-SCANNED:]
-    kept = tuple(one for one in newer if (one.satisfied, one.socket, one.item) != (False, socket, item))
+    kept = tuple(one for one in newer if (one.result, one.socket, one.item) != (Result.NO, socket, item))
     if len(kept) < len(newer):
         draft.handoffs = draft.handoffs._replace(entries=older + kept)
     draft.follow_up = tuple(
@@ -122,7 +123,7 @@ def records(kept: Handoffs, context: str) -> tuple[Handoff, ...]:
     """Return the records that a context is made of; one that was set otherwise is a single record of unknown origin."""
     if context == kept.made:
         return kept.entries
-    return (Handoff("", "as it was set", None, None, 0, None, context),) if context else ()
+    return (Handoff("", "as it was set", None, None, 0, Result.NOTHING, context),) if context else ()
 
 
 def without_answers_of(

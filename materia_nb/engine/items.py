@@ -25,6 +25,7 @@ from materia_nb.jsonvalue import (
 )
 from materia_nb.loadout.facts import variables
 from materia_nb.loadout.graph import Iterator
+from materia_nb.loadout.vocabulary import Result
 
 Source: TypeAlias = Callable[[View, Item | None, JSON], JSON]
 """Reads a value from the state, the current item and a parsed output; MISSING when nothing is there."""
@@ -287,7 +288,7 @@ def _unlinked(entries: Iterable[Handoff], gone: Callable[[ItemId], bool]) -> Ite
     for entry in entries:
         if entry.item is None or not gone(entry.item):
             yield entry
-        elif entry.satisfied is not False:
+        elif entry.result is not Result.NO:
             yield entry._replace(item=("", entry.step, ()))
 
 

@@ -12,7 +12,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, ItemId
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.vocabulary import SENDING_BACK
+from materia_nb.loadout.vocabulary import SENDING_BACK, Result
 from materia_nb.loadout.ways import reachable_from
 
 RemarkCode: TypeAlias = Literal[
@@ -126,7 +126,7 @@ def never_worked_on(rules: Rules, state: CastState, edited: Collection[str]) -> 
 
 def _unanswered(rules: Rules, one: Decision) -> Remark | None:
     """Say that an output was not satisfied and that nothing was done about it."""
-    if one.satisfied is not False or one.by in ("person", "detour", "return", "failure"):
+    if one.result is not Result.NO or one.by in ("person", "detour", "return", "failure"):
         return None
     chosen = one.chosen
     if chosen is not None and chosen.when in SENDING_BACK:

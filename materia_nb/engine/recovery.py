@@ -20,6 +20,7 @@ from materia_nb.engine.state import (
 )
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import FrozenDict
+from materia_nb.loadout.vocabulary import Result
 
 
 def fail(state: CastState, failure: Failure) -> Step:
@@ -101,7 +102,7 @@ def skip(rules: Rules, state: CastState) -> Step:
     draft = Draft(state._replace(at=visit._replace(grant=None)))
     draft.failure = None
     event = EventDraft("socket_skipped", visit, {"visit": visit.visit})
-    nothing = Unrouted(None, "", None, False, None, None, None)
+    nothing = Unrouted(Result.NOTHING, "", None, False, None, None, None)
     return route(rules, rules.sockets[visit.socket], draft, visit, nothing, events=(event,))
 
 

@@ -19,7 +19,7 @@ from materia_nb.engine.state import (
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.vocabulary import Said
+from materia_nb.loadout.vocabulary import Result
 
 
 class AdvanceFact(NamedTuple):
@@ -79,7 +79,7 @@ class Decision(NamedTuple):
     ``by`` says what chose the target: an edge, a loop exit, the implied end, an empty
     loop, a turn that is still owed (repair, draft, finalize, reissue), a person who is waited for (pause,
     escalate) or who has chosen, a detour and its way back, or a failure. ``at`` is the visit that ended, None on the
-    way in, and ``said`` what was made of its output. ``done`` tells whether its item advanced, and ``exhausted``
+    way in, ``said`` what was made of its output, and ``result`` what happened to it. ``done`` tells whether its item advanced, and ``exhausted``
     whether its list came to its end.
     """
 
@@ -88,7 +88,7 @@ class Decision(NamedTuple):
     target: str | None
     at: Visit | None = None
     said: Reading = NOTHING_SAID
-    satisfied: Said = None
+    result: Result = Result.NOTHING
     applied: Applied = NOTHING_APPLIED
     looks: tuple[Look, ...] = ()
     passed: tuple[Passed, ...] = ()
@@ -120,6 +120,11 @@ class Decision(NamedTuple):
     def item_label(self) -> str | None:
         """What that item is called."""
         return self.at.item.label if self.at and self.at.item else None
+
+    @property
+    def satisfied(self) -> bool | None:
+        """What the output said of ``satisfied``, or a person for it; None where nobody said."""
+        return self.result.satisfied
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -220,7 +225,8 @@ def decision_of(
     """Record how a visit ended, with what its output said and did."""
     said = reading or NOTHING_SAID
     step = 0 if visit is None else visit.step
-    return Decision(step, by, target, visit, said, said.satisfied, applied, looks, (), None, done, exhausted)
+    result = Result.FAILED if reading is None and by == "failure" else said.result
+    return Decision(step, by, target, visit, said, result, applied, looks, (), None, done, exhausted)
 
 
 def about(rules: Rules, visit: Visit) -> dict[str, JSON]:

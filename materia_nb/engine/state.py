@@ -12,6 +12,7 @@ from materia_nb.handoff.approval import Grant
 from materia_nb.handoff.protocol import Issue, Needs, Reading
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
 from materia_nb.loadout.graph import Budget, Iterator
+from materia_nb.loadout.vocabulary import Result
 
 _N = TypeVar("_N", int, float)
 
@@ -134,15 +135,20 @@ class FollowUp(NamedTuple):
 
 
 class Handoff(NamedTuple):
-    """What one output handed on as ``context`` (R10): its socket, its item, its step, what it said of ``satisfied``."""
+    """What one output handed on as ``context`` (R10): its socket, its item, its step, its result."""
 
     socket: str
     label: str
     item: ItemId | None
     key: str | None
     step: int
-    satisfied: bool | None
+    result: Result
     text: str
+
+    @property
+    def satisfied(self) -> bool | None:
+        """What the output said of ``satisfied``; None where it did not say."""
+        return self.result.satisfied
 
     @property
     def line(self) -> str:
@@ -278,7 +284,7 @@ class Unrouted(NamedTuple):
     what a person chose, and ``detour`` what the output wants done first.
     """
 
-    satisfied: bool | None
+    result: Result
     text: str
     context: str | None
     exhausted: bool
@@ -319,7 +325,7 @@ class CastState(NamedTuple):
         told: how many events the outputs told so far (R39).
         handoffs: the records behind ``data["context"]``; ``answers`` the last ones of sockets that work is sent back to.
         changed: what a person changed since the last output, in words.
-        last_step: the step that ``last_output`` is of; ``last_satisfied`` what it said.
+        last_step: the step that ``last_output`` is of; ``last_result`` what it said.
         last_socket: the socket that ``last_output`` is of; ``last_artifact`` where it is kept, once that is known.
         hold: what a held cast waits for.
         detours: where to come back to after each detour that is under way, the innermost last.
@@ -364,7 +370,7 @@ class CastState(NamedTuple):
     answers: Mapping[tuple[str, ItemId | None], Answered] = NOTHING
     changed: tuple[str, ...] = ()
     last_step: int = 0
-    last_satisfied: bool | None = None
+    last_result: Result = Result.NOTHING
 
     @property
     def waiting_at(self) -> Visit | None:
@@ -428,7 +434,7 @@ class Draft:
     answers: Mapping[tuple[str, ItemId | None], Answered]
     changed: tuple[str, ...]
     last_step: int
-    last_satisfied: bool | None
+    last_result: Result
     artifact: str | None
 
     def __init__(self, state: CastState, artifact: str | None = None) -> None:
@@ -471,7 +477,7 @@ class Draft:
             self.answers,
             self.changed,
             self.last_step,
-            self.last_satisfied,
+            self.last_result,
         ) = state
 
     def done(self) -> CastState:

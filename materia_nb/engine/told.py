@@ -16,7 +16,7 @@ from materia_nb.engine.state import Answered, CastState, FollowUp, Handoff, Item
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty, remove_path, split_path, without_points
 from materia_nb.loadout.facts import variables
 from materia_nb.loadout.graph import CastContext, Graph, PromptForm, Socket
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, VERDICTS
 
 PartName: TypeAlias = Literal[
     "request",
@@ -479,9 +479,7 @@ class Told(NamedTuple):
     def _json_output(self, room: Room, last: Socket, of: str) -> Part:
         """What a JSON output said of ``satisfied``, and those of its fields that no other part tells."""
         state, note = self.state, ""
-        lines = (
-            [] if state.last_satisfied is None else [f"{of} said satisfied: {pretty(state.last_satisfied)}."]
-        )
+        lines = [f"{of} said {state.last_result.asked}."] if state.last_result in VERDICTS else []
         rest = self._left_of(state.last_json, last)
         if rest:
             text, note = _bounded(pretty(without_points(rest)), room.output)

@@ -15,7 +15,7 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.jsontext import MAX_DEPTH, too_deep
 from materia_nb.handoff.requirements import Requirements, reader
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same
-from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS, protocol_names
+from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS, Result, protocol_names
 
 
 class Verdict(NamedTuple):
@@ -130,6 +130,13 @@ class Reading(NamedTuple):
     needs: Needs | None = None
     memory: JSON = None
     events: tuple[Mapping[str, JSON], ...] = ()
+
+    @property
+    def result(self) -> Result:
+        """What happened to the visit: refused, stopped until a person has spoken, or what its output says."""
+        if self.action in ("pause", "escalate"):
+            return Result.STOPPED
+        return Result.of(self.satisfied) if self.error is None else Result.REFUSED
 
     @property
     def accepted(self) -> bool:

@@ -21,7 +21,7 @@ from materia_nb.handoff.capabilities import MakesAnswers
 from materia_nb.handoff.protocol import SAMPLE, Action, Outcome, Reading, TurnFacts, protocol
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
 from materia_nb.loadout.graph import CAST_CONTEXTS, Graph, Socket
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Said
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, VERDICTS, Result, described
 
 
 def holds(rules: Rules, here: SocketRules) -> Iterator[tuple[Action, str]]:
@@ -56,19 +56,19 @@ _BRACKETS: Final = re.compile(r"\[\s*(?:'([^']*)'|\"([^\"]*)\"|[^\]]*)\s*\]")
 Path: TypeAlias = tuple[str, ...]
 
 
-class Answer(NamedTuple):
+class Scripted(NamedTuple):
     """One thing that a socket can say.
 
     Attributes:
         text: the answer.
-        satisfied: what it says of that, None when it says nothing.
+        result: what happens to the visit.
         items: how long its lists are, None when it has none.
         asks: what it asks for instead of a route: ``pause`` or ``escalate``, which hold the cast for a person; such an
             answer has no chance in odds and rehearsals.
     """
 
     text: str
-    satisfied: Said
+    result: Result
     items: int | None
     asks: str = ""
 
@@ -121,45 +121,45 @@ class Answers:
         self._rules, self._items = rules, tuple(items)
         self._lists, self._aliases = _lists(rules.graph)
         self._orphans = _orphans(rules.graph, self._lists, self._aliases)
-        self._known: dict[str, tuple[Answer, ...]] = {}
+        self._known: dict[str, tuple[Scripted, ...]] = {}
 
     @property
     def lists(self) -> frozenset[Path]:
         """The paths of the state that are read as lists."""
         return self._lists
 
-    def of(self, here: SocketRules) -> tuple[Answer, ...]:
+    def of(self, here: SocketRules) -> tuple[Scripted, ...]:
         """Every answer of a socket that can lead somewhere else than the others."""
         found = self._known.get(here.socket.id)
         if found is None:
             found = self._known[here.socket.id] = tuple(self._made(here))
         return found
 
-    def _made(self, here: SocketRules) -> Iterator[Answer]:
+    def _made(self, here: SocketRules) -> Iterator[Scripted]:
         if here.wanted.parse == "text":
-            yield Answer(SAMPLE, None, None)
+            yield Scripted(SAMPLE, Result.NOTHING, None)
             return
         lengths: Sequence[int | None] = self._items if self._has_lists(here) else (None,)
         if not here.socket.is_utility and here.maker is not None:
             yield from self._in_form(here, here.maker, lengths)
             return
-        for said in verdicts(here):
+        for result in verdicts(here):
             for count in lengths:
-                yield Answer(compact(self._value(here, said, count or 0)), said, count)
+                yield Scripted(compact(self._value(here, result, count or 0)), result, count)
 
     def _in_form(
         self, here: SocketRules, maker: MakesAnswers, lengths: Sequence[int | None]
-    ) -> Iterator[Answer]:
-        """Every answer in the form of the socket's protocol; one that says nothing of ``satisfied`` may be None there."""
+    ) -> Iterator[Scripted]:
+        """Every answer in the form of the socket's protocol; one that says nothing of ``satisfied`` may be among them."""
         found = []
-        words: tuple[Said, ...] = verdicts(here) if verdicts(here) == (None,) else (True, False, None)
-        for said in words:
-            outcome: Outcome = "again" if said is False else "done" if said or words == (None,) else "open"
+        whatever = verdicts(here) == (Result.NOTHING,)
+        for result in verdicts(here) if whatever else TAKEN:
+            outcome: Outcome = "done" if whatever else _OUTCOMES[result]
             for count in lengths:
-                fits = partial(_routes, said=said, whatever=words == (None,))
+                fits = partial(_routes, result=result, whatever=whatever)
                 text = self._shortest(here, maker, outcome, count or 0, fits)
                 if text is not None:
-                    found.append(Answer(text, said, count))
+                    found.append(Scripted(text, result, count))
         if not found:
             raise MateriaError(
                 f"No short answer was found that {here.socket.id} takes.",
@@ -168,7 +168,7 @@ class Answers:
                 kind="no_answer",
             )
         yield from found
-        yield from (Answer(text, None, None, action) for action, text in holds(self._rules, here))
+        yield from (Scripted(text, Result.STOPPED, None, action) for action, text in holds(self._rules, here))
 
     def _shortest(
         self,
@@ -206,7 +206,7 @@ class Answers:
     def _below(self, path: Path) -> bool:
         return any(one[: len(path)] == path for one in self._lists)
 
-    def _value(self, here: SocketRules, said: Said, count: int) -> dict[str, JSON]:
+    def _value(self, here: SocketRules, result: Result, count: int) -> dict[str, JSON]:
         value: Mapping[str, JSON] = {}
         for target, source in sorted(here.wanted.sources, key=lambda pair: len(pair[1])):
             if segments := _segments(source):
@@ -217,10 +217,10 @@ class Answers:
             given["workItems"] = [{"title": f"Item {n + 1}", "context": SAMPLE} for n in range(count)]
         if "context" in given:
             given["context"] = SAMPLE
-        if said is None:
-            given.pop("satisfied", None)
+        if result in VERDICTS:
+            given["satisfied"] = result.satisfied
         else:
-            given["satisfied"] = said
+            given.pop("satisfied", None)
         if here.socket.is_utility and self._orphans:
             given["state"] = {root: self._at((root,), count, 0) for root in self._orphans}
         return given
@@ -243,28 +243,35 @@ class Answers:
         return element
 
 
-def verdicts(here: SocketRules) -> tuple[Said, ...]:
-    """What a socket can say of ``satisfied`` that makes a difference; None for an answer that says nothing."""
+def verdicts(here: SocketRules) -> tuple[Result, ...]:
+    """What an output of a socket can say of ``satisfied`` that makes a difference."""
     if here.wanted.parse == "text":
-        return (None,)
+        return (Result.NOTHING,)
     if here.wanted.why_satisfied is not None:
-        return (True, False)
+        return VERDICTS
     socket = here.socket
     conditions = [edge.when for edge in socket.edges] + [route.condition for route in here.exits]
     if socket.advance is not None:
         conditions.append(socket.advance.when)
-    return (None,) if all(one == "always" for one in conditions) else (True, False, None)
+    return (Result.NOTHING,) if all(described(one).whatever for one in conditions) else TAKEN
 
 
 def unasked(here: SocketRules) -> bool:
     """Whether ``satisfied`` decides something behind an agent that is not told of it, and so says nothing (R7, R8)."""
     asked = here.socket.is_utility or here.wanted.why_satisfied is not None
-    return not asked and here.socket.handoff == DEFAULT_HANDOFF and verdicts(here) != (None,)
+    return not asked and here.socket.handoff == DEFAULT_HANDOFF and verdicts(here) != (Result.NOTHING,)
 
 
-def _routes(reading: Reading, *, said: Said, whatever: bool) -> bool:
+_OUTCOMES: Final[Mapping[Result, Outcome]] = {
+    Result.YES: "done",
+    Result.NO: "again",
+    Result.NOTHING: "open",
+}
+
+
+def _routes(reading: Reading, *, result: Result, whatever: bool) -> bool:
     """Whether an output is taken and follows the graph, saying this of ``satisfied``."""
-    return reading.accepted and reading.action == "route" and (whatever or reading.satisfied is said)
+    return reading.accepted and reading.action == "route" and (whatever or reading.result is result)
 
 
 def _segments(source: str) -> list[str]:

@@ -13,10 +13,11 @@ from materia_nb.engine.session import Session
 from materia_nb.engine.session_changes import Answer
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.answers import detouring, quiet, strangers, unasked
+from materia_nb.insight.answers import Scripted, detouring, quiet, strangers, unasked
 from materia_nb.insight.odds import Chances, Odds, PerSocket, odds_of
 from materia_nb.insight.space import COMPLETE, FAILED, HELD, MOST_STATES, Node, Space, Taken, Way, walk
 from materia_nb.loadout.graph import END, ExitRoute, Graph
+from materia_nb.loadout.vocabulary import VERDICTS
 from materia_nb.loadout.ways import knots, reachable_from, turned
 from materia_nb.sharing import Progress
 
@@ -335,15 +336,7 @@ class Exploration:
         found = {f"start: {_at(nodes[0], self._space.first)}"}
         for node, ways in zip(nodes, self._space.ways, strict=True):
             for way in ways:
-                said = {True: "true", False: "false"}.get(way.answer.satisfied, "")  # type: ignore[arg-type]
-                words = (
-                    f", satisfied {said}"
-                    if said
-                    else f", asks to {asks}"
-                    if (asks := way.answer.asks)
-                    else ""
-                )
-                found.add(f"{_at(node)}{words}: {_at(nodes[way.to], way.taken)}")
+                found.add(f"{_at(node)}{_happening(way.answer)}: {_at(nodes[way.to], way.taken)}")
         return tuple(sorted(found))
 
     def odds(
@@ -476,6 +469,13 @@ def _at(node: Node, taken: Sequence[Taken] = ()) -> str:
         f"{node.socket}{place}" if node.end is None else " at ".join(filter(None, (node.end, node.socket)))
     )
     return " → ".join([*(f"edge {one[1]}" if isinstance(one, tuple) else one for one in taken), where])
+
+
+def _happening(answer: Scripted) -> str:
+    """What happens to a visit with this answer, behind where it is; empty where it says nothing."""
+    if answer.asks:
+        return f", asks to {answer.asks}"
+    return f", {answer.result.asked}".replace(":", "") if answer.result in VERDICTS else ""
 
 
 def stalling(space: Space) -> tuple[str, ...]:

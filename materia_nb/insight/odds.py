@@ -12,7 +12,7 @@ from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.insight.answers import quiet, unasked, verdicts
 from materia_nb.insight.space import COMPLETE, HELD, Space, Way
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, VERDICTS, Result
 from materia_nb.loadout.ways import knots
 
 if TYPE_CHECKING:
@@ -120,6 +120,11 @@ class Chance(NamedTuple):
     yes: float
     nothing: float = 0.0
 
+    def of(self, result: Result) -> float:
+        """How likely it is that this happens to a visit."""
+        said = {Result.YES: self.yes, Result.NO: 1 - self.yes - self.nothing, Result.NOTHING: self.nothing}
+        return said.get(result, 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Moves:
@@ -217,8 +222,7 @@ def weighed(ways: list[Way], chance: Chance | None) -> Iterator[tuple[float, Way
             continue
         weight = 1.0
         if chance is not None:
-            words = {True: chance.yes, False: 1 - chance.yes - chance.nothing, None: chance.nothing}
-            weight = words[way.answer.satisfied]
+            weight = chance.of(way.answer.result)
         if weight > 0:
             yield weight, way
 
@@ -232,8 +236,8 @@ def _moves(
         if node.end is not None or node.socket is None or node.socket not in found:
             continue
         for way in space.ways[number]:
-            if (said := way.answer.satisfied) is not None and not way.answer.asks:
-                sign = often[number] * (1 if said else -1)
+            if way.answer.result in VERDICTS:
+                sign = often[number] * (1 if way.answer.result is Result.YES else -1)
                 complete, turns = found[node.socket]
                 found[node.socket] = (
                     complete + sign * success[way.to],
@@ -280,7 +284,7 @@ def chances_of(rules: Rules, satisfied: Chances) -> dict[str, Chance]:
     """
     found = {}
     for id_, here in rules.sockets.items():
-        if (possible := verdicts(here)) == (None,):
+        if (possible := verdicts(here)) == (Result.NOTHING,):
             continue
         names = {id_, here.socket.materia.id} & set(satisfied if isinstance(satisfied, Mapping) else ())
         if unasked(here) and not names:
@@ -296,7 +300,7 @@ def chances_of(rules: Rules, satisfied: Chances) -> dict[str, Chance]:
         chance = Chance(*map(float, given)) if isinstance(given, tuple) else Chance(float(given))
         if min(chance) < 0 or sum(chance) > 1:
             raise _bad_chance(f"The chance of {id_} is {given}.", id_, "a chance is 0 to 1, two together too")
-        if chance.nothing and (None not in possible or here.socket.handoff != DEFAULT_HANDOFF):
+        if chance.nothing and (Result.NOTHING not in possible or here.socket.handoff != DEFAULT_HANDOFF):
             raise _bad_chance(
                 f"{id_} must say whether it is satisfied.", id_, "give the chance of true alone: 0.7"
             )
@@ -313,11 +317,11 @@ def counted(steps: Iterable[StepRecord]) -> dict[str, float]:
 
     The steps may be of several casts of one loadout.
     """
-    said: dict[str, list[bool]] = {}
+    results: dict[str, list[Result]] = {}
     for step in steps:
-        if step.decision is not None and step.decision.satisfied is not None:
-            said.setdefault(step.socket, []).append(step.decision.satisfied)
-    return {socket: sum(words) / len(words) for socket, words in said.items()}
+        if step.decision is not None and step.decision.result in VERDICTS:
+            results.setdefault(step.socket, []).append(step.decision.result)
+    return {socket: each.count(Result.YES) / len(each) for socket, each in results.items()}
 
 
 def check_names(graph: Graph, *given: Chances | None) -> None:

@@ -15,11 +15,11 @@ from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.answers import Answer, Answers, quiet
+from materia_nb.insight.answers import Answers, Scripted, quiet
 from materia_nb.insight.odds import Chance, Chances, chances_of, check_names
 from materia_nb.insight.space import Taken, arrive, end_of, visit
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.vocabulary import SENDING_BACK
+from materia_nb.loadout.vocabulary import SENDING_BACK, Result
 from materia_nb.sharing import Bar, Progress, shared
 
 BATCH: Final = 250
@@ -205,12 +205,14 @@ def _run(
     return end_of(state) or UNFINISHED, turns, _retries(rules.graph, taken)
 
 
-def _drawn(given: tuple[Answer, ...], chance: Chance | None, rng: Random) -> Answer:
+def _drawn(given: tuple[Scripted, ...], chance: Chance | None, rng: Random) -> Scripted:
     if chance is None:
         return given[0]
     drawn = rng.random()
-    said = True if drawn < chance.yes else None if drawn >= 1 - chance.nothing else False
-    return next((one for one in given if one.satisfied is said and not one.asks), given[0])
+    result = (
+        Result.YES if drawn < chance.yes else Result.NOTHING if drawn >= 1 - chance.nothing else Result.NO
+    )
+    return next((one for one in given if one.result is result), given[0])
 
 
 def _retries(graph: Graph, taken: Mapping[Taken, int]) -> int:

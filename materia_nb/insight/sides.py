@@ -344,7 +344,7 @@ def _way_words(name: str, decision: Decision | None) -> str:
     look = decision.chosen
     if look is None:
         return f"{name} went to {decision.target} ({decision.by})."
-    return f"{name} took {_edge(look)} to {look.to}: {look.reason(decision.satisfied)}."
+    return f"{name} took {_edge(look)} to {look.to}: {look.reason(decision.result)}."
 
 
 def _edge(look: Look) -> str:

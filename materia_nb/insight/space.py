@@ -19,8 +19,9 @@ from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE, in_brief
-from materia_nb.insight.answers import Answer, Answers, quiet
+from materia_nb.insight.answers import Answers, Scripted, quiet
 from materia_nb.loadout.graph import END, Graph
+from materia_nb.loadout.vocabulary import Result
 from materia_nb.loadout.ways import rounds_in
 from materia_nb.sharing import Bar, Progress
 
@@ -53,7 +54,7 @@ class Way(NamedTuple):
     """One visit: what was answered, where it led, how many turns of an agent it took, and what it took on the way."""
 
     to: int
-    answer: Answer
+    answer: Scripted
     turns: int
     taken: tuple[Taken, ...]
 
@@ -150,7 +151,7 @@ class _Search:
         waits = state.status == "waiting" and state.at is not None
         return self._rules.sockets[state.at.socket] if waits and state.at is not None else None
 
-    def _go(self, number: int, state: CastState, answer: Answer) -> tuple[int, CastState]:
+    def _go(self, number: int, state: CastState, answer: Scripted) -> tuple[int, CastState]:
         """Give an answer in a state; returns the state that it leads to, with its number."""
         here = self._rules.sockets[state.at.socket if state.at is not None else ""]
         done = visit(self._rules, here, state, answer.text)
@@ -176,9 +177,9 @@ class _Search:
                 if here is None:
                     break
                 left -= 1
-                said = rng.random() < likely
+                result = Result.YES if rng.random() < likely else Result.NO
                 given = self._answers.of(here)
-                fits = [one for one in given if one.satisfied is said]
+                fits = [one for one in given if one.result is result]
                 number, state = self._go(number, state, rng.choice(fits or given))
 
 

@@ -13,7 +13,7 @@ from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.loadout.graph import END, Graph
-from materia_nb.loadout.vocabulary import Said, said_words
+from materia_nb.loadout.vocabulary import VERDICTS, Result
 from materia_nb.outgoing import plain
 
 THOUGHT: Final = "What the agent thought"
@@ -129,15 +129,11 @@ def _passed(one: Passed) -> str:
 def _advance(fact: AdvanceFact, decision: Decision) -> str:
     name = "The derived advance" if fact.derived else "advance"
     if not fact.moved:
-        return f"{name} did not move: it needs {fact.when}, and {_said(decision)}."
+        return f"{name} did not move: it needs {fact.when}, and {decision.result.words}."
     left = (
         "the list is exhausted" if fact.exhausted else f"{fact.length - fact.after} of {fact.length} are left"
     )
     return f"{name} moved the cursor {fact.cursor} from {fact.before} to {fact.after} ({fact.when}); {left}."
-
-
-def _said(decision: Decision) -> str:
-    return f"the output says {said_words(decision.satisfied)}"
 
 
 def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one for each way on
@@ -156,13 +152,13 @@ def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one 
         return [f"The {lack}, so the cast ends, as a success."]
     if by == "implied end":
         return [
-            f"Nothing matches ({_said(decision)}), so the cast ends, as a success.",
+            f"Nothing matches ({decision.result.words}), so the cast ends, as a success.",
             *_otherwise(rules, decision),
         ]
     if chosen is None:
         return [f"It goes on to {target}."]
     what = "The exit route" if chosen.place is None else f"Edge {chosen.place + 1}"
-    lines = [f"{what} to {chosen.to} was taken: {chosen.reason(decision.satisfied)}."]
+    lines = [f"{what} to {chosen.to} was taken: {chosen.reason(decision.result)}."]
     if chosen.limit is not None and chosen.used is not None:
         place = f"for {decision.item_key}" if decision.item_key is not None else "here"
         lines.append(f"It has been used {chosen.used + 1} of {counted(chosen.limit, 'time')} {place}.")
@@ -193,19 +189,19 @@ def _otherwise(rules: Rules, decision: Decision) -> list[str]:
     unknown = decision.advance is None and here.socket.advance is not None
     if here.wanted.parse == "text" or unknown:
         return []
-    others = [said for said in (True, False) if said is not decision.satisfied]
-    ways = [(said, _target_if(here, decision.advance, said)) for said in others]
+    others = [result for result in VERDICTS if result is not decision.result]
+    ways = [(result, _target_if(here, decision.advance, result)) for result in others]
     return [
-        f"With satisfied: {str(said).lower()} it would have gone to {target}."
-        for said, target in ways
+        f"With {result.asked} it would have gone to {target}."
+        for result, target in ways
         if target != decision.target
     ]
 
 
-def _target_if(here: SocketRules, fact: AdvanceFact | None, said: Said) -> str:
-    if fact is not None and matches(fact.when, said) and fact.before + 1 >= fact.length:
-        return here.leaves[said].target
-    return here.goes[said].target
+def _target_if(here: SocketRules, fact: AdvanceFact | None, result: Result) -> str:
+    if fact is not None and matches(fact.when, result) and fact.before + 1 >= fact.length:
+        return here.leaves[result].target
+    return here.goes[result].target
 
 
 def _all_looks(rules: Rules, decision: Decision) -> tuple[Look, ...]:
@@ -223,7 +219,7 @@ def _all_looks(rules: Rules, decision: Decision) -> tuple[Look, ...]:
 def _row(look: Look, decision: Decision) -> tuple[str, ...]:
     reached = look in decision.looks
     used = "" if look.limit is None else f"{(look.used or 0) + look.matched} of {look.limit}"
-    reason = look.reason(decision.satisfied) if reached else "not looked at: an earlier one matched"
+    reason = look.reason(decision.result) if reached else "not looked at: an earlier one matched"
     kind = look.route or f"edge {0 if look.place is None else look.place + 1}"
     return (kind, look.when, look.to, "yes" if look.matched else "no", reason, used)
 
@@ -376,7 +372,7 @@ def _about_the_guess(rules: Rules, decision: Decision, came: str, guess: str) ->
         return ""
     look = next((one for one in decision.looks if one.to == guess), None)
     if look is not None:
-        return f"The {look.kind} to {guess} was looked at, but {look.reason(decision.satisfied)}."
+        return f"The {look.kind} to {guess} was looked at, but {look.reason(decision.result)}."
     return _not_looked_at(rules.sockets[decision.socket], decision, guess)
 
 

@@ -160,7 +160,9 @@ class _Ways:
         if socket.advance is None:
             return False
         there = [described(route.condition) for route in self._from(socket.id)]
-        return any(not any(one.holds(said) for one in there) for said in described(socket.advance.when).needs)
+        return any(
+            not any(one.holds(result) for one in there) for result in described(socket.advance.when).needs
+        )
 
     def refuse_circles(self) -> None:
         """Raise when the exits of empty lists lead round in a circle, which ends a cast (R16)."""

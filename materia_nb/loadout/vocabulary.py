@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
@@ -14,9 +15,61 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.report import shown
 
 Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied"]
-Said: TypeAlias = bool | None
-"""What an output said in ``satisfied``; None when it said neither true nor false, as a text does."""
-ANYTHING: Final[tuple[Said, ...]] = (True, False, None)
+
+
+class Result(StrEnum):
+    """What can happen to a visit (R60); the way on is chosen by it.
+
+    An output that is taken says YES, NO or NOTHING in ``satisfied``; a text says NOTHING. An output that is refused
+    for good is REFUSED, a visit whose agent or process gave none has FAILED, and one that a person must end is STOPPED.
+    """
+
+    YES = "yes"
+    NO = "no"
+    NOTHING = "nothing"
+    REFUSED = "refused"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+    @classmethod
+    def of(cls, satisfied: object) -> Result:
+        """Return what an output that is taken says with this value of ``satisfied``."""
+        return cls.YES if satisfied is True else cls.NO if satisfied is False else cls.NOTHING
+
+    @property
+    def satisfied(self) -> bool | None:
+        """What it says of ``satisfied``; None where it does not say."""
+        return True if self is Result.YES else False if self is Result.NO else None
+
+    @property
+    def words(self) -> str:
+        """What happened, in a sentence."""
+        return _HAPPENED[self]
+
+    @property
+    def asked(self) -> str:
+        """What a condition that waits for it needs, in words."""
+        return _NEEDED[self]
+
+
+TAKEN: Final = (Result.YES, Result.NO, Result.NOTHING)
+"""What an output that is taken can say."""
+VERDICTS: Final = (Result.YES, Result.NO)
+"""What it says where it must say one of the two."""
+_NEEDED: Final = {
+    Result.YES: "satisfied: true",
+    Result.NO: "satisfied: false",
+    Result.NOTHING: "no satisfied",
+    Result.REFUSED: "a refused output",
+    Result.FAILED: "a failure",
+    Result.STOPPED: "a stop",
+}
+_HAPPENED: Final = {
+    **{result: f"the output says {_NEEDED[result]}" for result in TAKEN},
+    Result.REFUSED: "the output was refused",
+    Result.FAILED: "it failed",
+    Result.STOPPED: "a person must decide",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,19 +77,19 @@ class Described:
     """All that is to be known of a condition: when it matches, how it is told and how it is drawn.
 
     Attributes:
-        needs: what an output may have said for it to match.
+        needs: what may have happened to a visit for it to match.
         sign: how it is written in full.
         short: the same on cards and lines.
         choice: what it is called in legends and where one is chosen.
         phrase: what it is in a sentence, as ``when satisfied``.
-        light: the colour of its words, and of its lines unless it matches whatever was said; ``dark`` on a dark page.
+        light: the colour of its words, and of its lines unless it matches whatever an output says; ``dark`` on a dark page.
         dashes: the pattern of its lines, None for solid ones.
         sends_back: whether an edge that waits for it sends work back that was not good enough.
         tone: the tone of the front end in which it is listed, such as ``good`` (``mnb-t-good`` in ``front.css``); ""
             for none.
     """
 
-    needs: tuple[Said, ...]
+    needs: tuple[Result, ...]
     sign: str
     short: str
     choice: str
@@ -47,38 +100,33 @@ class Described:
     sends_back: bool = False
     tone: str = ""
 
-    def holds(self, said: Said) -> bool:
-        """Whether it matches an output that said ``said``."""
-        return said in self.needs
+    def holds(self, result: Result) -> bool:
+        """Whether it matches a visit to which this happened."""
+        return result in self.needs
 
     def meets(self, other: Described) -> bool:
-        """Whether there is an output that both match."""
-        return any(other.holds(said) for said in self.needs)
+        """Whether there is a visit that both match."""
+        return any(other.holds(result) for result in self.needs)
 
     @property
     def whatever(self) -> bool:
-        """Whether it matches whatever was said."""
-        return all(self.holds(said) for said in ANYTHING)
+        """Whether it matches every output that is taken, whatever it says."""
+        return all(self.holds(result) for result in TAKEN)
 
     @property
-    def verdict(self) -> Said:
-        """The one verdict that it waits for, None where it waits for none or for either."""
-        return self.needs[0] if len(self.needs) == 1 else None
+    def guards(self) -> bool:
+        """Whether it asks for a verdict, so that an output that says none, as a text does, never matches it."""
+        return not self.holds(Result.NOTHING) and any(self.holds(result) for result in VERDICTS)
 
     @property
     def asked(self) -> str:
-        """What an output must say for it to match, in words."""
-        return " or ".join(said_words(said) for said in self.needs)
-
-
-def said_words(said: Said) -> str:
-    """Write what an output said in ``satisfied``."""
-    return "no satisfied" if said is None else f"satisfied: {str(said).lower()}"
+        """What must have happened for it to match, in words."""
+        return " or ".join(result.asked for result in self.needs)
 
 
 DESCRIBED: Final[Mapping[Condition, Described]] = {
     "always": Described(
-        needs=ANYTHING,
+        needs=TAKEN,
         sign="always",
         short="always",
         choice="always",
@@ -87,7 +135,7 @@ DESCRIBED: Final[Mapping[Condition, Described]] = {
         dark="#a7b0ba",
     ),
     "satisfied": Described(
-        needs=(True,),
+        needs=(Result.YES,),
         sign="✓ satisfied",
         short="✓",
         choice="✓ satisfied",
@@ -97,7 +145,7 @@ DESCRIBED: Final[Mapping[Condition, Described]] = {
         tone="good",
     ),
     "not_satisfied": Described(
-        needs=(False,),
+        needs=(Result.NO,),
         sign="✗ not_satisfied",
         short="✗",
         choice="✗ not satisfied",
@@ -111,11 +159,10 @@ DESCRIBED: Final[Mapping[Condition, Described]] = {
 }
 """Every condition, in the order in which they are offered; :data:`Condition` names the same ones."""
 CONDITIONS: Final[tuple[Condition, ...]] = tuple(DESCRIBED)
-GUARDS: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if not one.holds(None))
+GUARDS: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if one.guards)
 """Those that ask for a verdict, so that they never match a text, which says none."""
-VERDICTS: Final[Mapping[bool, Condition]] = {
-    verdict: next(word for word, one in DESCRIBED.items() if one.verdict is verdict)
-    for verdict in (True, False)
+WAITING_FOR: Final[Mapping[Result, Condition]] = {
+    verdict: next(word for word, one in DESCRIBED.items() if one.needs == (verdict,)) for verdict in VERDICTS
 }
 """The condition that waits for a verdict and for nothing else; together they cover every verdict."""
 SENDING_BACK: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if one.sends_back)
@@ -127,12 +174,12 @@ CONDITION_SHAPE: Final = " or ".join((", ".join(CONDITIONS[:-1]), CONDITIONS[-1]
 def unmet(conditions: Iterable[Condition]) -> list[Condition]:
     """Return the verdicts that none of ``conditions`` matches, each as the condition that waits for it alone."""
     rows = [DESCRIBED[condition] for condition in conditions]
-    return [word for verdict, word in VERDICTS.items() if not any(row.holds(verdict) for row in rows)]
+    return [word for verdict, word in WAITING_FOR.items() if not any(row.holds(verdict) for row in rows)]
 
 
 def covered(conditions: Collection[Condition], *, text: bool) -> bool:
     """Whether one of ``conditions`` matches whatever an output says: nothing where it is a text, else a verdict."""
-    return any(DESCRIBED[one].holds(None) for one in conditions) if text else not unmet(conditions)
+    return any(DESCRIBED[one].holds(Result.NOTHING) for one in conditions) if text else not unmet(conditions)
 
 
 def described(condition: str) -> Described:

@@ -80,7 +80,7 @@ def _choice(decision: Decision) -> str:
         return f"{decision.socket} has no matching edge or exit, so {decision.target or 'end'} follows"
     return (
         f"the {chosen.kind} of {decision.socket} to {chosen.to} is the first that matches: "
-        f"{chosen.reason(decision.satisfied)}"
+        f"{chosen.reason(decision.result)}"
     )
 
 

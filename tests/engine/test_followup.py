@@ -7,6 +7,7 @@ import pytest
 from builders import NO, YES, Play, agent, asks, at, config, edge, exit_route, items, loop, retry_loop, say
 from materia_nb.engine.followup import capture
 from materia_nb.engine.state import Unrouted
+from materia_nb.loadout.vocabulary import Result
 
 
 def no(context):
@@ -168,7 +169,7 @@ def test_r22_five_without_an_item_leave_those_of_an_item_alone():
     (old,) = play.state.follow_up
     here, kept = play.rules.sockets["Eval"].socket, play.state.follow_up
     for count in range(7):
-        said = Unrouted(False, "", f"without {count}", exhausted=False, advanced=None)
+        said = Unrouted(Result.NO, "", f"without {count}", exhausted=False, advanced=None)
         kept = capture(kept, here, "Build", None, said, 1)
     assert kept[0] is old
     assert [entry.reason for entry in kept[1:]] == [f"without {count}" for count in range(2, 7)]

@@ -15,7 +15,7 @@ from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_mermaid, graph_text
 from materia_nb.insight.why import explain
 from materia_nb.loadout import CONDITIONS, build_graph, check_config, config_schema
-from materia_nb.loadout.vocabulary import GUARDS, VERDICTS
+from materia_nb.loadout.vocabulary import GUARDS, WAITING_FOR, Result
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.designing import design_slice
 from materia_nb.widgets.graph_panel import GraphPanel
@@ -24,7 +24,7 @@ from materia_nb.widgets.predict import _LEGEND
 WORD = "unsaid"
 ROW = f"""
     "{WORD}": Described(
-        needs=(None,),
+        needs=(Result.NOTHING,),
         sign="? {WORD}",
         short="?",
         choice="? nothing said",
@@ -60,7 +60,7 @@ def routed() -> None:
             assert f"the output says no satisfied; {WORD} needs no satisfied" in words, words
         if target == "Else":
             _, look, _ = play.last.decision.looks
-            assert look.reason(False) == f"the output says satisfied: false; {WORD} needs no satisfied"
+            assert look.reason(Result.NO) == f"the output says satisfied: false; {WORD} needs no satisfied"
     with_exit = config(
         {"Plan": asks(edge("Do"), materia="G"), "Do": asks(edge("Do"), materia="U"), "Tell": at("P")},
         {"L": loop("Do", exits=[exit_route("Do", WORD, "Tell"), exit_route("Do", "always", "end")])},
@@ -117,7 +117,7 @@ def designed(folder: Path) -> None:
 if __name__ == "__main__":
     assert CONDITIONS[-1] == WORD
     assert WORD not in GUARDS
-    assert WORD not in VERDICTS.values()
+    assert WORD not in WAITING_FOR.values()
     assert f'"{WORD}"' in str(config_schema()).replace("'", '"')
     routed()
     drawn()

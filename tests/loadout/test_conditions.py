@@ -12,8 +12,9 @@ from materia_nb.loadout.vocabulary import (
     CONDITIONS,
     DESCRIBED,
     GUARDS,
-    VERDICTS,
+    WAITING_FOR,
     Condition,
+    Result,
     covered,
     described,
     unmet,
@@ -21,10 +22,15 @@ from materia_nb.loadout.vocabulary import (
 
 
 @pytest.mark.parametrize(
-    "condition, matched", [("always", [True, False, None]), ("satisfied", [True]), ("not_satisfied", [False])]
+    "condition, matched",
+    [
+        ("always", [Result.YES, Result.NO, Result.NOTHING]),
+        ("satisfied", [Result.YES]),
+        ("not_satisfied", [Result.NO]),
+    ],
 )
 def test_what_each_condition_matches_r3(condition, matched):
-    assert [said for said in (True, False, None) if matches(condition, said)] == matched
+    assert [result for result in Result if matches(condition, result)] == matched
 
 
 def test_the_table_and_the_type_name_the_same_conditions():
@@ -33,11 +39,11 @@ def test_the_table_and_the_type_name_the_same_conditions():
 
 def test_the_guards_are_those_that_a_text_never_matches():
     assert GUARDS == ("satisfied", "not_satisfied")
-    assert not any(matches(condition, None) for condition in GUARDS)
+    assert not any(matches(condition, Result.NOTHING) for condition in GUARDS)
 
 
 def test_each_verdict_has_the_condition_that_waits_for_it_alone():
-    assert VERDICTS == {True: "satisfied", False: "not_satisfied"}
+    assert WAITING_FOR == {Result.YES: "satisfied", Result.NO: "not_satisfied"}
 
 
 @pytest.mark.parametrize(
@@ -61,10 +67,10 @@ def test_conditions_that_an_output_can_match_both_of():
     assert pairs == [("satisfied", "not_satisfied"), ("not_satisfied", "satisfied")]
 
 
-@pytest.mark.parametrize("said", [True, False, None])
-def test_another_word_is_an_error_and_never_taken_for_not_satisfied(said):
+@pytest.mark.parametrize("result", list(Result))
+def test_another_word_is_an_error_and_never_taken_for_not_satisfied(result):
     with pytest.raises(MateriaError) as caught:
-        matches("unsatisfied", said)
+        matches("unsatisfied", result)
     assert 'write one of: "always", ' in caught.value.hint
     with pytest.raises(MateriaError):
-        Look("edge", "passed", "end", matched=False).reason(said)
+        Look("edge", "passed", "end", matched=False).reason(result)

@@ -10,7 +10,7 @@ from materia_nb.cast.views.status import StatusView, consent_lines
 from materia_nb.cast.views.step_views import StepView
 from materia_nb.cast.views.tables import GROUPS, allowed_view, breakpoints_view, budget_view, usage_view
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.loadout.vocabulary import VERDICTS
+from materia_nb.loadout.vocabulary import WAITING_FOR
 from materia_nb.magics.cast_display import running
 from materia_nb.magics.registry import Argument, Call, verb
 
@@ -155,14 +155,17 @@ def allow(call: Call) -> Any:
 @verb(
     "decide",
     Argument(
-        "word", f"{', '.join(VERDICTS.values())}, or a socket to go on to", required=True, completes="socket"
+        "word",
+        f"{', '.join(WAITING_FOR.values())}, or a socket to go on to",
+        required=True,
+        completes="socket",
     ),
     example="%materia decide satisfied",
 )
 def decide(call: Call) -> Any:
     """Decide in the place of the agent that holds the cast: its output is taken, and the cast goes on."""
     word, current = str(call.get("word")), call.cast
-    said = next((verdict for verdict, condition in VERDICTS.items() if condition == word), None)
+    said = next((verdict.satisfied for verdict, condition in WAITING_FOR.items() if condition == word), None)
     current.approvals.decide(satisfied=said, target=word if said is None else None)
     return StepView(current.now)
 
