@@ -265,10 +265,7 @@ class CastBreakpoints(Settable):
     @property
     def hit(self) -> list[Breakpoint]:
         """The breakpoints that the cast is at now, whatever their conditions say."""
-        if not self.conditions:
-            return []
-        upcoming = self._runner.snapshot().next_socket
-        return [one for one in self if one.hit(self._runner.rules, self._runner.session, upcoming)]
+        return self._runner.snapshot().breakpoints_hit if self.conditions else []
 
     def reached(self, cast: object) -> bool:
         """Whether ``cast``, which this belongs to, is at a breakpoint whose condition, if it has one, holds."""

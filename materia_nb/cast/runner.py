@@ -118,14 +118,18 @@ class Runner:
 
     def snapshot(self) -> Snapshot:
         """Return the cast as it is now."""
-        pins = self.session.pins
+        session = self.session  # read once: a step may end meanwhile
         gone = tuple(
-            name for name, pin in pins.items() if pin.kind == "function" and name not in self.functions
+            name
+            for name, pin in session.pins.items()
+            if pin.kind == "function" and name not in self.functions
         )
         live = Live(
             writable=self.journal is not None,
             saying=tuple(self.saying),
+            stop_asked=self.stop.is_set(),
             stopping=self.stopping,
+            raised=self.raised,
             stops=Stops(self.stops.conditions),
             pins_gone=gone,
             messages=tuple(self.messages),
@@ -133,7 +137,7 @@ class Runner:
             definitions=self.definitions,
         )
         return Snapshot(
-            self.session,
+            session,
             self.rules,
             self.files.path,
             self.project,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from materia_nb.cast.breakpoint import Stops
+from materia_nb.cast.breakpoint import Breakpoint, Stops
 from materia_nb.cast.listing import StepList, nth
+from materia_nb.display.escape import part
 from materia_nb.engine import decide, entering
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.item_edits import WORK_ITEMS, governing
@@ -56,7 +59,9 @@ class Live:
     Attributes:
         writable: whether it can be gone on with.
         saying: the pieces of an answer that is still coming.
-        stopping: what a stop that was asked for still waits for.
+        stop_asked: whether a stop was asked for.
+        stopping: what that still waits for.
+        raised: what an agent raised last in this kernel.
         stops: where runs stop.
         pins_gone: names pinned to functions of a kernel that is no more.
         messages: what a person is to know of how it was opened, and of views that broke.
@@ -66,7 +71,9 @@ class Live:
 
     writable: bool = False
     saying: Sequence[str] = ()
+    stop_asked: bool = False
     stopping: str | None = None
+    raised: Exception | None = None
     stops: Stops = field(default_factory=Stops)
     pins_gone: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
@@ -123,9 +130,23 @@ class Snapshot:
         return self.live.stops
 
     @property
+    def breakpoints_hit(self) -> list[Breakpoint]:
+        """The breakpoints that the cast is at, whatever their conditions say."""
+        stops = tuple(self.breakpoints)
+        upcoming = self.next_socket if stops else None
+        return [one for one in stops if one.hit(self.rules, self.session, upcoming)]
+
+    @property
     def graph(self) -> Graph:
         """The loadout that this cast runs."""
         return self.rules.graph
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """What each socket is called: by its materia's label, behind its id where several have the same."""
+        labels = {id_: part(socket.materia.label, 60) for id_, socket in self.graph.sockets.items()}
+        count = Counter(labels.values())
+        return {id_: one if count[one] == 1 else f"{part(id_)} {one}" for id_, one in labels.items()}
 
     @property
     def request(self) -> str:
@@ -322,6 +343,11 @@ class Snapshot:
     def edits(self) -> Sequence[Edit]:
         """The changes that a person made and did not undo, in order."""
         return self.session.edits
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether the last edit can be taken back: nothing was done since."""
+        return self.writable and bool(self.edits) and self.edits[-1].after is self.engine
 
     @property
     def usage(self) -> Usage:

@@ -30,12 +30,12 @@ from materia_nb.widgets.blocks import (
     lines,
     pre,
 )
-from materia_nb.widgets.cast_slices import asked_key, names_of
+from materia_nb.widgets.cast_slices import asked_key
 from materia_nb.widgets.ended import checked_by_hand, end_blocks, failure_state, next_acts
 from materia_nb.widgets.state_and_items import texts
 
 if TYPE_CHECKING:
-    from materia_nb.cast import Cast
+    from materia_nb.cast.snapshot import Snapshot
     from materia_nb.engine.session import StepRecord
     from materia_nb.engine.state import Visit
 
@@ -43,92 +43,90 @@ _TAIL: Final = 4_000
 _PREVIOUS: Final = 1_500
 
 
-def answer_state(cast: Cast, *, busy: bool, casts: int = 1) -> dict[str, Any]:
+def answer_state(now: Snapshot, *, busy: bool, casts: int = 1) -> dict[str, Any]:
     """Return the tab that is about the present: failure or result first, then who asks for what, then the answer form.
 
     Args:
-        cast: which.
+        now: the cast at present.
         busy: whether a step runs.
         casts: how many the panel has.
     """
-    visit = cast.now.waiting_at
-    alive = cast.now.writable
+    visit = now.waiting_at
+    alive = now.writable
     state: dict[str, Any] = {
         "is": "answer",
-        "key": _key(cast, visit),
+        "key": _key(now, visit),
         "busy": busy,
         "alive": alive,
-        "top": end_blocks(cast),
-        "failed": None if busy else failure_state(cast),
-        "next": [] if busy else next_acts(cast, casts),
-        "live": _live(cast, visit),
+        "top": end_blocks(now),
+        "failed": None if busy else failure_state(now),
+        "next": [] if busy else next_acts(now, casts),
+        "live": _live(now, visit),
     }
-    if cast.approvals.asking and alive:
-        socket = cast.now.engine.at.socket if cast.now.engine.at else ""
+    if now.approvals.asking and alive:
+        socket = now.engine.at.socket if now.engine.at else ""
         state["asks"] = {
             "is": "calls",
-            "key": asked_key(cast),
-            "words": f"{names_of(cast.graph).get(socket, socket)} asks for approval to run",
-            "said": plain(_reason(cast)),
-            "blocks": call_blocks(cast.approvals.asking, judged=True),
+            "key": asked_key(now),
+            "words": f"{now.names.get(socket, socket)} asks for approval to run",
+            "said": plain(_reason(now)),
+            "blocks": call_blocks(now.approvals.asking, judged=True),
         }
-    elif cast.now.held is not None and alive:
-        state["asks"] = hold_state(cast)
-    elif visit is not None and cast.now.prompt is not None and alive and not busy:
-        state["form"] = form_state(cast, visit)
-    elif alive and not busy and cast.status == "ready":
-        state["enter"] = _can_enter(cast)
-    if alive and not busy and (record := _correctable(cast)) is not None:
+    elif now.held is not None and alive:
+        state["asks"] = hold_state(now)
+    elif visit is not None and now.prompt is not None and alive and not busy:
+        state["form"] = form_state(now, visit)
+    elif alive and not busy and now.status == "ready":
+        state["enter"] = _can_enter(now)
+    if alive and not busy and (record := _correctable(now)) is not None:
         state["correct"] = {
             "key": f"{record.branch} {record.number} {len(record.turns)}",
             "text": record.output or "",
             "words": f"Correct the output of step {record.number}",
             "open": False,
-            "why_not": _edited_since(cast),
+            "why_not": _edited_since(now),
         }
-    state["blocks"] = _bottom(cast)
+    state["blocks"] = _bottom(now)
     return state
 
 
-def _key(cast: Cast, visit: Visit | None) -> str:
+def _key(now: Snapshot, visit: Visit | None) -> str:
     """Name what is asked now: what a person typed is kept until something else is."""
-    at = (visit.step, visit.turn, visit.mode) if visit is not None else (len(cast.steps), cast.status)
-    return f"{cast.id} {len(cast.now.abandoned)} {' '.join(map(str, at))}"
+    at = (visit.step, visit.turn, visit.mode) if visit is not None else (len(now.steps), now.status)
+    return f"{now.id} {len(now.abandoned)} {' '.join(map(str, at))}"
 
 
-def _live(cast: Cast, visit: Visit | None) -> dict[str, Any]:
+def _live(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
     """What the agent that is asked does before it has answered: its words so far, its calls, its notes."""
     if visit is None:
         return {}
-    saying = cast.now.saying
+    saying = now.saying
     return {
         "words": plain(saying[-_TAIL:]),
         "cut": len(saying) > _TAIL,
-        "calls": call_blocks(
-            [one for one in cast.now.calls if one.result is not None or one.decided is not None]
-        ),
-        "notes": [plain(note) for note in cast.now.notes[-5:]],
+        "calls": call_blocks([one for one in now.calls if one.result is not None or one.decided is not None]),
+        "notes": [plain(note) for note in now.notes[-5:]],
     }
 
 
-def _reason(cast: Cast) -> str:
+def _reason(now: Snapshot) -> str:
     """What the model said before it asked for approval: its reason."""
-    said = [call.said for call in cast.approvals.asking if call.said.strip()]
-    return "\n".join(dict.fromkeys(said)) or cast.now.saying[-_TAIL:]
+    said = [call.said for call in now.approvals.asking if call.said.strip()]
+    return "\n".join(dict.fromkeys(said)) or now.saying[-_TAIL:]
 
 
-def hold_state(cast: Cast) -> dict[str, Any]:
+def hold_state(now: Snapshot) -> dict[str, Any]:
     """What a held cast waits for: why, the exact command where there is one, and the ways on."""
-    hold = cast.now.held
-    assert hold is not None and cast.now.engine.at is not None  # noqa: S101, PT018 - it is held
-    name = names_of(cast.graph)[cast.now.engine.at.socket]
+    hold = now.held
+    assert hold is not None and now.engine.at is not None  # noqa: S101, PT018 - it is held
+    name = now.names[now.engine.at.socket]
     value = hold.reading.value
     parts: list[Block] = lines([hold.reason])
     approval, whole = None, True
     if hold.needs in ("consent", "direction") and isinstance(value, dict):
         request = request_of(value)
         try:
-            approval = cast.approvals.request
+            approval = now.approvals.request
         except MateriaError as error:
             parts.append(line(f"It cannot be approved: {error.what}", "bad"))
         content = str(request.get("exact_content") or "")
@@ -150,26 +148,26 @@ def hold_state(cast: Cast) -> dict[str, Any]:
     parts += lines([f"Note: {one.message}" for one in hold.reading.warnings], "warn")
     return {
         "is": "hold",
-        "key": asked_key(cast),
+        "key": asked_key(now),
         "words": f"{name} asks for {hold.needs}" if hold.needs else f"{name}: a person must decide",
         "said": "",
         "blocks": parts,
         "consent": hold.needs == "consent" and approval is not None and whole,
         "deny": hold.needs == "consent" and approval is not None,
-        "sockets": [*names_of(cast.graph).items(), (END, "the end")],
+        "sockets": [*now.names.items(), (END, "the end")],
     }
 
 
-def form_state(cast: Cast, visit: Visit) -> dict[str, Any]:
+def form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
     """What an answer must be, whether two buttons will do for it, and where each answer leads."""
-    here = cast.now.rules.sockets[visit.socket]
+    here = now.rules.sockets[visit.socket]
     draft = visit.mode == "draft"
     any_text = draft or visit.mode in here.works or here.wanted.parse == "text"
     wanted = list(here.wants.items())
-    name = names_of(cast.graph)[visit.socket]
-    who = cast.now.answered_by(visit.socket)
-    verdicts = {} if any_text else {word: verdict_leads(cast, word == "yes") for word in ("yes", "no")}
-    last = cast.now.engine.last_output
+    name = now.names[visit.socket]
+    who = now.answered_by(visit.socket)
+    verdicts = {} if any_text else {word: verdict_leads(now, word == "yes") for word in ("yes", "no")}
+    last = now.engine.last_output
     form: dict[str, Any] = {
         "words": _asks_words(name, who, any_text=any_text, draft=draft, wanted=[one for one, _ in wanted]),
         "person": who in (None, "person"),
@@ -180,17 +178,17 @@ def form_state(cast: Cast, visit: Visit) -> dict[str, Any]:
         "items": here.wanted.work_items and not any_text,
         "previous": None,
     }
-    if last is not None and cast.now.engine.last_socket is not None:
-        source = names_of(cast.graph).get(cast.now.engine.last_socket, cast.now.engine.last_socket)
+    if last is not None and now.engine.last_socket is not None:
+        source = now.names.get(now.engine.last_socket, now.engine.last_socket)
         form["previous"] = {"who": source, "text": plain(last[:_PREVIOUS]), "cut": len(last) > _PREVIOUS}
     if form["draft"]:
         form["previous"] = {
             "who": "its draft",
-            "text": plain((cast.steps[-1].shown or "")[:_TAIL]),
+            "text": plain((now.steps[-1].shown or "")[:_TAIL]),
             "cut": False,
         }
-    if cast.now.wish is not None:
-        form["wish"] = plain(cast.now.wish[:_PREVIOUS])
+    if now.wish is not None:
+        form["wish"] = plain(now.wish[:_PREVIOUS])
     return form
 
 
@@ -207,21 +205,23 @@ def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, want
     return f"{asked} Wanted: {', '.join(wanted) or 'what the prompt says'}."
 
 
-def clicked_text(cast: Cast, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None) -> str:
+def clicked_text(
+    now: Snapshot, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None
+) -> str:
     """Write the answer that buttons, a reason and a table of items stand for, as the waiting socket hands over.
 
     Args:
-        cast: which.
+        now: the cast at present.
         satisfied: the verdict, None for none.
         reason: why, "" for no reason.
         items: the work items of a generator, each a title and a context; None where no table was filled.
     """
-    visit = cast.now.waiting_at
-    here = None if visit is None else cast.now.rules.sockets[visit.socket]
+    visit = now.waiting_at
+    here = None if visit is None else now.rules.sockets[visit.socket]
     if visit is not None and here is not None and isinstance(here.protocol, WritesForAPerson):
         outcome: Outcome = "open" if satisfied is None else "done" if satisfied else "again"
         pieces = tuple(Piece(*texts(one)) for one in items or ())
-        facts = turn_facts(cast.now.rules, here, cast.now.engine, visit)
+        facts = turn_facts(now.rules, here, now.engine, visit)
         why = reason.strip()
         return here.protocol.by_person(Gist(outcome, found=why, pieces=pieces, reason=why), facts)
     made: dict[str, JSON] = {} if items is None else {"workItems": list(items)}
@@ -232,13 +232,13 @@ def clicked_text(cast: Cast, satisfied: bool | None, reason: str, items: Sequenc
     return json.dumps(made, ensure_ascii=False)
 
 
-def verdict_leads(cast: Cast, satisfied: bool) -> str | None:
+def verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
     """Where a verdict would lead by the engine itself, with the budget of that way; None where it is no answer."""
-    text = clicked_text(cast, satisfied, "(reason)")
+    text = clicked_text(now, satisfied, "(reason)")
     try:
-        if outputs.check_answer(cast.now.rules, cast.now.engine, text):
+        if outputs.check_answer(now.rules, now.engine, text):
             return None
-        done = outputs.output(cast.now.rules, cast.now.engine, text, prompt=cast.now.prompt)
+        done = outputs.output(now.rules, now.engine, text, prompt=now.prompt)
     except MateriaError:
         return None
     decision = done.decision
@@ -253,15 +253,15 @@ def verdict_leads(cast: Cast, satisfied: bool) -> str | None:
     if chosen is not None and chosen.limit is not None:
         used = f" ({(chosen.used or 0) + 1} of {chosen.limit} used then)"
     target = decision.target or ""
-    name = "the end" if target == END else names_of(cast.graph).get(target, target)
+    name = "the end" if target == END else now.names.get(target, target)
     return f"{name}{used}"
 
 
-def checked(cast: Cast, text: str, what: str) -> dict[str, Any]:
+def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
     """Say what is wrong with a text as an answer, or as a correction of the last one.
 
     Args:
-        cast: which.
+        now: the cast at present.
         text: what was typed.
         what: ``reply``, ``by_hand`` (where the cast failed), ``correction`` or ``value`` (of the state, as JSON).
     """
@@ -272,47 +272,40 @@ def checked(cast: Cast, text: str, what: str) -> dict[str, Any]:
             return {"issues": [], "advice": json_advice(text) or str(error), "fine": False}
         return {"issues": [], "advice": "", "fine": True}
     if what == "correction":
-        record = cast.steps[-1] if cast.steps else None
+        record = now.steps[-1] if now.steps else None
         if record is None:
             return {"issues": [], "advice": "", "fine": False}
-        rules = cast.now.rules.sockets[record.socket]
+        rules = now.rules.sockets[record.socket]
         issues = list(rules.protocol.read(text, rules.wanted).issues)
     elif what == "by_hand":
-        issues = checked_by_hand(cast, text) if cast.now.owed else []
+        issues = checked_by_hand(now, text) if now.owed else []
     else:
-        issues = (
-            list(outputs.check_answer(cast.now.rules, cast.now.engine, text)) if cast.now.waiting_at else []
-        )
+        issues = list(outputs.check_answer(now.rules, now.engine, text)) if now.waiting_at else []
     advice = json_advice(text) if issues and text.lstrip().startswith("{") else ""
     return {"issues": issue_rows(issues), "advice": advice, "fine": not issues}
 
 
-def _correctable(cast: Cast) -> StepRecord | None:
-    record = cast.steps[-1] if cast.steps else None
-    return record if record is not None and record.turns and cast.status != "waiting" else None
+def _correctable(now: Snapshot) -> StepRecord | None:
+    record = now.steps[-1] if now.steps else None
+    return record if record is not None and record.turns and now.status != "waiting" else None
 
 
-def _edited_since(cast: Cast) -> str:
+def _edited_since(now: Snapshot) -> str:
     """Why the last output cannot be corrected although its step is the last one."""
-    edits = cast.now.edits
-    if (
-        edits
-        and cast.steps
-        and edits[-1].step >= cast.steps[-1].number
-        and edits[-1].after is cast.now.engine
-    ):
+    edits = now.edits
+    if edits and now.steps and edits[-1].step >= now.steps[-1].number and edits[-1].after is now.engine:
         return "the cast was edited since that step: undo the edit first"
     return ""
 
 
-def _can_enter(cast: Cast) -> dict[str, str] | None:
-    socket = cast.graph.sockets.get(cast.now.next_socket or "")
+def _can_enter(now: Snapshot) -> dict[str, str] | None:
+    socket = now.graph.sockets.get(now.next_socket or "")
     if socket is None:
         return None
-    name = names_of(cast.graph)[socket.id]
+    name = now.names[socket.id]
     if socket.is_utility:
         return {"words": f"{name} is next: a utility, which Step runs.", "kind": ""}
-    who = cast.now.answered_by(socket.id)
+    who = now.answered_by(socket.id)
     if who in (None, "person"):
         return {
             "words": f"{name} is next, and you answer there.",
@@ -326,20 +319,18 @@ def _can_enter(cast: Cast) -> dict[str, str] | None:
     }
 
 
-def _bottom(cast: Cast) -> list[Block]:
+def _bottom(now: Snapshot) -> list[Block]:
     """The conversation of the visit, and what else there is to say about the cast."""
     parts: list[Block] = []
-    if cast.now.conversation and cast.now.waiting_at is not None:
+    if now.conversation and now.waiting_at is not None:
         said = [
-            one
-            for message in cast.now.conversation
-            for one in (line(message.role, "quiet"), pre(message.text))
+            one for message in now.conversation for one in (line(message.role, "quiet"), pre(message.text))
         ]
-        parts.append(fold(f"the conversation so far ({len(cast.now.conversation)} messages)", said))
-    notes = [*cast.now.messages, *(f"differs: {one}" for one in cast.now.differences)]
-    notes += [f"pinned: {name} to {pin.words}" for name, pin in cast.pins.items()]
+        parts.append(fold(f"the conversation so far ({len(now.conversation)} messages)", said))
+    notes = [*now.messages, *(f"differs: {one}" for one in now.differences)]
+    notes += [f"pinned: {name} to {pin.words}" for name, pin in now.pins.items()]
     notes += [
-        f"pinned to a function that is gone: {name}; pin it again, or unpin it" for name in cast.now.pins_gone
+        f"pinned to a function that is gone: {name}; pin it again, or unpin it" for name in now.pins_gone
     ]
     if notes:
         parts.append(fold(f"notes ({len(notes)})", lines(notes)))

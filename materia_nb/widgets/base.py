@@ -17,7 +17,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import ipywidgets as ui
 
@@ -30,7 +30,6 @@ from materia_nb.platform import Handle, Work, call_later, start_thread
 
 if TYPE_CHECKING:
     from materia_nb.cast.quests import QuestBoard
-    from materia_nb.cast.snapshot import Snapshot
 
 P = ParamSpec("P")
 _Panel = TypeVar("_Panel", bound="Panel")
@@ -58,7 +57,6 @@ class Panel(Shown):
     def __init__(self, title: str) -> None:
         self.title = title
         self.closed = False
-        self.past: Snapshot | None = None
         self.notice = ui.HTML()
         self._placed = False
         self.view = ui.VBox([self.notice])
@@ -66,6 +64,8 @@ class Panel(Shown):
         self._ends: list[Callable[[], object]] = []
         self._drawing = threading.RLock()
         self._drawer: int | None = None
+        self._actor: int | None = None
+        self._due_at_end = False
         self._drawn_wrong = False
         self._timing = threading.Lock()
         self._timer: Handle | None = None
@@ -102,11 +102,6 @@ class Panel(Shown):
             self.fail(runs.error)
         self.later()
 
-    def look_at(self, past: Snapshot | None) -> None:
-        """Show an earlier moment of the cast, where the panel can; None goes back to the present."""
-        self.past = past
-        self.refresh()
-
     def own(self, panel: _Panel) -> _Panel:
         """Close ``panel`` together with this one; returns it."""
         self.at_close(panel.close)
@@ -133,6 +128,7 @@ class Panel(Shown):
         """Wrap a callback: one at a time, not for changes that a redraw makes, errors shown in the panel.
 
         What a person does takes an earlier error away; what the page tells by itself (``by_person=False``) does not.
+        A redraw that the callback asks for is made once, at its end.
         """
 
         @functools.wraps(callback)
@@ -140,12 +136,17 @@ class Panel(Shown):
             if self.closed or self._drawer == threading.get_ident():
                 return
             with CALLBACKS:
+                outer, self._actor = self._actor, threading.get_ident()
                 try:
                     if by_person:
                         self.say("")
                     callback(*args, **kwargs)
                 except Exception as error:  # noqa: BLE001 - it would only reach the log otherwise
                     self.fail(error)
+                finally:
+                    self._actor = outer
+                    if outer is None and self._due_at_end:
+                        self.refresh()
 
         return run
 
@@ -156,6 +157,8 @@ class Panel(Shown):
         with self._drawing:
             if self.closed:
                 return
+            # Forgotten before the state is read: a change after that asks for another redraw.
+            self._forget_timer()
             outer, self._drawer = self._drawer, threading.get_ident()
             try:
                 self.draw()
@@ -171,17 +174,21 @@ class Panel(Shown):
 
     def later(self) -> None:
         """Redraw soon; many calls within :attr:`interval` make one redraw. Never blocks, never raises."""
+        me = threading.get_ident()
+        if self._actor == me and self._drawer != me:
+            self._due_at_end = True  # whoever acts draws when that is done
+            return
         with self._timing:
             if self.closed or self._timer is not None:
                 return
             wait = max(0.0, self._drawn_at + self.interval - time.monotonic())
-            self._timer = call_later(wait, self._due)
+            self._timer = call_later(wait, self.refresh)
 
-    def _due(self) -> None:
-        # Forgotten before the state is read: a change after that asks for another redraw.
+    def _forget_timer(self) -> None:
         with self._timing:
-            self._timer = None
-        self.refresh()
+            timer, self._timer, self._due_at_end = self._timer, None, False
+        if timer is not None:
+            timer.cancel()
 
     # -- what it tells ------------------------------------------------------------------
 
@@ -219,9 +226,7 @@ class Panel(Shown):
             if self.closed:
                 return
             self.closed = True
-            with self._timing:
-                if self._timer is not None:
-                    self._timer.cancel()
+            self._forget_timer()
             ends, self._ends = self._ends, []
             for end in reversed(ends):
                 end()
@@ -329,6 +334,22 @@ _finding: Final = threading.Lock()
 _INSTANT_S: Final = 0.05
 
 
+class Doing(NamedTuple):
+    """What runs of a cast at the moment of a frame; the fields are those of :class:`Runs`.
+
+    Attributes:
+        busy: whether a step runs, started in a panel or in a cell.
+        aborting: whether its end is waited for.
+    """
+
+    busy: bool = False
+    aborting: bool = False
+    running: str | None = None
+    outcome: object = None
+    begun: int | None = None
+    asked_to_stop: int | None = None
+
+
 class Runs:
     """What the panels of one cast, or of a board, run; at most one thing at a time. Get it with :func:`runs_of`.
 
@@ -370,6 +391,11 @@ class Runs:
             return False
         panel.later()
         return True
+
+    def doing(self, *, busy: bool, aborting: bool = False) -> Doing:
+        """Return what runs now, to be drawn."""
+        with self._lock:
+            return Doing(busy, aborting, self.running, self.outcome, self.begun, self.asked_to_stop)
 
     def refuse_while_busy(self) -> None:
         """Raise MateriaError (kind ``busy``) while a step runs."""

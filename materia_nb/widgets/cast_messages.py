@@ -17,7 +17,6 @@ from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import checked, clicked_text, only_text, typed_value
 from materia_nb.widgets.cast_parts import dock_names
 from materia_nb.widgets.cast_slices import asked_key
-from materia_nb.widgets.ended import page_of
 from materia_nb.widgets.inspector_blocks import check_element, stops_at
 from materia_nb.widgets.inspector_tabs import TABS
 from materia_nb.widgets.state_and_items import base_of, changed_blocks, foretold, issues_of, rebuilt, redone
@@ -73,9 +72,6 @@ class CastSurface(Protocol):
 
     def set_mode(self, mode: str) -> None:
         """Switch between casting and designing."""
-
-    def graph_changed(self) -> None:
-        """Draw the graph anew."""
 
     def grow(self, by: int) -> None:
         """Make the surface higher or lower."""
@@ -161,7 +157,6 @@ class CastMessages:
         """Let a text answer the socket where the cast failed, from now on, and go on."""
         self._free()
         self.cast.pins.add(self._socket(values), only_text(values, "text"))
-        self.panel.graph_changed()
         self._begin(values, "Recast", self.cast.recast)
 
     def _on_skip(self, values: Values) -> None:
@@ -202,11 +197,9 @@ class CastMessages:
                 breakpoints.remove(*there)
             elif possible:
                 breakpoints.toggle(possible[1 if values.get("after") is True else 0])
-        self.panel.graph_changed()
 
     def _on_clear_breaks(self, _: Values) -> None:
         self.cast.breakpoints.clear()
-        self.panel.graph_changed()
 
     def _on_watch(self, values: Values) -> None:
         path = only_text(values, "path", 1_000)
@@ -258,7 +251,9 @@ class CastMessages:
 
     def _on_verdict(self, values: Values) -> None:
         self._free()
-        self.cast.reply(clicked_text(self.cast, values.get("satisfied") is True, only_text(values, "reason")))
+        self.cast.reply(
+            clicked_text(self.cast.now, values.get("satisfied") is True, only_text(values, "reason"))
+        )
         self.panel.select(None)
 
     def _on_items_answer(self, values: Values) -> None:
@@ -266,7 +261,7 @@ class CastMessages:
         items, _ = rebuilt(values.get("rows"), (), known=False)
         said = values.get("satisfied")
         verdict = said if isinstance(said, bool) else None
-        self.cast.reply(clicked_text(self.cast, verdict, only_text(values, "reason"), items))
+        self.cast.reply(clicked_text(self.cast.now, verdict, only_text(values, "reason"), items))
         self.panel.select(None)
 
     def _on_refine(self, values: Values) -> None:
@@ -310,7 +305,7 @@ class CastMessages:
 
     def _still(self, values: Values) -> None:
         """A click on what was shown must not allow what is asked by now."""
-        if values.get("seen") != asked_key(self.cast):
+        if values.get("seen") != asked_key(self.cast.now):
             raise MateriaError(
                 "Something else is asked by now.", hint="look at it, then decide", kind="not_asked"
             )
@@ -368,7 +363,8 @@ class CastMessages:
         self.panel.fork(None if step is None else self._number(values, "step"))
 
     def _on_page(self, _: Values) -> None:
-        self.panel.say(page_of(self.cast))
+        path = self.cast.export.page(self.cast.now.project / f"{self.cast.id}.html")
+        self.panel.say(f"The page is {path.name}, in {path.parent}.")
 
     def _on_label(self, values: Values) -> None:
         self.cast.labels.add(name=only_text(values, "text", 200))
@@ -384,7 +380,6 @@ class CastMessages:
             self.cast.pins.add(socket)
         else:
             self.cast.pins.remove(name)
-        self.panel.graph_changed()
 
     def _on_mode(self, values: Values) -> None:
         self.panel.set_mode(self._one_of(values, "mode", ("cast", "design")))
@@ -393,16 +388,18 @@ class CastMessages:
 
     def _on_rows(self, values: Values) -> None:
         first, last = self._number(values, "first"), self._number(values, "last")
-        self.panel.front.answer("rows", values.get("token"), rows=self.panel.rows.between(first, last))
+        self.panel.front.answer(
+            "rows", values.get("token"), rows=self.panel.rows.between(self.cast.now, first, last)
+        )
 
     def _on_find(self, values: Values) -> None:
-        found = self.panel.rows.find(only_text(values, "text", 1_000))
+        found = self.panel.rows.find(self.cast.now, only_text(values, "text", 1_000))
         self.panel.front.answer("find", values.get("token"), numbers=found)
 
     def _on_check(self, values: Values) -> None:
         what = self._one_of(values, "what", ("reply", "by_hand", "correction", "value"))
         self.panel.front.answer(
-            "check", values.get("token"), **checked(self.cast, only_text(values, "text"), what)
+            "check", values.get("token"), **checked(self.cast.now, only_text(values, "text"), what)
         )
 
     def _on_check_items(self, values: Values) -> None:
@@ -416,7 +413,7 @@ class CastMessages:
     def _on_value(self, values: Values) -> None:
         path = values.get("path")
         segments = [str(one) for one in path] if isinstance(path, list) else []
-        shown = self.panel.past or self.cast
+        shown = self.panel.past or self.cast.now
         found = get_path(dict(shown.state), segments)
         text = found if isinstance(found, str) else "" if found is MISSING else pretty(found)
         self.panel.front.answer("value", values.get("token"), text=text, as_text=isinstance(found, str))

@@ -7,7 +7,7 @@ pure functions from the cast, and does what its messages ask for.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
@@ -37,8 +37,10 @@ from materia_nb.widgets.inspector_blocks import Element, check_element
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
-    from materia_nb.loadout.graph import Graph
+    from materia_nb.widgets.graph_panel import GraphPanel
+    from materia_nb.widgets.picks import Pick
 
 HEIGHT: Final = 560
 """How high the surface is in pixels, unless it is said otherwise."""
@@ -78,8 +80,9 @@ class CastPanel(Panel):
     ) -> None:
         super().__init__(alone or "cast")
         self.cast, self.casts = cast, [cast]
+        self.past: Snapshot | None = None
         self.runs: Runs = runs_of(cast)
-        self.rows = StepRows(cast)
+        self.rows = StepRows()
         self.selected: Element | None = None
         self.tab, self.dock = "answer", dock_names()[0]
         self.alone = PARTS.get(alone)
@@ -89,17 +92,14 @@ class CastPanel(Panel):
         self._more = 0
         self._said: dict[str, str] = {}
         self.designing: Designing | None = None
-        self._drawn: Graph | None = cast.graph
         self.messages = CastMessages(self)
         self.front = Front([part.slice for part in PARTS.values() if part.drawn], told_parts())
         self.front.on_msg(self.guarded(lambda _, content, __: self.heard(content)))
-        self.graph: Panel | None = None
+        self.graph: GraphPanel | PicturePanel | None = None
         if self.alone is None or self.alone.at == "graph":
             self.graph = self.own(graph_panel(cast))
-            if (on_select := getattr(self.graph, "on_select", None)) is not None:
-                on_select(self._picked)
-            if (on_gesture := getattr(self.graph, "on_gesture", None)) is not None:
-                on_gesture(self._gesture)
+            self.graph.on_select(self._picked)
+            self.graph.on_gesture(self._gesture)
         pictures = () if self.graph is None else (self.graph.view,)
         self.view.children = (css(RECORD_RULES), *pictures, self.front)
         self.view.add_class("mnb-surface")
@@ -190,14 +190,7 @@ class CastPanel(Panel):
         self.selected = element
         if element is not None and self.past is not None and element.kind != "socket":
             self.look(None)
-        self._mark()
         self.refresh()
-
-    def _mark(self) -> None:
-        """Show on the graph what is selected."""
-        if self.designing is None and (mark := getattr(self.graph, "mark", None)) is not None:
-            one = self.selected
-            mark(None if one is None or one.kind in ("item", "step") else (one.kind, one.id))
 
     def _picked(self, kind: str, key: str) -> None:
         """Something was clicked on the graph."""
@@ -226,8 +219,8 @@ class CastPanel(Panel):
         """
         if number is None and self.past is None:
             return
-        self.look_at(None if number is None else self.cast.at(number, self.rows.line))
-        self._draw_graph()
+        self.past = None if number is None else self.cast.at(number, self.rows.line)
+        self.refresh()
 
     def show_line(self, line: int | None) -> None:
         """Show the steps of an abandoned branch; None for the present line.
@@ -236,7 +229,7 @@ class CastPanel(Panel):
             MateriaError: there is no such branch (``no_branch``).
         """
         steps = self.cast.now.line(line)
-        self.rows = StepRows(self.cast, line)
+        self.rows = StepRows(line)
         self.look(None if line is None else len(steps))
 
     def fork(self, number: int | None) -> None:
@@ -249,26 +242,8 @@ class CastPanel(Panel):
         if not 0 <= place < len(self.casts):
             raise MateriaError(f"This panel has no cast {place}.", hint="reload the page", kind="bad_message")
         self.cast = self.casts[place]
-        self.runs, self.rows = runs_of(self.cast), StepRows(self.cast)
+        self.runs, self.rows = runs_of(self.cast), StepRows()
         self.past = self.selected = None
-        self._draw_graph()
-
-    def graph_changed(self) -> None:
-        """Draw the graph anew: something about it changed that the cast does not tell."""
-        if self.graph is not None:
-            self.graph.refresh()
-
-    def _draw_graph(self) -> None:
-        if self.graph is None or self.designing is not None:
-            return
-        if (
-            self._drawn is not self.cast.graph
-            and (replace := getattr(self.graph, "replace", None)) is not None
-        ):
-            replace(self.cast.graph)
-            self._drawn = self.cast.graph
-        # Another cast is laid over the picture like a moment of the first.
-        self.graph.look_at(self.past or (None if self.cast is self.casts[0] else self.cast.now))
 
     def grow(self, by: int) -> None:
         """Make the surface higher or lower."""
@@ -280,16 +255,13 @@ class CastPanel(Panel):
     def set_mode(self, mode: str) -> None:
         """Switch between casting and designing the loadout of the cast."""
         if mode == "design" and self.designing is None and self._bench is not None:
-            from materia_nb.widgets.graph_panel import GraphPanel
-
-            canvas = self.graph if isinstance(self.graph, GraphPanel) else None
+            canvas = None if isinstance(self.graph, PicturePanel) else self.graph
             self.designing = Designing(self._bench, self._bench.design(self.cast.graph.name), canvas)
             self.designing.changed = self.refresh
             self.designing.cast_made = self._designed
         elif mode == "cast" and self.designing is not None:
             self.designing.close()
             self.designing = None  # it has given the picture back
-            self._draw_graph()
 
     def _designed(self, made: Cast) -> None:
         """A design was cast: the panel shows that cast, beside those that it had."""
@@ -351,30 +323,39 @@ class CastPanel(Panel):
 
     def draw(self) -> None:
         """Tell the front-end how everything stands now, in one message."""
-        cast, busy = self.cast, self.runs.busy_for(self)
-        failed = cast.status == "failed"
-        asks = not busy and (bool(cast.approvals.asking) or cast.now.held is not None or failed)
+        busy = self.runs.busy_for(self)
+        casts = [cast.now for cast in self.casts]  # the moment that this frame is about
+        now = casts[self.casts.index(self.cast)]
+        asks = not busy and (bool(now.approvals.asking) or now.held is not None or now.status == "failed")
         if asks and not self._asked:
             self.tab, self.selected = "answer", None  # what waits for a person is what they see
         self._asked = asks
-        if self.past is not None and self.rows.line is None and len(self.past.steps) > len(cast.steps):
-            self.look(None)  # the moment went with going back
-            return
-        seen = self._seen(busy=busy)
+        if self.past is not None and self.rows.line is None and len(self.past.steps) > len(now.steps):
+            self.past = None  # the moment went with going back
+        seen = self._seen(casts, busy=busy)
         slices = draw_parts(seen, self.opened)
         self._tabs = tabs_of(seen, slices)
         if self.designing is not None:
             slices |= self.designing.slices()
         self.front.put({"surface": self._surface(), **slices})
-        if self.past is None and cast is not self.casts[0]:
-            self._draw_graph()  # the picture follows the first cast by itself
-        if busy and cast.runner.stop.is_set():
+        if self.graph is not None and self.designing is None:
+            self.graph.show_moment(
+                seen.shown, self._picked_part(), past=self.past is not None, working=busy and not self.past
+            )
+        if busy and now.live.stop_asked:
             self._tick()
 
-    def _seen(self, *, busy: bool) -> Seen:
+    def _picked_part(self) -> Pick | None:
+        """What is selected, as far as it is on the graph."""
+        one = self.selected
+        if one is None or one.kind == "item" or one.kind == "step":  # noqa: PLR1714 - so that the type follows
+            return None
+        return one.kind, one.id
+
+    def _seen(self, casts: Sequence[Snapshot], *, busy: bool) -> Seen:
         return Seen(
-            cast=self.cast,
-            casts=self.casts,
+            casts=casts,
+            place=self.casts.index(self.cast),
             past=self.past,
             rows=self.rows,
             selected=self.selected,
@@ -382,9 +363,7 @@ class CastPanel(Panel):
             only="" if self.alone is None else self.alone.opens,
             modes=("cast", "design") if self._bench is not None else ("cast",),
             mode="cast" if self.designing is None else "design",
-            runs=self.runs,
-            busy=busy,
-            aborting=self._aborting,
+            doing=self.runs.doing(busy=busy, aborting=self._aborting),
         )
 
     def _tick(self) -> None:
@@ -402,48 +381,39 @@ class CastPanel(Panel):
     def fallback(self) -> tuple[str, str | None]:
         """Return what the part says that is shown alone, else how the cast stands and the picture of its graph."""
         if self.alone is not None:
-            return self.alone.fallback(self._seen(busy=False))
+            return self.alone.fallback(self._seen([cast.now for cast in self.casts], busy=False))
         return how_it_stands(self.cast.now)
 
 
 class PicturePanel(Panel):
-    """The graph of a cast as a picture that follows it; for where the live graph cannot be had."""
+    """The graph of a cast as a picture, for where the live graph cannot be had: it looks the same and hears nothing."""
 
-    interval = 0.5
-
-    def __init__(self, cast: Cast) -> None:
+    def __init__(self) -> None:
         super().__init__("graph")
-        self.cast = cast
         self._picture = ui.HTML()
         self.put(self._picture)
-        self.follow(cast)
-        self.refresh()
 
-    def draw(self) -> None:
-        """Draw the picture of this moment."""
-        show_html(self._picture, Html(graph_svg(self.cast.graph, marks_of(self.cast.now))))
+    def show_moment(self, shown: Snapshot, *_: object, **__: object) -> None:
+        """Draw the picture of a moment."""
+        show_html(self._picture, Html(graph_svg(shown.graph, marks_of(shown))))
 
-    def fallback(self) -> tuple[str, str | None]:
-        """Return how the cast stands, and the picture."""
-        return how_it_stands(self.cast.now)
+    def on_select(self, _: object) -> None:
+        """Nothing can be selected."""
+
+    on_gesture = on_select
 
 
-def graph_panel(cast: Cast, *, bare: bool = True) -> Panel:
-    """Make the live graph; a picture where its library does not work.
-
-    Args:
-        cast: which.
-        bare: whether it is the picture alone, without what tells about its parts.
-    """
+def graph_panel(cast: Cast) -> GraphPanel | PicturePanel:
+    """Make the live graph alone, to be led; a picture where its library does not work."""
+    panel: GraphPanel | PicturePanel
     try:
         from materia_nb.widgets.graph_panel import GraphPanel
 
-        panel: Panel = GraphPanel(cast, side=not bare, status=not bare)
+        panel = GraphPanel(cast, side=False, follows=False)
     except Exception:  # noqa: BLE001 - a cast can be gone on with without it
         _log.warning("the live graph cannot be made; a picture is shown", exc_info=True)
-        panel = PicturePanel(cast)
-    if bare:
-        panel.view.add_class("mnb-graph-cell")
+        panel = PicturePanel()
+    panel.view.add_class("mnb-graph-cell")
     return panel
 
 

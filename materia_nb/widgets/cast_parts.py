@@ -20,7 +20,6 @@ from materia_nb.widgets.blocks import Block, blocks_text
 from materia_nb.widgets.cast_slices import (
     StepRows,
     bar_state,
-    can_undo,
     compare_state,
     events_blocks,
     timeline_state,
@@ -29,9 +28,8 @@ from materia_nb.widgets.inspector_tabs import inspector_state
 from materia_nb.widgets.state_and_items import items_state
 
 if TYPE_CHECKING:
-    from materia_nb.cast import Cast
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.widgets.base import Runs
+    from materia_nb.widgets.base import Doing
     from materia_nb.widgets.inspector_blocks import Element
 
 Slice: TypeAlias = dict[str, Any]
@@ -40,11 +38,11 @@ Place: TypeAlias = Literal["bar", "graph", "inspector", "dock"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a panel shows of its casts at the moment it is drawn.
+    """What a panel shows of its casts in one frame: every part of it is drawn from the same moment.
 
     Attributes:
-        cast: the one that is shown, as it is now.
-        casts: all of the panel: the first, and those that were forked from it.
+        casts: those of the panel: the first, and those that were forked from it, each as it is now.
+        place: which of them is shown.
         past: the moment that is looked at, None for the present.
         rows: the steps of the line that is shown.
         selected: what is selected, None for wherever the cast is.
@@ -52,13 +50,11 @@ class Seen:
         only: the one tab that the inspector has, where only that is shown; else empty.
         modes: those that there are, cast and design.
         mode: the one that is on.
-        runs: what runs of the cast.
-        busy: whether a step runs.
-        aborting: whether its end is waited for.
+        doing: what runs of the cast.
     """
 
-    cast: Cast
-    casts: Sequence[Cast]
+    casts: Sequence[Snapshot]
+    place: int
     past: Snapshot | None
     rows: StepRows
     selected: Element | None
@@ -66,19 +62,17 @@ class Seen:
     only: str
     modes: Sequence[str]
     mode: str
-    runs: Runs
-    busy: bool
-    aborting: bool
+    doing: Doing
+
+    @property
+    def now(self) -> Snapshot:
+        """The cast that is shown, as it is now."""
+        return self.casts[self.place]
 
     @property
     def shown(self) -> Snapshot:
         """The cast at the moment that is looked at."""
-        return self.past or self.cast.now
-
-    @property
-    def alive(self) -> bool:
-        """Whether the cast can be gone on with here."""
-        return self.cast.now.writable
+        return self.past or self.now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +127,10 @@ class Part:
     def fallback(self, seen: Seen) -> tuple[str, str | None]:
         """Return text and SVG for readers without widgets."""
         if self.plain is not None:
-            return repr(self.plain(seen.cast.now)), None
+            return repr(self.plain(seen.now)), None
         if self.blocks is not None:
             return blocks_text(self.blocks(seen)), None
-        return how_it_stands(seen.cast.now)
+        return how_it_stands(seen.now)
 
 
 def how_it_stands(cast: Snapshot) -> tuple[str, str | None]:
@@ -145,25 +139,23 @@ def how_it_stands(cast: Snapshot) -> tuple[str, str | None]:
 
 
 def _bar(seen: Seen) -> Slice:
-    bar = bar_state(seen.cast, seen.runs, busy=seen.busy, aborting=seen.aborting)
-    return {**bar, "mode": seen.mode, "modes": list(seen.modes)}
+    return {**bar_state(seen.now, seen.doing), "mode": seen.mode, "modes": list(seen.modes)}
 
 
 def _inspector(seen: Seen) -> Slice:
-    casts = len(seen.casts)
+    casts, busy = len(seen.casts), seen.doing.busy
     return inspector_state(
-        seen.cast, seen.selected, seen.past, seen.tab, busy=seen.busy, only=seen.only, casts=casts
+        seen.now, seen.selected, seen.past, seen.tab, busy=busy, only=seen.only, casts=casts
     )
 
 
 def _timeline(seen: Seen) -> Slice:
     at = None if seen.past is None else len(seen.past.steps)
-    return timeline_state(seen.rows, at, alive=seen.alive, busy=seen.busy)
+    return timeline_state(seen.now, seen.rows, at, busy=seen.doing.busy)
 
 
 def _items(seen: Seen) -> Slice:
-    undo = can_undo(seen.cast, busy=seen.busy)
-    return items_state(seen.cast.now, alive=seen.alive, busy=seen.busy, undo=undo)
+    return items_state(seen.now, busy=seen.doing.busy)
 
 
 def _items_title(_: Seen, shown: Slice) -> str:
@@ -189,14 +181,14 @@ PARTS: Final[dict[str, Part]] = {
             name="events",
             at="dock",
             title=_events_title,
-            blocks=lambda seen: events_blocks(seen.rows),
+            blocks=lambda seen: events_blocks(seen.now, seen.rows.line),
             alone=False,
         ),
         Part(
             name="compare",
             at="dock",
             title=lambda seen, _: "Compare" if len(seen.casts) > 1 else "",
-            state=lambda seen: compare_state(seen.casts, seen.cast),
+            state=lambda seen: compare_state(seen.casts, seen.place),
             while_open=True,
             alone=False,
         ),

@@ -17,11 +17,10 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.outgoing import outgoing_traceback, plain
 from materia_nb.store.rundir import RunDir
 from materia_nb.widgets.blocks import Block, bounded, diff, fold, head, issue_rows, line, lines, pre, table
-from materia_nb.widgets.cast_slices import names_of, said_words
+from materia_nb.widgets.cast_slices import said_words
 from materia_nb.widgets.state_and_items import changed_blocks
 
 if TYPE_CHECKING:
-    from materia_nb.cast import Cast
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.handoff import Issue
 
@@ -30,23 +29,23 @@ _REMARKS: Final = 8
 _CONCLUSION: Final = 20
 
 
-def failure_state(cast: Cast) -> dict[str, Any] | None:
+def failure_state(now: Snapshot) -> dict[str, Any] | None:
     """Return what the panel tells of a failure, and what it offers; None where the cast did not fail.
 
     Args:
-        cast: which.
+        now: the cast at present.
     """
-    now, failure = cast.now, cast.failure
+    failure = now.failure
     if failure is None:
         return None
     changed = changed_definition(now) if now.writable else None
     socket = failure.socket or ""
     here = now.rules.sockets.get(socket)
     text = here is not None and (here.wanted.parse == "text")
-    record = cast.steps[-1] if cast.steps else None
-    told = _failure_blocks(cast, changed)
+    record = now.steps[-1] if now.steps else None
+    told = _failure_blocks(now, changed)
     return {
-        "key": f"{cast.id} {len(cast.steps)} {record.tries if record else 0} {failure.kind}",
+        "key": f"{now.id} {len(now.steps)} {record.tries if record else 0} {failure.kind}",
         "blocks": [one for one in told if one["is"] != "fold"],
         "more": [one for one in told if one["is"] == "fold"],
         "offers": [
@@ -66,13 +65,13 @@ def _twice(state: CastState) -> str:
     return f"{2 * used:.2f} USD" if most is not None and used >= most else str(2 * (state.usage.tokens or 0))
 
 
-def _failure_blocks(cast: Cast, changed: Redefinition | None) -> list[Block]:
-    failure = cast.failure
+def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
+    failure = now.failure
     assert failure is not None  # noqa: S101 - the caller asks
-    name = names_of(cast.graph).get(failure.socket or "", "The cast")
-    command = _command(cast.now)
+    name = now.names.get(failure.socket or "", "The cast")
+    command = _command(now)
     ended = _ended_words(command) or KINDS.get(failure.kind, OTHER).words
-    parts = [head(f"{name} {ended}", tone="bad"), line(" · ".join(_under(cast)), "quiet")]
+    parts = [head(f"{name} {ended}", tone="bad"), line(" · ".join(_under(now)), "quiet")]
     if command is None or failure.kind == "invalid_output":
         parts.append(line(failure.message))
     if failure.refused is not None:
@@ -82,10 +81,10 @@ def _failure_blocks(cast: Cast, changed: Redefinition | None) -> list[Block]:
             fold("the refused answer", [pre(text)]),
         ]
     if command is not None:
-        parts += _process(cast.now, command)
+        parts += _process(now, command)
     elif failure.hint:
         parts.append(line(f"To go on: {failure.hint}"))
-    raised = cast.runner.raised
+    raised = now.live.raised
     if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
         parts.append(fold("where it was raised", [pre(outgoing_traceback(raised))]))
     if changed is not None:
@@ -97,10 +96,10 @@ def _failure_blocks(cast: Cast, changed: Redefinition | None) -> list[Block]:
     return parts
 
 
-def _under(cast: Cast) -> list[str]:
+def _under(now: Snapshot) -> list[str]:
     """Which step it is about, what stands there, how often it was tried."""
-    record, failure = cast.steps[-1] if cast.steps else None, cast.failure
-    socket = cast.graph.sockets.get((failure.socket if failure else None) or "")
+    record, failure = now.steps[-1] if now.steps else None, now.failure
+    socket = now.graph.sockets.get((failure.socket if failure else None) or "")
     facts = [failure.kind if failure else ""]
     if record is not None:
         facts.append(f"step {record.number}")
@@ -109,9 +108,9 @@ def _under(cast: Cast) -> list[str]:
     if socket is not None:
         facts += [
             socket.id,
-            "utility" if socket.is_utility else part(cast.now.answered_by(socket.id) or "you", 40),
+            "utility" if socket.is_utility else part(now.answered_by(socket.id) or "you", 40),
         ]
-    return [*facts, *filter(None, [tried_words(cast.now)]), "nothing was lost"]
+    return [*facts, *filter(None, [tried_words(now)]), "nothing was lost"]
 
 
 def _command(now: Snapshot) -> dict[str, JSON] | None:
@@ -162,16 +161,15 @@ def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
     return parts
 
 
-def checked_by_hand(cast: Cast, text: str) -> list[Issue]:
+def checked_by_hand(now: Snapshot, text: str) -> list[Issue]:
     """Say what is wrong with a text as an answer by hand where the cast failed."""
-    opened = decide.by_hand(cast.now.rules, cast.now.session, 0)
-    return list(outputs.check_answer(cast.now.rules, opened.session.state, text))
+    opened = decide.by_hand(now.rules, now.session, 0)
+    return list(outputs.check_answer(now.rules, opened.session.state, text))
 
 
-def end_blocks(cast: Cast) -> list[Block]:
+def end_blocks(now: Snapshot) -> list[Block]:
     """Tell the result of a complete cast: the final output, the remarks, what changed in the state; empty where it is not."""
-    now = cast.now
-    if cast.status != "complete":
+    if now.status != "complete":
         return []
     remarks = now.remarks
     done = f"Complete{', with remarks' if remarks else ''}, after {len(now.steps)} steps"
@@ -180,7 +178,7 @@ def end_blocks(cast: Cast) -> list[Block]:
     if now.conclusion:
         parts += [head("what the agents say at the end", small=True), *lines(now.conclusion[:_CONCLUSION])]
     elif record is not None:
-        name = names_of(cast.graph)[record.socket]
+        name = now.names[record.socket]
         parts.append(head(f"final output · {name}, step {record.number}", small=True))
         words = said_words(record)
         parts.append(pre(words))
@@ -195,9 +193,9 @@ def end_blocks(cast: Cast) -> list[Block]:
     return [*parts, *changed]
 
 
-def next_acts(cast: Cast, casts: int) -> list[dict[str, str]]:
+def next_acts(now: Snapshot, casts: int) -> list[dict[str, str]]:
     """Return what can come after a complete cast, each a message of the panel."""
-    if cast.status != "complete" or not cast.now.writable:
+    if now.status != "complete" or not now.writable:
         return []
     acts = [("fork", "Fork", "another cast from its end, or from the step that is looked at")]
     acts += [("compare", "Compare", "with the casts of this panel")] if casts > 1 else []
@@ -206,9 +204,3 @@ def next_acts(cast: Cast, casts: int) -> list[dict[str, str]]:
         ("label", "Label…", "give it a name"),
     ]
     return [{"kind": kind, "words": words, "title": title} for kind, words, title in acts]
-
-
-def page_of(cast: Cast) -> str:
-    """Write a cast as a page into its project, and say where."""
-    path = cast.export.page(cast.now.project / f"{cast.id}.html")
-    return f"The page is {path.name}, in {path.parent}."

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import ipycytoscape as cyto
 import ipywidgets as ui
@@ -56,6 +56,14 @@ class _Cytoscape(cyto.CytoscapeWidget):
             change["old"].close()
 
 
+class _Moment(NamedTuple):
+    """A cast at one moment: whether that is over, and whether a step runs."""
+
+    shown: Snapshot
+    past: bool = False
+    working: bool = False
+
+
 class GraphPanel(Panel):
     """The live picture of a cast's graph, or the picture of a bare loadout.
 
@@ -67,18 +75,18 @@ class GraphPanel(Panel):
         height: of the picture in pixels.
         side: whether what there is to say about the selection stands beside the picture; without, the picture is
             alone and fills what it is put into.
-        status: whether it says how the cast stands; where something beside it does, only of an earlier moment.
+        follows: whether it follows the cast by itself; otherwise whoever shows it calls :meth:`show_moment`.
     """
 
     def __init__(
-        self, source: Cast | Graph, *, height: int | None = None, side: bool = True, status: bool = True
+        self, source: Cast | Graph, *, height: int | None = None, side: bool = True, follows: bool = True
     ) -> None:
         self.graph: Graph = source if isinstance(source, Graph) else source.graph
         self.cast: Cast | None = None if isinstance(source, Graph) else source
         super().__init__(summary(self.graph))
-        self._says_status = status and side
         self.selected: Pick | None = None
         self._shown_marks: Marks | None = None
+        self._led: _Moment | None = None
         self._callbacks: list[Selected] = []
         self._gestures: list[Gesture] = []
         self._mode = "cast"
@@ -121,7 +129,7 @@ class GraphPanel(Panel):
         self._status, self._details = ui.HTML(), ui.HTML()
         self._put_together(side=side, height=height or HEIGHT)
         self._show_scene(fresh=True)
-        if self.cast is not None:
+        if self.cast is not None and follows:
             self.follow(self.cast)
             self.at_close(runs_of(self.cast).watch(lambda _: self.later()))
         self.refresh()
@@ -222,9 +230,22 @@ class GraphPanel(Panel):
         self._shown_marks = marks
         self.refresh()
 
-    def look_at(self, past: Snapshot | None) -> None:
-        """Show the graph, and what there is to say about its parts, as they were; None goes back to the present."""
-        super().look_at(past)
+    def show_moment(
+        self, shown: Snapshot, selected: Pick | None = None, *, past: bool = False, working: bool = False
+    ) -> None:
+        """Show how a cast of this graph stands, or stood, at the moment that everything around it shows.
+
+        Args:
+            shown: the cast at that moment.
+            selected: the part that is selected; one that is not there is none.
+            past: whether that is over.
+            working: whether a step runs.
+        """
+        self._led, self.selected = _Moment(shown, past=past, working=working), selected
+        if self.graph is not shown.graph:
+            self.replace(shown.graph)
+        else:
+            self.refresh()
 
     def replace(self, graph: Graph, places: Mapping[str, Point] | None = None) -> None:
         """Show another graph in the place of this one; the view stays where it was.
@@ -254,15 +275,22 @@ class GraphPanel(Panel):
     @property
     def marks(self) -> Marks:
         """What is laid over the graph now."""
+        return self._marks_at(self._moment())
+
+    def _marks_at(self, moment: _Moment | None) -> Marks:
         if self._shown_marks is not None:
             return self._shown_marks
-        shown = self._then_or_now()
-        if shown is None:
+        if moment is None:
             return Marks()
-        marks = marks_of(shown)
-        if self.past is None and self.cast is not None and runs_of(self.cast).busy_for(self):
-            return replace(marks, working=True)
-        return marks
+        marks = marks_of(moment.shown)
+        return replace(marks, working=True) if moment.working else marks
+
+    def _moment(self) -> _Moment | None:
+        """What is shown of a cast: what whoever leads it says, else the cast as it is now; None of a bare graph."""
+        if self._led is not None or self.cast is None:
+            return self._led
+        working = runs_of(self.cast).busy_for(self)
+        return _Moment(self.cast.now, working=working)
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the grid of text and the static picture of this moment."""
@@ -363,13 +391,14 @@ class GraphPanel(Panel):
 
     def draw(self) -> None:
         """Bring picture and words up to the present."""
-        marks = self.marks
+        moment = self._moment()
+        marks = self._marks_at(moment)
         look = self._scene.look(marks, still=len(self.graph.sockets) > MOST_SOCKETS)
-        seen = self.front.look
-        changed = {key: one for key, one in look.items() if seen.get(key) != one}
+        before = self.front.look
+        changed = {key: one for key, one in look.items() if before.get(key) != one}
         if changed:
             self.front.change(changed)
-        lines = self._lines()
+        lines = self._lines(moment)
         by_pick = {pick: element for element, pick in self._scene.picks.items()}
         flags = {
             "mode": self._mode,
@@ -382,19 +411,14 @@ class GraphPanel(Panel):
         }
         if self.front.flags != flags:
             self.front.flags = flags
-        if self._says_status or self.past is not None:
-            show_html(self._status, Html(f'<div role="status">{html_text(" · ".join(lines))}</div>'))
         if self._inspector is not None:
-            self._inspector.cast = self._then_or_now()
+            show_html(self._status, Html(f'<div role="status">{html_text(" · ".join(lines))}</div>'))
+            self._inspector.cast = None if moment is None else moment.shown
             show_html(self._details, self._inspector.beside(self.selected))
 
-    def _then_or_now(self) -> Snapshot | None:
-        return self.past or (None if self.cast is None else self.cast.now)
-
-    def _lines(self) -> tuple[str, ...]:
+    def _lines(self, moment: _Moment | None) -> tuple[str, ...]:
         """Say how the cast stands."""
-        shown = self._then_or_now()
-        if shown is None:
+        if moment is None:
             return (self.title,)
-        then = ("as it was",) if self.past is not None else ()
-        return (*then, *(part(line, 300) for line in status_lines(shown)[:4]))
+        then = ("as it was",) if moment.past else ()
+        return (*then, *(part(line, 300) for line in status_lines(moment.shown)[:4]))

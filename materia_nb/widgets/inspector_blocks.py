@@ -30,7 +30,6 @@ from materia_nb.widgets.blocks import (
     pre,
     table,
 )
-from materia_nb.widgets.cast_slices import names_of
 from materia_nb.widgets.graph_inspector import DEFINITION, Inspector
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def about(cast: Snapshot, element: Element) -> list[Block]:
     kind, key = element
     if kind == "item":
         return _item(cast, int(key))
-    inspector = Inspector(cast.graph, cast, names_of(cast.graph))
+    inspector = Inspector(cast.graph, cast, cast.names)
     definition = inspector.definition(kind, key)
     written = [fold(DEFINITION.lower(), [json_block(definition)])] if definition is not None else []
     return [*inspector.about(kind, key), *written]
@@ -105,7 +104,7 @@ def _item(cast: Snapshot, number: int) -> list[Block]:
     if not isinstance(value, dict):
         return [json_block(value)]
     steps = [step for step in cast.steps if _is_about(cast, step, number - 1)]
-    names = names_of(cast.graph)
+    names = cast.names
     return [
         head(str(value.get("title", ""))),
         pre(str(value.get("context", ""))),

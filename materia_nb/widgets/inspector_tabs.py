@@ -6,14 +6,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.breakpoint import ordinal
-from materia_nb.cast.cast import Cast
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import END_SIGN, Marks, links, who_words
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import answer_state
 from materia_nb.widgets.blocks import Block, line
-from materia_nb.widgets.cast_slices import names_of
 from materia_nb.widgets.graph_inspector import last_handoffs
 from materia_nb.widgets.inspector_blocks import (
     Element,
@@ -48,7 +46,7 @@ TABS: Final = tuple(_WORDS)
 
 
 def inspector_state(
-    cast: Cast,
+    now: Snapshot,
     selected: Element | None,
     past: Snapshot | None,
     tab: str,
@@ -60,7 +58,7 @@ def inspector_state(
     """Return title, tabs and the content of the open one.
 
     Args:
-        cast: the cast at present.
+        now: the cast at present.
         selected: what is selected, None for wherever the cast is.
         past: the moment that is looked at, None for the present.
         tab: the tab that was opened last; one that there is not for this gives way to the first.
@@ -68,29 +66,28 @@ def inspector_state(
         only: the one tab that is shown of the present; all that there are if left out.
         casts: how many casts the panel has.
     """
-    now = cast.now
     if past is not None:
         record = past.steps[-1] if past.steps else None
         return _state(
             _OF_STEP if record is not None else ("state",),
             tab,
             _step_title(past, record),
-            _Tabs(past, record, cast, None, busy=busy, present=False),
+            _Tabs(past, record, now, None, busy=busy, present=False),
         )
     if selected is not None and selected.kind not in ("socket", "step"):
-        tabs = _Tabs(now, None, cast, selected, busy=busy)
-        return _state(("about",), tab, _title_of(cast, selected), tabs)
+        tabs = _Tabs(now, None, now, selected, busy=busy)
+        return _state(("about",), tab, _title_of(now, selected), tabs)
     here = _here(now)
     socket = selected.id if selected is not None else here
-    record = next((step for step in reversed(cast.steps) if step.socket == socket), None)
+    record = next((step for step in reversed(now.steps) if step.socket == socket), None)
     at_present = selected is None or socket == here
     if at_present:
-        record = cast.steps[-1] if cast.steps else None
-    element = Element("socket", socket) if socket in cast.graph.sockets else None
+        record = now.steps[-1] if now.steps else None
+    element = Element("socket", socket) if socket in now.graph.sockets else None
     several = _OF_SOCKET if element is not None else ("answer", "why", "state", "calls")
     names = (only,) if only else several
-    tabs = _Tabs(now, record, cast, element, busy=busy, at_present=at_present, casts=casts)
-    return _state(names, tab, _socket_title(cast, element, at_present=at_present), tabs)
+    tabs = _Tabs(now, record, now, element, busy=busy, at_present=at_present, casts=casts)
+    return _state(names, tab, _socket_title(now, element, at_present=at_present), tabs)
 
 
 def _here(cast: Snapshot) -> str:
@@ -123,7 +120,7 @@ class _Tabs:
 
     shown: Snapshot
     record: StepRecord | None
-    cast: Cast
+    now: Snapshot
     element: Element | None
     _: KW_ONLY
     busy: bool
@@ -135,7 +132,7 @@ class _Tabs:
         """Whether something waits for the person in a tab."""
         return (
             name == "answer"
-            and (bool(self.cast.approvals.asking) or self.cast.now.held is not None)
+            and (bool(self.now.approvals.asking) or self.now.held is not None)
             and not self.busy
         )
 
@@ -150,17 +147,17 @@ class _Tabs:
             return any_blocks(why_blocks(self.shown, self.record) if name == "why" else calls_of(self.record))
         found = any_blocks(handoff_blocks(self.shown, self.record))
         if self.present:
-            correct = answer_state(self.cast, busy=self.busy).get("correct")
+            correct = answer_state(self.now, busy=self.busy).get("correct")
             found = {**found, "correct": correct} if correct else found
         return found
 
     def _answer(self) -> dict[str, Any]:
         if self.at_present:
-            return answer_state(self.cast, busy=self.busy, casts=self.casts)
+            return answer_state(self.now, busy=self.busy, casts=self.casts)
         assert self.element is not None  # noqa: S101 - a socket is selected where it is not the present one
         parts: list[Block] = []
-        here = names_of(self.cast.graph).get(_here(self.shown))
-        if here is not None and self.cast.status in ("waiting", "held", "failed"):
+        here = self.now.names.get(_here(self.shown))
+        if here is not None and self.now.status in ("waiting", "held", "failed"):
             parts.append({"is": "link", "text": f"The cast is at {here}", "kind": "present"})
         return any_blocks([*parts, *last_handoffs(self.shown, self.element.id)])
 
@@ -201,7 +198,7 @@ class _Tabs:
         return prompt_part(words, record.prompt, key, edit=False)
 
     def _tree(self) -> dict[str, Any]:
-        cast, shown = self.cast, self.shown
+        shown = self.shown
         data = dict(shown.state)
         last = shown.steps[-1] if shown.steps else None
         changed = (
@@ -215,36 +212,36 @@ class _Tabs:
             "blocks": changed,
             "limits": limit_blocks(shown),
             "edit": self.present and shown.writable and not self.busy,
-            "watched": list(cast.breakpoints.paths),
-            "steps": len(cast.steps),
+            "watched": list(self.now.breakpoints.paths),
+            "steps": len(self.now.steps),
             "at": len(shown.steps),
         }
 
 
-def _socket_title(cast: Cast, element: Element | None, *, at_present: bool) -> dict[str, Any]:
+def _socket_title(cast: Snapshot, element: Element | None, *, at_present: bool) -> dict[str, Any]:
     if element is None:
-        name = "the end" if cast.now.next_socket == END else "the cast"
+        name = "the end" if cast.next_socket == END else "the cast"
         return {"kind": "cast", "name": name, "chips": [cast.status], "id": None, "present": True}
-    socket, marks = cast.graph.sockets[element.id], marks_of(cast.now)
+    socket, marks = cast.graph.sockets[element.id], marks_of(cast)
     chips = [part(element.id, 40), _who(cast, element.id, marks)]
-    at = cast.now.engine.at
+    at = cast.engine.at
     if at_present and at is not None and at.socket == element.id and cast.status != "ready":
         chips.append(f"visit {at.visit}" + (f" · {at.item.key} {part(at.item.label, 40)}" if at.item else ""))
     elif visits := marks.visits.get(element.id, 0):
         chips.append(f"{visits} visit{'s' * (visits > 1)}")
     return {
         "kind": "generator" if socket.is_generator else "utility" if socket.is_utility else "agent",
-        "name": names_of(cast.graph)[element.id],
+        "name": cast.names[element.id],
         "chips": [chip for chip in chips if chip],
         "id": element.id,
         "present": at_present,
         "stops": _stops(cast, element),
-        "pinned": cast.now.pinned_at(element.id) is not None,
+        "pinned": cast.pinned_at(element.id) is not None,
         "answered": any(step.socket == element.id and step.turns for step in cast.steps[-500:]),
     }
 
 
-def _who(cast: Cast, socket: str, marks: Marks) -> str:
+def _who(cast: Snapshot, socket: str, marks: Marks) -> str:
     return who_words(socket, marks) or ("a process" if cast.graph.sockets[socket].is_utility else "you")
 
 
@@ -253,31 +250,31 @@ def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
         return {"kind": "step", "name": "the start", "chips": ["looking back"], "id": None}
     return {
         "kind": "step",
-        "name": names_of(past.graph)[record.socket],
+        "name": past.names[record.socket],
         "chips": chips_of(record),
         "id": None,
         "step": record.number,
     }
 
 
-def _stops(cast: Cast, element: Element) -> list[list[Any]]:
+def _stops(cast: Snapshot, element: Element) -> list[list[Any]]:
     """The breakpoints that an element can have: the words of each, what it is, and whether it is set."""
     there = {one.every_time: one for one in cast.breakpoints}
-    names = {**names_of(cast.graph), END: "the end"}
+    names = {**cast.names, END: "the end"}
     return [
         [there.get(one, one).words(cast.graph, names), one.as_json(), one in there]
-        for place, one in enumerate(stops_at(cast.now, element))
+        for place, one in enumerate(stops_at(cast, element))
         if element.kind == "socket" or not place or one in there
     ]
 
 
-def _title_of(cast: Cast, element: Element) -> dict[str, Any]:
+def _title_of(cast: Snapshot, element: Element) -> dict[str, Any]:
     if element.kind == "item":
         return {"kind": "item", "name": f"WI-{element.id}", "chips": ["work item"], "id": None}
     name, under = f"loop {part(element.id, 60)}", "loop"
     if element.kind != "loop":
         link = next(one for one in links(cast.graph) if one.key == element.id)
-        names = {**names_of(cast.graph), END_SIGN: "the end"}
+        names = {**cast.names, END_SIGN: "the end"}
         name = f"{names.get(link.source, link.source)} → {names.get(link.target, link.target)}"
         under = link.condition if link.place is None else f"{link.condition} · {ordinal(link.place + 1)} way"
         under = f"exit · {under}" if element.kind == "exit" else under

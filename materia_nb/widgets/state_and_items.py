@@ -123,14 +123,12 @@ def _text(value: JSON) -> str:
 MOST_ITEMS: Final = 10_000
 
 
-def items_state(cast: Snapshot, *, alive: bool, busy: bool, undo: bool = False) -> dict[str, Any]:
+def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
     """Return the work items with how far the cast is in them.
 
     Args:
         cast: whose.
-        alive: whether they can be changed here.
-        busy: whether a step runs, during which they cannot.
-        undo: whether the last edit of the cast can be taken back.
+        busy: whether a step runs, during which they cannot be changed.
     """
     items, stands = cast.work_items, cast.standings
     at = cast.engine.at
@@ -142,9 +140,9 @@ def items_state(cast: Snapshot, *, alive: bool, busy: bool, undo: bool = False) 
         "done": stands.count("done"),
         "current": _current(cast, stands),
         "at": at.socket if at is not None and at.item is not None else None,
-        "can": alive and not busy and len(items) <= MOST_ITEMS,
+        "can": cast.writable and not busy and len(items) <= MOST_ITEMS,
         "busy": busy,
-        "undo": undo,
+        "undo": cast.can_undo and not busy,
         "lists": any(loop.iterator is not None for loop in cast.graph.loops.values()),
     }
 

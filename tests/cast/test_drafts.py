@@ -99,7 +99,7 @@ def test_every_draft_is_kept_and_shown(tmp_path):
     assert "asked for: make it <i>bold</i>" in text
     assert "<b>second" not in html
     assert "&lt;b&gt;second" in html
-    assert "2 drafts" in StepRows(cast).between(1, 1)[0][-1]
+    assert "2 drafts" in StepRows().between(cast.now, 1, 1)[0][-1]
 
 
 @pytest.mark.parametrize("go_on", ["revive", "resend"])

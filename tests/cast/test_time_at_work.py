@@ -11,7 +11,7 @@ from materia_nb.agents.interface import Asking, Reply, ToolCall
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.listing import step_table
 from materia_nb.insight.sides import Time, time_of, worked
-from materia_nb.widgets.base import Runs
+from materia_nb.widgets.base import Doing
 from materia_nb.widgets.cast_slices import StepRows, bar_state, timeline_state
 
 
@@ -82,12 +82,12 @@ def test_bar_and_spent_are_the_sum_of_the_work(paused):
     frame = paused.spent("socket")
     assert sum(one.ms for one in frame.found) == sum(work) == 300
     assert [row[-2:] for row in frame.rows][-1] == ("0.30 s", "76.0 s")
-    assert bar_state(paused, Runs(paused), busy=False, aborting=False)["counts"] == "3 steps · 0.30 s at work"
+    assert bar_state(paused.now, Doing())["counts"] == "3 steps · 0.30 s at work"
 
 
 def test_the_short_steps_have_visible_bars_beside_a_long_pause(paused):
     """Waiting is folded: the axis is as long as the work, and every wait is equally short on it."""
-    shown = timeline_state(StepRows(paused), None, alive=True, busy=False)
+    shown = timeline_state(paused.now, StepRows(), None, busy=False)
     assert shown["span"] == [300, 2]
     assert [row[9] for row in shown["tail"]] == [
         [True, "0.20", "0.20 s", 0, 0, 200, 0, True],
@@ -97,12 +97,12 @@ def test_the_short_steps_have_visible_bars_beside_a_long_pause(paused):
 
 
 def test_the_axis_follows_a_cast_that_is_taken_back(paused):
-    rows = StepRows(paused)
-    assert rows.place_after(3) == (300, 2)
+    rows = StepRows()
+    assert rows.span(paused.now) == (300, 2)
     paused.back(1)
-    assert rows.place_after(1) == (200, 0)
+    assert rows.span(paused.now) == (200, 0)
     paused.run()
-    assert (paused.status, rows.place_after(2)) == ("failed", (200, 0))
+    assert (paused.status, rows.span(paused.now)) == ("failed", (200, 0))
 
 
 def test_what_no_journal_tells_is_unknown_and_not_zero(paused):

@@ -31,7 +31,7 @@ from materia_nb.widgets.state_and_items import (
 
 def test_a_row_says_what_a_step_did(cast):
     cast.run(steps=4)
-    rows = StepRows(cast).between(1, 99)
+    rows = StepRows().between(cast.now, 1, 99)
     assert [row[2] for row in rows] == ["Plan", "Build", "Eval", "Build"]
     assert rows[0][4] == "3 items: a, b, c"
     assert rows[2][3:7] == [["WI-1", "a"], "not yet", "no", "Build"]
@@ -39,22 +39,22 @@ def test_a_row_says_what_a_step_did(cast):
 
 def test_rows_are_made_once_and_a_step_is_found_by_its_words(cast):
     cast.run()
-    rows = StepRows(cast)
-    assert rows.between(2, 3)[0] is rows.between(2, 2)[0]
-    assert rows.find("BUILD")
-    assert rows.find("wi-2") == [step.number for step in cast.steps if step.item_key == "WI-2"]
-    assert rows.find("no such words") == []
+    rows, now = StepRows(), cast.now
+    assert rows.between(now, 2, 3)[0] is rows.between(cast.now, 2, 2)[0]
+    assert rows.find(now, "BUILD")
+    assert rows.find(now, "wi-2") == [step.number for step in cast.steps if step.item_key == "WI-2"]
+    assert rows.find(now, "no such words") == []
 
 
 def test_of_many_steps_only_the_latest_are_told_and_a_view_asks_for_the_others(cast, monkeypatch):
     cast.run()
     monkeypatch.setattr("materia_nb.widgets.cast_slices.TAIL", 3)
-    rows = StepRows(cast)
-    told = timeline_state(rows, None, alive=True, busy=False)
+    rows, now = StepRows(), cast.now
+    told = timeline_state(now, rows, None, busy=False)
     assert TAIL > 3
     assert [row[0] for row in told["tail"]] == [told["total"] - 2, told["total"] - 1, told["total"]]
-    assert [row[0] for row in rows.between(-5, 2)] == [1, 2]
-    assert rows.between(told["total"] + 1, 10**9) == []
+    assert [row[0] for row in rows.between(now, -5, 2)] == [1, 2]
+    assert rows.between(now, told["total"] + 1, 10**9) == []
 
 
 def test_marks_tell_of_edits_and_pins(cast):
@@ -62,7 +62,7 @@ def test_marks_tell_of_edits_and_pins(cast):
     cast.edit.set("note", "x")
     cast.pins.add("Socket-3", {"satisfied": True})
     cast.step()
-    rows = StepRows(cast).between(1, 9)
+    rows = StepRows().between(cast.now, 1, 9)
     assert rows[1][-1] == ["edited"]
     assert rows[2][-1] == ["pinned"]
 
@@ -72,7 +72,7 @@ def test_marks_tell_of_edits_and_pins(cast):
 
 def test_items_tell_which_is_done_and_which_is_current(cast):
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
-    told = items_state(cast.now, alive=True, busy=False)
+    told = items_state(cast.now, busy=False)
     assert [title for title, _ in told["items"]] == ["a", "b", "c"]
     assert (told["done"], told["current"], told["can"]) == (1, 1, True)
     assert told["base"] == base_of(cast.work_items)
@@ -90,7 +90,7 @@ def test_rows_know_where_they_came_from_and_keep_what_was_not_changed():
 def test_r46_what_applying_rows_would_move_is_said_before(cast):
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
     cast.run(steps=1)
-    assert items_state(cast.now, alive=True, busy=False)["stands"] == ["done", "being worked on", "open"]
+    assert items_state(cast.now, busy=False)["stands"] == ["done", "being worked on", "open"]
     listed = cast.work_items
     rows = [[*texts(listed[place]), place, place == 0] for place in (2, 0, 1)]
     items, origins = rebuilt(rows, listed, known=True)

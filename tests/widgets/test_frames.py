@@ -1,0 +1,166 @@
+"""A frame of a cast's panel is about one moment, and drawn once."""
+
+from __future__ import annotations
+
+import ast
+import os
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+from materia_nb import widgets
+from materia_nb.cast.snapshot import Snapshot
+from materia_nb.widgets import base
+from materia_nb.widgets.base import Panel
+from materia_nb.widgets.cast_panel import CastPanel
+from materia_nb.widgets.cast_parts import alone_names
+
+FRAMES = int(os.environ.get("MATERIA_FRAMES", "200"))
+HOLD_A_CAST = {"base", "cast_panel", "cast_messages", "graph_panel", "predict"} | {
+    "design_panel",
+    "design_session",
+    "designing",
+}
+"""Panels, what does the messages of one, and what follows a cast."""
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """Count the snapshots that are taken."""
+    count: Counter[str] = Counter()
+    init = Snapshot.__init__
+
+    def counted(self, *given, **named):
+        count["snapshots"] += 1
+        init(self, *given, **named)
+
+    monkeypatch.setattr(Snapshot, "__init__", counted)
+    return count
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Count the draws of each panel, and let timers only be asked for."""
+    count: Counter[str] = Counter()
+    refresh = Panel.refresh
+
+    def counted(self):
+        count[type(self).__name__] += 1
+        refresh(self)
+
+    class Asked:
+        def __init__(self, _, act):
+            self.act, count["timers"] = act, count["timers"] + 1
+
+        def cancel(self):
+            count["timers"] -= 1
+
+    monkeypatch.setattr(Panel, "refresh", counted)
+    monkeypatch.setattr(base, "call_later", Asked)
+    return count
+
+
+def test_what_draws_a_frame_is_given_a_moment_and_knows_no_cast():
+    knowing = set()
+    for path in Path(widgets.__file__).parent.glob("*.py"):
+        imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+        if any(name.name == "Cast" for node in imports for name in node.names):
+            knowing.add(path.stem)
+    assert knowing == HOLD_A_CAST
+
+
+@pytest.mark.parametrize("name", ["", *alone_names()])
+def test_a_frame_takes_one_snapshot_whatever_is_shown(cast, taken, name):
+    cast.run(steps=2)
+    panel = CastPanel(cast, alone=name)
+    for tab in ("answer", "prompt", "why", "state", "calls", "about"):
+        panel.tab = tab
+        taken.clear()
+        panel.refresh()
+        assert taken["snapshots"] == 1, tab
+    panel.close()
+
+
+@pytest.mark.parametrize("status", ["waiting", "failed", "complete", "looked back"])
+def test_a_frame_takes_one_snapshot_however_the_cast_stands(tmp_path, taken, status):
+    def answer(turn):
+        if status == "failed":
+            raise RuntimeError("gone")
+        return "done"
+
+    cast = h.start(tmp_path, h.chain_config(2), answer)
+    cast.enter() if status == "waiting" else cast.run()
+    panel = CastPanel(cast)
+    if status == "looked back":
+        panel.look(1)
+    taken.clear()
+    panel.refresh()
+    assert taken["snapshots"] == 1
+    panel.close()
+
+
+def test_no_frame_is_torn_while_a_run_goes_on(tmp_path):
+    """Bar, timeline, inspector and picture of one frame tell of the same number of steps."""
+    document = h.loop_config()
+    count = FRAMES if FRAMES > 1_000 else 400
+    cast = h.start(tmp_path, document, h.loop_agents(count))
+    panel = CastPanel(cast)
+    panel.tab = "state"
+    frames = []
+    put, show = panel.front.put, panel.graph.show_moment
+
+    def kept(slices):
+        if "bar" in slices:
+            counts = slices["bar"]["counts"].split(" ")[0]
+            content = slices["inspector"]["content"]
+            frames.append([int(counts), slices["timeline"]["total"], content["steps"], content["at"]])
+        put(slices)
+
+    def pictured(shown, *given, **named):
+        frames[-1].append(len(shown.steps))
+        show(shown, *given, **named)
+
+    panel.front.put, panel.graph.show_moment = kept, pictured
+    going = threading.Thread(target=cast.run, daemon=True)
+    going.start()
+    while len(frames) < FRAMES and going.is_alive():
+        panel.refresh()
+    cast.runner.stop.set()
+    going.join(60)
+    assert len({tuple(frame) for frame in frames}) > 10, "the run went on meanwhile"
+    assert [frame for frame in frames if len(set(frame)) != 1] == []
+    panel.close()
+
+
+def test_a_click_is_drawn_once_and_not_again_by_a_timer(cast, drawn):
+    panel = CastPanel(cast)
+    drawn.clear()
+    for number in range(3):
+        panel.guarded(panel.heard)({"kind": "set_value", "path": f"note{number}", "text": "1"})
+        assert cast.state[f"note{number}"] == 1
+    assert drawn == {"CastPanel": 3, "GraphPanel": 3}
+    panel.close()
+
+
+def test_what_happens_elsewhere_is_drawn_by_a_timer_and_forgotten_by_a_draw(cast, drawn):
+    panel = CastPanel(cast)
+    drawn.clear()
+    cast.edit.set("note", 1)
+    cast.edit.set("note", 2)
+    assert drawn == {"timers": 1}, "many changes are one redraw"
+    panel.refresh()
+    assert +drawn == {"CastPanel": 1, "GraphPanel": 1}, "it is drawn: nothing is left to do"
+    panel.close()
+
+
+def test_a_redraw_that_a_callback_asks_for_is_made_at_its_end(cast, drawn):
+    panel = CastPanel(cast)
+    drawn.clear()
+    seen = []
+    panel.guarded(lambda: (panel.later(), panel.later(), seen.append(drawn.total())))()
+    assert seen == [0]
+    assert drawn == {"CastPanel": 1, "GraphPanel": 1}
+    panel.close()
