@@ -4,7 +4,7 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model test lab notebooks pictures bench bench-browser docs lite lite-test binder class dist wheel-test \
+.PHONY: help demo demo-model test lab notebooks front pictures bench bench-browser docs lite lite-test binder class dist wheel-test \
 	lint format unit clean env-lab env-test env-bench env-docs env-lite env-local-model env-release
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 # Where it is set, each of the many Pythons that are started here would compile everything anew.
@@ -49,6 +49,9 @@ lab: env-lab ## open JupyterLab on notebooks/
 notebooks: env-lab ## execute notebooks/ and store them with their outputs, in the one way that is stored
 	$(PY) scripts/run_notebooks.py
 
+front: env-test ## bundle the front end into what widgets load; needs npm
+	@$(PY) scripts/make_front.py
+
 pictures: env-test ## take the pictures of the documentation anew, in a real JupyterLab
 	@$(PY) scripts/chromium.py
 	$(PY) -m pytest -q tests/browser/pictures.py
@@ -88,19 +91,20 @@ class: env-test ## make the lessons an nbgrader course, and let nbgrader mark ri
 	@$(PY) scripts/nbgrader_env.py
 	MATERIA_CLASS=all $(PY) -m pytest -q -rs tests/lessons/test_assignments.py
 
-lint: env-test ## ruff, mypy, the layers, one door for files
+lint: env-test ## ruff, mypy, the layers, one door for files, the bundle of the front end
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	@$(PY) scripts/lint_files.py
+	@$(PY) scripts/make_front.py --check
 
 format: env-test ## let ruff write what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean: ## remove the environment and everything that was built
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv build dist node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 env-lab env-test env-bench env-docs env-lite env-local-model env-release:

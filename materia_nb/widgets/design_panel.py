@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-import anywidget
 import ipywidgets as ui
-from traitlets import Dict
+from traitlets import Dict, Unicode
 
 from materia_nb.display.escape import part
 from materia_nb.display.svg import graph_svg
@@ -17,7 +16,7 @@ from materia_nb.widgets.base import Panel, show_panel, told_of
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.designing import Designing, unsaved_design
-from materia_nb.widgets.frontend import css, esm
+from materia_nb.widgets.frontend import FrontWidget
 from materia_nb.widgets.graph_panel import GraphPanel
 
 if TYPE_CHECKING:
@@ -28,11 +27,10 @@ HEIGHT: Final = 620
 """How high the surface is in pixels."""
 
 
-class DesignFront(anywidget.AnyWidget):
+class DesignFront(FrontWidget):
     """Palette, inspector, dock and bar of design mode, drawn by the modules in ``front/``."""
 
-    _esm = esm("design.js")
-    _css = css()
+    view = Unicode("design").tag(sync=True)
 
     design = Dict().tag(sync=True)
 

@@ -1,8 +1,7 @@
 """The front-end of our own: what surrounds a graph and what fills its canvas, each one anywidget.
 
-The modules stand in ``front/``. A notebook loads a widget's code from a blob, where relative imports lead
-nowhere, so they are put behind one another here: plainly, by dropping ``import`` lines and ``export`` words.
-Therefore their names share one scope, and :func:`esm` refuses two of one name.
+Its modules stand in ``front/``; ``make front`` bundles them, and the bundle is what is shipped and loaded. One widget of
+the kernel holds it, packed, and all others refer to that one, so that a saved notebook has it once.
 
 What comes from a page may be late, of another version or hostile: nothing of it goes on before it was checked.
 """
@@ -10,13 +9,16 @@ What comes from a page may be late, of another version or hostile: nothing of it
 from __future__ import annotations
 
 import functools
-import re
+import gzip
+import threading
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any, Final
 
 import anywidget
-from traitlets import Dict, List
+import ipywidgets as ui
+from traitlets import Dict, List, Unicode
 
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
@@ -24,50 +26,51 @@ from materia_nb.loadout.graph import END
 from materia_nb.widgets.picks import Pick
 from materia_nb.widgets.scene import Look
 
-_IMPORT: Final = re.compile(r'^import \{[^}]*\} from "\./([A-Za-z_]+\.js)";\n', re.MULTILINE)
-_EXPORT: Final = re.compile(r"^export (?!default)", re.MULTILINE)
-_NAMED: Final = re.compile(
-    r"^(?:export )?(?:async )?(?:function\*?|const|let|class) ([A-Za-z_$][\w$]*)", re.MULTILINE
-)
-HOME: Final = files("materia_nb.widgets") / "front"
+_BUNDLE: Final = files("materia_nb.widgets") / "bundle"
+_LOADER: Final = (_BUNDLE / "loader.js").read_text("utf-8")
+_making: Final = threading.Lock()
 
 
 @functools.cache
-def esm(entry: str = "shell.js") -> str:
-    """Return ``entry`` with all that it imports in front of it, each module once, as one module.
-
-    Raises:
-        ValueError: two modules define the same name, or import one another.
-    """
-    order: dict[str, str] = {}
-    owner: dict[str, str] = {}
-    _collect(entry, order, owner, ())
-    return "\n".join(order.values())
+def bundle() -> str:
+    """Return the one module with every view and its style sheets; its first line says of which sources it is made."""
+    return (_BUNDLE / "front.js").read_text("utf-8")
 
 
-def _collect(name: str, order: dict[str, str], owner: dict[str, str], within: tuple[str, ...]) -> None:
-    if name in within:
-        raise ValueError(f"modules import one another: {' -> '.join((*within, name))}")
-    if name in order:
-        return
-    text = (HOME / name).read_text("utf-8")
-    for needed in _IMPORT.findall(text):
-        _collect(needed, order, owner, (*within, name))
-    for one in _NAMED.findall(text):
-        if (other := owner.setdefault(one, name)) != name:
-            raise ValueError(f"{name} and {other} both define {one}")
-    order[name] = _EXPORT.sub("", _IMPORT.sub("", text))
+class FrontCode(ui.Widget):
+    """Holds the bundle for all widgets of the kernel, as base64 of gzip; it is not seen."""
+
+    version = Unicode().tag(sync=True)
+    packed = Unicode().tag(sync=True)
 
 
-@functools.cache
-def css() -> str:
-    """Return every style sheet in ``front/``, the shared one first."""
-    names = sorted(one.name for one in HOME.iterdir() if one.name.endswith(".css"))
-    names.sort(key=lambda name: name != "front.css")
-    return "\n".join((HOME / name).read_text("utf-8") for name in names)
+_code: FrontCode | None = None
 
 
-class Front(anywidget.AnyWidget):
+def _reference() -> str:
+    """Say where the bundle is, as a page takes references to widgets; made when first needed, or when somebody closed it."""
+    global _code  # noqa: PLW0603 - there is one a kernel
+    with _making:
+        if _code is None or _code.comm is None:
+            text = bundle()
+            packed = b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+            _code = FrontCode(version=text[3:].partition(" ")[0], packed=packed)
+        return f"IPY_MODEL_{_code.model_id}"
+
+
+class FrontWidget(anywidget.AnyWidget):
+    """A widget that a view of the bundle draws; a subclass says which in ``view``."""
+
+    _esm = _LOADER
+
+    code = Unicode().tag(sync=True)
+    view = Unicode().tag(sync=True)
+
+    def __init__(self, **traits: Any) -> None:
+        super().__init__(code=_reference(), **traits)
+
+
+class Front(FrontWidget):
     """Everything around the graph in one widget: it is told slices of state, and sends messages.
 
     A slice is a JSON object. Only those that changed are sent, all of one update in one message.
@@ -77,8 +80,7 @@ class Front(anywidget.AnyWidget):
         parts: the parts of the panel, of each its name and place.
     """
 
-    _esm = esm()
-    _css = css()
+    view = Unicode("shell").tag(sync=True)
 
     surface = Dict().tag(sync=True)
     design = Dict().tag(sync=True)
@@ -111,14 +113,13 @@ GESTURES: Final = frozenset(
 _FARTHEST: Final = 1e6
 
 
-class CanvasFront(anywidget.AnyWidget):
+class CanvasFront(FrontWidget):
     """Fills the canvas beside it, and tells what a person does there.
 
     ``scene`` is what never changes while a graph is shown, ``look`` how its elements look now, ``flags`` the rest.
     """
 
-    _esm = esm("canvas_widget.js")
-    _css = css()
+    view = Unicode("canvas").tag(sync=True)
 
     fixed = Dict().tag(sync=True)
     scene = Dict().tag(sync=True)

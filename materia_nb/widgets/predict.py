@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import anywidget
 import ipywidgets as ui
 from IPython.display import display
 from traitlets import List, Unicode
@@ -17,22 +15,19 @@ from materia_nb.display.escape import Html, html_join, html_lines, html_text
 from materia_nb.display.graph_parts import line_legend
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, counted
-from materia_nb.file_io import read_own
 from materia_nb.lessons import PredictionView, Question
 from materia_nb.outgoing import plain
 from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
+from materia_nb.widgets.frontend import FrontWidget
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.loadout.graph import Graph
 
-
-_OUTPUT: Final = ".jp-OutputArea-child"
-_LIVES: Final = f"{_OUTPUT}:has(.mnb-predicts:not(.jupyter-widgets-disconnected))"
 GONE: Final = "The buttons need their kernel. Run this cell again."
 
 
-class PredictPicture(anywidget.AnyWidget):
+class PredictPicture(FrontWidget):
     """An SVG of the graph whose sockets can be clicked.
 
     Args:
@@ -40,15 +35,7 @@ class PredictPicture(anywidget.AnyWidget):
         guess: what is called with the socket that was clicked.
     """
 
-    _esm = read_own(Path(__file__).with_name("predict_picture.js"))
-    _css = (
-        ".mnb-question svg{max-width:100%;max-height:380px;width:auto;height:auto;display:block}"
-        ".mnb-place{cursor:pointer}.mnb-place:hover{filter:brightness(1.15)}"
-        ".mnb-legend{opacity:0.75;font-size:0.88em}"
-        # The record below is for readers who do not have the buttons.
-        f"{_LIVES}+{_OUTPUT},{_LIVES}+{_OUTPUT}+{_OUTPUT}{{display:none!important}}"
-    )
-
+    view = Unicode("predict").tag(sync=True)
     svg = Unicode().tag(sync=True)
     places = List(Unicode()).tag(sync=True)
 

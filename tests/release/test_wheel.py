@@ -45,14 +45,21 @@ def test_the_wheel_holds_the_package_and_the_notebooks_once(built):
     package = {name for name in in_wheel(built) if ".dist-info/" not in name}
     notebooks = {f"materia_nb/{path}" for path in sources("notebooks")}
     assert "materia_nb/notebooks/01-edges.ipynb" in notebooks
-    assert package == sources("materia_nb") | notebooks
+    assert package == sources("materia_nb") - sources("materia_nb/widgets/front") | notebooks
 
 
 def test_the_source_distribution_can_be_tested_and_built_again(built):
     names = in_sdist(built)
     for folder in ("materia_nb", "tests", "docs", "notebooks", "scripts", "binder", "recipe"):
         assert sources(folder) - names == set()
-    assert {"pyproject.toml", "hatch_build.py", "LICENSE", "README.md", "CITATION.cff"} <= names
+    assert {
+        "pyproject.toml",
+        "package-lock.json",
+        "hatch_build.py",
+        "LICENSE",
+        "README.md",
+        "CITATION.cff",
+    } <= names
     assert [name for name in names if NEVER.search(name)] == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -152,7 +153,7 @@ def test_one_that_takes_long_is_made_only_while_it_is_open(cast):
 
 
 def front(name):
-    return (frontend.HOME / name).read_text("utf-8")
+    return (Path(frontend.__file__).parent / "front" / name).read_text("utf-8")
 
 
 def test_each_body_of_the_front_end_is_a_part_and_the_other_way_round():

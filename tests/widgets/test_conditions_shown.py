@@ -107,7 +107,7 @@ def test_the_designer_offers_it_and_says_it(condition, project):
 
 
 def test_a_tone_is_one_that_the_style_sheet_has():
-    style = frontend.css()
+    style = (FRONT / "front.css").read_text("utf-8")
     assert [one.tone for one in DESCRIBED.values() if one.tone and f".mnb-t-{one.tone} " not in style] == []
 
 

@@ -1,8 +1,6 @@
-"""What the front-end of a cast is told: rows of steps and items, the state as a tree, the joined modules."""
+"""What the front-end of a cast is told: rows of steps and items, the state as a tree."""
 
 from __future__ import annotations
-
-import re
 
 import pytest
 from hypothesis import given
@@ -12,7 +10,6 @@ import cast_helpers as h
 from materia_nb.errors import MateriaError
 from materia_nb.insight.changes import changes
 from materia_nb.jsonvalue import MISSING, replaced, same
-from materia_nb.widgets import frontend
 from materia_nb.widgets.cast_slices import TAIL, StepRows, timeline_state
 from materia_nb.widgets.state_and_items import (
     aliases,
@@ -183,34 +180,3 @@ def test_a_path_is_set_where_it_is_and_nowhere_else(value, new, data):
     made = replaced(value, [path], new)
     assert all(one.path == path for one in changes(value, made))
     assert same(replaced(made, [path], new), made)
-
-
-# -- the modules ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "entry",
-    sorted(one.name for one in frontend.HOME.iterdir() if "export default" in one.read_text("utf-8")),
-)
-def test_the_modules_of_each_front_end_make_one_without_imports(entry):
-    joined = frontend.esm(entry)
-    assert not re.search(r"^import ", joined, re.MULTILINE)
-    assert len(re.findall(r"^export ", joined, re.MULTILINE)) == 1
-    assert "innerHTML" not in joined
-    assert "outerHTML" not in joined
-    assert "insertAdjacentHTML" not in joined
-    assert not re.search(r"https?://(?!www\.w3\.org/)", joined), "nothing is loaded from elsewhere"
-
-
-def test_two_modules_with_one_name_are_refused(tmp_path, monkeypatch):
-    for name, text in {
-        "a.js": 'import { x } from "./b.js";\nconst y = 1;\n',
-        "b.js": "export const x = 1;\nconst y = 2;\n",
-    }.items():
-        (tmp_path / name).write_text(text)
-    monkeypatch.setattr(frontend, "HOME", tmp_path)
-    with pytest.raises(ValueError, match="both define y"):
-        frontend.esm.__wrapped__("a.js")
-    (tmp_path / "b.js").write_text('import { y } from "./a.js";\nexport const x = 1;\n')
-    with pytest.raises(ValueError, match="import one another"):
-        frontend.esm.__wrapped__("a.js")

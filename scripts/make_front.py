@@ -1,0 +1,101 @@
+"""Bundle the front end: ``python scripts/make_front.py``, which ``make front`` calls; needs npm.
+
+``--check`` only says whether the bundle is up to date. Without npm, or where npm cannot fetch its tools, it says so and passes: whoever only writes Python needs neither.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+SOURCES: Final = ROOT / "materia_nb" / "widgets" / "front"
+BUNDLE: Final = ROOT / "materia_nb" / "widgets" / "bundle"
+TOOLS: Final = ROOT / "node_modules"
+LOCK: Final = ROOT / "package-lock.json"
+ESBUILD: Final = (
+    "--bundle",
+    "--minify",
+    "--target=es2022,chrome111,firefox115,safari16.4",
+    "--log-level=error",
+)
+
+
+def digest(sources: Path = SOURCES) -> str:
+    """Return what tells one state of the sources from another; the bundle's first line holds it."""
+    made = hashlib.sha256()
+    for path in sorted([*sources.glob("*.js"), *sources.glob("*.css")]):
+        made.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return made.hexdigest()[:16]
+
+
+def is_stale(bundle: Path = BUNDLE) -> bool:
+    """Whether the sources have changed since the bundle was made."""
+    return not (bundle / "front.js").read_text("utf-8").startswith(f"/* {digest()} */")
+
+
+def build(into: Path) -> None:
+    """Write ``front.js``, all views with their style sheets, and ``loader.js``, which each widget carries."""
+    into.mkdir(parents=True, exist_ok=True)
+    styles = _esbuild("index.css")
+    front = _esbuild("index.js", "--format=esm", f"--define:STYLES={json.dumps(styles.strip())}")
+    (into / "front.js").write_text(f"/* {digest()} */\n{front}", "utf-8")
+    (into / "loader.js").write_text(_esbuild("loader.js", "--format=esm"), "utf-8")
+
+
+def _esbuild(entry: str, *options: str) -> str:
+    command = [TOOLS / ".bin" / "esbuild", SOURCES / entry, *ESBUILD, *options]
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+
+
+def get_tools() -> str:
+    """Install what package-lock.json names, if it is not there; return why that cannot be done, else nothing."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        return "npm is not here (it comes with Node.js)"
+    stamp = TOOLS / ".package-lock.json"
+    if stamp.exists() and stamp.stat().st_mtime >= LOCK.stat().st_mtime:
+        return ""
+    done = subprocess.run(
+        [npm, "ci", "--no-fund", "--no-audit"], check=False, capture_output=True, text=True, cwd=ROOT
+    )
+    return f"npm cannot install its tools: {done.stderr.strip()[-300:]}" if done.returncode else ""
+
+
+def check() -> int:
+    """Return how many of the files of the bundle are not what the sources make."""
+    with tempfile.TemporaryDirectory() as folder:
+        build(Path(folder))
+        stale = [
+            one.name for one in Path(folder).iterdir() if one.read_bytes() != (BUNDLE / one.name).read_bytes()
+        ]
+    if stale:
+        sys.stdout.write(
+            "The bundle of the front end is not what its sources make: `make front` makes it anew.\n"
+        )
+    return len(stale)
+
+
+def main() -> int:
+    """Build, or check."""
+    parser = argparse.ArgumentParser(description="Bundle the front end.")
+    parser.add_argument("--check", action="store_true", help="check it instead")
+    only_check = parser.parse_args().check
+    if lacking := get_tools():
+        sys.stdout.write(f"The front end is not {'checked' if only_check else 'bundled'}: {lacking}.\n")
+        return 0 if only_check else 1
+    if only_check:
+        return check()
+    build(BUNDLE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""The bundle of the front end: up to date, self-contained, in each notebook once."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from gzip import decompress
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+import make_front
+from materia_nb.widgets import frontend
+from materia_nb.widgets.cast_panel import CastPanel
+from materia_nb.widgets.design_panel import DesignFront
+from materia_nb.widgets.predict import PredictPicture
+
+SOURCES = sorted(make_front.SOURCES.glob("*.js"))
+
+
+def test_the_bundle_is_made_from_the_sources_that_are_here():
+    assert not make_front.is_stale(), "the front end has changed: `make front` bundles it anew (needs npm)"
+
+
+def test_a_source_that_has_changed_makes_the_bundle_stale(tmp_path):
+    for name, text in (("a.js", "1"), ("b.css", "2")):
+        (tmp_path / name).write_text(text)
+    before = make_front.digest(tmp_path)
+    (tmp_path / "a.js").write_text("3")
+    after = make_front.digest(tmp_path)
+    (tmp_path / "a.js").rename(tmp_path / "c.js")
+    assert len({before, after, make_front.digest(tmp_path)}) == 3
+
+
+def test_it_needs_nothing_from_elsewhere():
+    for text in (frontend.bundle(), frontend.FrontWidget._esm):
+        assert not re.search(r"(?m:^|[;}])import\b|\brequire\(", text)
+        assert not re.search(r"https?://(?!www\.w3\.org/)", text)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_text_becomes_markup_nowhere(path: Path):
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", path.read_text("utf-8"))
+
+
+def test_all_widgets_refer_to_one_that_holds_the_bundle(tmp_path):
+    panel = CastPanel(h.start(tmp_path, h.one_config()))
+    fronts = [panel.front, panel.graph.front, DesignFront(), PredictPicture([], print)]
+    [reference] = {front.code for front in fronts}
+    code = frontend._code
+    assert reference == f"IPY_MODEL_{code.model_id}"
+    assert decompress(b64decode(code.packed)).decode() == frontend.bundle()
+    assert {front.view for front in fronts} == {"shell", "canvas", "design", "predict"}
+    assert all(len(front._esm) < 1000 for front in fronts)
+    panel.close()
+    assert code.comm is not None, "other panels still need it"
+    code.close()
+    assert DesignFront().code != reference
+
+
+def test_a_view_that_a_widget_names_is_in_the_bundle():
+    named = re.search(
+        r"export const widgets = \{ ([\w, ]+) \}", (make_front.SOURCES / "index.js").read_text()
+    )[1]
+    assert set(named.split(", ")) == {"shell", "canvas", "design", "predict"}
