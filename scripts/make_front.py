@@ -51,8 +51,9 @@ def build(into: Path) -> None:
 
 
 def _esbuild(entry: str, *options: str) -> str:
-    command = [TOOLS / ".bin" / "esbuild", SOURCES / entry, *ESBUILD, *options]
-    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    command: list[str | Path] = [TOOLS / ".bin" / "esbuild", SOURCES / entry, *ESBUILD, *options]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8", cwd=ROOT)
+    return str(done.stdout)
 
 
 def get_tools() -> str:
