@@ -28,6 +28,8 @@ from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine import event_json, events
 from materia_nb.loadout import FieldRow, config_fields
+from materia_nb.loadout.report import PROBLEM_CODES
+from materia_nb.loadout.rules import HINT_CODES
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.registry import VERBS, Argument, Verb
 from materia_nb.widgets.cast_parts import alone_names
@@ -167,11 +169,19 @@ def with_failures(page: str) -> str:
 def with_tables(page: str, rows: Iterable[FieldRow]) -> str:
     """Put the table of each model between its markers; each model must have a place, each place a model."""
     tables = {model: field_table(list(group)) for model, group in groupby(rows, key=lambda row: row.model)}
+    tables["problems"] = code_table("is about", PROBLEM_CODES)
+    tables["hints"] = code_table("says", HINT_CODES)
     places = [match[2] for match in _PART.finditer(page)]
     if sorted(places) != sorted(tables):
         missing, unknown = sorted(set(tables) - set(places)), sorted(set(places) - set(tables))
         sys.exit(f"{FORMAT}: no place for {missing}, no model for {unknown}, or a place that is there twice")
     return _PART.sub(lambda match: f"{match[1]}{tables[match[2]]}{match[3]}", page)
+
+
+def code_table(about: str, codes: Mapping[str, str]) -> str:
+    """A table of the codes of findings."""
+    lines = ["", f"| code | {about} |", "|---|---|"]
+    return "\n".join([*lines, *(f"| `{code}` | {cell(words)} |" for code, words in codes.items()), "", ""])
 
 
 def field_table(rows: Sequence[FieldRow]) -> str:

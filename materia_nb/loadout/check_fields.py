@@ -13,8 +13,18 @@ from materia_nb.loadout import models
 from materia_nb.loadout.facts import BUILT_IN, LANE_UTILITIES, Object, as_object, is_object, materia_kind
 from materia_nb.loadout.fields import Fault, FieldRow, Model, objects, row_named, rows_of, step
 from materia_nb.loadout.models_materia import AgentMateria, UtilityMateria
-from materia_nb.loadout.report import INVALID_MATERIA, NO_EFFECT, Findings, shown
-from materia_nb.loadout.vocabulary import NAMED, tint_of
+from materia_nb.loadout.report import (
+    INVALID_MATERIA,
+    NO_EFFECT,
+    Findings,
+    Mend,
+    do,
+    mend,
+    shown,
+    suggest,
+    without_field,
+)
+from materia_nb.loadout.vocabulary import CONDITIONS, NAMED, tint_of
 
 
 def check_fields(
@@ -52,7 +62,21 @@ def _note(findings: Findings, model: type[Model], error: ErrorDetails, here: str
     if error["type"] == "missing":
         what = row.missing or f"{row.field} is missing"
     hint = fault.hint if fault.what or whole_entry else row.write or fault.hint
-    findings.problem(row.code or model.code, here + fault.at, what, hint or _advice(row))
+    mended = _mend(findings, row, error, itself)
+    findings.problem(row.code or model.code, here + fault.at, what, hint or _advice(row), mended)
+
+
+def _mend(findings: Findings, row: FieldRow, error: ErrorDetails, owner: str) -> Mend | None:
+    """Return what mends a wrong condition of an edge, or a field that is missing and has a value to begin with."""
+    match error["loc"]:
+        case ("sockets", str(id_), "edges", int(place), "when"):
+            condition = findings.closest(error["input"], CONDITIONS) or "always"
+            return suggest(f"Make it {condition}", do("change_edge", id_, place, when=condition))
+        case (str(field),) if error["type"] == "missing" and row.first_value is not None:
+            id_ = owner.removeprefix("materia.")
+            value = str(row.first_value)
+            return suggest(f"Let {field} of {id_} be {value}", do("set_materia", id_, field, value))
+    return None
 
 
 def _advice(row: FieldRow) -> str:
@@ -118,6 +142,8 @@ _LANES: Final = "it belongs to streams side by side, which are not run here: rem
 
 # -- hints -----------------------------------------------------------------------------------
 
+UNKNOWN_FIELD: Final = "unknown-field"
+FIELD_HINTS: Final = {UNKNOWN_FIELD: "a field that nothing reads, with the nearest known name"}
 _MATERIA_MODELS: tuple[type[Model], ...] = (models.AgentMateria, models.UtilityMateria)
 
 
@@ -161,22 +187,24 @@ def _fields(findings: Findings, model: type[Model], raw: Object, here: str = "")
     """Hint on the fields of an object and of the objects inside it."""
     for part, one, at in objects(model, raw, here):
         for field, value in one.items():
-            _field(findings, part, one, field, value, step(at, field))
+            _field(findings, part, one, field, value, at)
 
 
-def _field(
-    findings: Findings, model: type[Model], owner: Object, field: str, value: JSON, source: str
-) -> None:
-    row = row_named(model, field)
+def _field(findings: Findings, model: type[Model], owner: Object, field: str, value: JSON, here: str) -> None:
+    row, source = row_named(model, field), step(here, field)
+    remove = without_field(here, field) if model is models.Socket else None
     if row is not None:
         if row.ignored is not None and _says_something(value):
-            findings.hint(NO_EFFECT, source, f"{field} has no effect", row.ignored)
+            findings.hint(NO_EFFECT, source, f"{field} has no effect", row.ignored, remove)
     elif (elsewhere := _elsewhere(model, owner, field)) is not None:
-        findings.hint(NO_EFFECT, source, f"{field} has no effect here: {elsewhere}", "move it, or remove it")
+        why = f"{field} has no effect here: {elsewhere}"
+        findings.hint(NO_EFFECT, source, why, "move it, or remove it", remove)
     else:
         near = close_match(field, rows_of(model))
         advice = f"did you mean {near!r}?" if near else "it is kept, and nothing reads it"
-        findings.hint("unknown-field", source, f"{field!r} is not a field of {model.words}", advice)
+        rename = near is not None and near not in owner and model is models.Socket
+        mended = mend(f"Call it {near}", do("rename_field", here, field, near)) if rename else None
+        findings.hint(UNKNOWN_FIELD, source, f"{field!r} is not a field of {model.words}", advice, mended)
 
 
 def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:

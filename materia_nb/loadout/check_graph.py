@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from materia_nb.errors import counted
@@ -19,6 +20,7 @@ from materia_nb.loadout.facts import (
     is_object,
     is_socket_id,
     is_text,
+    next_socket_id,
     replacement,
 )
 from materia_nb.loadout.graph import END
@@ -32,7 +34,11 @@ from materia_nb.loadout.report import (
     UNKNOWN_MATERIA,
     UNREACHABLE_EDGE,
     Findings,
+    Mend,
+    do,
+    mend,
     shown,
+    suggest,
 )
 from materia_nb.loadout.vocabulary import GUARDS, source_fault
 from materia_nb.loadout.ways import rounds_in
@@ -40,17 +46,37 @@ from materia_nb.loadout.ways import rounds_in
 ID_FORM = "a letter, then letters, digits, dots, dashes or underscores, at most 64 in all"
 
 
+NearMend: TypeAlias = Callable[[str | None], Mend | None]
+"""Makes what mends a reference that leads nowhere, of the name that is plainly meant, where there is one."""
+
+
+def no_mend(_near: str | None) -> None:
+    """Mend nothing: a person has to choose."""
+
+
 def check_sockets(findings: Findings, facts: Facts) -> None:
     """Note what is wrong with the entry and with each socket of the loadout."""
     sockets = as_object(facts.raw.get("sockets"))
     if sockets:
-        check_endpoint(findings, facts, facts.entry, "entry", end=False)
+        check_endpoint(
+            findings, facts, facts.entry, "entry", end=False, near_mend=lambda _: _first_entry(facts)
+        )
     for id_, raw in sockets.items():
         if not is_socket_id(id_):
             reserved = " is reserved for the end of a cast" if id_ == END else " is not a socket id"
-            findings.problem(INVALID_SOCKET_ID, f"sockets.{id_}", f"{shown(id_)}{reserved}", f"use {ID_FORM}")
+            number = renumber(facts, id_) if is_object(raw) else None
+            wrong = f"{shown(id_)}{reserved}"
+            findings.problem(INVALID_SOCKET_ID, f"sockets.{id_}", wrong, f"use {ID_FORM}", number)
         if is_object(raw):
             _check_socket(findings, facts, id_, raw)
+
+
+def renumber(facts: Facts, id_: str) -> Mend:
+    """Give a socket a canonical id and keep its old one as its label."""
+    new = next_socket_id(facts.raw)
+    label = () if facts.sockets[id_].get("label") else (do("set_socket", new, "label", id_),)
+    words = f"renamed {id_} to {new}, with its label"
+    return mend(f"Call it {new}, labelled {id_}", do("rename_socket", id_, new), *label, words=words)
 
 
 def check_endpoint(
@@ -62,25 +88,35 @@ def check_endpoint(
     required: bool = True,
     end: bool = True,
     advice: str | None = None,
+    near_mend: NearMend = no_mend,
 ) -> bool:
     """Note a reference that leads nowhere; whether it leads to a socket or, where allowed, to ``end``.
 
-    ``advice`` replaces the close match for a socket that does not exist.
+    ``advice`` replaces the close match for a socket that does not exist; ``near_mend`` makes what mends it of that.
     """
     if value is None or value == "":
         if required:
             allowed = "a socket id or end" if end else "a socket id"
-            findings.problem(MISSING_ENDPOINT, source, f"nothing is named at {source}", f"write {allowed}")
+            what = f"nothing is named at {source}"
+            findings.problem(MISSING_ENDPOINT, source, what, f"write {allowed}", near_mend(None))
         return not required
     if isinstance(value, str) and (value in facts.ids or (end and value == END)):
         return True
+    known = [*facts.ids, *([END] if end else [])]
+    mended = near_mend(findings.closest(value, known))
     if not is_socket_id(value):
         why = "is the end of a cast, not a socket," if value == END else "is not a socket id"
-        findings.problem(INVALID_SOCKET_ID, source, f"{shown(value)} {why}", f"name a socket: {ID_FORM}")
+        advice = f"name a socket: {ID_FORM}"
+        findings.problem(INVALID_SOCKET_ID, source, f"{shown(value)} {why}", advice, mended)
     else:
         advice = advice or findings.near(str(value), facts.ids)
-        findings.problem(UNKNOWN_ENDPOINT, source, f"there is no socket {shown(value)}", advice)
+        findings.problem(UNKNOWN_ENDPOINT, source, f"there is no socket {shown(value)}", advice, mended)
     return False
+
+
+def _first_entry(facts: Facts) -> Mend | None:
+    first = next(iter(facts.sockets), None)
+    return suggest(f"Start at {first}", do("set_entry", first)) if first is not None else None
 
 
 def check_done(findings: Findings, facts: Facts, here: str, spec: Object | None) -> None:
@@ -121,7 +157,15 @@ def _check_placement(findings: Findings, facts: Facts, id_: str, raw: Object) ->
             f"{id_}.materia",
             f"there is no materia {shown(named)}",
             f"it is called {now!r} now" if now else findings.near(named, facts.materia),
+            _place(id_, now or findings.closest(named, facts.materia), facts, certain=now is not None),
         )
+
+
+def _place(id_: str, meant: str | None, facts: Facts, *, certain: bool) -> Mend | None:
+    if meant not in facts.materia:
+        return None
+    make = mend if certain else suggest
+    return make(f"Place {meant}", do("set_socket", id_, "materia", meant))
 
 
 def _check_edges(findings: Findings, facts: Facts, id_: str) -> None:
@@ -134,12 +178,23 @@ def _check_edges(findings: Findings, facts: Facts, id_: str) -> None:
                 here,
                 f"edge {place + 1} is never looked at, because edge {unconditional + 1} always matches",
                 "put guarded edges before the always edge, or remove this one",
+                mend("Remove it", do("remove_edge", id_, place))
+                if as_object(edge).get("when") == "always"  # behind another one it has no use
+                else mend("Look at it first", do("move_edge", id_, place, unconditional)),
             )
         if not is_object(edge):
             continue
-        check_endpoint(findings, facts, edge.get("to"), f"{here}.to")
+        to_near = partial(_lead_to, id_, place)
+        check_endpoint(findings, facts, edge.get("to"), f"{here}.to", near_mend=to_near)
         if edge.get("when") == "always" and unconditional is None:
             unconditional = place
+
+
+def _lead_to(id_: str, place: int, near: str | None) -> Mend:
+    """Lead an edge that leads nowhere to what is plainly meant, else take it away."""
+    if near is None:
+        return suggest("Remove the edge", do("remove_edge", id_, place))
+    return suggest(f"Lead it to {near}", do("change_edge", id_, place, to=near))
 
 
 def _check_agent_generator(findings: Findings, facts: Facts, id_: str) -> None:
@@ -149,6 +204,7 @@ def _check_agent_generator(findings: Findings, facts: Facts, id_: str) -> None:
             f"{id_}.parse",
             "the agent here is a generator, whose output is always json",
             "remove parse, or place a materia that is no generator",
+            suggest("Remove parse", do("set_socket", id_, "parse", None)),
         )
     for here, target, source in facts.assignments(id_):
         if assigns_work_items(target) and source != WORK_ITEMS_SOURCE:
@@ -223,7 +279,15 @@ def _check_consumes(
         if len(sources) == 1
         else None
     )
-    named = check_endpoint(findings, facts, consumes.get("from"), f"{here}.from", end=False, advice=advice)
+    named = check_endpoint(
+        findings,
+        facts,
+        consumes.get("from"),
+        f"{here}.from",
+        end=False,
+        advice=advice,
+        near_mend=lambda _: _likely_source(facts, loop),
+    )
     if not members_known:
         return
     if not rounds_in({id_: members & set(facts.targets(id_)) for id_ in loop.members}):
@@ -232,8 +296,23 @@ def _check_consumes(
             f"loops.{loop.id}.sockets",
             "the members form no cycle, so no second item would ever be worked on",
             f"add an edge from the last member back to {loop.members[0]!r}; exit routes do not count",
+            suggest(
+                f"Lead {loop.members[-1]} back to {loop.members[0]}",
+                do("add_edge", loop.members[-1], loop.members[0]),
+            ),
         )
     _check_source(findings, facts, entering, loop, consumes.get("from") if named else None)
+
+
+def _likely_source(facts: Facts, loop: LoopFacts) -> Mend | None:
+    """Let a loop go over the items of the generator that leads into it, or lead the named one into it."""
+    named, likely = (loop.consumes or {}).get("from"), facts.likely_generator(loop.members)
+    if likely is not None and likely != named:
+        step = do("set_source", loop.id, "consumes", from_=likely)
+        return suggest(f"Go over the items of {likely}", step)
+    if isinstance(named, str) and facts.is_generator(named) and named not in loop.members and loop.members:
+        return suggest(f"Lead {named} into it", do("add_edge", named, loop.members[0]))
+    return None
 
 
 def _check_source(
@@ -261,7 +340,8 @@ def _check_source(
         known = [id_ for id_ in facts.sockets if facts.is_generator(id_) and id_ not in loop.members]
         if known:
             advice += f", such as one from {known[0]!r}"
-        findings.problem(INVALID_LOOP, here, why or "no edge of a generator leads into the loop", advice)
+        what = why or "no edge of a generator leads into the loop"
+        findings.problem(INVALID_LOOP, here, what, advice, _likely_source(facts, loop))
     elif len(entering) > 1:
         ways = ", ".join(f"{from_} -> {to}" for from_, to in entering[:5])
         findings.problem(
@@ -269,6 +349,7 @@ def _check_source(
             here,
             f"{counted(len(entering), 'edge')} of generators lead into the loop: {ways}",
             advice,
+            _likely_source(facts, loop),
         )
     elif source is not None and sources[0] != source:
         findings.problem(
@@ -276,6 +357,7 @@ def _check_source(
             f"{here}.from",
             why or f"no edge leads from {source!r} into the loop",
             f"name {sources[0]!r}, the generator whose edge leads into it",
+            _likely_source(facts, loop),
         )
 
 
@@ -325,9 +407,12 @@ def _check_legacy_advance(findings: Findings, facts: Facts, loop: LoopFacts, sou
             )
 
 
-def _exit_source(findings: Findings, facts: Facts, loop: LoopFacts, source: JSON, here: str) -> str | None:
+def _exit_source(
+    findings: Findings, facts: Facts, loop: LoopFacts, source: JSON, here: str, near_mend: NearMend = no_mend
+) -> str | None:
     """Check where a way out starts; its socket when that is a member."""
-    if not check_endpoint(findings, facts, source, here, end=False) or not isinstance(source, str):
+    known = check_endpoint(findings, facts, source, here, end=False, near_mend=near_mend)
+    if not known or not isinstance(source, str):
         return None
     if source in loop.members:
         return source if source in facts.sockets else None
@@ -340,11 +425,16 @@ def _exit_source(findings: Findings, facts: Facts, loop: LoopFacts, source: JSON
     return None
 
 
+def _remove_exit(loop: str, place: int, _near: str | None) -> Mend:
+    return suggest("Remove the exit", do("remove_exit", loop, place))
+
+
 def _check_exits(findings: Findings, facts: Facts, loop: LoopFacts) -> None:
     ids: set[str] = set()
     conditions: set[tuple[JSON, JSON]] = set()
     for place, route in loop.exits():
         here = f"loops.{loop.id}.exits[{place}]"
+        remove = partial(_remove_exit, loop.id, place)
         id_ = route.get("id")
         if is_text(id_):
             if id_ in ids:
@@ -352,7 +442,7 @@ def _check_exits(findings: Findings, facts: Facts, loop: LoopFacts) -> None:
                     INVALID_LOOP, f"{here}.id", f"another route has the id {id_!r}", "make ids unique"
                 )
             ids.add(id_)
-        _exit_source(findings, facts, loop, route.get("from"), f"{here}.from")
+        _exit_source(findings, facts, loop, route.get("from"), f"{here}.from", remove)
         key = (route.get("from"), route.get("condition"))
         if is_text(key[0]) and is_condition(key[1]):
             if key in conditions:
@@ -363,7 +453,8 @@ def _check_exits(findings: Findings, facts: Facts, loop: LoopFacts) -> None:
                     "keep one route for each source and condition",
                 )
             conditions.add(key)
-        check_endpoint(findings, facts, route.get("targetSocketId"), f"{here}.targetSocketId")
+        target, source = route.get("targetSocketId"), f"{here}.targetSocketId"
+        check_endpoint(findings, facts, target, source, near_mend=remove)
 
 
 def _check_cursors(findings: Findings, facts: Facts) -> None:
@@ -381,4 +472,8 @@ def _check_cursors(findings: Findings, facts: Facts) -> None:
                 f"loops.{loop.id}.consumes.cursor",
                 f"loop {other!r} consumes {source!r} with the cursor {cursor!r} too, so one would move the other",
                 f'write a cursor of its own, such as "cursor": "{loop.id}Index"',
+                suggest(
+                    f"Call its cursor {loop.id}Index",
+                    do("set_source", loop.id, "consumes", cursor=f"{loop.id}Index"),
+                ),
             )

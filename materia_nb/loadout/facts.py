@@ -116,6 +116,12 @@ def materia_group(raw: Object) -> str:
     return "Utility" if materia_kind(raw) == "utility" else ""
 
 
+def next_socket_id(document: Object) -> str:
+    """Return the next canonical id of a loadout: ``Socket-1`` up (R26)."""
+    numbers = [int(id_[7:19]) for id_ in as_object(document.get("sockets")) if CANONICAL_ID.fullmatch(id_)]
+    return f"Socket-{max(numbers, default=0) + 1}"
+
+
 def script_file(name: JSON) -> str | None:
     """Return the file that a shipped script's ``name`` means: ``.mjs`` is read as ``.py``; None for no name (R25)."""
     if not isinstance(name, str) or not SCRIPT_NAME.fullmatch(name):
@@ -220,11 +226,15 @@ class LoopFacts:
 
 @dataclass(slots=True)
 class Facts:
-    """A loadout with its materia, as far as it is well formed. ``loops_of`` maps sockets to their loops."""
+    """A loadout with its materia, as far as it is well formed. ``loops_of`` maps sockets to their loops.
+
+    ``config`` is the config around it, as far as that is known.
+    """
 
     name: str
     raw: Object
     materia: Object
+    config: Object = field(default_factory=dict)
     ids: frozenset[str] = field(init=False)
     sockets: dict[str, Object] = field(init=False)
     loops: list[LoopFacts] = field(init=False)

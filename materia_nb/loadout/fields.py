@@ -219,6 +219,7 @@ def known(  # noqa: PLR0913 - each is a fact about the field, given by name
     missing: str | None = None,
     write: str | None = None,
     bare: bool = False,
+    first_value: JSON = None,
 ) -> Any:
     """Describe a field.
 
@@ -235,6 +236,7 @@ def known(  # noqa: PLR0913 - each is a fact about the field, given by name
         missing: what a message says when it is not there; None, that it is missing.
         write: what to write in place of a value that cannot be taken; None, its shape.
         bare: whether paths name its entries without it: ``Socket-1``, not ``sockets.Socket-1``.
+        first_value: what a new object has there, where it must say something.
     """
     if default is not None:
         description = f"{description.removesuffix('.')}; left out, {_word(default)}."
@@ -250,7 +252,7 @@ def known(  # noqa: PLR0913 - each is a fact about the field, given by name
         alias=name,
         description=description,
         min_length=least,
-        json_schema_extra={"x-about": {**facts, "write": write, "bare": bare}},
+        json_schema_extra={"x-about": {**facts, "write": write, "bare": bare, "first_value": first_value}},
     )
 
 
@@ -288,6 +290,7 @@ class FieldRow:
     missing: str | None
     write: str | None
     bare: bool
+    first_value: JSON
     required: bool
     part: type[Model] | None
     many: type | None

@@ -130,6 +130,7 @@ class AgentMateria(_Materia):
         "R26",
         required=True,
         write=_SCOPES,
+        first_value="none",
     )
     model: AnyText = known("Which model answers; left out, the default of its agent.", "text", "R26")
     thinking: AnyText = known("How long the model may think, in the words of its agent.", "text")

@@ -1,37 +1,94 @@
-"""What checking a config found: problems, which stop a cast, and hints, which do not."""
+"""What checking a config found: problems, which stop a cast, and hints, which do not; and what would mend them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
-from materia_nb.errors import MateriaError, counted, did_you_mean
+from materia_nb.errors import MateriaError, close_match, counted, did_you_mean
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.outgoing import outgoing_line, shown_by_its_view
 
-MISSING_ENDPOINT: Final = "missing-endpoint"
-UNKNOWN_ENDPOINT: Final = "unknown-endpoint"
-INVALID_SOCKET_ID: Final = "invalid-socket-id"
-INVALID_CONDITION: Final = "invalid-edge-condition"
-INVALID_EDGE: Final = "invalid-edge"
-UNREACHABLE_EDGE: Final = "unreachable-edge"
-INVALID_LOOP: Final = "invalid-loop"
-UNKNOWN_MATERIA: Final = "unknown-materia"
-INVALID_MATERIA: Final = "invalid-materia"
-INVALID_GENERATOR: Final = "invalid-generator"
-INVALID_SOCKET: Final = "invalid-socket"
-INVALID_CONFIG: Final = "invalid-config"
-PARALLEL_GENERATION: Final = "parallel-generation"
+PROBLEM_CODES: Final = {
+    (MISSING_ENDPOINT := "missing-endpoint"): (
+        "a reference to a socket that is not written, such as an edge without `to`"
+    ),
+    (UNKNOWN_ENDPOINT := "unknown-endpoint"): "a reference to a socket that does not exist",
+    (INVALID_SOCKET_ID := "invalid-socket-id"): (
+        "an id of the wrong form, or `end` where a socket is needed"
+    ),
+    (INVALID_CONDITION := "invalid-edge-condition"): "a condition that is missing or none of the three",
+    (INVALID_EDGE := "invalid-edge"): "another field of an edge, such as `maxTraversals`",
+    (UNREACHABLE_EDGE := "unreachable-edge"): "an edge behind an `always` edge",
+    (INVALID_LOOP := "invalid-loop"): "a loop: members, `consumes`, `iterator`, exits",
+    (UNKNOWN_MATERIA := "unknown-materia"): "a socket that names no materia, or one that does not exist",
+    (INVALID_MATERIA := "invalid-materia"): "the definition of a materia",
+    (INVALID_GENERATOR := "invalid-generator"): "a generator whose socket says that it is none",
+    (INVALID_SOCKET := "invalid-socket"): "another field of a socket",
+    (PARALLEL_GENERATION := "parallel-generation"): (
+        "a generator whose items go to streams side by side, which are not run here"
+    ),
+    (INVALID_CONFIG := "invalid-config"): (
+        "what is around the loadouts: limits, budget, `activeLoadout`, `artifactDir`, `castContext`"
+    ),
+}
+"""The codes of problems (R26), each with what it is about; those of hints are in ``rules``."""
+
 MISSING_COMMAND: Final = "missing-command"
 """A hint that depends on the machine."""
 NO_EFFECT: Final = "no-effect"
-"""A hint at a field that nothing reads where it stands; the other hints are named where they are found."""
+"""A hint at a field that nothing reads where it stands."""
 
 _SHOWN_IN_ERROR = 5
 _CLOSE_MATCHES = 40
 _SHOWN_NO_EFFECT = 3
+
+
+class Step(NamedTuple):
+    """One operation of the designer, by its name, with what it is given behind the loadout."""
+
+    operation: str
+    arguments: tuple[Any, ...] = ()
+    options: Mapping[str, Any] = {}
+
+
+def do(operation: str, *arguments: Any, **options: Any) -> Step:
+    """Name an operation of the designer with its arguments, to be done by a :class:`Mend`."""
+    return Step(operation, arguments, options)
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """What would mend a finding: operations of the designer, which do what it advises or remove what has no effect.
+
+    Attributes:
+        label: what it does, in the words of a button.
+        steps: the operations, one after another.
+        suggestion: other changes would mend it too, so that a person decides.
+        words: what was done, for undo; empty for the words of the operations.
+    """
+
+    label: str
+    steps: tuple[Step, ...]
+    suggestion: bool = False
+    words: str = ""
+
+
+def mend(label: str, *steps: Step, words: str = "") -> Mend:
+    """Mend a finding in the only way that there is."""
+    return Mend(label, steps, words=words)
+
+
+def suggest(label: str, *steps: Step, words: str = "") -> Mend:
+    """Mend a finding in one of several ways, when a person says so."""
+    return Mend(label, steps, suggestion=True, words=words)
+
+
+def without_field(id_: str, field: str) -> Mend:
+    """Take away a field of a socket that has no effect there."""
+    return mend(f"Remove {field} here", do("set_socket", id_, field, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +102,7 @@ class Problem:
         hint: what to do.
         loadout: the loadout that ``source`` is in; None for the rest of the config.
         severity: ``problem`` stops a cast, ``hint`` does not.
+        mend: what would probably mend it; the designer tries it before it offers it. None where a person has to choose.
     """
 
     code: str
@@ -53,6 +111,7 @@ class Problem:
     hint: str
     loadout: str | None = None
     severity: Literal["problem", "hint"] = "problem"
+    mend: Mend | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         where = f"{self.loadout}: {self.source}" if self.loadout is not None else self.source
@@ -136,16 +195,21 @@ class Findings:
     found: list[Problem] = field(default_factory=list)
     matches: int = 0
 
-    def problem(self, code: str, source: str, message: str, hint: str) -> None:
+    def problem(self, code: str, source: str, message: str, hint: str, mend: Mend | None = None) -> None:
         """Note something that stops a cast."""
-        self.found.append(Problem(code, source, message, hint, self.loadout))
+        self.found.append(Problem(code, source, message, hint, self.loadout, mend=mend))
 
-    def hint(self, code: str, source: str, message: str, hint: str) -> None:
+    def hint(self, code: str, source: str, message: str, hint: str, mend: Mend | None = None) -> None:
         """Note something worth knowing that stops nothing."""
-        self.found.append(Problem(code, source, message, hint, self.loadout, "hint"))
+        self.found.append(Problem(code, source, message, hint, self.loadout, "hint", mend))
+
+    def closest(self, name: JSON, known: Iterable[str]) -> str | None:
+        """Return what was probably meant; only for the first names, since comparing is slow in a large config."""
+        self.matches += 1
+        return close_match(name, known) if self.matches <= _CLOSE_MATCHES and isinstance(name, str) else None
 
     def near(self, name: str, known: Iterable[str]) -> str:
-        """Say what was probably meant; only for the first names, since comparing is slow in a large config."""
+        """Say what was probably meant, for the first names as in :meth:`closest`."""
         self.matches += 1
         if self.matches > _CLOSE_MATCHES:
             return "choose one that exists"

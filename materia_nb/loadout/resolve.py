@@ -77,7 +77,7 @@ def check_config(document: JSON, loadout: str | None = None) -> Report:
         document: the config as JSON.
         loadout: the name of the loadout to check; None checks all of them and every materia.
     """
-    from materia_nb.loadout.lint import find_hints
+    from materia_nb.loadout.rules import find_hints
 
     return Report(tuple(find_problems(document, loadout)), tuple(find_hints(document, loadout)))
 

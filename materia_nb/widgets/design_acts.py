@@ -12,7 +12,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.document import Change, list_in, loop_in, refused, socket_in
 from materia_nb.loadout.design.forms import read_field
-from materia_nb.loadout.design.loops import as_edge, as_exit, make_loop, with_exits
+from materia_nb.loadout.design.loops import edge_to_exit, exit_to_edge, make_loop, with_exits
 from materia_nb.loadout.design.sockets import materia_model
 from materia_nb.loadout.facts import Facts, Object, as_list, as_object, is_condition
 from materia_nb.loadout.graph import Graph
@@ -246,12 +246,12 @@ class Ways(Selection):
                 raise refused(
                     "this edge leaves no loop", f"{owner}.edges[{place}]", "exits lead out of a loop"
                 )
-            words = self.design.apply(as_exit(document, owner, place, loop))
+            words = self.design.apply(edge_to_exit(document, owner, place, loop))
             self.selected = way_pick("exit", loop, len(ways_of(self.design.document, "exit", loop)) - 1)
             return words
         if pick[0] == "exit" and place is not None:
             source = str(as_object(ways_of(document, "exit", owner)[place]).get("from"))
-            words = self.design.apply(as_edge(document, owner, place))
+            words = self.design.apply(exit_to_edge(document, owner, place))
             self.selected = ("socket", source)
             return words
         raise refused("this can be no other way out", "design", "select an edge or an exit")
@@ -341,5 +341,5 @@ def _set_loop(session: Selection, loop: str, field: str, typed: JSON) -> str:
             name = field.removeprefix(f"{source}.")
             value = read_field(model, name, typed)
             given: dict[str, Any] = {{"from": "from_", "as": "as_"}.get(name, name): value}
-            return session.design.set_source(loop, source, **given)  # type: ignore[arg-type]
+            return session.design.set_source(loop, source, **given)
     return session.design.set_loop(loop, field, read_field(Loop, field, typed))

@@ -18,7 +18,6 @@ from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import check_config, read_text, report
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.design.mending import MENDED, mend
 from materia_nb.loadout.report import Problem
 
 ROOT = Path(__file__).parents[2]
@@ -84,7 +83,6 @@ def test_what_the_page_says_mends_itself_does(code):
     assert ("*A mend is suggested" in body) == (how is not None and how.suggestion)
     if how is None:
         return
-    assert code in MENDED
     assert design.mend(found) == design.steps[-1]
     after = design.report
     assert code not in {one.code for one in (*after.problems, *after.hints)}
@@ -104,9 +102,13 @@ def test_what_only_a_person_can_decide_is_refused():
 
 def test_a_finding_that_holds_no_more_mends_nothing():
     document = config({"Socket-1": {"materia": "P"}})
-    for source in ("Socket-9.edges[0]", "Socket-1.edges[4]", "loops.L.exits[0]", "nowhere", ""):
-        for code in MENDED - {"missing-entry"}:
-            assert mend(document, Problem(code, source, "", "", "T", "hint")) is None
+    design = Design("T", {"sockets": document["loadouts"]["T"]["sockets"]}, document)
+    [finding] = design.report.hints
+    assert design.mend_of(finding).label == "Start at Socket-1"
+    design.set_entry("Socket-1")
+    assert design.mend_of(finding) is None
+    for source in ("Socket-9.edges[0]", "Socket-1.edges[4]", "nowhere", ""):
+        assert design.mend_of(Problem("never-taken", source, "", "", "T", "hint")) is None
 
 
 def loop(exits=(), **sockets):
@@ -167,7 +169,7 @@ def test_a_finding_is_mended_by_the_change_that_its_hint_speaks_of(code):
     found = next(one for one in (*design.report.problems, *design.report.hints) if one.code == code)
     how = design.mend_of(found)
     assert (how.label, how.suggestion) == (label, code == "unknown-endpoint")
-    assert design.mend(found) == how.change.words
+    assert design.mend(found) == how.words
     assert holds(design.document)
 
 
@@ -275,7 +277,7 @@ def test_a_loop_that_never_moves_on_and_tools_that_are_missing_can_be_mended():
 
     bare = Design("A", {"sockets": {"Socket-1": {"materia": "P"}}}, {"materia": {"P": {"prompt": "x"}}})
     [missing] = [one for one in bare.report.problems if one.source == "materia.P.tools"]
-    assert bare.mend_of(missing).label == "P has no tools"
+    assert bare.mend_of(missing).label == "Let tools of P be none"
     bare.mend(missing)
     assert bare.report.ok
     assert bare.changed_materia == {"P": {"prompt": "x", "tools": "none"}}

@@ -6,10 +6,11 @@ every untouched part with the old, so unknown fields, spelling and the order of 
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeAlias, TypeVar
 
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON
@@ -32,6 +33,30 @@ class Change:
     document: Object
     words: str
     materia: Mapping[str, Object | None] = field(default_factory=dict)
+
+
+Operation: TypeAlias = Callable[..., Change]
+"""Takes a document, the definitions of the materia, and what it is given; returns what it makes of them."""
+F = TypeVar("F", bound=Operation)
+OPERATIONS: Final[dict[str, Operation]] = {}
+"""Every operation of the designer by its name: methods of a design, steps of mends and acts of the panel are made of it."""
+
+
+def operation(function: F) -> F:
+    """Make an operation of a function of a document: a row of :data:`OPERATIONS`, and with it a method of designs."""
+
+    @functools.wraps(function)
+    def on_document(document: Object, _definitions: Object, /, *arguments: Any, **options: Any) -> Change:
+        return function(document, *arguments, **options)
+
+    OPERATIONS[function.__name__] = on_document
+    return function
+
+
+def materia_operation(function: F) -> F:
+    """Make an operation of a function of a document and of the definitions of the materia."""
+    OPERATIONS[function.__name__] = function
+    return function
 
 
 def refused(what: str, where: str, hint: str) -> MateriaError:

@@ -6,17 +6,15 @@ import functools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Concatenate, Final, ParamSpec, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON, same
-from materia_nb.loadout.design import loops, sockets
-from materia_nb.loadout.design.document import KIND, Change, as_json, refused, written
-from materia_nb.loadout.design.mending import Mend, mend
-from materia_nb.loadout.design.sockets import made_materia, set_materia
+from materia_nb.loadout.design import loops, sockets  # noqa: F401 - importing them fills the table of operations
+from materia_nb.loadout.design.document import KIND, OPERATIONS, Change, as_json, refused, written
 from materia_nb.loadout.facts import Facts, Object, as_object
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.report import Problem, Report
+from materia_nb.loadout.report import Mend, Problem, Report, Step
 from materia_nb.loadout.resolve import build_graph, check_config, sketch_graph
 
 
@@ -48,20 +46,8 @@ NOTEBOOK: Final = Home(None)
 
 # -- designs ---------------------------------------------------------------------------------
 
-P = ParamSpec("P")
-
 _MOST_MENDS: Final = 1_000
 """No more are made at once, whatever one mend may bring up for the next."""
-
-
-def _does(operation: Callable[Concatenate[Object, P], Change]) -> Callable[Concatenate[Design, P], str]:
-    """Make a method of an operation: it applies to the design's document, as one step that can be undone."""
-
-    @functools.wraps(operation)
-    def run(self: Design, /, *args: P.args, **kwargs: P.kwargs) -> str:
-        return self.apply(operation(self.document, *args, **kwargs))
-
-    return run
 
 
 class Keep(Protocol):
@@ -83,31 +69,9 @@ class Design:
         home: where it is kept; a notebook if left out.
     """
 
-    add_socket: Final = _does(sockets.add_socket)
-    rename_socket: Final = _does(sockets.rename_socket)
-    remove_socket: Final = _does(sockets.remove_socket)
-    remove_sockets: Final = _does(sockets.remove_sockets)
-    set_socket: Final = _does(sockets.set_socket)
-    place_socket: Final = _does(sockets.place_socket)
-    place_sockets: Final = _does(sockets.place_sockets)
-    paste: Final = _does(sockets.pasted)
-    set_entry: Final = _does(sockets.set_entry)
-    set_loadout: Final = _does(sockets.set_loadout)
-    add_edge: Final = _does(sockets.add_edge)
-    change_edge: Final = _does(sockets.change_edge)
-    limit_edge: Final = _does(sockets.limit_edge)
-    move_edge: Final = _does(sockets.move_edge)
-    remove_edge: Final = _does(sockets.remove_edge)
-    make_loop: Final = _does(loops.make_loop)
-    rename_loop: Final = _does(loops.rename_loop)
-    set_members: Final = _does(loops.set_members)
-    set_source: Final = _does(loops.set_source)
-    set_loop: Final = _does(loops.set_loop)
-    delete_loop: Final = _does(loops.delete_loop)
-    add_exit: Final = _does(loops.add_exit)
-    change_exit: Final = _does(loops.change_exit)
-    move_exit: Final = _does(loops.move_exit)
-    remove_exit: Final = _does(loops.remove_exit)
+    if TYPE_CHECKING:  # its methods are made of the rows of OPERATIONS, below
+
+        def __getattr__(self, operation: str) -> Callable[..., str]: ...
 
     def __init__(
         self, name: str, document: Object, config: Object | None = None, home: Home = NOTEBOOK
@@ -166,18 +130,6 @@ class Design:
         found = {**as_object(self.config.get("materia")), **self._originals, **step.materia}
         return {id_: raw for id_, raw in found.items() if raw is not None}
 
-    def set_materia(self, id_: str, field: str, value: JSON) -> str:
-        """Set a field of a materia, or take it away with None; every loadout that places it will have it so.
-
-        Raises:
-            MateriaError: there is no such materia or field, or the value is not JSON.
-        """
-        return self.apply(set_materia(self.document, self.definitions, id_, field, value))
-
-    def make_materia(self, id_: str, kind: str) -> str:
-        """Define a new ``agent`` or ``utility``, to be filled in; raises MateriaError when the id cannot be used."""
-        return self.apply(made_materia(self.document, self.definitions, id_, kind))
-
     # -- steps --------------------------------------------------------------------------
 
     @property
@@ -194,6 +146,17 @@ class Design:
     def now(self) -> Change:
         """The last step; another object after each change, undo and redo."""
         return self._steps[-1]
+
+    def changed_by(self, *steps: Step) -> Change:
+        """Return what operations would make of it, one after another; raises MateriaError when one cannot be done."""
+        document, definitions, words = self.document, self.definitions, []
+        materia: dict[str, Object | None] = {}
+        for name, arguments, options in steps:
+            change = OPERATIONS[name](document, definitions, *arguments, **options)
+            document, materia = change.document, {**materia, **change.materia}
+            definitions = {id_: raw for id_, raw in {**definitions, **materia}.items() if raw is not None}
+            words.append(change.words)
+        return Change(document, "; ".join(words), materia)
 
     def apply(self, change: Change) -> str:
         """Take a change as one step; one that changes nothing is none. Returns its words."""
@@ -270,8 +233,13 @@ class Design:
     @property
     def whole(self) -> Object:
         """The config with this loadout in it, as it would be cast."""
-        loadouts = {**as_object(self.config.get("loadouts")), self.name: self.document}
-        return {**self.config, "loadouts": loadouts, "materia": self.definitions}
+        return self._whole(self.now)
+
+    def _whole(self, change: Change) -> Object:
+        loadouts = {**as_object(self.config.get("loadouts")), self.name: change.document}
+        materia = {**self.definitions, **change.materia}
+        kept = {id_: raw for id_, raw in materia.items() if raw is not None}
+        return {**self.config, "loadouts": loadouts, "materia": kept}
 
     @property
     def report(self) -> Report:
@@ -282,35 +250,57 @@ class Design:
         return self._report[2]
 
     def mends(self) -> dict[Problem, Mend]:
-        """Return what one change mends, suggestions too, as :func:`~materia_nb.loadout.design.mending.mend` finds it."""
-        found = self.report
-        made = {one: self.mend_of(one) for one in (*found.problems, *found.hints)}
-        return {one: how for one, how in made.items() if how is not None}
+        """Return what mends each finding of the report that can be mended so, suggestions too."""
+        tried = {one: self.mend_of(one) for one in (*self.report.problems, *self.report.hints)}
+        return {one: mend for one, mend in tried.items() if mend is not None}
 
-    def mend_of(self, found: Problem) -> Mend | None:
-        """Return what mends a problem or hint of the report; None where a person has to choose."""
-        return mend(self.whole, found, self.report, self.name)
+    def mend_of(self, finding: Problem) -> Mend | None:
+        """Return what mends a problem or hint of the report; None where a person has to choose.
 
-    def mend(self, found: Problem) -> str:
+        It is tried out: the finding goes, and no problem comes in its place. Its ``words`` say what will be done.
+        """
+        now = next((one for one in (*self.report.problems, *self.report.hints) if one == finding), None)
+        change = None if now is None or now.mend is None else self._mended(now.mend)
+        if now is None or now.mend is None or change is None:
+            return None
+        after = check_config(self._whole(change), self.name)
+        before, left = (
+            {(one.code, one.source) for one in (*report.problems, *report.hints)}
+            for report in (self.report, after)
+        )
+        new = {(one.code, one.source) for one in after.problems} - before
+        goes = (finding.code, finding.source) not in left
+        return replace(now.mend, words=change.words) if goes and not new else None
+
+    def _mended(self, mend: Mend) -> Change | None:
+        try:
+            change = self.changed_by(*mend.steps)
+        except MateriaError:
+            return None  # what the finding speaks of is not there, or not well formed enough
+        return replace(change, words=mend.words or change.words)
+
+    def mend(self, finding: Problem) -> str:
         """Mend a problem or hint of the report, as one step that can be undone; returns what was done in words.
 
         Raises:
             MateriaError: no one change mends it.
         """
-        how = self.mend_of(found)
-        if how is None:
-            raise refused(f"{found.code} cannot be mended without you", found.source, found.hint)
-        return self.apply(how.change)
+        mend = self.mend_of(finding)
+        change = None if mend is None else self._mended(mend)
+        if change is None:
+            raise refused(f"{finding.code} cannot be mended without you", finding.source, finding.hint)
+        return self.apply(change)
 
     def mend_all(self) -> list[str]:
         """Mend all that can be mended in one way only, one after another; returns what was done in words."""
         done: list[str] = []
         while len(done) < _MOST_MENDS:
-            found = (self.mend_of(one) for one in (*self.report.problems, *self.report.hints))
-            how = next((one for one in found if one is not None and not one.suggestion), None)
-            if how is None:
+            findings = (*self.report.problems, *self.report.hints)
+            certain = (one for one in findings if one.mend is not None and not one.mend.suggestion)
+            finding = next((one for one in certain if self.mend_of(one) is not None), None)
+            if finding is None:
                 break
-            done.append(self.apply(how.change))
+            done.append(self.mend(finding))
         return done
 
     def likely_generator(self, members: Collection[str]) -> str | None:
@@ -351,3 +341,17 @@ class Design:
         found = self.report
         state = f"{counted(len(found.problems), 'problem')}, {counted(len(found.hints), 'hint')}"
         return f"<Design {self.name!r}: {counted(len(self.steps), 'step')}, {state}, {'not saved' if self.changed else 'saved'}{self.not_kept and ', '}{self.not_kept}>"
+
+
+def _method(name: str) -> Callable[..., str]:
+    """Make a method of an operation: it applies to the design's document, as one step that can be undone."""
+
+    @functools.wraps(OPERATIONS[name])
+    def run(self: Design, /, *arguments: Any, **options: Any) -> str:
+        return self.apply(self.changed_by(Step(name, arguments, options)))
+
+    return run
+
+
+for _name in OPERATIONS:
+    setattr(Design, _name, _method(_name))

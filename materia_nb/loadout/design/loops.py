@@ -20,6 +20,7 @@ from materia_nb.loadout.design.document import (
     loop_in,
     moved,
     objects_in,
+    operation,
     refused,
     renamed,
     with_field,
@@ -45,6 +46,7 @@ Source = Literal["consumes", "iterator"]
 SOURCES: Final[tuple[Source, ...]] = ("consumes", "iterator")
 
 
+@operation
 def make_loop(
     document: Object,
     sockets: Iterable[str],
@@ -77,6 +79,7 @@ def make_loop(
     return Change(with_loop(document, made, loop), f"made loop {made} of {', '.join(members)}")
 
 
+@operation
 def rename_loop(document: Object, old: str, new: str) -> Change:
     """Give a loop another name; raises MateriaError when there is no such loop or the name is taken."""
     loop_in(document, old)
@@ -87,6 +90,7 @@ def rename_loop(document: Object, old: str, new: str) -> Change:
     return Change(changed, f"renamed loop {old} to {new}")
 
 
+@operation
 def set_members(document: Object, id_: str, sockets: Iterable[str]) -> Change:
     """Choose the members of a loop; the exits of a socket that is no member any more go with it.
 
@@ -109,6 +113,7 @@ def set_members(document: Object, id_: str, sockets: Iterable[str]) -> Change:
     return Change(with_loop(document, id_, changed), told)
 
 
+@operation
 def set_source(
     document: Object,
     id_: str,
@@ -165,6 +170,7 @@ def set_source(
     return Change(changed, f"loop {id_} goes over {over}")
 
 
+@operation
 def set_loop(document: Object, id_: str, field: str, value: JSON) -> Change:
     """Set ``label`` of a loop or take it away with None; ``exit``, the older form of exits, can only be taken away.
 
@@ -182,6 +188,7 @@ def set_loop(document: Object, id_: str, field: str, value: JSON) -> Change:
     return Change(with_loop(document, id_, {**loop, field: made}), f"set {field} of loop {id_}")
 
 
+@operation
 def delete_loop(document: Object, id_: str) -> Change:
     """Delete a loop and its exits; its sockets and their edges stay. Raises MateriaError when there is no such loop."""
     loop = loop_in(document, id_)
@@ -209,6 +216,7 @@ def _check_new_name(document: Object, name: JSON) -> None:
 # -- exits -----------------------------------------------------------------------------------
 
 
+@operation
 def add_exit(
     document: Object, loop: str, source: str, condition: str, target: str, id_: str | None = None
 ) -> Change:
@@ -236,6 +244,7 @@ def add_exit(
     return Change(changed, f"added exit {made} of loop {loop} to {target}")
 
 
+@operation
 def change_exit(
     document: Object,
     loop: str,
@@ -266,6 +275,7 @@ def change_exit(
     return Change(changed, f"exit {place + 1} of loop {loop} is {words}")
 
 
+@operation
 def move_exit(document: Object, loop: str, place: int, to: int) -> Change:
     """Put an exit route at another place; raises MateriaError when there is none there."""
     routes = moved(_exits(document, loop), place, to, f"loops.{loop}.exits")
@@ -273,6 +283,7 @@ def move_exit(document: Object, loop: str, place: int, to: int) -> Change:
     return Change(changed, f"moved exit {place + 1} of loop {loop} to place {to + 1}")
 
 
+@operation
 def remove_exit(document: Object, loop: str, place: int) -> Change:
     """Remove an exit route, well formed or not; raises MateriaError when there is no such route."""
     routes = without_place(_exits(document, loop), place, f"loops.{loop}.exits")
@@ -280,7 +291,8 @@ def remove_exit(document: Object, loop: str, place: int) -> Change:
     return Change(changed, f"removed exit {place + 1} of loop {loop}")
 
 
-def as_exit(document: Object, socket: str, place: int, loop: str) -> Change:
+@operation
+def edge_to_exit(document: Object, socket: str, place: int, loop: str) -> Change:
     """Make an exit route of an edge: out of the loop once its list is done, and not before.
 
     Raises:
@@ -307,12 +319,13 @@ def with_exits(change: Change, loop: str) -> tuple[Change, list[str]]:
             if to in members or not is_condition(when) or when in SENDING_BACK:
                 continue
             with suppress(MateriaError):  # it leads nowhere, or another one leaves with the same verdict
-                document = as_exit(document, member, place, loop).document
+                document = edge_to_exit(document, member, place, loop).document
                 turned.append(f"{member} → {to}")
     return replace(change, document=document), turned
 
 
-def as_edge(document: Object, loop: str, place: int) -> Change:
+@operation
+def exit_to_edge(document: Object, loop: str, place: int) -> Change:
     """Make a plain edge of an exit route: it leaves the loop at any item; raises MateriaError when there is none."""
     route = exit_in(document, loop, place)
     rest = remove_exit(document, loop, place).document

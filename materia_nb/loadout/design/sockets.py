@@ -18,8 +18,10 @@ from materia_nb.loadout.design.document import (
     counted_words,
     entry_at,
     list_in,
+    materia_operation,
     moved,
     objects_in,
+    operation,
     refused,
     renamed,
     socket_in,
@@ -30,7 +32,6 @@ from materia_nb.loadout.design.document import (
     without_socket,
 )
 from materia_nb.loadout.facts import (
-    CANONICAL_ID,
     Object,
     as_object,
     is_number,
@@ -38,6 +39,7 @@ from materia_nb.loadout.facts import (
     is_socket_id,
     is_text,
     materia_kind,
+    next_socket_id,
     whole,
 )
 from materia_nb.loadout.fields import Model, row_named, rows_of
@@ -47,6 +49,7 @@ from materia_nb.loadout.models_materia import AgentMateria, UtilityMateria
 from materia_nb.loadout.report import shown
 
 
+@operation
 def add_edge(
     document: Object,
     source: str,
@@ -86,6 +89,7 @@ def add_edge(
     return Change(changed, f"connected {source} to {to} ({when}) as edge {place + 1}")
 
 
+@operation
 def change_edge(
     document: Object, source: str, place: int, *, when: str | None = None, to: str | None = None
 ) -> Change:
@@ -106,6 +110,7 @@ def change_edge(
     return Change(_with_edge(document, source, place, edge), f"edge {place + 1} of {source} is {said}")
 
 
+@operation
 def limit_edge(document: Object, source: str, place: int, max_traversals: int | None) -> Change:
     """Say how often an edge may be taken (R18); None takes the limit away.
 
@@ -119,6 +124,7 @@ def limit_edge(document: Object, source: str, place: int, max_traversals: int | 
     return Change(changed, f"edge {place + 1} of {source} {limit}")
 
 
+@operation
 def move_edge(document: Object, source: str, place: int, to: int) -> Change:
     """Put an edge at another place among those of its socket; raises MateriaError when there is none there."""
     edges = moved(_edges(document, source), place, to, f"{source}.edges")
@@ -126,6 +132,7 @@ def move_edge(document: Object, source: str, place: int, to: int) -> Change:
     return Change(changed, f"moved edge {place + 1} of {source} to place {to + 1}")
 
 
+@operation
 def remove_edge(document: Object, source: str, place: int) -> Change:
     """Remove an edge, well formed or not; raises MateriaError when there is no such edge."""
     edges = _edges(document, source)
@@ -167,12 +174,7 @@ SOCKET_FIELDS: Final = tuple(name for name in rows_of(Socket) if name != "edges"
 """The fields that :func:`set_socket` sets; edges have operations of their own."""
 
 
-def next_socket_id(document: Object) -> str:
-    """Return the next canonical id: ``Socket-1`` up (R26)."""
-    numbers = [int(id_[7:19]) for id_ in as_object(document.get("sockets")) if CANONICAL_ID.fullmatch(id_)]
-    return f"Socket-{max(numbers, default=0) + 1}"
-
-
+@operation
 def add_socket(document: Object, materia: str, id_: str | None = None) -> Change:
     """Place a materia in a new socket without edges. The first socket of a loadout becomes its entry.
 
@@ -195,6 +197,7 @@ def add_socket(document: Object, materia: str, id_: str | None = None) -> Change
     return Change(changed, f"added {made} ({materia}){' as the entry' if first else ''}")
 
 
+@operation
 def rename_socket(document: Object, old: str, new: str) -> Change:
     """Give a socket another id and change every reference to it: entry, edges, loops, exits, layout.
 
@@ -211,6 +214,7 @@ def rename_socket(document: Object, old: str, new: str) -> Change:
     return Change(_renamed(document, old, new), f"renamed {old} to {new}")
 
 
+@operation
 def remove_socket(document: Object, id_: str) -> Change:
     """Remove a socket with its edges, the edges to it, its place in loops and the exits from and to it.
 
@@ -231,6 +235,7 @@ def remove_socket(document: Object, id_: str) -> Change:
     return Change(changed, "; ".join(words))
 
 
+@operation
 def remove_sockets(document: Object, ids: Iterable[str]) -> Change:
     """Remove several sockets at once; see :func:`remove_socket`."""
     changed, words = document, []
@@ -243,6 +248,7 @@ def remove_sockets(document: Object, ids: Iterable[str]) -> Change:
     return Change(changed, "; ".join(words))
 
 
+@operation
 def set_socket(document: Object, id_: str, field: str, value: JSON) -> Change:
     """Set a field of a socket, or take it away with None.
 
@@ -260,7 +266,7 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> Change:
         raise refused(
             "edges are changed one by one", f"{id_}.edges", "use add_edge, change_edge, remove_edge"
         )
-    if field not in SOCKET_FIELDS:
+    if field not in SOCKET_FIELDS and not (value is None and field in socket):
         raise refused(
             f"a socket has no field {field!r}", f"{id_}.{field}", did_you_mean(field, SOCKET_FIELDS)
         )
@@ -272,6 +278,16 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> Change:
     return Change(with_socket(document, id_, {**socket, field: made}), f"set {field} of {id_}{shown}")
 
 
+@operation
+def rename_field(document: Object, id_: str, old: str, new: str) -> Change:
+    """Spell a field of a socket as another one; raises MateriaError when it has no such field, or the other one too."""
+    socket = socket_in(document, id_)
+    if old not in socket or new in socket:
+        raise refused(f"{old!r} cannot become {new!r}", f"{id_}.{old}", "set the other field instead")
+    return Change(with_socket(document, id_, renamed(socket, old, new)), f"{old} of {id_} is {new}")
+
+
+@operation
 def place_socket(document: Object, id_: str, place: tuple[float, float] | None) -> Change:
     """Say where a socket is drawn, as column and row in the loadout's layout; None takes that away.
 
@@ -292,6 +308,7 @@ def place_socket(document: Object, id_: str, place: tuple[float, float] | None) 
     return Change(changed, f"placed {id_} at {place[0]}, {place[1]}")
 
 
+@operation
 def place_sockets(document: Object, places: Mapping[str, tuple[float, float]]) -> Change:
     """Say where several sockets are drawn, as one step; see :func:`place_socket`."""
     changed = document
@@ -300,12 +317,14 @@ def place_sockets(document: Object, places: Mapping[str, tuple[float, float]]) -
     return Change(changed, f"moved {', '.join(places)}")
 
 
+@operation
 def set_entry(document: Object, id_: str) -> Change:
     """Choose the socket where a cast starts; raises MateriaError when there is no such socket."""
     check_target(document, id_, "entry", end=False)
     return Change({**document, "entry": id_}, f"{id_} is the entry")
 
 
+@operation
 def set_loadout(document: Object, field: str, value: JSON) -> Change:
     """Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or take it away with None.
 
@@ -351,7 +370,8 @@ def _inside(socket: Object, ids: list[str]) -> Object:
     return with_field(without(socket, "edges"), "edges", kept)
 
 
-def pasted(document: Object, clip: Mapping[str, JSON]) -> Change:
+@operation
+def paste(document: Object, clip: Mapping[str, JSON]) -> Change:
     """Put the sockets of a clip in, under the next free ids and one row lower; what was copied stays as it is.
 
     Raises:
@@ -414,8 +434,13 @@ def materia_model(definition: Object) -> type[Model]:
     return UtilityMateria if materia_kind(definition) == "utility" else AgentMateria
 
 
+@materia_operation
 def set_materia(document: Object, definitions: Object, id_: str, field: str, value: JSON) -> Change:
-    """Set a field of a definition, or take it away with None; see ``Design.set_materia``."""
+    """Set a field of a materia, or take it away with None; every loadout that places it will have it so.
+
+    Raises:
+        MateriaError: there is no such materia or field, or the value is not JSON.
+    """
     if id_ not in definitions:
         raise refused(f"there is no materia {id_!r}", "materia", did_you_mean(id_, definitions))
     raw = as_object(definitions[id_])
@@ -431,8 +456,9 @@ def set_materia(document: Object, definitions: Object, id_: str, field: str, val
     return Change(document, words, {id_: {**raw, field: made}})
 
 
-def made_materia(document: Object, definitions: Object, id_: str, kind: str) -> Change:
-    """Define a new materia; see ``Design.make_materia``."""
+@materia_operation
+def make_materia(document: Object, definitions: Object, id_: str, kind: str) -> Change:
+    """Define a new ``agent`` or ``utility``, to be filled in; raises MateriaError when the id cannot be used."""
     if kind not in _BEGUN:
         raise refused(f"{shown(kind)} is no kind of materia", "materia", did_you_mean(str(kind), _BEGUN))
     if not is_text(id_) or id_ != id_.strip() or len(id_) > _LONGEST_ID or not id_.isprintable():

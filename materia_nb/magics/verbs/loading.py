@@ -138,7 +138,7 @@ def mend(call: Call) -> Any:
             "\n".join(done or ["Nothing mends itself: mend shows what you can choose, check what is left."])
         )
     rows = [
-        (one.code, one.source, how.change.words, "in the designer" if how.suggestion else "--save")
+        (one.code, one.source, how.words, "in the designer" if how.suggestion else "--save")
         for one, how in design.mends().items()
     ]
     return Table(

@@ -1,20 +1,37 @@
-"""Hints about what is read from the state: lists through another's item (R34), values that nothing has written (R10-R12)."""
+"""Rules about what is read from the state: lists through another's item (R34), values that nothing has written (R10-R12)."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from materia_nb.jsonvalue import split_path
-from materia_nb.loadout.facts import WORK_ITEMS, Facts, as_object, is_text, text_or, variables
-from materia_nb.loadout.report import Findings
+from materia_nb.loadout.facts import (
+    WORK_ITEMS,
+    Facts,
+    as_object,
+    is_object,
+    is_text,
+    placed_materia,
+    text_or,
+    variables,
+)
+from materia_nb.loadout.rules.rows import Found, Rule, rule
 
-_COMMON = ("item", "currentWorkItem")
+RULES: Final[list[Rule]] = []
+StatePath: TypeAlias = tuple[str, ...]
+_COMMON: Final = ("item", "currentWorkItem")
 
 
-def hint_lists(findings: Findings, facts: Facts) -> None:
-    """Hint at a list whose alias is gone when its socket is entered from some other socket."""
+@rule(
+    RULES,
+    "loadout",
+    "lost-list",
+    "a list read through the alias of another list's item, entered from where that item is gone",
+)
+def _lost_list(facts: Facts) -> Iterator[Found]:
+    """A list whose alias is gone when its socket is entered from some other socket."""
     alias_of = {id_: alias for id_ in facts.sockets if (alias := _alias(facts, id_)) is not None}
     list_of = {id_: _state_path(facts.items_of(id_) or "") for id_ in facts.sockets}
     assigned = {
@@ -30,8 +47,7 @@ def hint_lists(findings: Findings, facts: Facts) -> None:
         showing = _showing(alias_of, list_of, alias)
         lost = [other for other in before.get(id_, ()) if other not in showing]
         if lost:
-            findings.hint(
-                "lost-list",
+            yield Found(
                 f"{id_}.foreach" if facts.foreach(id_) is not None else id_,
                 f"its list {'.'.join(list_of[id_])} is read through the current item of another list, which is gone "
                 f"when it is entered from {', '.join(map(repr, lost))}: then the list is empty",
@@ -39,27 +55,26 @@ def hint_lists(findings: Findings, facts: Facts) -> None:
             )
 
 
-def hint_growing(findings: Findings, facts: Facts) -> None:
-    """Hint at a prompt that holds a whole list and is written for each of its items (R50)."""
-    for id_ in facts.sockets:
-        items, prompt = facts.items_of(id_), facts.materia_of(id_).get("prompt")
-        if items is None or facts.is_utility(id_) or not isinstance(prompt, str):
-            continue
-        path = _state_path(items)
-        for name in dict.fromkeys(name for _, _, name in variables(prompt)):
-            told = () if name in ("state", "stateJson") else _state_path(name)
-            if name and path and told[:1] != ("item",) and path[: len(told)] == told:
-                findings.hint(
-                    "prompt-grows",
-                    id_,
-                    f"the prompt of {facts.sockets[id_].get('materia')!r} holds all of {'.'.join(path)} by "
-                    f"{{{{{name}}}}}, once for each of its items: the prompts of a cast grow with the square of the list",
-                    "leave it out or write {{item}}: the agent is told the titles around its item anyway",
-                )
-                break
+@rule(RULES, "socket", "prompt-grows", "a prompt that holds a whole list, once for each of its items")
+def _prompt_grows(facts: Facts, id_: str) -> Iterator[Found]:
+    """A prompt that holds a whole list and is written for each of its items (R50)."""
+    items, prompt = facts.items_of(id_), facts.materia_of(id_).get("prompt")
+    if items is None or facts.is_utility(id_) or not isinstance(prompt, str):
+        return
+    path = _state_path(items)
+    for name in dict.fromkeys(name for _, _, name in variables(prompt)):
+        read = () if name in ("state", "stateJson") else _state_path(name)
+        if name and path and read[:1] != ("item",) and path[: len(read)] == read:
+            yield Found(
+                id_,
+                f"the prompt of {facts.sockets[id_].get('materia')!r} holds all of {'.'.join(path)} by "
+                f"{{{{{name}}}}}, once for each of its items: the prompts of a cast grow with the square of the list",
+                "leave it out or write {{item}}: the agent is told the titles around its item anyway",
+            )
+            return
 
 
-def _alias(facts: Facts, id_: str) -> tuple[str, ...] | None:
+def _alias(facts: Facts, id_: str) -> StatePath | None:
     """The alias of a socket's iterator, None without one."""
     foreach = facts.foreach(id_)
     if foreach is not None:
@@ -68,14 +83,12 @@ def _alias(facts: Facts, id_: str) -> tuple[str, ...] | None:
     return tuple(split_path(loop.alias())) if loop else None
 
 
-def _state_path(source: str) -> tuple[str, ...]:
+def _state_path(source: str) -> StatePath:
     segments = tuple(split_path(source))
     return segments[1:] if segments[:1] == ("state",) else () if source.startswith("$") else segments
 
 
-def _read_through(
-    alias_of: dict[str, tuple[str, ...]], path: tuple[str, ...], id_: str
-) -> tuple[str, ...] | None:
+def _read_through(alias_of: dict[str, StatePath], path: StatePath, id_: str) -> StatePath | None:
     """The alias that a list is read through, if another socket iterates under it."""
     others = [alias for other, alias in alias_of.items() if other != id_ and alias != alias_of[id_]]
     if others and path[:1] in {(name,) for name in _COMMON}:
@@ -83,9 +96,7 @@ def _read_through(
     return next((alias for alias in others if alias and path[: len(alias)] == alias), None)
 
 
-def _showing(
-    alias_of: dict[str, tuple[str, ...]], list_of: dict[str, tuple[str, ...]], alias: tuple[str, ...]
-) -> set[str]:
+def _showing(alias_of: dict[str, StatePath], list_of: dict[str, StatePath], alias: StatePath) -> set[str]:
     """The sockets whose visits show that alias: they iterate under it, or within an item that does."""
     if alias[0] in _COMMON:
         return set(alias_of)
@@ -116,8 +127,6 @@ def _before(facts: Facts) -> dict[str, list[str]]:
 
 # -- values that nothing has written ---------------------------------------------------------
 
-Path = tuple[str, ...]
-
 _OF_THE_ENGINE: Final = frozenset({"item", "currentWorkItem", "workItem", "previous"})
 """Names in the state that no output writes: the current item, and what came before a linked cast."""
 _CANONICAL: Final = frozenset({("context",), ("satisfied",), (WORK_ITEMS,)})
@@ -125,8 +134,6 @@ _CANONICAL: Final = frozenset({("context",), ("satisfied",), (WORK_ITEMS,)})
 _OTHER_HEADS: Final = frozenset(
     {"item", "lastJson", "lastOutput", "request", "stateJson", "itemJson", "cursor"}
 )
-
-
 _NAMED: Final = 5
 
 
@@ -137,32 +144,39 @@ class _Read(NamedTuple):
     """
 
     where: str
-    path: Path
+    path: StatePath
     then: str
     shared: bool = False
 
 
-def hint_variables(findings: Findings, facts: Facts, shared: frozenset[str] = frozenset()) -> None:
-    """Hint at variables, assignments and lists that read what nothing has written on some way.
+@rule(
+    RULES,
+    "loadout",
+    "never-written",
+    "a variable, an assignment or a list that reads what nothing has written on some way",
+)
+def _never_written(facts: Facts) -> Iterator[Found]:
+    """Variables, assignments and lists that read what nothing has written on some way.
 
-    ``shared`` are the materia that other loadouts place too: their prompts may name what only some of these have.
+    The prompts of materia that other loadouts place too may name what only some of these have.
     """
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return
+    shared = _placed_elsewhere(facts)
     ways = _ways(facts)
     anything, by_name = _writers(facts)
     known = _OF_THE_ENGINE | {split_path(name)[0] for name in _aliases(facts)}
-    past: dict[Path, tuple[set[str], dict[str, str | None]]] = {}
+    past: dict[StatePath, tuple[set[str], dict[str, str | None]]] = {}
     before: dict[str, dict[str, str | None]] = {}
-    told: set[tuple[str, Path]] = set()  # a prompt may be placed several times
+    noted: set[tuple[str, StatePath]] = set()  # a prompt may be placed several times
     for id_ in facts.sockets:
         for read in _reads(facts, id_):
-            if read.path[0] in known or (read.where, read.path) in told:
+            if read.path[0] in known or (read.where, read.path) in noted:
                 continue
             if read.path not in past:
-                found = {one for one, path in by_name.get(read.path[0], ()) if _touches(read.path, path)}
-                writers = anything | found
+                touching = {one for one, path in by_name.get(read.path[0], ()) if _touches(read.path, path)}
+                writers = anything | touching
                 past[read.path] = writers, _without(entry, ways, writers)
             writers, came = past[read.path]
             elsewhere = read.shared and not writers and facts.sockets[id_].get("materia") in shared
@@ -172,23 +186,30 @@ def hint_variables(findings: Findings, facts: Facts, shared: frozenset[str] = fr
                 before[id_] = _without(entry, ways, {id_})
             if writers and not (writers - {id_}) & before[id_].keys():
                 continue  # all that is read is written behind the reader, who has it in the next round: a critic's words
-            told.add((read.where, read.path))
-            _hint(findings, read, writers - {id_}, list(_line(came, id_))[::-1])
+            noted.add((read.where, read.path))
+            yield _unwritten(read, writers - {id_}, list(_line(came, id_))[::-1])
 
 
-def _hint(findings: Findings, read: _Read, others: set[str], way: list[str]) -> None:
+def _placed_elsewhere(facts: Facts) -> set[str]:
+    """The materia that other loadouts of the config place too."""
+    others = as_object(facts.config.get("loadouts")).items()
+    return {
+        id_
+        for name, raw in others
+        if is_object(raw) and name != facts.name
+        for id_ in placed_materia(Facts(name, raw, facts.materia))
+    }
+
+
+def _unwritten(read: _Read, others: set[str], way: list[str]) -> Found:
     when = f"when a cast comes here by {' → '.join(way)}" if others else "by any way"
     advice = "assign it where it is made known, or mend the name"
     if others:
         named = ", ".join(sorted(others)[:_NAMED])
         verb = "writes" if len(others) == 1 else "write"
         advice = f"{named} {verb} it; lead every way through there, or write it before"
-    findings.hint(
-        "never-written",
-        read.where,
-        f"nothing has written {'.'.join(('state', *read.path))} {when}: {read.then}",
-        advice,
-    )
+    path = ".".join(("state", *read.path))
+    return Found(read.where, f"nothing has written {path} {when}: {read.then}", advice)
 
 
 def _reads(facts: Facts, id_: str) -> Iterator[_Read]:
@@ -214,7 +235,7 @@ def _reads(facts: Facts, id_: str) -> Iterator[_Read]:
         yield _Read(where, path, "the list is empty then, and nothing is done")
 
 
-def _path(name: str) -> Path | None:
+def _path(name: str) -> StatePath | None:
     """The path of the state that a variable or source reads; None when it reads something else."""
     segments = tuple(split_path(name))
     if segments[:1] == ("state",):
@@ -234,10 +255,10 @@ def _aliases(facts: Facts) -> Iterator[str]:
             yield loop.alias()
 
 
-def _writers(facts: Facts) -> tuple[set[str], Mapping[str, list[tuple[str, Path]]]]:
+def _writers(facts: Facts) -> tuple[set[str], Mapping[str, list[tuple[str, StatePath]]]]:
     """The utilities with json output, which may patch anything (R10), and what each other socket may write, by its name."""
     anything: set[str] = set()
-    by_name: dict[str, list[tuple[str, Path]]] = {}
+    by_name: dict[str, list[tuple[str, StatePath]]] = {}
     for id_ in facts.sockets:
         json = not facts.gives_text(id_)
         if json and facts.is_utility(id_):
@@ -250,7 +271,7 @@ def _writers(facts: Facts) -> tuple[set[str], Mapping[str, list[tuple[str, Path]
     return anything, by_name
 
 
-def _touches(path: Path, written: Path) -> bool:
+def _touches(path: StatePath, written: StatePath) -> bool:
     return path[: len(written)] == written or written[: len(path)] == path
 
 

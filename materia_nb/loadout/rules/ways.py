@@ -1,32 +1,23 @@
-"""Hints about ways through the graph: edges that are never taken, rounds without an end, states that grow (R3, R11)."""
+"""Rules about ways through the graph: edges that are never taken, rounds without an end, states that grow (R3, R11)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from materia_nb.jsonvalue import split_path
 from materia_nb.loadout.facts import Facts, is_condition
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.report import Findings
+from materia_nb.loadout.report import do, mend
+from materia_nb.loadout.rules.rows import Found, Rule, rule
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition, covered, must_judge, unmet
 from materia_nb.loadout.ways import reachable_from, rounds_in, turned
 
-Path = tuple[str, ...]
-
+RULES: Final[list[Rule]] = []
+StatePath: TypeAlias = tuple[str, ...]
 _NAMED: Final = 8
 _MOST_COPIES: Final = 100
 """In a round with more assignments than that, whether the state grows is not worked out: it takes their square."""
-
-
-def hint_ways(findings: Findings, facts: Facts) -> None:
-    """Hint on the edges of a loadout, on rounds that nothing leaves, and on what assignments pile up in the state."""
-    for id_ in facts.sockets:
-        _hint_never_taken(findings, facts, id_)
-    ways = ways_on(facts)
-    rounds = rounds_in(ways)
-    _hint_no_way_out(findings, facts, ways, rounds)
-    _hint_growing(findings, facts, rounds)
 
 
 def ways_on(facts: Facts) -> dict[str, set[str]]:
@@ -51,7 +42,8 @@ def visited(facts: Facts, ways: Mapping[str, set[str]]) -> set[str]:
 # -- edges that are never taken -----------------------------------------------------------
 
 
-def _hint_never_taken(findings: Findings, facts: Facts, id_: str) -> None:
+@rule(RULES, "socket", "never-taken", "an edge behind others that wait for the same")
+def _never_taken(facts: Facts, id_: str) -> Iterator[Found]:
     if facts.gives_text(id_):
         return  # its guards are told as guards on a text
     seen: dict[Condition, int] = {}
@@ -59,20 +51,20 @@ def _hint_never_taken(findings: Findings, facts: Facts, id_: str) -> None:
         when = edge.get("when")
         if not is_condition(when):
             continue
-        here = f"{id_}.edges[{place}]"
+        here, remove = f"{id_}.edges[{place}]", mend("Remove it", do("remove_edge", id_, place))
         if when in seen and when != "always":
-            findings.hint(
-                "never-taken",
+            yield Found(
                 here,
                 f"edge {place + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first",
                 "remove it, or let one of them wait for something else",
+                remove,
             )
         elif when == "always" and not unmet(seen.keys() - {"always"}) and _must_say(facts, id_):
-            findings.hint(
-                "never-taken",
+            yield Found(
                 here,
                 f"the output of {id_!r} must say satisfied, true or false, and the edges before this one wait for both",
                 "remove it, or one of the two before it",
+                remove,
             )
         seen.setdefault(when, place)
 
@@ -86,17 +78,16 @@ def _must_say(facts: Facts, id_: str) -> bool:
 # -- rounds without an end ----------------------------------------------------------------
 
 
-def _hint_no_way_out(
-    findings: Findings, facts: Facts, ways: Mapping[str, set[str]], rounds: Mapping[str, int]
-) -> None:
-    back = turned(ways)
+@rule(RULES, "loadout", "no-way-out", "a round of sockets from which no way leads to the end")
+def _no_way_out(facts: Facts) -> Iterator[Found]:
+    ways = ways_on(facts)
+    rounds, back = rounds_in(ways), turned(ways)
     ending = reachable_from([id_ for id_ in facts.sockets if _may_end(facts, id_)], back)
     stuck = visited(facts, ways) - ending
     lost = [id_ for id_ in facts.sockets if id_ in rounds and id_ in stuck]
     if lost:
         names = ", ".join(map(repr, lost[:_NAMED])) + (", …" if len(lost) > _NAMED else "")
-        findings.hint(
-            "no-way-out",
+        yield Found(
             f"{lost[0]}.edges",
             f"from {names} no way leads to the end, so a cast that comes there goes round until an edge is used up, and fails",
             'let one of the edges wait for satisfied, and give that socket an edge to "end" or onwards',
@@ -117,32 +108,38 @@ def _may_end(facts: Facts, id_: str) -> bool:
 # -- states that grow ---------------------------------------------------------------------
 
 
-def _hint_growing(findings: Findings, facts: Facts, rounds: Mapping[str, int]) -> None:
-    """Point out values of the state that come back into themselves each time that a cast comes round (R11)."""
+@rule(
+    RULES,
+    "loadout",
+    "state-doubles",
+    "assignments that put a part of the state into itself, where a cast comes back to them",
+)
+def _state_doubles(facts: Facts) -> Iterator[Found]:
+    """Values of the state that come back into themselves each time that a cast comes round (R11)."""
+    rounds = rounds_in(ways_on(facts))
     assigned = list(_assigned(facts))
-    together: dict[int, set[tuple[Path, Path]]] = {}
+    together: dict[int, set[tuple[StatePath, StatePath]]] = {}
     for id_, target, source, _ in assigned:
         if id_ in rounds:
             together.setdefault(rounds[id_], set()).add((target, source))
-    told: set[str] = set()
+    noted: set[str] = set()
     for id_, target, source, where in assigned:
-        if id_ not in rounds or where in told:
+        if id_ not in rounds or where in noted:
             continue
         copies = together[rounds[id_]]
         if len(copies) <= _MOST_COPIES and _comes_back(target, source, copies):
-            told.add(where)
+            noted.add(where)
             name = ".".join(("state", *source))
             itself = target[: len(source)] == source
             what = "is put into itself" if itself else "comes back into itself by way of other assignments"
-            findings.hint(
-                "state-doubles",
+            yield Found(
                 where,
                 f"{name} {what}, so the state doubles each time that a cast comes back here",
                 "assign the part that is needed, such as state.plan",
             )
 
 
-def _assigned(facts: Facts) -> Iterator[tuple[str, Path, Path, str]]:
+def _assigned(facts: Facts) -> Iterator[tuple[str, StatePath, StatePath, str]]:
     """Yield what assignments copy within the state: at which socket, to and from which path, and where it is written."""
     for id_ in facts.sockets:
         for here, target, source in facts.assignments(id_):
@@ -150,7 +147,7 @@ def _assigned(facts: Facts) -> Iterator[tuple[str, Path, Path, str]]:
                 yield id_, tuple(split_path(target)), tuple(split_path(source)[1:]), here
 
 
-def _comes_back(target: Path, source: Path, copies: set[tuple[Path, Path]]) -> bool:
+def _comes_back(target: StatePath, source: StatePath, copies: set[tuple[StatePath, StatePath]]) -> bool:
     """Whether what is put to ``target`` is deeper inside what it comes from than it was, some rounds later."""
     holders = {target}  # paths that hold what was copied, wherever that was copied on
     while True:
@@ -162,5 +159,5 @@ def _comes_back(target: Path, source: Path, copies: set[tuple[Path, Path]]) -> b
         holders |= more
 
 
-def _within(inner: Path, outer: Path) -> bool:
+def _within(inner: StatePath, outer: StatePath) -> bool:
     return inner[: len(outer)] == outer

@@ -1,0 +1,254 @@
+"""Rules about single sockets, what they assign and what they place (R3, R4, R25, R26, R50, R58), and about materia."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from materia_nb.errors import did_you_mean
+from materia_nb.jsonvalue import split_path
+from materia_nb.loadout.check_graph import renumber
+from materia_nb.loadout.facts import (
+    CANONICAL_ID,
+    SHIPPED_SCRIPTS,
+    Facts,
+    Object,
+    as_object,
+    is_object,
+    is_socket_id,
+    is_text,
+    placed_materia,
+    script_file,
+    source_head,
+    variables,
+)
+from materia_nb.loadout.report import NO_EFFECT, Mend, do, mend, shown, suggest, without_field
+from materia_nb.loadout.rules.rows import Found, Rule, advance_when, read_as_json, rule
+from materia_nb.loadout.rules.ways import visited, ways_on
+from materia_nb.loadout.vocabulary import GUARDS
+
+RULES: Final[list[Rule]] = []
+_OBSOLETE: Final = {"tasks": "workItems", "task": "workItems", "work": "workItems", "passed": "satisfied"}
+
+
+@rule(RULES, "loadout", "missing-entry", "a loadout without `entry`, which starts at its first socket")
+def _missing_entry(facts: Facts) -> Iterator[Found]:
+    if facts.raw.get("entry") is None and facts.sockets:
+        first = next(iter(facts.sockets))
+        yield Found(
+            "entry",
+            f"no entry is written, so a cast starts at {facts.entry!r}, the first socket",
+            f'write "entry": "{facts.entry}"',
+            mend(f"Start at {first}", do("set_entry", first)),
+        )
+
+
+@rule(RULES, "socket", "socket-id", "an id that is not `Socket-1`, `Socket-2`, ...")
+def _socket_id(facts: Facts, id_: str) -> Iterator[Found]:
+    if is_socket_id(id_) and not CANONICAL_ID.fullmatch(id_):
+        yield Found(
+            f"sockets.{id_}",
+            f"{id_!r} is no canonical socket id",
+            "other tools expect Socket-1, Socket-2, ...; put names into the label of the materia",
+            renumber(facts, id_),
+        )
+
+
+@rule(RULES, "loadout", "unreachable-socket", "a socket to which nothing leads")
+def _unreachable(facts: Facts) -> Iterator[Found]:
+    reached = visited(facts, ways_on(facts))
+    for id_ in facts.sockets:
+        if reached and id_ not in reached:
+            yield Found(
+                id_,
+                "no edge and no exit route leads here from the entry",
+                "lead an edge to it, or remove it",
+            )
+
+
+@rule(RULES, "loadout", "never-advances", "a list of which only the first item is ever worked on")
+def _foreach_never_advances(facts: Facts) -> Iterator[Found]:
+    moved = {facts.advance_cursor(id_) for id_ in facts.sockets}
+    for id_ in facts.sockets:
+        if facts.foreach(id_) is not None and facts.cursor_of(id_) not in moved:
+            when = "always" if facts.gives_text(id_) else "satisfied"
+            yield Found(
+                f"{id_}.foreach",
+                "no socket advances over this list, so only its first item is worked on",
+                'write "advance": {"when": "satisfied"} here, or where an item is done',
+                suggest(f"Move on when {when}", advance_when(facts, id_, when)),
+            )
+
+
+@rule(RULES, "socket", "assign-target", "a target that names nothing: the cast will fail there")
+def _assign_target(facts: Facts, id_: str) -> Iterator[Found]:
+    for here, target, _ in facts.assignments(id_):
+        if not split_path(target):
+            yield Found(
+                here,
+                f"the target {shown(target)} names nothing, so the cast will fail here",
+                "name where the value goes, such as plan.steps",
+            )
+
+
+@rule(RULES, "socket", "assign-on-text", "an assignment from a field of a text output, which has none")
+def _assign_on_text(facts: Facts, id_: str) -> Iterator[Found]:
+    for here, target, source in facts.assignments(id_):
+        if is_text(source) and source.startswith("$") and source != "$" and facts.gives_text(id_):
+            yield Found(
+                here,
+                f"the output of {id_!r} is text, so {shown(source)} finds nothing in it and {shown(target)} stays unset",
+                f'write "parse": "json" at {here.partition(".assign")[0]}, or assign $, which is the text',
+                read_as_json(facts, id_),
+            )
+
+
+@rule(RULES, "socket", "obsolete-field", "an assignment from an earlier name of a handoff field")
+def _obsolete_field(facts: Facts, id_: str) -> Iterator[Found]:
+    if facts.is_utility(id_):
+        return
+    for here, target, source in facts.assignments(id_):
+        head = source_head(source)
+        if head in _OBSOLETE:
+            yield Found(
+                here,
+                f"agents hand over {_OBSOLETE[head]}, not {head}",
+                f"read $.{_OBSOLETE[head]} instead",
+                _newer_source(facts, id_, target, str(source)),
+            )
+
+
+def _newer_source(facts: Facts, id_: str, target: str, source: str) -> Mend | None:
+    head = re.match(r"\$\.(\w+)", source)
+    if head is None or head[1] not in _OBSOLETE:
+        return None
+    newer = f"$.{_OBSOLETE[head[1]]}{source[head.end() :]}"
+    assign = {**as_object(facts.sockets[id_].get("assign")), target: newer}
+    words = f"{id_} assigns {target} from {newer}"
+    return mend(f"Read {newer}", do("set_socket", id_, "assign", assign), words=words)
+
+
+@rule(RULES, "socket", "guard-on-text", "a guard that waits for `satisfied` in a text output")
+def _guard_on_text(facts: Facts, id_: str) -> Iterator[Found]:
+    """Guards that can never match, because a text output holds no ``satisfied`` (R3)."""
+    if not facts.gives_text(id_):
+        return
+    raw = facts.sockets[id_]
+    guards = [
+        (f"{id_}.edges[{place}].when", edge.get("when"), "an edge that waits for {} is never taken")
+        for place, edge in facts.edges(id_)
+    ]
+    when = as_object(raw.get("advance")).get("when")
+    guards.append((f"{id_}.advance.when", when, "an advance that waits for {} never happens"))
+    guards += [
+        (
+            f"loops.{loop.id}.exits[{place}].condition",
+            route.get("condition"),
+            "a route that waits for {} is never taken",
+        )
+        for loop in facts.loops_of.get(id_, ())
+        for place, route in loop.exits()
+        if route.get("from") == id_
+    ]
+    owner = f"materia.{raw.get('materia')}" if facts.is_utility(id_) else id_
+    for source, guard, effect in guards:
+        if guard in GUARDS:
+            yield Found(
+                source,
+                f"the output of {id_!r} is text, so {effect.format(guard)}",
+                f'write "parse": "json" at {owner}, or use always',
+                read_as_json(facts, id_),
+            )
+
+
+@rule(RULES, "socket", NO_EFFECT, "a known field that has no effect here, and why")
+def _decided_by_the_utility(facts: Facts, id_: str) -> Iterator[Found]:
+    """What a socket says for a utility, which decides itself (R4)."""
+    if not facts.is_utility(id_):
+        return
+    raw, definition = facts.sockets[id_], facts.materia_of(id_)
+    for field in ("parse", "assign"):
+        if raw.get(field) is not None and raw[field] != definition.get(field):
+            yield Found(
+                f"{id_}.{field}",
+                f"a utility works here, so the {field} of the socket has no effect",
+                f"write {field} at materia.{raw.get('materia')}",
+                without_field(id_, field),
+            )
+
+
+@rule(
+    RULES,
+    "socket",
+    "shared-parse",
+    "a utility that is read as json because another socket of its materia is the guarded exit of a loop",
+)
+def _shared_parse(facts: Facts, id_: str) -> Iterator[Found]:
+    if not facts.is_utility(id_) or facts.exits_guarded(id_) or not facts.made_json(id_):
+        return
+    source = next(one for one in facts.sharing(id_) if facts.exits_guarded(one))
+    materia = facts.sockets[id_].get("materia")
+    yield Found(
+        f"{id_}.materia",
+        f"the output of {id_!r} is read as json, because a loop is left from {source!r}, where {materia!r} works too",
+        f'write "parse": "json" at materia.{materia}, or place another materia here',
+    )
+
+
+@rule(RULES, "socket", "told-nothing", "`castContext` is `none` where the prompt names no variable either")
+def _told_nothing(facts: Facts, id_: str) -> Iterator[Found]:
+    """Agents that are told nothing of the cast and whose prompts ask for nothing of it (R50)."""
+    raw, definition = facts.sockets[id_], facts.materia_of(id_)
+    written = (one.get("castContext") for one in (raw, definition, facts.raw, facts.config))
+    prompt = definition.get("prompt")
+    if facts.is_utility(id_) or next(filter(None, written), None) != "none" or not isinstance(prompt, str):
+        return
+    if not any(name for _, _, name in variables(prompt)):
+        yield Found(
+            f"{id_}.castContext",
+            f"castContext is none and the prompt of {raw.get('materia')!r} names no variable, "
+            "so its agent knows neither the request nor what came before",
+            "write {{request}} or {{lastOutput}} into the prompt, or castContext full or request",
+            suggest("Tell it the request", do("set_socket", id_, "castContext", "request")),
+        )
+
+
+# -- materia, and the config around the loadouts -----------------------------------------------
+
+
+@rule(RULES, "materia", "unknown-script", "a shipped script that does not come with the package")
+def _unknown_script(id_: str, raw: Object) -> Iterator[Found]:
+    """A script that does not come with the package (R25)."""
+    name = script_file(as_object(raw.get("script")).get("name"))
+    if name is not None and raw.get("command") is None and name not in SHIPPED_SCRIPTS:
+        yield Found(
+            f"materia.{id_}.script.name",
+            f"no script {name!r} comes with the package, so it runs only where the profile has one",
+            did_you_mean(name, SHIPPED_SCRIPTS),
+        )
+
+
+@rule(RULES, "config", "active-loadout", "several loadouts and none of them active")
+def _active_loadout(document: Object) -> Iterator[Found]:
+    loadouts = [name for name, raw in as_object(document.get("loadouts")).items() if is_object(raw)]
+    if len(loadouts) > 1 and document.get("activeLoadout") is None:
+        yield Found(
+            "activeLoadout",
+            f"no loadout is active, so {loadouts[0]!r}, the first, is cast",
+            'write "activeLoadout"',
+        )
+
+
+@rule(RULES, "config", "unused-materia", "a materia that no loadout places")
+def _unused_materia(document: Object) -> Iterator[Found]:
+    materia = as_object(document.get("materia"))
+    loadouts = as_object(document.get("loadouts")).values()
+    used = {id_ for raw in loadouts if is_object(raw) for id_ in placed_materia(Facts("", raw, materia))}
+    for id_ in materia:
+        if id_ not in used:
+            yield Found(
+                f"materia.{id_}",
+                f"no loadout uses the materia {id_!r}",
+                "place it, or remove it",
+            )
