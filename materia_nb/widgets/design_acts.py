@@ -1,345 +1,652 @@
-"""What a person does in design mode to what is selected: fields that are typed, and the ways between sockets."""
+"""What a person does in design mode: a table of acts, each a function of a session and of what its message brings.
+
+An act returns what it did in words, None where nothing is to be said. Its arguments are read by their types, so that a
+message that lacks one is refused before anything is done. The operations of :mod:`materia_nb.loadout.design` are acts too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from materia_nb.display.escape import shorten
-from materia_nb.engine.rules import Rules
+from materia_nb.errors import MateriaError, close_match, counted
+from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.design import Design
-from materia_nb.loadout.design.document import Change, list_in, loop_in, refused, socket_in
+from materia_nb.loadout.design import OPERATIONS
+from materia_nb.loadout.design.document import list_in, loop_in, refused, socket_in
 from materia_nb.loadout.design.forms import read_field
-from materia_nb.loadout.design.loops import edge_to_exit, exit_to_edge, make_loop, with_exits
-from materia_nb.loadout.design.sockets import materia_model
-from materia_nb.loadout.facts import Facts, Object, as_list, as_object, is_condition
-from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.design.loops import make_loop, with_exits
+from materia_nb.loadout.design.sockets import add_socket, clip_of, materia_model, new_sockets, place_sockets
+from materia_nb.loadout.facts import as_list, as_object, is_condition, is_number
+from materia_nb.loadout.fields import Model
 from materia_nb.loadout.models import Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
+from materia_nb.loadout.report import Step, do
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
-from materia_nb.widgets.picks import Pick, drawn_parts, members_of, owner_of, parts, way_pick, ways_of
+from materia_nb.widgets.picks import Pick, members_of, owner_of, way_pick, ways_of
+
+if TYPE_CHECKING:
+    from materia_nb.widgets.design_session import DesignSession
+
+COLUMN: Final = 220.0
+ROW: Final = 110.0
+"""How many pixels of the picture a column and a row of the loadout's layout are."""
+LIKELY: Final = 0.7
+"""The chance of satisfied for which the chance of each end is told."""
+_EXPLORED: Final = 8_000
+"""After how many states the search for what can happen is cut off: a person waits for it."""
+_TYPED_MOST: Final = 2_000_000
 
 
-class Selection:
-    """A design, and which of its parts a person looks at.
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something that a person has to decide before it is done.
 
-    Args:
-        design: what is edited.
+    Attributes:
+        words: the question.
+        choices: what stands on each button, and the message that it stands for.
     """
 
-    def __init__(self, design: Design) -> None:
-        self.design = design
-        self.selected: Pick | None = None
-        self.marked: list[str] = []
-        self._parts: tuple[Change, Object, list[tuple[str, Pick]]] | None = None
-        self._rules: tuple[Graph, Rules] | None = None
-
-    @property
-    def parts(self) -> list[tuple[str, Pick]]:
-        """Every part of the design under a name of its own."""
-        now, config = self.design.now, self.design.config
-        if self._parts is None or self._parts[0] is not now or self._parts[1] is not config:
-            self._parts = now, config, parts(self.design.document, self.design.graph())
-        return self._parts[2]
-
-    @property
-    def rules(self) -> Rules:
-        """What a cast of the design would run by; only while nothing stops a cast."""
-        graph = self.design.graph()
-        if self._rules is None or self._rules[0] is not graph:
-            self._rules = graph, Rules(graph)
-        return self._rules[1]
-
-    @property
-    def facts(self) -> Facts:
-        """The design with its materia, as far as it is well formed."""
-        return Facts(self.design.name, self.design.document, self.design.definitions)
-
-    def knows(self, pick: Pick) -> bool:
-        """Whether the design has this part."""
-        return any(pick == known for _, known in self.parts)
-
-    def ask_to_make(self, name: str, again: Mapping[str, Any]) -> None:
-        """Ask what is meant by a materia that is not there; ``again`` is the message that named it."""
-        raise NotImplementedError
-
-    def of(self, values: Mapping[str, Any]) -> Pick:
-        """Return the part that a message says it is about; raises MateriaError when it says none."""
-        pick = self.pick(values.get("of"))
-        if pick is None:
-            raise refused("it is not said what this is about", "design", "reload the page")
-        return pick
-
-    def _do_pick(self, values: Mapping[str, Any]) -> None:
-        pick = self.pick(values.get("what", [values.get("part"), values.get("id")]))
-        if values.get("add") is True and pick is not None and pick[0] == "socket":
-            if not self.marked and self.selected is not None and self.selected[0] == "socket":
-                self.marked = [self.selected[1]] if self.selected != pick else []
-            self._do_mark({"id": pick[1]})
-        elif values.get("keep") is not True:
-            self.marked = []
-        self.selected = pick
-
-    def _do_mark(self, values: Mapping[str, Any]) -> None:
-        id_ = text_in(values, "id")
-        socket_in(self.design.document, id_)
-        if id_ in self.marked:
-            self.marked.remove(id_)
-        else:
-            self.marked.append(id_)
-
-    def _do_marquee(self, values: Mapping[str, Any]) -> None:
-        known = as_object(self.design.document.get("sockets"))
-        ids = [one for one in as_list(values.get("ids")) if isinstance(one, str) and one in known]
-        self.marked = [one for one in known if one in ids]
-        if len(self.marked) == 1:
-            self.selected = ("socket", self.marked[0])
-        elif self.marked:
-            self.selected = None
-
-    def pick(self, what: object) -> Pick | None:
-        """Read a part as the page names it: one of its own, or of the picture."""
-        kind, key = (what[0], what[1]) if isinstance(what, list | tuple) and len(what) == 2 else (None, None)
-        if kind is None:
-            return None
-        pick: Any = (kind, key)
-        drawn = drawn_parts(self.design.document, self.design.graph())
-        pick = drawn.get(pick, pick)
-        if not (isinstance(kind, str) and isinstance(key, str) and self.knows(pick)):
-            raise refused(
-                f"there is no {shorten(str(kind), 20)} {shorten(str(key), 60)!r}",
-                "design",
-                "it may have been removed",
-            )
-        found: Pick = pick
-        return found
+    words: str
+    choices: tuple[tuple[str, Mapping[str, JSON]], ...]
 
 
-def text_in(values: Mapping[str, Any], name: str) -> str:
-    """Return a text of a message; raises MateriaError when there is none."""
-    value = values.get(name)
+@dataclass(frozen=True, slots=True)
+class RefusedField:
+    """What was typed into a field and not taken, and why."""
+
+    typed: str
+    why: str
+
+
+Ids: TypeAlias = list[str]
+Message: TypeAlias = Mapping[str, Any]
+Act: TypeAlias = Callable[..., "str | None"]
+A = TypeVar("A", bound=Act)
+ACTS: Final[dict[str, Act]] = {}
+"""Every act by the kind of its message."""
+
+
+def act(function: A) -> A:
+    """Make an act of a function; an underscore behind a name keeps it apart from Python's own."""
+    ACTS[function.__name__.strip("_")] = function
+    return function
+
+
+def act_on(session: DesignSession, kind: str, values: Message) -> str | None:
+    """Do what a message asks for; raises MateriaError for an unknown kind, or what it lacks."""
+    function, operation = ACTS.get(str(kind)), OPERATIONS.get(str(kind))
+    if function is not None:
+        parameters = dict([*signature(function).parameters.items()][1:])
+        return function(session, **_arguments(session, parameters, values))
+    if operation is not None:
+        step = do(operation.name, **_arguments(session, operation.parameters, values))
+        return session.design.apply(session.design.changed_by(step))
+    what = f"{shorten(str(kind), 60)!r} is nothing that can be done here"
+    raise refused(what, "design", "reload the page")
+
+
+def _arguments(
+    session: DesignSession, parameters: Mapping[str, Parameter], values: Message
+) -> dict[str, Any]:
+    """Read what an act is given from its message, each argument by its type; one of no type here as it stands."""
+    given: dict[str, Any] = {}
+    for parameter in parameters.values():
+        name = parameter.name.strip("_")
+        if values.get(name) is not None or parameter.default is Parameter.empty:
+            read = _READERS.get(parameter.annotation.removesuffix(" | None"), _as_it_stands)
+            given[parameter.name] = read(session, name, values.get(name))
+    return given
+
+
+def _as_it_stands(_session: DesignSession, _name: str, value: JSON) -> JSON:
+    return value
+
+
+def _text(_session: DesignSession, name: str, value: JSON) -> str:
     if not isinstance(value, str):
         raise refused(f"{name} is missing", "design", "choose or type one")
     return value
 
 
-class Ways(Selection):
-    """The acts on edges, loops and exits; each takes the values of a message and returns what it did in words."""
-
-    def _do_connect(self, values: Mapping[str, Any]) -> str:
-        source, to = text_in(values, "from"), text_in(values, "to")
-        document, most = self.design.document, values.get("most")
-        when = values.get("when")
-        loop = self._leaves(source, to) if when is None and not most else None
-        if loop is not None:
-            exits_ = list_in(loop_in(document, loop), "exits", loop)
-            used = {as_object(one).get("condition") for one in exits_ if as_object(one).get("from") == source}
-            free = next((one for one in CONDITIONS if one not in used), None)
-            if free is not None:
-                words = self.design.add_exit(loop, source, free, to)
-                self.selected = way_pick("exit", loop, len(exits_))
-                return f"{words}, taken once its list is done"
-        limit = None if most in (None, "") else read_field(Edge, "maxTraversals", str(most))
-        chosen = text_in(values, "when") if when is not None else self._likely_condition(source)
-        before = ways_of(document, "edge", source)
-        words = self.design.add_edge(source, to, chosen, max_traversals=limit)
-        after = ways_of(self.design.document, "edge", source)
-        place = next(
-            (at for at, (a, b) in enumerate(zip(before, after, strict=False)) if a is not b), len(before)
-        )
-        self.selected = way_pick("edge", source, place)
-        return words
-
-    def _likely_condition(self, source: str) -> str:
-        """What a new edge waits for: what the others of its socket leave open, so that it can be taken."""
-        used = [as_object(edge).get("when") for edge in ways_of(self.design.document, "edge", source)]
-        if not used:
-            return "always"
-        # Guards go before an edge that always matches, so such a one leaves all of them open.
-        left = unmet([when for when in used if is_condition(when) and when != "always"])
-        return next((when for when in left if when in SENDING_BACK), left[0] if left else "always")
-
-    def _leaves(self, source: str, to: str) -> str | None:
-        """The loop with a list that a way from ``source`` to ``to`` leaves, from which a plain edge would skip items."""
-        found = [one for one in self.facts.loops_of.get(source, ()) if one.iterates and to not in one.members]
-        return found[0].id if found else None
-
-    def _do_order(self, values: Mapping[str, Any]) -> str:
-        pick = self.of(values)
-        by = values.get("by")
-        if by not in (-1, 1):
-            raise refused("it can be moved up or down", "design", "press one of the arrows")
-        owner, place = owner_of(pick)
-        if place is None:
-            raise refused("only edges and exits have an order", "design", "select one")
-        move = self.design.move_edge if pick[0] == "edge" else self.design.move_exit
-        words = move(owner, place, place + by)
-        self.selected = way_pick(pick[0], owner, place + by)
-        return words
-
-    def _do_loop(self, values: Mapping[str, Any]) -> str:
-        given = values.get("ids")
-        ids = [one for one in given if isinstance(one, str)] if isinstance(given, list) else self.marked
-        if not ids and self.selected is not None and self.selected[0] == "socket":
-            ids = [self.selected[1]]
-        before = as_object(self.design.document.get("loops"))
-        source = self.design.likely_generator(ids)
-        change = make_loop(self.design.document, self._in_order(ids), consumes=source)
-        [made] = [id_ for id_ in as_object(change.document.get("loops")) if id_ not in before]
-        words = change.words
-        if source is not None:
-            words += f", over the work items of {source}"
-            change, turned = with_exits(change, made)
-            if turned:
-                words += f"; {', '.join(turned)} {'are exits' if len(turned) > 1 else 'is an exit'} of it now"
-        self.design.apply(replace(change, words=words))
-        self.marked, self.selected = [], ("loop", made)
-        return words
-
-    def _in_order(self, ids: list[str]) -> list[str]:
-        """The members with the one first that a way from outside leads to: there a round begins."""
-        facts = self.facts
-        led = {to for id_ in facts.sockets if id_ not in ids for to in facts.targets(id_)}
-        first = next((id_ for id_ in ids if id_ in led), None)
-        return ids if first is None else [first, *(id_ for id_ in ids if id_ != first)]
-
-    def _do_members(self, values: Mapping[str, Any]) -> str:
-        given = values.get("ids")
-        ids = [one for one in given if isinstance(one, str)] if isinstance(given, list) else list(self.marked)
-        words = self.design.set_members(text_in(values, "loop"), ids)
-        self.marked = []
-        return words
-
-    def _do_source(self, values: Mapping[str, Any]) -> str:
-        loop, source = text_in(values, "loop"), values.get("source")
-        if source == "consumes":
-            likely = self.design.likely_generator(members_of(self.design.document, loop))
-            return self.design.set_source(loop, "consumes", **({} if likely is None else {"from_": likely}))
-        if source == "iterator":
-            return self.design.set_source(loop, "iterator")
-        if source in ("", None):
-            return self.design.set_source(loop, None)
-        raise refused(
-            f"a loop has no {shorten(str(source), 40)!r}", loop, "choose work items, a list, or nothing"
-        )
-
-    def _do_exit(self, values: Mapping[str, Any]) -> str:
-        loop = text_in(values, "loop")
-        place = len(list_in(loop_in(self.design.document, loop), "exits", loop))
-        words = self.design.add_exit(
-            loop, text_in(values, "from"), text_in(values, "when"), text_in(values, "to")
-        )
-        self.selected = way_pick("exit", loop, place)
-        return words
-
-    def _do_turn(self, values: Mapping[str, Any]) -> str:
-        """Make an exit of an edge, or an edge of an exit."""
-        pick = self.of(values)
-        owner, place = owner_of(pick)
-        document = self.design.document
-        if pick[0] == "edge" and place is not None:
-            to = as_object(ways_of(document, "edge", owner)[place]).get("to")
-            loop = self._leaves(owner, str(to))
-            if loop is None:
-                raise refused(
-                    "this edge leaves no loop", f"{owner}.edges[{place}]", "exits lead out of a loop"
-                )
-            words = self.design.apply(edge_to_exit(document, owner, place, loop))
-            self.selected = way_pick("exit", loop, len(ways_of(self.design.document, "exit", loop)) - 1)
-            return words
-        if pick[0] == "exit" and place is not None:
-            source = str(as_object(ways_of(document, "exit", owner)[place]).get("from"))
-            words = self.design.apply(exit_to_edge(document, owner, place))
-            self.selected = ("socket", source)
-            return words
-        raise refused("this can be no other way out", "design", "select an edge or an exit")
+def _ids(_session: DesignSession, _name: str, value: JSON) -> Ids:
+    return [one for one in as_list(value) if isinstance(one, str)]
 
 
-def set_field(session: Selection, kind: str, key: str, field: str, typed: JSON) -> str | None:
-    """Give a field of a part the value that was typed; returns what was done in words.
-
-    Raises:
-        MateriaError: there is no such part or field, or it cannot have this value.
-    """
-    design = session.design
-    if kind == "materia":
-        model = materia_model(as_object(design.definitions.get(key)))
-        return design.set_materia(key, field, read_field(model, field, typed))
-    if kind == "loadout":
-        return _set_loadout(session, field, typed)
-    pick = session.pick([kind, key])
+def _part(session: DesignSession, _name: str, value: JSON) -> Pick:
+    pick = session.pick(value)
     if pick is None:
         raise refused("it is not said what this is about", "design", "reload the page")
-    if kind == "socket":
-        return _set_socket(session, key, field, typed)
+    return pick
+
+
+_READERS: Final[Mapping[str, Callable[[DesignSession, str, JSON], Any]]] = {
+    "str": _text,
+    "Ids": _ids,
+    "Pick": _part,
+    "bool": lambda _session, _name, value: value is True,
+}
+"""How arguments are read, by their types as written."""
+
+
+# -- what is selected -----------------------------------------------------------------------
+
+
+@act
+def pick(session: DesignSession, what: JSON = None, *, add: bool = False, keep: bool = False) -> None:
+    """Select a part; ``add`` marks a socket beside others, ``keep`` leaves the marks."""
+    picked = session.pick(what)
+    if add and picked is not None and picked[0] == "socket":
+        if not session.marked and session.selected is not None and session.selected[0] == "socket":
+            session.marked = [session.selected[1]] if session.selected != picked else []
+        mark(session, picked[1])
+    elif not keep:
+        session.marked = []
+    session.selected = picked
+
+
+@act
+def mark(session: DesignSession, id_: str) -> None:
+    """Mark a socket, or mark it no more."""
+    socket_in(session.design.document, id_)
+    marked = session.marked
+    session.marked = [one for one in marked if one != id_] if id_ in marked else [*marked, id_]
+
+
+@act
+def marquee(session: DesignSession, ids: Ids) -> None:
+    """Mark the sockets in a frame."""
+    session.marked = [one for one in as_object(session.design.document.get("sockets")) if one in ids]
+    if len(session.marked) == 1:
+        session.selected = ("socket", session.marked[0])
+    elif session.marked:
+        session.selected = None
+
+
+def _chosen(session: DesignSession) -> Ids:
+    """The sockets that are marked, else those that are selected, as members of a loop too."""
+    kind, key = session.selected or (None, "")
+    if session.marked or kind == "socket":
+        return list(session.marked) or [key]
     if kind == "loop":
-        return _set_loop(session, key, field, typed)
-    owner, place = owner_of(pick)
-    if kind == "edge" and place is not None:
-        return _set_edge(session, owner, place, field, typed)
-    if kind == "exit" and place is not None:
-        return _set_exit(session, owner, place, field, typed)
-    raise refused("this has no such field", f"{kind} {key}", "remove it and make it anew")
+        return members_of(session.design.document, key)
+    raise refused("no socket is selected", "design", "select one, or draw a frame round some")
 
 
-def _set_loadout(session: Selection, field: str, typed: JSON) -> str:
-    value = read_field(Loadout, field, typed)
-    if field == "entry":
-        return session.design.set_entry(str(value))
-    return session.design.set_loadout(field, value)
+# -- sockets and materia ----------------------------------------------------------------------
 
 
-def _set_socket(session: Selection, id_: str, field: str, typed: JSON) -> str | None:
-    if field == "id":
-        new = str(typed).strip()
-        words = session.design.rename_socket(id_, new)
-        session.marked = [new if one == id_ else one for one in session.marked]
-        if session.selected == ("socket", id_):
-            session.selected = ("socket", new)
-        return words
-    value = read_field(Socket, field, typed)
-    if field == "materia" and value not in session.design.definitions:
-        if value is None:
-            raise refused("a socket has a materia", f"{id_}.materia", "name one, or remove the socket")
-        session.ask_to_make(value, {"kind": "set", "of": ["socket", id_], "field": "materia"})
-        raise refused(
-            f"there is no materia {shorten(str(value), 60)!r}", f"{id_}.materia", "choose one, or make it"
-        )
-    return session.design.set_socket(id_, field, value)
+@act
+def add(session: DesignSession, materia: str, x: JSON = None, y: JSON = None) -> str | None:
+    """Place a materia in a new socket, or ask what is meant by one that is not there."""
+    materia = materia.strip()
+    if materia not in session.design.definitions:
+        _ask_to_make(session, materia, {"kind": "add", "materia": materia, "x": x, "y": y})
+        return None
+    before = session.design.document
+    change = add_socket(before, materia)
+    [new] = new_sockets(before, change.document)
+    spot = _spot(x, y)
+    if spot is not None:
+        change = replace(change, document=place_sockets(change.document, {new: spot}).document)
+    session.selected, session.marked = ("socket", new), []
+    return session.design.apply(change)
 
 
-def _set_edge(session: Selection, source: str, place: int, field: str, typed: JSON) -> str:
-    value = read_field(Edge, field, typed)
+ACTS["drop"] = add
+
+
+def _ask_to_make(session: DesignSession, name: str, again: Message) -> None:
+    """Ask what is meant by a materia that is not there; ``again`` is the message that named it."""
+    if not name:
+        raise refused("no materia is named", "add", "click one in the palette, or type its name")
+    near = close_match(name, session.design.materia)
+    choices: list[tuple[str, Message]] = []
+    if near is not None:
+        choices.append((f"Take {near}", {**again, "materia": near, "value": near}))
+    for work in ("agent", "utility"):
+        make_it = {"kind": "make", "what": work, "id": name, "then": dict(again)}
+        choices.append((f"Make the {work} {shorten(name, 40)}", make_it))
+    session.question = Question(f"There is no materia {shorten(name, 60)!r}.", tuple(choices))
+
+
+@act
+def make(session: DesignSession, id_: str, what: str, then: JSON = None) -> str:
+    """Define a materia, and then do what needed it."""
+    words = session.design.make_materia(id_.strip(), what)
+    if as_object(then).get("kind") in ("add", "drop", "set"):
+        more = act_on(session, then["kind"], {**then, "materia": id_.strip(), "value": id_.strip()})
+        return f"{words}; {more}" if more else words
+    return words
+
+
+@act
+def move(
+    session: DesignSession, id_: JSON = None, x: JSON = None, y: JSON = None, places: JSON = None
+) -> str:
+    """Put sockets where they were dragged to, in pixels."""
+    given = places if isinstance(places, Mapping) else {id_: [x, y]}
+    spots = {}
+    for socket, place in given.items():
+        spot = _spot(*place) if isinstance(place, list | tuple) and len(place) == 2 else None
+        if spot is None or not isinstance(socket, str):
+            raise refused("a place is two numbers", "layout", "drag it once more")
+        spots[socket] = spot
+    return session.design.place_sockets(spots)
+
+
+def _spot(x: JSON, y: JSON) -> tuple[float, float] | None:
+    """Read a place in the picture as column and row of the layout."""
+    if not (is_number(x) and is_number(y)) or max(abs(x), abs(y)) > 1e6:
+        return None
+    column, row = (round(value, 2) for value in (x / COLUMN, y / ROW))
+    return (int(column) if column == int(column) else column), (int(row) if row == int(row) else row)
+
+
+@act
+def entry(session: DesignSession, id_: str) -> str:
+    """Let casts start at a socket."""
+    return session.design.set_entry(id_)
+
+
+@act
+def delete(session: DesignSession, what: Pick | None = None, of: Pick | None = None) -> str:
+    """Remove a part; without one, what is marked or selected."""
+    named = what or of
+    if named is None and session.marked:
+        marked, session.marked = session.marked, []
+        return session.design.remove_sockets(marked)
+    part = named or session.selected
+    if part is None:
+        raise refused("nothing is selected", "design", "click what is to go")
+    kind, (owner, place) = part[0], owner_of(part)
+    if kind == "socket":
+        return session.design.remove_socket(owner)
+    if kind == "loop":
+        return session.design.delete_loop(owner)
+    session.selected = ("socket" if kind == "edge" else "loop", owner)
+    if place is None:
+        return session.design.set_loop(owner, "exit", None)
+    return (session.design.remove_edge if kind == "edge" else session.design.remove_exit)(owner, place)
+
+
+@act
+def copy(session: DesignSession) -> str:
+    """Copy what is chosen."""
+    ids = _chosen(session)
+    session.clip = clip_of(session.design.document, ids)
+    return f"copied {', '.join(ids)}"
+
+
+@act
+def cut(session: DesignSession) -> str:
+    """Copy what is chosen, and remove it."""
+    ids = _chosen(session)
+    copy(session)
+    session.marked = []
+    return session.design.remove_sockets(ids)
+
+
+@act
+def paste(session: DesignSession) -> str:
+    """Put in what was copied."""
+    if session.clip is None:
+        raise refused("nothing was copied yet", "paste", "select a socket and copy it")
+    before = session.design.document
+    words = session.design.paste(session.clip)
+    made = new_sockets(before, session.design.document)
+    session.marked = made if len(made) > 1 else []
+    session.selected = ("socket", made[0]) if len(made) == 1 else None
+    return words
+
+
+@act
+def duplicate(session: DesignSession) -> str:
+    """Copy what is chosen, and put it in at once; what was copied before stays."""
+    clip, session.clip = session.clip, clip_of(session.design.document, _chosen(session))
+    try:
+        return paste(session)
+    finally:
+        session.clip = clip
+
+
+# -- fields ---------------------------------------------------------------------------------
+
+_MODELS: Final[Mapping[str, type[Model]]] = {
+    "socket": Socket,
+    "loop": Loop,
+    "edge": Edge,
+    "exit": ExitRoute,
+    "loadout": Loadout,
+}
+_SOURCES: Final[Mapping[str, type[Model]]] = {"consumes": Consumes, "iterator": Iterator}
+_ROUTE: Final = {"id": "id_", "from": "source", "targetSocketId": "target"}
+"""How the operations on exits call their fields."""
+
+
+@act
+def set_(session: DesignSession, of: JSON, field: str, value: JSON = None) -> str | None:
+    """Take the value of one field, whole, for the part that it was typed at; what is refused stays there."""
+    kind, key = (str(of[0]), str(of[1])) if isinstance(of, list) and len(of) == 2 else ("", "")
+    if isinstance(value, str) and len(value) > _TYPED_MOST:
+        what = "this is more than a field can hold"
+        raise refused(what, field, f"write at most {_TYPED_MOST:,} characters")
+    session.refused.pop((kind, key, field), None)
+    try:
+        return _set(session, kind, key, field, value)
+    except MateriaError as error:
+        if isinstance(value, str) and session.has_fields(kind, key):
+            why = f"{error.what}; {error.hint}" if error.hint else error.what
+            session.refused[kind, key, field] = RefusedField(value, why)
+        raise
+
+
+def _set(session: DesignSession, kind: str, key: str, field: str, typed: JSON) -> str:
+    if kind in ("socket", "loop") and field == "id":
+        return _rename(session, kind, key, str(typed).strip())
+    owner, place = key, None
+    if kind not in ("materia", "loadout"):
+        owner, place = owner_of(_part(session, "of", [kind, key]))
+    source, _, name = field.partition(".")
+    if kind == "materia":
+        model = materia_model(as_object(session.design.definitions.get(key)))
+    elif kind == "loop" and name and source in _SOURCES:
+        model = _SOURCES[source]
+    else:
+        model, name = _MODELS[kind], field
+    value = read_field(model, name if kind != "materia" else field, typed)
+    if kind == "socket" and field == "materia":
+        _check_materia(session, owner, value)
+    return session.design.apply(session.design.changed_by(_setting(kind, owner, place, field, value)))
+
+
+def _rename(session: DesignSession, kind: str, old: str, new: str) -> str:
+    words = (session.design.rename_socket if kind == "socket" else session.design.rename_loop)(old, new)
+    if kind == "socket":
+        session.marked = [new if one == old else one for one in session.marked]
+    if session.selected == (kind, old):
+        session.selected = ("socket" if kind == "socket" else "loop", new)
+    return words
+
+
+def _setting(kind: str, owner: str, place: int | None, field: str, value: JSON) -> Step:
+    """Return the operation that sets a field of a part."""
+    if kind in ("edge", "exit"):
+        return _setting_of_way(kind, owner, place, field, value)
+    if (kind, field) == ("loadout", "entry"):
+        return do("set_entry", str(value))
+    if kind == "loadout":
+        return do("set_loadout", field, value)
+    source, _, name = field.partition(".")
+    if kind == "loop" and name:
+        return do("set_source", owner, source, **{{"from": "from_", "as": "as_"}.get(name, name): value})
+    return do(f"set_{kind}", owner, field, value)
+
+
+def _setting_of_way(kind: str, owner: str, place: int | None, field: str, value: JSON) -> Step:
+    if place is None:
+        raise refused("this has no such field", f"{kind} {owner}", "remove it and make it anew")
     if field == "maxTraversals":
-        return session.design.limit_edge(source, place, value)
+        return do("limit_edge", owner, place, value)
     if value is None:
-        raise refused(f"an edge needs {field}", f"{source}.edges[{place}]", "choose one, or remove the edge")
-    return session.design.change_edge(source, place, **{"when" if field == "when" else "to": str(value)})
+        where = f"{owner}.edges[{place}]" if kind == "edge" else f"loops.{owner}.exits[{place}]"
+        raise refused(f"an {kind} needs {field}", where, f"choose one, or remove the {kind}")
+    return do(f"change_{kind}", owner, place, **{_ROUTE.get(field, field): str(value)})
 
 
-def _set_exit(session: Selection, loop: str, place: int, field: str, typed: JSON) -> str:
-    value = read_field(ExitRoute, field, typed)
-    names = {"id": "id_", "from": "source", "condition": "condition", "targetSocketId": "target"}
-    if value is None:
-        raise refused(
-            f"an exit needs {field}", f"loops.{loop}.exits[{place}]", "choose one, or remove the exit"
-        )
-    return session.design.change_exit(loop, place, **{names[field]: str(value)})
+def _check_materia(session: DesignSession, id_: str, named: JSON) -> None:
+    """Refuse a materia that is not there, and ask what is meant by it."""
+    if named is None:
+        raise refused("a socket has a materia", f"{id_}.materia", "name one, or remove the socket")
+    if named not in session.design.definitions:
+        _ask_to_make(session, named, {"kind": "set", "of": ["socket", id_], "field": "materia"})
+        what = f"there is no materia {shorten(str(named), 60)!r}"
+        raise refused(what, f"{id_}.materia", "choose one, or make it")
 
 
-def _set_loop(session: Selection, loop: str, field: str, typed: JSON) -> str:
-    if field == "id":
-        new = str(typed).strip()
-        words = session.design.rename_loop(loop, new)
-        if session.selected == ("loop", loop):
-            session.selected = ("loop", new)
+@act
+def forget(session: DesignSession, of: JSON = None, field: JSON = None) -> None:
+    """Let go of what was typed and refused."""
+    if isinstance(of, list) and len(of) == 2:
+        session.refused.pop((str(of[0]), str(of[1]), str(field)), None)
+
+
+# -- edges, loops and exits -------------------------------------------------------------------
+
+
+@act
+def connect(session: DesignSession, from_: str, to: str, when: str | None = None, most: JSON = None) -> str:
+    """Lead an edge from a socket to another one; out of a loop with a list, without more said, an exit."""
+    design, document = session.design, session.design.document
+    loop = _left_loop(session, from_, to) if when is None and not most else None
+    if loop is not None:
+        exits = list_in(loop_in(document, loop), "exits", loop)
+        used = {as_object(one).get("condition") for one in exits if as_object(one).get("from") == from_}
+        free = next((one for one in CONDITIONS if one not in used), None)
+        if free is not None:
+            words = design.add_exit(loop, from_, free, to)
+            session.selected = way_pick("exit", loop, len(exits))
+            return f"{words}, taken once its list is done"
+    limit = None if most in (None, "") else read_field(Edge, "maxTraversals", str(most))
+    before = ways_of(document, "edge", from_)
+    words = design.add_edge(from_, to, when or _likely_condition(before), max_traversals=limit)
+    after = ways_of(design.document, "edge", from_)
+    new = (at for at, (old, one) in enumerate(zip(before, after, strict=False)) if old is not one)
+    session.selected = way_pick("edge", from_, next(new, len(before)))
+    return words
+
+
+def _likely_condition(edges: list[JSON]) -> str:
+    """What a new edge waits for: what the others of its socket leave open, so that it can be taken."""
+    used = [as_object(edge).get("when") for edge in edges]
+    # Guards go before an edge that always matches, so such a one leaves all of them open.
+    left = unmet([when for when in used if is_condition(when) and when != "always"]) if used else []
+    return next((when for when in left if when in SENDING_BACK), left[0] if left else "always")
+
+
+def _left_loop(session: DesignSession, source: str, to: str) -> str | None:
+    """The loop with a list that a way from ``source`` to ``to`` leaves, from which a plain edge would skip items."""
+    loops = session.facts.loops_of.get(source, ())
+    return next((one.id for one in loops if one.iterates and to not in one.members), None)
+
+
+@act
+def order(session: DesignSession, of: Pick, by: JSON) -> str:
+    """Move an edge or an exit up or down by one."""
+    if by not in (-1, 1):
+        raise refused("it can be moved up or down", "design", "press one of the arrows")
+    owner, place = owner_of(of)
+    if place is None:
+        raise refused("only edges and exits have an order", "design", "select one")
+    words = (session.design.move_edge if of[0] == "edge" else session.design.move_exit)(
+        owner, place, place + by
+    )
+    session.selected = way_pick(of[0], owner, place + by)
+    return words
+
+
+@act
+def turn(session: DesignSession, of: Pick) -> str:
+    """Make an exit of an edge, or an edge of an exit."""
+    owner, place = owner_of(of)
+    document = session.design.document
+    if of[0] == "edge" and place is not None:
+        to = as_object(ways_of(document, "edge", owner)[place]).get("to")
+        loop = _left_loop(session, owner, str(to))
+        if loop is None:
+            where = f"{owner}.edges[{place}]"
+            raise refused("this edge leaves no loop", where, "exits lead out of a loop")
+        words = session.design.edge_to_exit(owner, place, loop)
+        session.selected = way_pick("exit", loop, len(ways_of(session.design.document, "exit", loop)) - 1)
         return words
-    for source, model in (("consumes", Consumes), ("iterator", Iterator)):
-        if field.startswith(f"{source}."):
-            name = field.removeprefix(f"{source}.")
-            value = read_field(model, name, typed)
-            given: dict[str, Any] = {{"from": "from_", "as": "as_"}.get(name, name): value}
-            return session.design.set_source(loop, source, **given)
-    return session.design.set_loop(loop, field, read_field(Loop, field, typed))
+    if of[0] == "exit" and place is not None:
+        source = str(as_object(ways_of(document, "exit", owner)[place]).get("from"))
+        words = session.design.exit_to_edge(owner, place)
+        session.selected = ("socket", source)
+        return words
+    raise refused("this can be no other way out", "design", "select an edge or an exit")
+
+
+@act
+def loop(session: DesignSession, ids: Ids | None = None) -> str:
+    """Make a loop of sockets, over the items of the generator that leads into it, with the edges that lead on as its exits."""
+    members = session.marked if ids is None else ids
+    if not members and session.selected is not None and session.selected[0] == "socket":
+        members = [session.selected[1]]
+    # A round begins where a way from outside leads to.
+    facts = session.facts
+    led = {to for id_ in facts.sockets if id_ not in members for to in facts.targets(id_)}
+    first = [id_ for id_ in members if id_ in led][:1]
+    source = session.design.likely_generator(members)
+    before = as_object(session.design.document.get("loops"))
+    ordered = [*first, *(id_ for id_ in members if id_ not in first)]
+    change = make_loop(session.design.document, ordered, consumes=source)
+    [made] = [id_ for id_ in as_object(change.document.get("loops")) if id_ not in before]
+    words = change.words
+    if source is not None:
+        words += f", over the work items of {source}"
+        change, turned = with_exits(change, made)
+        if turned:
+            words += f"; {', '.join(turned)} {'are exits' if len(turned) > 1 else 'is an exit'} of it now"
+    session.marked, session.selected = [], ("loop", made)
+    return session.design.apply(replace(change, words=words))
+
+
+@act
+def members(session: DesignSession, loop: str, ids: Ids | None = None) -> str:
+    """Choose the members of a loop; without any, those that are marked."""
+    words = session.design.set_members(loop, session.marked if ids is None else ids)
+    session.marked = []
+    return words
+
+
+@act
+def source(session: DesignSession, loop: str, source: JSON = None) -> str:
+    """Choose what a loop goes over: the work items of the likely generator, a list, or nothing."""
+    if source in ("", None):
+        return session.design.set_source(loop, None)
+    if source not in _SOURCES:
+        what = f"a loop has no {shorten(str(source), 40)!r}"
+        raise refused(what, loop, "choose work items, a list, or nothing")
+    likely = session.design.likely_generator(members_of(session.design.document, loop))
+    generator = {} if source == "iterator" or likely is None else {"from_": likely}
+    return session.design.set_source(loop, source, **generator)
+
+
+@act
+def exit_(session: DesignSession, loop: str, from_: str, when: str, to: str) -> str:
+    """Add an exit to a loop."""
+    place = len(list_in(loop_in(session.design.document, loop), "exits", loop))
+    words = session.design.add_exit(loop, from_, when, to)
+    session.selected = way_pick("exit", loop, place)
+    return words
+
+
+# -- steps, what follows from it, saving --------------------------------------------------------
+
+
+@act
+def undo(session: DesignSession) -> str:
+    """Take the last step back."""
+    return f"undone: {session.design.undo()}"
+
+
+@act
+def redo(session: DesignSession) -> str:
+    """Do the step again that was undone last."""
+    return f"done again: {session.design.redo()}"
+
+
+@act
+def mend(session: DesignSession, code: JSON, source: JSON) -> str:
+    """Mend a finding of the report."""
+    for one in (*session.design.report.problems, *session.design.report.hints):
+        if (one.code, one.source) == (code, source):
+            return session.design.mend(one)
+    raise refused("this is not there any more", "problems", "look at the list once more")
+
+
+@act
+def explore(session: DesignSession) -> str:
+    """Look at everything that can happen."""
+    problems = session.design.report.problems
+    if problems:
+        verb = "stands" if len(problems) == 1 else "stand"
+        what = f"{counted(len(problems), 'problem')} {verb} in the way"
+        raise refused(what, "what can happen", "mend them first")
+    exploration = Exploration(session.design.graph(), range(4), _EXPLORED)
+    session.explored, session.route, session.odds = (session.design.now, exploration), (), {}
+    with suppress(MateriaError):  # no mean, too much to solve, or not all was looked at: then it is left out
+        session.odds = dict(exploration.odds(LIKELY, 3).ends)
+    return f"looked at {exploration.states:,} states"
+
+
+@act
+def witness(session: DesignSession, what: str) -> str:
+    """Show the shortest way to an end on the canvas."""
+    if session.explored is None:
+        raise refused("nothing was explored yet", "what can happen", "press Explore")
+    way = session.explored[1].witness(what)
+    session.route = way.route
+    return f"shortest way: {' → '.join((*way.route, way.end or 'no end'))}"
+
+
+@act
+def save(session: DesignSession, to: JSON = None, *, anyway: bool = False) -> str | None:
+    """Save the design where it is kept, or elsewhere; ask first where something would be lost."""
+    where: str | None = "" if to is None else str(to).strip()
+    if where in ("", str(session.design.home)):
+        where = None
+    elif where == "this notebook":
+        where = "notebook"
+    try:
+        return session.bench.save_design(session.design, where, anyway=anyway)
+    except MateriaError as error:
+        if "save anyway" not in (error.hint or "") and "save it anyway" not in (error.hint or ""):
+            raise
+        again = {"kind": "save", "to": to, "anyway": True}
+        session.question = Question(f"{error.what} {error.hint}", (("Save anyway", again),))
+        return None
+
+
+@act
+def draft(session: DesignSession, file: JSON = None, *, discard: bool = False) -> str:
+    """Go on with a draft, or throw it away."""
+    drafts = session.bench.drafts(session.design.name)
+    kept = next((one for one in drafts if one.path.name == file), None)
+    if kept is None:
+        raise refused("this draft is not there any more", "draft", "open the design once more")
+    if not discard:
+        return kept.take_into(session.design)
+    kept.discard()
+    session.offer_draft()
+    return f"threw {kept} away"
+
+
+@act
+def reload(session: DesignSession) -> str:
+    """Take what is on disk now."""
+    return session.design.reload(session.bench.design(session.design.name))
+
+
+@act
+def cast(session: DesignSession, request: str) -> str:
+    """Cast the design as it is now."""
+    made = session.bench.cast(request, loadout=session.design)
+    if session.cast_made is not None:
+        session.cast_made(made)
+    return f"cast {made.id} has begun"
+
+
+@act
+def answer(session: DesignSession, number: JSON = None) -> str | None:
+    """Choose one of the answers to the question; another number is none of them."""
+    question, session.question = session.question, None
+    if question is None or not isinstance(number, int) or not 0 <= number < len(question.choices):
+        return ""
+    message = question.choices[number][1]
+    return act_on(session, str(message["kind"]), message)

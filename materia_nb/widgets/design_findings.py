@@ -12,7 +12,7 @@ from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.facts import as_object, is_text
 from materia_nb.loadout.report import Problem
-from materia_nb.widgets.design_session import LIKELY
+from materia_nb.widgets.design_acts import LIKELY
 from materia_nb.widgets.picks import owner_of, way_pick, written
 
 if TYPE_CHECKING:

@@ -21,9 +21,10 @@ from materia_nb.loadout.design import Design
 from materia_nb.loadout.facts import Object, as_object, is_text, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import tint_of
+from materia_nb.widgets.design_acts import COLUMN, ROW
 from materia_nb.widgets.design_findings import dock_slice
 from materia_nb.widgets.design_inspector import inspector_slice, purpose
-from materia_nb.widgets.design_session import COLUMN, ROW, DesignSession, spots_in
+from materia_nb.widgets.design_session import DesignSession, spots_in
 from materia_nb.widgets.frontend import GESTURES
 from materia_nb.widgets.graph_panel import GraphPanel
 from materia_nb.widgets.picks import drawn_parts

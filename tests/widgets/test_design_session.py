@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from loadout_samples import edge, json_values, looped, route
 from materia_nb import Workbench
-from materia_nb.loadout.design import Design
+from materia_nb.loadout.design import OPERATIONS, Design
 from materia_nb.loadout.layers import PROJECT_FILE
+from materia_nb.widgets.design_acts import ACTS
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.designing import design_slice
 
@@ -378,7 +379,7 @@ def test_no_message_raises_or_breaks_what_is_told(data):
     config = looped({"exits": [route("Socket-3", "satisfied", "Socket-4")]})
     wb.load(config)
     session = DesignSession(wb, Design("T", config["loadouts"]["T"], config))
-    kinds = sorted(set(session.kinds) - {"save", "cast", "reload"})
+    kinds = sorted({*ACTS, *OPERATIONS} - {"save", "cast", "reload"})
     values = st.one_of(
         json_values,
         st.sampled_from(

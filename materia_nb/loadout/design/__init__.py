@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from materia_nb.loadout.design.document import Change
+from materia_nb.loadout.design.document import OPERATIONS, Change, Operation
 from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
 from materia_nb.loadout.design.sockets import SOCKET_FIELDS
 from materia_nb.loadout.facts import next_socket_id
 
-__all__ = ["NOTEBOOK", "SOCKET_FIELDS", "Change", "Design", "Home", "next_socket_id"]
+__all__ = [
+    "NOTEBOOK",
+    "OPERATIONS",
+    "SOCKET_FIELDS",
+    "Change",
+    "Design",
+    "Home",
+    "Operation",
+    "next_socket_id",
+]

@@ -6,11 +6,11 @@ every untouched part with the old, so unknown fields, spelling and the order of 
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, TypeVar
+from inspect import Parameter, signature
+from typing import Any, Final, TypeVar
 
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON
@@ -35,27 +35,45 @@ class Change:
     materia: Mapping[str, Object | None] = field(default_factory=dict)
 
 
-Operation: TypeAlias = Callable[..., Change]
-"""Takes a document, the definitions of the materia, and what it is given; returns what it makes of them."""
-F = TypeVar("F", bound=Operation)
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that can be done to a design: a function of its document, and of the definitions of its materia if it needs them."""
+
+    name: str
+    function: Callable[..., Change]
+    on_materia: bool = False
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """What it is given beside the design, by name."""
+        named = list(signature(self.function).parameters.items())
+        return dict(named[2 if self.on_materia else 1 :])
+
+    @property
+    def about(self) -> str:
+        """What it does, in one line."""
+        return (self.function.__doc__ or "").splitlines()[0]
+
+    def __call__(self, document: Object, definitions: Object, *arguments: Any, **options: Any) -> Change:
+        """Return what it makes of a document; raises MateriaError when it cannot be done."""
+        owners = (document, definitions) if self.on_materia else (document,)
+        return self.function(*owners, *arguments, **options)
+
+
+F = TypeVar("F", bound=Callable[..., Change])
 OPERATIONS: Final[dict[str, Operation]] = {}
-"""Every operation of the designer by its name: methods of a design, steps of mends and acts of the panel are made of it."""
+"""Every operation by its name. Methods of designs, steps of mends and messages of the panel are made from these rows."""
 
 
 def operation(function: F) -> F:
-    """Make an operation of a function of a document: a row of :data:`OPERATIONS`, and with it a method of designs."""
-
-    @functools.wraps(function)
-    def on_document(document: Object, _definitions: Object, /, *arguments: Any, **options: Any) -> Change:
-        return function(document, *arguments, **options)
-
-    OPERATIONS[function.__name__] = on_document
+    """Make an operation of a function of a document."""
+    OPERATIONS[function.__name__] = Operation(function.__name__, function)
     return function
 
 
 def materia_operation(function: F) -> F:
     """Make an operation of a function of a document and of the definitions of the materia."""
-    OPERATIONS[function.__name__] = function
+    OPERATIONS[function.__name__] = Operation(function.__name__, function, on_materia=True)
     return function
 
 

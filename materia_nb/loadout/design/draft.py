@@ -346,7 +346,7 @@ class Design:
 def _method(name: str) -> Callable[..., str]:
     """Make a method of an operation: it applies to the design's document, as one step that can be undone."""
 
-    @functools.wraps(OPERATIONS[name])
+    @functools.wraps(OPERATIONS[name].function)
     def run(self: Design, /, *arguments: Any, **options: Any) -> str:
         return self.apply(self.changed_by(Step(name, arguments, options)))
 
