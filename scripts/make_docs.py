@@ -2,7 +2,7 @@
 
 Generated are docs/magics.md, the tables between markers in docs/loadout-format.md and docs/run-directory.md, the parts in
 docs/panel.md, the picture of the README, those of the bundled loadouts, docs/gallery.md with its pictures, the tests that explore writes for the
-cards, and the cheat sheet. ``--check`` writes nothing and fails when one of them is out of date.
+cards, the cheat sheet, and the types of the messages of the page. ``--check`` writes nothing and fails when one of them is out of date.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from itertools import groupby
 from pathlib import Path
 
 from make_cheatsheet import SOURCE, sheet
+from make_messages import TARGET as MESSAGES
+from make_messages import messages_page
 from materia_nb import Workbench
 from materia_nb.agents import Turn
 from materia_nb.cast.gallery import Card, gallery
@@ -116,6 +118,7 @@ def generated() -> dict[Path, str]:
         **gallery_pages(),
         **gallery_tests(),
         **cheatsheet(),
+        MESSAGES: messages_page(COMMAND),
         PICTURE: picture(),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.escape import part
@@ -351,17 +351,3 @@ def typed_value(text: str, *, as_text: bool) -> JSON:
         raise MateriaError(
             "The value is not JSON.", hint=json_advice(text) or str(error), kind="not_json"
         ) from error
-
-
-def only_text(values: Mapping[str, Any], name: str, most: int = 2_000_000) -> str:
-    """Return a text of a message.
-
-    Raises:
-        MateriaError: there is none of that name, or it is too long (``bad_message``).
-    """
-    value = values.get(name)
-    if not isinstance(value, str) or len(value) > most:
-        raise MateriaError(
-            f"The message of the panel has no text {name!r}.", hint="reload the page", kind="bad_message"
-        )
-    return value

@@ -153,7 +153,9 @@ class Panel(Shown):
     # -- redrawing --------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Redraw now, from the present state."""
+        """Redraw now, from the present state; within a callback at its end."""
+        if self._puts_off():
+            return
         with self._drawing:
             if self.closed:
                 return
@@ -174,15 +176,20 @@ class Panel(Shown):
 
     def later(self) -> None:
         """Redraw soon; many calls within :attr:`interval` make one redraw. Never blocks, never raises."""
-        me = threading.get_ident()
-        if self._actor == me and self._drawer != me:
-            self._due_at_end = True  # whoever acts draws when that is done
+        if self._puts_off():
             return
         with self._timing:
             if self.closed or self._timer is not None:
                 return
             wait = max(0.0, self._drawn_at + self.interval - time.monotonic())
             self._timer = call_later(wait, self.refresh)
+
+    def _puts_off(self) -> bool:
+        """Whether this is within a callback, at whose end the panel is drawn."""
+        me = threading.get_ident()
+        acts = self._actor == me != self._drawer
+        self._due_at_end = self._due_at_end or acts
+        return acts
 
     def _forget_timer(self) -> None:
         with self._timing:

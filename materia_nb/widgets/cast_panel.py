@@ -1,63 +1,35 @@
-"""Everything about one cast on one surface: bar, graph, inspector, timeline and items.
-
-The parts around the graph are drawn by the front-end (``front/``); this module tells it slices of state, made by
-pure functions from the cast, and does what its messages ask for.
-"""
+"""The panel of a cast, to be gone on with by mouse and keyboard alone: what each message of its page does."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from functools import singledispatchmethod
+from typing import TYPE_CHECKING, Any
 
-import ipywidgets as ui
-
-from materia_nb.cast.views.status import marks_of
-from materia_nb.display.escape import Html, shorten
-from materia_nb.display.svg import graph_svg
-from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.outgoing import plain
-from materia_nb.widgets.base import Panel, Runs, css, runs_of, show_html, show_panel, told_of
-from materia_nb.widgets.blocks import bounded
-from materia_nb.widgets.cast_messages import CastMessages
-from materia_nb.widgets.cast_parts import (
-    PARTS,
-    Seen,
-    alone_names,
-    dock_names,
-    draw_parts,
-    how_it_stands,
-    tabs_of,
-    told_parts,
-)
-from materia_nb.widgets.cast_slices import StepRows
-from materia_nb.widgets.designing import Designing
-from materia_nb.widgets.frontend import Front
-from materia_nb.widgets.inspector_blocks import Element, check_element
+from materia_nb.cast.breakpoint import breakpoint_of
+from materia_nb.cast.repairs import changed_definition
+from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
+from materia_nb.jsonvalue import MISSING, get_path, pretty
+from materia_nb.loadout.graph import END
+from materia_nb.widgets.answering import checked, clicked_text, typed_value
+from materia_nb.widgets.base import show_panel
+from materia_nb.widgets.cast_parts import PARTS, alone_names, dock_names
+from materia_nb.widgets.cast_slices import asked_key
+from materia_nb.widgets.cast_surface import HEIGHT, CastSurface
+from materia_nb.widgets.inspector_blocks import check_element, stops_at
+from materia_nb.widgets.inspector_tabs import TABS
+from materia_nb.widgets.messages import PageMessage, Picked, Starting, ToCast, WhenIdle, read_message
+from materia_nb.widgets.state_and_items import base_of, changed_blocks, foretold, issues_of, rebuilt, redone
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-    from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
-    from materia_nb.widgets.graph_panel import GraphPanel
-    from materia_nb.widgets.picks import Pick
-
-HEIGHT: Final = 560
-"""How high the surface is in pixels, unless it is said otherwise."""
-_HEIGHTS: Final = (320, 2_000)
-_log = logging.getLogger("materia_nb.widgets")
-
-_OUTPUT: Final = ".jp-OutputArea-child"
-_LIVES: Final = f"{_OUTPUT}:has(.mnb-recorded:not(.jupyter-widgets-disconnected))"
-RECORD_RULES: Final = (
-    # The record is for readers who do not have the panel: text and picture, the two outputs below it.
-    f"{_LIVES}+{_OUTPUT},{_LIVES}+{_OUTPUT}+{_OUTPUT}{{display:none!important}}"
-)
-"""CSS that shows either the live panel of a cast or its record."""
+    from materia_nb.widgets.base import Panel
+    from materia_nb.widgets.state_and_items import Rebuilt
 
 
-class CastPanel(Panel):
-    """A cast, to be gone on with by mouse and keyboard alone.
+class CastPanel(CastSurface):
+    """A cast with all its parts, and what a person does there.
 
     Args:
         cast: which.
@@ -66,8 +38,6 @@ class CastPanel(Panel):
         height: in pixels.
         alone: the name of one part where only that is shown, see ``PARTS`` in ``cast_parts.py``.
     """
-
-    interval = 0.1
 
     def __init__(
         self,
@@ -78,119 +48,40 @@ class CastPanel(Panel):
         height: int = HEIGHT,
         alone: str = "",
     ) -> None:
-        super().__init__(alone or "cast")
-        self.cast, self.casts = cast, [cast]
-        self.past: Snapshot | None = None
-        self.runs: Runs = runs_of(cast)
-        self.rows = StepRows()
-        self.selected: Element | None = None
-        self.tab, self.dock = "answer", dock_names()[0]
-        self.alone = PARTS.get(alone)
-        self._tabs: list[list[str]] = []
-        self._bench, self._forked = bench, forked
-        self._aborting = self._ticking = self._asked = False
-        self._more = 0
-        self._said: dict[str, str] = {}
-        self.designing: Designing | None = None
-        self.messages = CastMessages(self)
-        self.front = Front([part.slice for part in PARTS.values() if part.drawn], told_parts())
+        super().__init__(cast, forked, bench=bench, height=height, alone=alone)
+        self._more_steps = 0
         self.front.on_msg(self.guarded(lambda _, content, __: self.heard(content)))
-        self.graph: GraphPanel | PicturePanel | None = None
-        if self.alone is None or self.alone.at == "graph":
-            self.graph = self.own(graph_panel(cast))
+        if self.graph is not None:
             self.graph.on_select(self._picked)
             self.graph.on_gesture(self._gesture)
-        pictures = () if self.graph is None else (self.graph.view,)
-        self.view.children = (css(RECORD_RULES), *pictures, self.front)
-        self.view.add_class("mnb-surface")
-        self.height = height
-        self.view.layout.height = f"{height}px"
-        if height == HEIGHT:
-            self.view.add_class("mnb-grows")  # with the window, until it is made taller or lower
-        self._follow(cast)
-        self._look_after_cells()
-        self.at_close(lambda: self.designing.close() if self.designing is not None else None)
-        self.refresh()
-
-    def _follow(self, cast: Cast) -> None:
-        self.follow(cast)
-        self.at_close(cast.runner.followers.listen(self.later))
-        self.follow_runs(runs_of(cast))
-
-    def _look_after_cells(self) -> None:
-        """Draw a failed cast again when a cell has run: it may have changed what failed."""
-        from IPython import get_ipython
-
-        def ran(*_: object) -> None:
-            if self.cast.failure is not None:
-                self.later()
-
-        if (shell := get_ipython()) is not None:
-            shell.events.register("post_run_cell", ran)
-            self.at_close(lambda: shell.events.unregister("post_run_cell", ran))
-
-    def recorded(self) -> None:
-        """Say that the record of the cast stands below this panel; it is hidden while the panel lives."""
-        self.view.add_class("mnb-recorded")
-
-    # -- what a person does -----------------------------------------------------------
 
     def heard(self, content: object) -> None:
-        """Do what a message of the front-end asks for; see :class:`CastMessages`."""
-        kind = content.get("kind") if isinstance(content, Mapping) else None
+        """Do what a message of the page asks for, and draw what came of it.
+
+        Raises:
+            MateriaError: it is no message (``bad_message``), or what it asks for is refused.
+        """
+        values = content if isinstance(content, Mapping) else {}
+        kind = values.get("kind")
         if self.designing is not None and kind not in ("mode", "height", "heard"):
-            self.designing.heard(str(kind), content if isinstance(content, Mapping) else {})
+            self.designing.heard(str(kind), values)
         else:
-            self.messages.heard(content)
+            self.do(read_message(ToCast, content))
         self.refresh()
 
-    def start(self, what: str, act: Callable[[], object]) -> None:
-        """Begin something that takes time; it runs in the background, one thing at a time."""
-        self._more = 0
-        self.runs.start(what, act)
+    def do(self, message: PageMessage) -> None:
+        """Do what a message asks for.
 
-    def step(self) -> None:
-        """Run one socket, and as many more as were asked for meanwhile; write what follows from it."""
-        cast = self.cast
-        cast.step()
-        while self._more and cast.status == "ready" and not cast.runner.stop.is_set():
-            self._more -= 1
-            cast.step()
-        self._more = 0
-        cast.runner.write_now()
+        Raises:
+            MateriaError: it is refused: a step runs (``busy``), or whatever the command says.
+        """
+        if isinstance(message, WhenIdle):
+            self.runs.refuse_while_busy()
+        self._act(message)
 
-    def one_more(self) -> bool:
-        """Whether a step runs already, so that another one is made when it has ended: clicks come faster than steps."""
-        if self.runs.running != "Step" or self._aborting or self.cast.runner.stop.is_set():
-            return False
-        self._more += 1
-        return True
-
-    def abort(self) -> None:
-        """End the cast; a step that runs is waited for in the background, and a second press does no harm."""
-        if self._aborting:
-            return
-        self._aborting = True
-        cast = self.cast
-        cast.runner.stop.set()
-        self.runs.asks_to_stop()
-        self.runs.beside(lambda: self._abort_now(cast))
-
-    def _abort_now(self, cast: Cast) -> None:
-        try:
-            cast.abort()
-        finally:
-            self._aborting = False
-
-    def select(self, element: Element | None) -> None:
-        """Let the inspector tell about an element; None for wherever the cast is."""
-        if element is not None and element.kind == "step":
-            self.look(int(element.id))
-            return
-        self.selected = element
-        if element is not None and self.past is not None and element.kind != "socket":
-            self.look(None)
-        self.refresh()
+    @singledispatchmethod
+    def _act(self, message: PageMessage) -> None:
+        raise NotImplementedError(type(message).__name__)
 
     def _picked(self, kind: str, key: str) -> None:
         """Something was clicked on the graph."""
@@ -198,223 +89,358 @@ class CastPanel(Panel):
             self.select(check_element(self.cast.now, kind, key))
 
     def _gesture(self, gesture: Mapping[str, Any]) -> None:
-        """Do what was asked for on the graph: open a part, set a breakpoint, run to a socket, or design."""
-        kind = gesture.get("kind")
+        """Do what was asked for on the graph, unless a loadout is designed there: then the designer hears it itself."""
         if self.designing is not None:
-            return  # it hears the graph itself
-        if kind == "ground":
-            self.select(None)
-        elif kind == "open" and isinstance(what := gesture.get("what"), list | tuple) and len(what) == 2:
-            self.heard({"kind": "select", "element": {"kind": what[0], "id": what[1]}})
-        elif kind == "break":
-            self.heard({"kind": kind, "element": gesture.get("what"), "after": gesture.get("after")})
-        elif kind == "run_to":
-            self.heard({"kind": kind, "socket": gesture.get("id")})
-
-    def look(self, number: int | None) -> None:
-        """Show graph, inspector and state as they were after a step; None goes back to the present.
-
-        Raises:
-            MateriaError: there is no such step (``no_step``).
-        """
-        if number is None and self.past is None:
             return
-        self.past = None if number is None else self.cast.at(number, self.rows.line)
+        what = gesture.get("what")
+        element = None if what is None else Picked(kind=what[0], id=what[1])
+        match gesture["kind"]:
+            case "ground":
+                self.select(None)
+            case "open" if element is not None:
+                self.do(ToCast.Select(element=element))
+            case "break":
+                self.do(ToCast.Break(element=element, after=gesture.get("after", False)))
+            case "run_to":
+                self.do(ToCast.RunTo(socket=gesture["id"]))
         self.refresh()
 
-    def show_line(self, line: int | None) -> None:
-        """Show the steps of an abandoned branch; None for the present line.
+    # -- going on ---------------------------------------------------------------------
 
-        Raises:
-            MateriaError: there is no such branch (``no_branch``).
-        """
-        steps = self.cast.now.line(line)
-        self.rows = StepRows(line)
-        self.look(None if line is None else len(steps))
+    def _start(self, message: Starting, what: str, act: Callable[[], object]) -> None:
+        """Begin something that takes time, after what was typed and not applied yet."""
+        for first in message.first:
+            self.do(read_message(ToCast, first))  # where one of them is refused nothing is started
+        self.look(None)
+        self._more_steps = 0
+        self.runs.start(what, act)
 
-    def fork(self, number: int | None) -> None:
-        """Start another cast from a step; it is shown in place of this one, which can be gone back to."""
-        self._take(self.cast.fork(number))
-        self.dock = "compare"
-
-    def show_cast(self, place: int) -> None:
-        """Show one of the casts of this panel: the first, or one that was forked from it."""
-        if not 0 <= place < len(self.casts):
-            raise MateriaError(f"This panel has no cast {place}.", hint="reload the page", kind="bad_message")
-        self.cast = self.casts[place]
-        self.runs, self.rows = runs_of(self.cast), StepRows()
-        self.past = self.selected = None
-
-    def grow(self, by: int) -> None:
-        """Make the surface higher or lower."""
-        least, most = _HEIGHTS
-        self.view.remove_class("mnb-grows")
-        self.height = min(most, max(least, self.height + by))
-        self.view.layout.height = f"{self.height}px"
-
-    def set_mode(self, mode: str) -> None:
-        """Switch between casting and designing the loadout of the cast."""
-        if mode == "design" and self.designing is None and self._bench is not None:
-            canvas = None if isinstance(self.graph, PicturePanel) else self.graph
-            self.designing = Designing(self._bench, self._bench.design(self.cast.graph.name), canvas)
-            self.designing.changed = self.refresh
-            self.designing.cast_made = self._designed
-        elif mode == "cast" and self.designing is not None:
-            self.designing.close()
-            self.designing = None  # it has given the picture back
-
-    def _designed(self, made: Cast) -> None:
-        """A design was cast: the panel shows that cast, beside those that it had."""
-        self.set_mode("cast")
-        self._take(made)
-
-    def _take(self, made: Cast) -> None:
-        """Show another cast in place of this one, which can be gone back to."""
-        self.casts.append(made)
-        self._follow(made)
-        self._forked(made)
-        self.show_cast(len(self.casts) - 1)
-
-    def _ran(self, runs: Runs) -> None:
-        if runs is self.runs:
-            super()._ran(runs)
+    @_act.register
+    def _step(self, message: ToCast.Step) -> None:
+        """Run one socket; where a step runs already, another one when it has ended: clicks come faster than steps."""
+        if self.runs.running == "Step" and not self.aborting and not self.cast.runner.stop.is_set():
+            self._more_steps += 1
         else:
-            self.later()
+            self._start(message, "Step", self._steps)
 
-    # -- drawing ------------------------------------------------------------------------
+    def _steps(self) -> None:
+        """Run one socket, and as many more as were asked for meanwhile; write what follows from it."""
+        cast = self.cast
+        cast.step()
+        while self._more_steps and cast.status == "ready" and not cast.runner.stop.is_set():
+            self._more_steps -= 1
+            cast.step()
+        self._more_steps = 0
+        cast.runner.write_now()
 
-    def say(self, text: str) -> None:
-        """Show one line over the graph; empty takes it away."""
-        self._told({"words": text, "tone": "fine"} if text else {})
+    @_act.register
+    def _run(self, message: ToCast.Run) -> None:
+        self._start(message, "Run", self.cast.run)
 
-    def fail(self, error: Exception) -> None:
-        """Show an exception over the graph; one of ours as its short text."""
-        self._told({"words": bounded(told_of(error, self.title), 2_000), "tone": "bad"})
+    @_act.register
+    def _run_to(self, message: ToCast.RunTo) -> None:
+        socket = message.socket
+        if socket != END:
+            self.cast.graph.needs_socket(socket)
+        self._start(message, "Run", lambda: self.cast.run(socket))
 
-    def _told(self, notice: dict[str, str]) -> None:
-        self._said = notice
-        if not self.closed:
-            self.front.put({"surface": self._surface()})
+    @_act.register
+    def _recast(self, message: ToCast.Recast) -> None:
+        self._start(message, "Recast", self.cast.recast)
 
-    @property
-    def opened(self) -> str:
-        """The part of the dock that is open: the one that is shown alone, else the one whose tab was picked."""
-        return self.alone.name if self.alone is not None and self.alone.at == "dock" else self.dock
+    @_act.register
+    def _resend(self, message: ToCast.Resend) -> None:
+        self._start(message, "Resend", self.cast.resend)
 
-    def _surface(self) -> dict[str, Any]:
-        selected = self.selected
-        return {
-            "mode": "design" if self.designing is not None else "cast",
-            "alone": "" if self.alone is None else self.alone.name,
-            "notice": self._said,
-            "resume": self.cast.id,
-            "selected": None if selected is None else {"kind": selected.kind, "id": selected.id},
-            "dock": self.opened,
-            "tabs": self._tabs,
-            "casts": [self._cast_words(place) for place in range(len(self.casts))],
-            "cast": self.casts.index(self.cast),
-        }
+    @_act.register
+    def _revive(self, message: ToCast.Revive) -> None:
+        self._start(message, "Revive", self.cast.revive)
 
-    def _cast_words(self, place: int) -> str:
-        if place == 0:
-            return "this cast"
-        one = self.casts[place]
-        return f"fork {place}: {shorten(plain(one.request), 40)}".rstrip(": ")
+    @_act.register
+    def _take_changed(self, message: ToCast.Take) -> None:
+        changed = changed_definition(self.cast.now)
+        if changed is not None:
+            self.cast.edit.redefine(changed.materia)
+        self._start(message, "Recast", self.cast.recast)
 
-    def draw(self) -> None:
-        """Tell the front-end how everything stands now, in one message."""
-        busy = self.runs.busy_for(self)
-        casts = [cast.now for cast in self.casts]  # the moment that this frame is about
-        now = casts[self.casts.index(self.cast)]
-        asks = not busy and (bool(now.approvals.asking) or now.held is not None or now.status == "failed")
-        if asks and not self._asked:
-            self.tab, self.selected = "answer", None  # what waits for a person is what they see
-        self._asked = asks
-        if self.past is not None and self.rows.line is None and len(self.past.steps) > len(now.steps):
-            self.past = None  # the moment went with going back
-        seen = self._seen(casts, busy=busy)
-        slices = draw_parts(seen, self.opened)
-        self._tabs = tabs_of(seen, slices)
-        if self.designing is not None:
-            slices |= self.designing.slices()
-        self.front.put({"surface": self._surface(), **slices})
-        if self.graph is not None and self.designing is None:
-            self.graph.show_moment(
-                seen.shown, self._picked_part(), past=self.past is not None, working=busy and not self.past
-            )
-        if busy and now.live.stop_asked:
-            self._tick()
+    @_act.register
+    def _pin_text(self, message: ToCast.PinText) -> None:
+        self.cast.pins.add(message.socket, message.text)
+        self._start(message, "Recast", self.cast.recast)
 
-    def _picked_part(self) -> Pick | None:
-        """What is selected, as far as it is on the graph."""
-        one = self.selected
-        if one is None or one.kind == "item" or one.kind == "step":  # noqa: PLR1714 - so that the type follows
-            return None
-        return one.kind, one.id
+    @_act.register
+    def _skip(self, message: ToCast.Skip) -> None:
+        self.cast.skip(message.note, item=message.item)
+        self.select(None)
 
-    def _seen(self, casts: Sequence[Snapshot], *, busy: bool) -> Seen:
-        return Seen(
-            casts=casts,
-            place=self.casts.index(self.cast),
-            past=self.past,
-            rows=self.rows,
-            selected=self.selected,
-            tab=self.tab,
-            only="" if self.alone is None else self.alone.opens,
-            modes=("cast", "design") if self._bench is not None else ("cast",),
-            mode="cast" if self.designing is None else "design",
-            doing=self.runs.doing(busy=busy, aborting=self._aborting),
-        )
+    @_act.register
+    def _budget(self, message: ToCast.Budget) -> None:
+        self.cast.edit.budget_in_words(message.budget)
 
-    def _tick(self) -> None:
-        """Draw again in a second: what is waited for tells nothing meanwhile."""
-        if self._ticking:
+    @_act.register
+    def _raise_budget(self, message: ToCast.RaiseBudget) -> None:
+        self.cast.edit.budget_in_words(message.budget)
+        self._start(message, "Revive", self.cast.revive)
+
+    @_act.register
+    def _pause(self, _: ToCast.Pause) -> None:
+        self.runs.pause()
+
+    @_act.register
+    def _leave(self, _: ToCast.Leave) -> None:
+        self.cast.runner.stop.leave()
+
+    @_act.register
+    def _abort(self, _: ToCast.Abort) -> None:
+        """End the cast; a step that runs is waited for in the background, and a second press does no harm."""
+        if self.aborting:
             return
-        self._ticking = True
+        cast, self.aborting = self.cast, True
+        cast.runner.stop.set()
+        self.runs.asks_to_stop()
 
-        def due() -> None:
-            self._ticking = False
-            self.refresh()
+        def end() -> None:
+            try:
+                cast.abort()
+            finally:
+                self.aborting = False
 
-        self.after(1.0, due)
+        self.runs.beside(end)
 
-    def fallback(self) -> tuple[str, str | None]:
-        """Return what the part says that is shown alone, else how the cast stands and the picture of its graph."""
-        if self.alone is not None:
-            return self.alone.fallback(self._seen([cast.now for cast in self.casts], busy=False))
-        return how_it_stands(self.cast.now)
+    # -- where runs stop -----------------------------------------------------------------
 
+    @_act.register
+    def _break(self, message: ToCast.Break) -> None:
+        breakpoints, now = self.cast.breakpoints, self.cast.now
+        if message.breakpoint is not None:
+            breakpoints.toggle(breakpoint_of(message.breakpoint))
+            return
+        element = message.element
+        possible = stops_at(now, check_element(now, element and element.kind, element and element.id))
+        there = [one for one in breakpoints if one.every_time in possible]
+        if there:
+            breakpoints.remove(*there)
+        elif possible:
+            breakpoints.toggle(possible[1 if message.after else 0])
 
-class PicturePanel(Panel):
-    """The graph of a cast as a picture, for where the live graph cannot be had: it looks the same and hears nothing."""
+    @_act.register
+    def _clear_breaks(self, _: ToCast.ClearBreaks) -> None:
+        self.cast.breakpoints.clear()
 
-    def __init__(self) -> None:
-        super().__init__("graph")
-        self._picture = ui.HTML()
-        self.put(self._picture)
+    @_act.register
+    def _watch(self, message: ToCast.Watch) -> None:
+        if message.path in self.cast.breakpoints.paths:
+            self.cast.breakpoints.clear(path=message.path)
+        else:
+            self.cast.breakpoints.watch(message.path)
 
-    def show_moment(self, shown: Snapshot, *_: object, **__: object) -> None:
-        """Draw the picture of a moment."""
-        show_html(self._picture, Html(graph_svg(shown.graph, marks_of(shown))))
+    # -- looking ---------------------------------------------------------------------------
 
-    def on_select(self, _: object) -> None:
-        """Nothing can be selected."""
+    @_act.register
+    def _select(self, message: ToCast.Select) -> None:
+        one = message.element
+        self.select(None if one is None else check_element(self.cast.now, one.kind, one.id))
 
-    on_gesture = on_select
+    @_act.register
+    def _open_tab(self, message: ToCast.Tab) -> None:
+        needs_one_of(message.tab, TABS, "The inspector has no such tab.", "bad_message")
+        self.tab = message.tab
 
+    @_act.register
+    def _open_dock(self, message: ToCast.Dock) -> None:
+        needs_one_of(message.dock, dock_names(), "The dock has no such tab.", "bad_message")
+        self.dock = message.dock
 
-def graph_panel(cast: Cast) -> GraphPanel | PicturePanel:
-    """Make the live graph alone, to be led; a picture where its library does not work."""
-    panel: GraphPanel | PicturePanel
-    try:
-        from materia_nb.widgets.graph_panel import GraphPanel
+    @_act.register
+    def _look(self, message: ToCast.Look) -> None:
+        self.look(message.step)
 
-        panel = GraphPanel(cast, side=False, follows=False)
-    except Exception:  # noqa: BLE001 - a cast can be gone on with without it
-        _log.warning("the live graph cannot be made; a picture is shown", exc_info=True)
-        panel = PicturePanel()
-    panel.view.add_class("mnb-graph-cell")
-    return panel
+    @_act.register
+    def _now(self, _: ToCast.Now) -> None:
+        self.look(None)
+
+    @_act.register
+    def _line(self, message: ToCast.Line) -> None:
+        self.show_line(message.line)
+
+    @_act.register
+    def _height(self, message: ToCast.Height) -> None:
+        self.grow(message.by)
+
+    @_act.register
+    def _heard(self, _: ToCast.Heard) -> None:
+        self.say("")
+
+    @_act.register
+    def _mode(self, message: ToCast.Mode) -> None:
+        self.set_mode(message.mode)
+
+    @_act.register
+    def _show_cast(self, message: ToCast.ShowCast) -> None:
+        self.show_cast(message.cast)
+
+    # -- answers ---------------------------------------------------------------------------
+
+    def _answer(self, text: str) -> None:
+        self.cast.reply(text)
+        self.select(None)
+
+    @_act.register
+    def _reply(self, message: ToCast.Reply | ToCast.ByHand) -> None:
+        self._answer(message.text)
+
+    @_act.register
+    def _verdict(self, message: ToCast.Verdict) -> None:
+        self._answer(clicked_text(self.cast.now, message.satisfied, message.reason))
+
+    @_act.register
+    def _items_answer(self, message: ToCast.ItemsAnswer) -> None:
+        items, _ = rebuilt(message.rows, (), known=False)
+        self._answer(clicked_text(self.cast.now, message.satisfied, message.reason, items))
+
+    @_act.register
+    def _refine(self, message: ToCast.Refine) -> None:
+        self._start(message, "Refine", lambda: self.cast.refine(message.text))
+
+    @_act.register
+    def _finalize(self, message: ToCast.Finalize) -> None:
+        self._start(message, "Continue", self.cast.finalize)
+
+    @_act.register
+    def _answer_hold(self, message: ToCast.Answer) -> None:
+        self._start(message, "Answer", lambda: self.cast.approvals.answer(message.text))
+
+    @_act.register
+    def _decide(self, message: ToCast.Decide) -> None:
+        self._needs_still(message.seen)
+        self.cast.approvals.decide(satisfied=message.satisfied, target=message.target)
+
+    @_act.register
+    def _allow(self, message: ToCast.Allow) -> None:
+        self._needs_still(message.seen)
+        calls = self.cast.approvals.asking or None
+        always = message.always and calls is not None
+        self._start(message, "Allow", lambda: self.cast.approvals.approve(always=always, calls=calls))
+
+    @_act.register
+    def _deny(self, message: ToCast.Deny) -> None:
+        self._needs_still(message.seen)
+        calls = self.cast.approvals.asking or None
+        self._start(message, "Deny", lambda: self.cast.approvals.deny(message.reason, calls=calls))
+
+    @_act.register
+    def _disallow(self, message: ToCast.Disallow) -> None:
+        self.cast.approvals.disallow(message.tool)
+
+    def _needs_still(self, seen: str) -> None:
+        """A click on what was shown must not allow what is asked by now."""
+        if seen != asked_key(self.cast.now):
+            raise MateriaError(
+                "Something else is asked by now.", hint="look at it, then decide", kind="not_asked"
+            )
+
+    @_act.register
+    def _enter(self, _: ToCast.Enter) -> None:
+        self.cast.enter()
+
+    @_act.register
+    def _edit_prompt(self, message: ToCast.EditPrompt) -> None:
+        for name, text in message.layers.items():
+            self.cast.edit.reword(name, text)
+
+    @_act.register
+    def _recommit(self, message: ToCast.Recommit) -> None:
+        self.cast.edit.recommit(message.text)
+
+    # -- edits --------------------------------------------------------------------------------
+
+    @_act.register
+    def _set_value(self, message: ToCast.SetValue) -> None:
+        self.cast.edit.set(message.path, typed_value(message.text, as_text=message.as_text))
+
+    @_act.register
+    def _remove_value(self, message: ToCast.RemoveValue) -> None:
+        self.cast.edit.set(message.path, MISSING)
+
+    @_act.register
+    def _items(self, message: ToCast.Items) -> None:
+        items, origins = self._rebuilt(message)
+        again, abandon = redone(message.rows, origins, abandon=message.abandon)
+        self.cast.edit.items(items, origins, again=again, abandon=abandon)
+
+    def _rebuilt(self, message: ToCast.Items | ToCast.CheckItems) -> Rebuilt:
+        """The items of a table; rows that were read from another list do not know their places in this one."""
+        now = self.cast.now.work_items
+        return rebuilt(message.rows, now, known=message.base == base_of(now))
+
+    @_act.register
+    def _undo(self, _: ToCast.Undo) -> None:
+        self.cast.edit.undo()
+
+    @_act.register
+    def _back(self, message: ToCast.Back) -> None:
+        self.look(None)
+        self.cast.back(message.step)
+
+    @_act.register
+    def _fork(self, message: ToCast.Fork) -> None:
+        self.fork(message.step)
+
+    @_act.register
+    def _page(self, _: ToCast.Page) -> None:
+        path = self.cast.export.page(self.cast.now.project / f"{self.cast.id}.html")
+        self.say(f"The page is {path.name}, in {path.parent}.")
+
+    @_act.register
+    def _label(self, message: ToCast.Label) -> None:
+        self.cast.labels.add(name=message.text)
+        self.say("The cast is called so from now on: it can be opened by that name.")
+
+    @_act.register
+    def _pin(self, message: ToCast.Pin) -> None:
+        self.cast.graph.needs_socket(message.socket)
+        name = self.cast.now.pinned_at(message.socket)
+        if name is None:
+            self.cast.pins.add(message.socket)
+        else:
+            self.cast.pins.remove(name)
+
+    # -- questions of one page, answered to it alone ---------------------------------------------
+
+    @_act.register
+    def _rows(self, message: ToCast.Rows) -> None:
+        rows = self.rows.between(self.cast.now, message.first, message.last)
+        self.front.answer("rows", message.token, rows=rows)
+
+    @_act.register
+    def _find(self, message: ToCast.Find) -> None:
+        self.front.answer("find", message.token, numbers=self.rows.find(self.cast.now, message.text))
+
+    @_act.register
+    def _check(self, message: ToCast.Check) -> None:
+        self.front.answer("check", message.token, **checked(self.cast.now, message.text, message.what))
+
+    @_act.register
+    def _check_items(self, message: ToCast.CheckItems) -> None:
+        items, origins = self._rebuilt(message)
+        issues = [[one.path, one.message] for one in issues_of(items)[:100]]
+        said, order = foretold(
+            self.cast.now, items, origins, *redone(message.rows, origins, abandon=message.abandon)
+        )
+        self.front.answer("check_items", message.token, issues=issues, said=said, order=order)
+
+    @_act.register
+    def _value(self, message: ToCast.Value) -> None:
+        value = get_path(dict((self.past or self.cast.now).state), message.path)
+        text = value if isinstance(value, str) else "" if value is MISSING else pretty(value)
+        self.front.answer("value", message.token, text=text, as_text=isinstance(value, str))
+
+    @_act.register
+    def _diff(self, message: ToCast.Diff) -> None:
+        before, after = (dict(self.cast.at(step).state) for step in (message.a, message.b))
+        ends = [f"step {step}" if step else "the start" for step in (message.a, message.b)]
+        blocks = changed_blocks(before, after, f"from {ends[0]} to {ends[1]}")
+        self.front.answer("diff", message.token, blocks=blocks)
 
 
 def show(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from materia_nb.engine.item_edits import WORK_ITEMS, WORKED_ON, ListEdit, lay_out, origins_of
 from materia_nb.engine.items import Standing
@@ -19,6 +19,7 @@ from materia_nb.widgets.blocks import Block, head, line, table
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.widgets.messages import ItemRow
 
 MOST_CHILDREN: Final = 300
 TEXT_CHARS: Final = 1_000
@@ -159,46 +160,36 @@ def texts(item: JSON) -> list[str]:
     return [as_text(item.get(name, "")) for name in ("title", "context")]
 
 
-def rebuilt(
-    given: object, items: Sequence[JSON], *, known: bool
-) -> tuple[list[JSON], list[int | None] | None]:
-    """Read the rows that a table was applied with, each title, context and the index that it came from.
+Rebuilt: TypeAlias = tuple[list[JSON], list[int | None] | None]
+"""The items that the rows of a table make, and which of those before each is; None where that is not known."""
+
+
+def rebuilt(rows: Sequence[ItemRow], items: Sequence[JSON], *, known: bool) -> Rebuilt:
+    """Make items of the rows of a table.
 
     Args:
-        given: rows of ``[title, context, index or null]``.
+        rows: as the table has them.
         items: the items of the cast.
         known: whether the rows were read from these items, so that their indices mean something.
-
-    Raises:
-        MateriaError: they are no such rows (``bad_message``).
     """
-    if not isinstance(given, list) or len(given) > MOST_ITEMS:
-        raise MateriaError(
-            "The rows of the items cannot be read.", hint="reload the page", kind="bad_message"
-        )
     made: list[JSON] = []
     origins: list[int | None] = []
-    for row in given:
-        title, context, origin = (
-            (*row[:3], None, None, None)[:3] if isinstance(row, list) else (None, None, None)
-        )
-        if not isinstance(title, str) or not isinstance(context, str):
-            raise MateriaError("A row has no title or context.", hint="reload the page", kind="bad_message")
-        there = type(origin) is int and 0 <= origin < len(items)
-        value: JSON = {"title": title, "context": context}
-        if known and there and texts(items[origin]) == [title, context]:
-            value = items[origin]  # as it was read, where nothing in it was changed
-        made.append(value)
-        origins.append(origin if there else None)
+    for title, context, place, _ in rows:
+        origin = place if place is not None and place < len(items) else None
+        made.append({"title": title, "context": context})
+        if known and origin is not None and texts(items[origin]) == [title, context]:
+            made[-1] = items[origin]  # as it was read, where nothing in it was changed
+        origins.append(origin)
     return made, origins if known else None
 
 
-def redone(values: Mapping[str, Any], origins: Sequence[int | None] | None) -> tuple[list[int], bool]:
-    """Read which items the rows of a table ask for again, and whether the one being worked on is to be abandoned."""
-    rows = values.get("rows")
-    marked = zip(rows if isinstance(rows, list) else (), origins or (), strict=False)
-    again = [origin for row, origin in marked if origin is not None and len(row) > 3 and row[3] is True]
-    return again, values.get("abandon") is True and origins is not None
+def redone(
+    rows: Sequence[ItemRow], origins: Sequence[int | None] | None, *, abandon: bool
+) -> tuple[list[int], bool]:
+    """Say which items a table asks for again, and whether the one being worked on is to be abandoned."""
+    marked = zip(rows, origins or (), strict=False)
+    again = [origin for row, origin in marked if origin is not None and row.again]
+    return again, abandon and origins is not None
 
 
 def foretold(

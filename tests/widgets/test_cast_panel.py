@@ -94,7 +94,7 @@ def test_a_cast_is_gone_through_by_messages(cast, make):
     say(panel, "run_to", socket="Socket-4")
     done(panel)
     assert cast.now.next_socket == "Socket-4"
-    say(panel, "break", element=["socket", "Socket-5"])
+    say(panel, "break", element={"kind": "socket", "id": "Socket-5"})
     assert [one["words"] for one in panel.front.bar["breaks"]] == ["before Narrate"]
     say(panel, "run")
     done(panel)
@@ -599,8 +599,8 @@ def test_runs_stop_when_a_watched_path_changes(cast, make):
 def test_a_breakpoint_of_each_kind_is_set_told_and_taken_away(cast, make):
     panel = make(cast)
     breaks = lambda: [one["words"] for one in panel.front.bar["breaks"]]  # noqa: E731
-    say(panel, "break", element=["socket", "Socket-3"], after=True)
-    say(panel, "break", element=["edge", "edge:1:Socket-3"])
+    say(panel, "break", element={"kind": "socket", "id": "Socket-3"}, after=True)
+    say(panel, "break", element={"kind": "edge", "id": "edge:1:Socket-3"})
     assert breaks() == ["after Eval", "Eval → Build (edge 2)"]
     say(panel, "run")
     done(panel)
@@ -609,7 +609,7 @@ def test_a_breakpoint_of_each_kind_is_set_told_and_taken_away(cast, make):
     (stop,) = panel.front.inspector["title"]["stops"]
     assert stop == ["Eval → Build (edge 2)", {"kind": "edge", "socket": "Socket-3", "edge": 2}, True]
     say(panel, "break", breakpoint=stop[1])
-    say(panel, "break", element=["socket", "Socket-3"])
+    say(panel, "break", element={"kind": "socket", "id": "Socket-3"})
     assert breaks() == [], "what a part of the graph has is taken away"
     say(panel, "select", element={"kind": "socket", "id": "Socket-3"})
     stops = panel.front.inspector["title"]["stops"]
@@ -625,7 +625,7 @@ def test_a_breakpoint_of_each_kind_is_set_told_and_taken_away(cast, make):
     assert breaks() == ["Eval not satisfied"]
     for hostile in ({"kind": "before", "socket": "x"}, {"kind": "edge"}, [], "before"):
         assert say(panel, "break", breakpoint=hostile)
-    assert say(panel, "break", element=["loop", "gone"])
+    assert say(panel, "break", element={"kind": "loop", "id": "gone"})
     assert breaks() == ["Eval not satisfied"]
 
 

@@ -14,12 +14,13 @@ import cast_helpers as h
 from materia_nb import widgets
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.widgets import base
-from materia_nb.widgets.base import Panel
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.cast_parts import alone_names
+from materia_nb.widgets.cast_surface import CastSurface
+from materia_nb.widgets.graph_panel import GraphPanel
 
 FRAMES = int(os.environ.get("MATERIA_FRAMES", "200"))
-HOLD_A_CAST = {"base", "cast_panel", "cast_messages", "graph_panel", "predict"} | {
+HOLD_A_CAST = {"base", "cast_panel", "cast_surface", "graph_panel", "predict"} | {
     "design_panel",
     "design_session",
     "designing",
@@ -45,11 +46,15 @@ def taken(monkeypatch):
 def drawn(monkeypatch):
     """Count the draws of each panel, and let timers only be asked for."""
     count: Counter[str] = Counter()
-    refresh = Panel.refresh
 
-    def counted(self):
-        count[type(self).__name__] += 1
-        refresh(self)
+    def counted(kind):
+        draw = kind.draw
+
+        def drawing(self):
+            count[kind.__name__] += 1
+            draw(self)
+
+        return drawing
 
     class Asked:
         def __init__(self, _, act):
@@ -58,7 +63,8 @@ def drawn(monkeypatch):
         def cancel(self):
             count["timers"] -= 1
 
-    monkeypatch.setattr(Panel, "refresh", counted)
+    for kind in (CastSurface, GraphPanel):
+        monkeypatch.setattr(kind, "draw", counted(kind))
     monkeypatch.setattr(base, "call_later", Asked)
     return count
 
@@ -141,7 +147,7 @@ def test_a_click_is_drawn_once_and_not_again_by_a_timer(cast, drawn):
     for number in range(3):
         panel.guarded(panel.heard)({"kind": "set_value", "path": f"note{number}", "text": "1"})
         assert cast.state[f"note{number}"] == 1
-    assert drawn == {"CastPanel": 3, "GraphPanel": 3}
+    assert drawn == {"CastSurface": 3, "GraphPanel": 3}
     panel.close()
 
 
@@ -152,7 +158,7 @@ def test_what_happens_elsewhere_is_drawn_by_a_timer_and_forgotten_by_a_draw(cast
     cast.edit.set("note", 2)
     assert drawn == {"timers": 1}, "many changes are one redraw"
     panel.refresh()
-    assert +drawn == {"CastPanel": 1, "GraphPanel": 1}, "it is drawn: nothing is left to do"
+    assert +drawn == {"CastSurface": 1, "GraphPanel": 1}, "it is drawn: nothing is left to do"
     panel.close()
 
 
@@ -162,5 +168,5 @@ def test_a_redraw_that_a_callback_asks_for_is_made_at_its_end(cast, drawn):
     seen = []
     panel.guarded(lambda: (panel.later(), panel.later(), seen.append(drawn.total())))()
     assert seen == [0]
-    assert drawn == {"CastPanel": 1, "GraphPanel": 1}
+    assert drawn == {"CastSurface": 1, "GraphPanel": 1}
     panel.close()

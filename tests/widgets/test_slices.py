@@ -11,6 +11,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.changes import changes
 from materia_nb.jsonvalue import MISSING, replaced, same
 from materia_nb.widgets.cast_slices import TAIL, StepRows, timeline_state
+from materia_nb.widgets.messages import ItemRow
 from materia_nb.widgets.state_and_items import (
     aliases,
     base_of,
@@ -77,11 +78,12 @@ def test_items_tell_which_is_done_and_which_is_current(cast):
 
 def test_rows_know_where_they_came_from_and_keep_what_was_not_changed():
     items = [{"title": "a", "context": "x"}, "loose"]
-    made, origins = rebuilt([["new", "y", None], ["loose", "", 1], ["a", "z", 0]], items, known=True)
+    rows = [ItemRow("new", "y"), ItemRow("loose", "", 1), ItemRow("a", "z", 0)]
+    made, origins = rebuilt(rows, items, known=True)
     assert made == [{"title": "new", "context": "y"}, "loose", {"title": "a", "context": "z"}]
     assert origins == [None, 1, 0]
-    assert rebuilt([["a", "x", 7]], items, known=True)[1] == [None]
-    assert rebuilt([["a", "x", 0]], items, known=False)[1] is None
+    assert rebuilt([ItemRow("a", "x", 7)], items, known=True)[1] == [None]
+    assert rebuilt([ItemRow("a", "x", 0)], items, known=False)[1] is None
 
 
 def test_r46_what_applying_rows_would_move_is_said_before(cast):
@@ -89,9 +91,9 @@ def test_r46_what_applying_rows_would_move_is_said_before(cast):
     cast.run(steps=1)
     assert items_state(cast.now, busy=False)["stands"] == ["done", "being worked on", "open"]
     listed = cast.work_items
-    rows = [[*texts(listed[place]), place, place == 0] for place in (2, 0, 1)]
+    rows = [ItemRow(*texts(listed[place]), place, place == 0) for place in (2, 0, 1)]
     items, origins = rebuilt(rows, listed, known=True)
-    again, abandon = redone({"rows": rows, "abandon": True}, origins)
+    again, abandon = redone(rows, origins, abandon=True)
     assert (origins, again, abandon) == ([2, 0, 1], [0], True)
     said, order = foretold(cast.now, items, origins, again, abandon)
     assert order == [2, 1, 0], "the abandoned one, the one that is done again, the open one"
@@ -111,12 +113,6 @@ def test_rows_that_come_from_a_page_are_found_again_in_what_applying_would_make(
     rows = [{"title": "", "context": ""}, *({**one} for one in cast.work_items)]
     said, order = foretold(cast.now, rows, [None, *range(len(cast.work_items))], [], abandon=False)
     assert (said, order) == ([], list(range(len(rows))))
-
-
-@pytest.mark.parametrize("rows", [None, {}, [1], [["a"]], [["a", 3, None]]])
-def test_rows_that_are_none_are_refused(rows):
-    with pytest.raises(MateriaError, match="row"):
-        rebuilt(rows, [], known=True)
 
 
 # -- the state ----------------------------------------------------------------------------------------

@@ -1,0 +1,344 @@
+"""Everything about one cast on one surface: bar, graph, inspector, timeline and items.
+
+The parts around the graph are drawn by the front-end (``front/``); this module tells it slices of state, made by
+pure functions from one snapshot. What its messages do stands in ``cast_panel.py``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import ipywidgets as ui
+
+from materia_nb.cast.views.status import marks_of
+from materia_nb.display.escape import Html, shorten
+from materia_nb.display.svg import graph_svg
+from materia_nb.errors import MateriaError
+from materia_nb.outgoing import plain
+from materia_nb.widgets.base import Panel, Runs, css, runs_of, show_html, told_of
+from materia_nb.widgets.blocks import bounded
+from materia_nb.widgets.cast_parts import (
+    PARTS,
+    Seen,
+    dock_names,
+    draw_parts,
+    how_it_stands,
+    tabs_of,
+    told_parts,
+)
+from materia_nb.widgets.cast_slices import StepRows
+from materia_nb.widgets.designing import Designing
+from materia_nb.widgets.frontend import Front
+from materia_nb.widgets.inspector_blocks import Element
+
+if TYPE_CHECKING:
+    from materia_nb.cast import Cast
+    from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.cast.workbench import Workbench
+    from materia_nb.widgets.graph_panel import GraphPanel
+    from materia_nb.widgets.picks import Pick
+
+HEIGHT: Final = 560
+"""How high the surface is in pixels, unless it is said otherwise."""
+_HEIGHTS: Final = (320, 2_000)
+_log = logging.getLogger("materia_nb.widgets")
+
+_OUTPUT: Final = ".jp-OutputArea-child"
+_LIVES: Final = f"{_OUTPUT}:has(.mnb-recorded:not(.jupyter-widgets-disconnected))"
+RECORD_RULES: Final = (
+    # The record is for readers who do not have the panel: text and picture, the two outputs below it.
+    f"{_LIVES}+{_OUTPUT},{_LIVES}+{_OUTPUT}+{_OUTPUT}{{display:none!important}}"
+)
+"""CSS that shows either the live panel of a cast or its record."""
+
+
+class CastSurface(Panel):
+    """A cast with all its parts, and what of them is looked at.
+
+    Args:
+        cast: which.
+        forked: called with the new cast when one is forked here; it is shown in place.
+        bench: the workbench that its loadout can be designed in; without one there is no design mode.
+        height: in pixels.
+        alone: the name of one part where only that is shown, see ``PARTS`` in ``cast_parts.py``.
+    """
+
+    interval = 0.1
+
+    def __init__(
+        self,
+        cast: Cast,
+        forked: Callable[[Cast], object] = lambda _: None,
+        *,
+        bench: Workbench | None = None,
+        height: int = HEIGHT,
+        alone: str = "",
+    ) -> None:
+        super().__init__(alone or "cast")
+        self.cast, self.casts = cast, [cast]
+        self.past: Snapshot | None = None
+        self.runs: Runs = runs_of(cast)
+        self.rows = StepRows()
+        self.selected: Element | None = None
+        self.tab, self.dock = "answer", dock_names()[0]
+        self.alone = PARTS.get(alone)
+        self._tabs: list[list[str]] = []
+        self._bench, self._forked = bench, forked
+        self.aborting = self._ticking = self._asked = False
+        self._said: dict[str, str] = {}
+        self.designing: Designing | None = None
+        self.front = Front([part.slice for part in PARTS.values() if part.drawn], told_parts())
+        self.graph: GraphPanel | PicturePanel | None = None
+        if self.alone is None or self.alone.at == "graph":
+            self.graph = self.own(graph_panel(cast))
+        pictures = () if self.graph is None else (self.graph.view,)
+        self.view.children = (css(RECORD_RULES), *pictures, self.front)
+        self.view.add_class("mnb-surface")
+        self.height = height
+        self.view.layout.height = f"{height}px"
+        if height == HEIGHT:
+            self.view.add_class("mnb-grows")  # with the window, until it is made taller or lower
+        self._follow(cast)
+        self._look_after_cells()
+        self.at_close(lambda: self.designing.close() if self.designing is not None else None)
+        self.refresh()
+
+    def _follow(self, cast: Cast) -> None:
+        self.follow(cast)
+        self.at_close(cast.runner.followers.listen(self.later))
+        self.follow_runs(runs_of(cast))
+
+    def _look_after_cells(self) -> None:
+        """Draw a failed cast again when a cell has run: it may have changed what failed."""
+        from IPython import get_ipython
+
+        def ran(*_: object) -> None:
+            if self.cast.failure is not None:
+                self.later()
+
+        if (shell := get_ipython()) is not None:
+            shell.events.register("post_run_cell", ran)
+            self.at_close(lambda: shell.events.unregister("post_run_cell", ran))
+
+    def recorded(self) -> None:
+        """Say that the record of the cast stands below this panel; it is hidden while the panel lives."""
+        self.view.add_class("mnb-recorded")
+
+    # -- what is looked at --------------------------------------------------------------
+
+    def select(self, element: Element | None) -> None:
+        """Let the inspector tell about an element; None for wherever the cast is."""
+        if element is not None and element.kind == "step":
+            self.look(int(element.id))
+            return
+        self.selected = element
+        if element is not None and self.past is not None and element.kind != "socket":
+            self.look(None)
+        self.refresh()
+
+    def look(self, number: int | None) -> None:
+        """Show graph, inspector and state as they were after a step; None goes back to the present.
+
+        Raises:
+            MateriaError: there is no such step (``no_step``).
+        """
+        if number is None and self.past is None:
+            return
+        self.past = None if number is None else self.cast.at(number, self.rows.line)
+        self.refresh()
+
+    def show_line(self, line: int | None) -> None:
+        """Show the steps of an abandoned branch; None for the present line.
+
+        Raises:
+            MateriaError: there is no such branch (``no_branch``).
+        """
+        steps = self.cast.now.line(line)
+        self.rows = StepRows(line)
+        self.look(None if line is None else len(steps))
+
+    def fork(self, number: int | None) -> None:
+        """Start another cast from a step; it is shown in place of this one, which can be gone back to."""
+        self._take(self.cast.fork(number))
+        self.dock = "compare"
+
+    def show_cast(self, place: int) -> None:
+        """Show one of the casts of this panel: the first, or one that was forked from it."""
+        if not 0 <= place < len(self.casts):
+            raise MateriaError(f"This panel has no cast {place}.", hint="reload the page", kind="bad_message")
+        self.cast = self.casts[place]
+        self.runs, self.rows = runs_of(self.cast), StepRows()
+        self.past = self.selected = None
+
+    def grow(self, by: int) -> None:
+        """Make the surface higher or lower."""
+        least, most = _HEIGHTS
+        self.view.remove_class("mnb-grows")
+        self.height = min(most, max(least, self.height + by))
+        self.view.layout.height = f"{self.height}px"
+
+    def set_mode(self, mode: str) -> None:
+        """Switch between casting and designing the loadout of the cast."""
+        if mode == "design" and self.designing is None and self._bench is not None:
+            canvas = None if isinstance(self.graph, PicturePanel) else self.graph
+            self.designing = Designing(self._bench, self._bench.design(self.cast.graph.name), canvas)
+            self.designing.changed = self.refresh
+            self.designing.cast_made = self._designed
+        elif mode == "cast" and self.designing is not None:
+            self.designing.close()
+            self.designing = None  # it has given the picture back
+
+    def _designed(self, made: Cast) -> None:
+        """A design was cast: the panel shows that cast, beside those that it had."""
+        self.set_mode("cast")
+        self._take(made)
+
+    def _take(self, made: Cast) -> None:
+        """Show another cast in place of this one, which can be gone back to."""
+        self.casts.append(made)
+        self._follow(made)
+        self._forked(made)
+        self.show_cast(len(self.casts) - 1)
+
+    def _ran(self, runs: Runs) -> None:
+        if runs is self.runs:
+            super()._ran(runs)
+        else:
+            self.later()
+
+    # -- drawing ------------------------------------------------------------------------
+
+    def say(self, text: str) -> None:
+        """Show one line over the graph; empty takes it away."""
+        self._told({"words": text, "tone": "fine"} if text else {})
+
+    def fail(self, error: Exception) -> None:
+        """Show an exception over the graph; one of ours as its short text."""
+        self._told({"words": bounded(told_of(error, self.title), 2_000), "tone": "bad"})
+
+    def _told(self, notice: dict[str, str]) -> None:
+        self._said = notice
+        if not self.closed:
+            self.front.put({"surface": self._surface()})
+
+    @property
+    def opened(self) -> str:
+        """The part of the dock that is open: the one that is shown alone, else the one whose tab was picked."""
+        return self.alone.name if self.alone is not None and self.alone.at == "dock" else self.dock
+
+    def _surface(self) -> dict[str, Any]:
+        selected = self.selected
+        return {
+            "mode": "design" if self.designing is not None else "cast",
+            "alone": "" if self.alone is None else self.alone.name,
+            "notice": self._said,
+            "resume": self.cast.id,
+            "selected": None if selected is None else {"kind": selected.kind, "id": selected.id},
+            "dock": self.opened,
+            "tabs": self._tabs,
+            "casts": [self._cast_words(place) for place in range(len(self.casts))],
+            "cast": self.casts.index(self.cast),
+        }
+
+    def _cast_words(self, place: int) -> str:
+        if place == 0:
+            return "this cast"
+        one = self.casts[place]
+        return f"fork {place}: {shorten(plain(one.request), 40)}".rstrip(": ")
+
+    def draw(self) -> None:
+        """Tell the front-end how everything stands now, in one message."""
+        busy = self.runs.busy_for(self)
+        casts = [cast.now for cast in self.casts]  # the moment that this frame is about
+        now = casts[self.casts.index(self.cast)]
+        asks = not busy and (bool(now.approvals.asking) or now.held is not None or now.status == "failed")
+        if asks and not self._asked:
+            self.tab, self.selected = "answer", None  # what waits for a person is what they see
+        self._asked = asks
+        if self.past is not None and self.rows.line is None and len(self.past.steps) > len(now.steps):
+            self.past = None  # the moment went with going back
+        seen = self._seen(casts, busy=busy)
+        slices = draw_parts(seen, self.opened)
+        self._tabs = tabs_of(seen, slices)
+        if self.designing is not None:
+            slices |= self.designing.slices()
+        self.front.put({"surface": self._surface(), **slices})
+        if self.graph is not None and self.designing is None:
+            self.graph.show_moment(
+                seen.shown, self._picked_part(), past=self.past is not None, working=busy and not self.past
+            )
+        if busy and now.live.stop_asked:
+            self._tick()
+
+    def _picked_part(self) -> Pick | None:
+        """What is selected, as far as it is on the graph."""
+        one = self.selected
+        if one is None or one.kind == "item" or one.kind == "step":  # noqa: PLR1714 - so that the type follows
+            return None
+        return one.kind, one.id
+
+    def _seen(self, casts: Sequence[Snapshot], *, busy: bool) -> Seen:
+        return Seen(
+            casts=casts,
+            place=self.casts.index(self.cast),
+            past=self.past,
+            rows=self.rows,
+            selected=self.selected,
+            tab=self.tab,
+            only="" if self.alone is None else self.alone.opens,
+            modes=("cast", "design") if self._bench is not None else ("cast",),
+            mode="cast" if self.designing is None else "design",
+            doing=self.runs.doing(busy=busy, aborting=self.aborting),
+        )
+
+    def _tick(self) -> None:
+        """Draw again in a second: what is waited for tells nothing meanwhile."""
+        if self._ticking:
+            return
+        self._ticking = True
+
+        def due() -> None:
+            self._ticking = False
+            self.refresh()
+
+        self.after(1.0, due)
+
+    def fallback(self) -> tuple[str, str | None]:
+        """Return what the part says that is shown alone, else how the cast stands and the picture of its graph."""
+        if self.alone is not None:
+            return self.alone.fallback(self._seen([cast.now for cast in self.casts], busy=False))
+        return how_it_stands(self.cast.now)
+
+
+class PicturePanel(Panel):
+    """The graph of a cast as a picture, for where the live graph cannot be had: it looks the same and hears nothing."""
+
+    def __init__(self) -> None:
+        super().__init__("graph")
+        self._picture = ui.HTML()
+        self.put(self._picture)
+
+    def show_moment(self, shown: Snapshot, *_: object, **__: object) -> None:
+        """Draw the picture of a moment."""
+        show_html(self._picture, Html(graph_svg(shown.graph, marks_of(shown))))
+
+    def on_select(self, _: object) -> None:
+        """Nothing can be selected."""
+
+    on_gesture = on_select
+
+
+def graph_panel(cast: Cast) -> GraphPanel | PicturePanel:
+    """Make the live graph alone, to be led; a picture where its library does not work."""
+    panel: GraphPanel | PicturePanel
+    try:
+        from materia_nb.widgets.graph_panel import GraphPanel
+
+        panel = GraphPanel(cast, side=False, follows=False)
+    except Exception:  # noqa: BLE001 - a cast can be gone on with without it
+        _log.warning("the live graph cannot be made; a picture is shown", exc_info=True)
+        panel = PicturePanel()
+    panel.view.add_class("mnb-graph-cell")
+    return panel

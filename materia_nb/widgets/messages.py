@@ -1,0 +1,379 @@
+"""What a page may send to the kernel: each message is a type, and what is no such message is refused.
+
+A message is a JSON object: the ``kind``, which is the name of its type in small letters, and its fields. The types of one
+receiver stand in one class, such as :class:`ToCast`. From them a message is checked (:func:`read_message`), handed to whoever
+does what its type asks for, and described to the page, in ``front/messages.d.ts`` (``python scripts/make_docs.py``).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
+from pydantic.alias_generators import to_snake
+
+from materia_nb.display.escape import shorten
+from materia_nb.errors import MateriaError
+
+LongText: TypeAlias = Annotated[str, Field(max_length=2_000_000)]
+"""What a person typed, or the page holds."""
+ShortText: TypeAlias = Annotated[str, Field(max_length=2_000)]
+"""An id, a path, or a line."""
+WholeNumber: TypeAlias = Annotated[StrictInt, Field(ge=0, lt=2**53)]
+Token: TypeAlias = Annotated[str, Field(max_length=100)]
+"""What a page asks with; the answer brings it back, so that other pages leave it alone."""
+
+
+class PageMessage(BaseModel):
+    """Something that a person did in a page, or that the page asks."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+
+class WhenIdle(PageMessage):
+    """A message that is refused while a step runs."""
+
+
+class Starting(PageMessage):
+    """A message that begins something which takes time.
+
+    Attributes:
+        first: messages that are done before it, for what was typed and not applied yet.
+    """
+
+    first: Annotated[list[dict[str, Any]], Field(max_length=20)] = []
+
+
+class Inquiry(PageMessage):
+    """A message that is answered to the page which asks, and changes nothing."""
+
+    token: Token
+
+
+class ItemRow(NamedTuple):
+    """A work item as a table has it: its texts, the index that it came from, and whether it is to be done again."""
+
+    title: LongText
+    context: LongText
+    origin: WholeNumber | None = None
+    again: StrictBool | None = None
+
+
+ItemRows: TypeAlias = Annotated[list[ItemRow], Field(max_length=10_000)]
+
+
+class Picked(BaseModel):
+    """What is selected: its kind, and its id or number."""
+
+    kind: ShortText
+    id: ShortText
+
+
+class ToCast:
+    """What the panel of a cast is told."""
+
+    class Step(Starting):
+        """Run one socket."""
+
+    class Run(Starting):
+        """Run until the cast stops."""
+
+    class RunTo(Starting):
+        """Run until a socket comes next, or ``end``."""
+
+        socket: ShortText
+
+    class Recast(Starting):
+        """Run the socket where the cast stopped once more."""
+
+    class Resend(Starting):
+        """Ask the turn that failed once more."""
+
+    class Revive(Starting):
+        """Go on, with the limit that stopped the cast granted once more."""
+
+    class Take(Starting, WhenIdle):
+        """Take what the workbench has changed of the materia where the cast failed, and run it once more."""
+
+    class ByHand(WhenIdle):
+        """Answer in the place of what failed."""
+
+        text: LongText
+
+    class PinText(Starting, WhenIdle):
+        """Let a text answer the socket where the cast failed, from now on, and go on."""
+
+        socket: ShortText
+        text: LongText
+
+    class Skip(WhenIdle):
+        """Go on without the socket that failed, or without its whole work item; the note says why."""
+
+        note: LongText
+        item: StrictBool = False
+
+    class Budget(PageMessage):
+        """Change the budget: tokens, a cost, or nothing for no maximum."""
+
+        budget: ShortText
+
+    class RaiseBudget(Starting, WhenIdle):
+        """Change the budget that stopped the cast, and go on."""
+
+        budget: ShortText
+
+    class Pause(PageMessage):
+        """Stop what runs after its step, or within it where it can be."""
+
+    class Leave(PageMessage):
+        """Go on without a function that does not return."""
+
+    class Abort(PageMessage):
+        """End the cast."""
+
+    class Break(PageMessage):
+        """Set a breakpoint or take it away; of a part of the graph, whichever it has."""
+
+        breakpoint: Any = None
+        element: Picked | None = None
+        after: StrictBool = False
+
+    class ClearBreaks(PageMessage):
+        """Take all breakpoints away."""
+
+    class Watch(PageMessage):
+        """Stop when what stands at a path of the state changes, or no longer."""
+
+        path: ShortText
+
+    class Select(PageMessage):
+        """Let the inspector tell about an element; about wherever the cast is without one."""
+
+        element: Picked | None
+
+    class Tab(PageMessage):
+        """Open a tab of the inspector."""
+
+        tab: ShortText
+
+    class Dock(PageMessage):
+        """Open a tab of the dock."""
+
+        dock: ShortText
+
+    class Look(PageMessage):
+        """Show everything as it was after a step."""
+
+        step: WholeNumber
+
+    class Now(PageMessage):
+        """Go back to the present."""
+
+    class Line(PageMessage):
+        """Show the steps of an abandoned branch, or the present ones again."""
+
+        line: WholeNumber | None
+
+    class Height(PageMessage):
+        """Make the surface higher or lower."""
+
+        by: StrictInt
+
+    class Heard(PageMessage):
+        """Take the line over the graph away."""
+
+    class Reply(WhenIdle):
+        """Answer in the place of the agent."""
+
+        text: LongText
+
+    class Verdict(WhenIdle):
+        """Answer by one of two buttons."""
+
+        satisfied: StrictBool
+        reason: LongText
+
+    class ItemsAnswer(WhenIdle):
+        """Answer a generator by a table of items."""
+
+        rows: ItemRows
+        reason: LongText
+        satisfied: StrictBool | None = None
+
+    class Refine(Starting):
+        """Ask for a changed draft."""
+
+        text: LongText
+
+    class Finalize(Starting):
+        """Accept the draft and ask for the final result."""
+
+    class Answer(Starting):
+        """Answer the agent that holds the cast."""
+
+        text: LongText
+
+    class Decide(WhenIdle):
+        """Decide in the place of the agent that holds the cast: by a verdict, or where to go on."""
+
+        seen: LongText
+        satisfied: StrictBool | None = None
+        target: ShortText | None = None
+
+    class Allow(Starting):
+        """Allow what is asked for; with ``always`` later calls of the same tools as well."""
+
+        seen: LongText
+        always: StrictBool = False
+
+    class Deny(Starting):
+        """Refuse what is asked for."""
+
+        seen: LongText
+        reason: LongText
+
+    class Disallow(PageMessage):
+        """Let a tool ask again."""
+
+        tool: ShortText
+
+    class Enter(WhenIdle):
+        """Enter the next socket without running it."""
+
+    class EditPrompt(WhenIdle):
+        """Change layers of the prompt, for this turn only."""
+
+        layers: dict[str, LongText]
+
+    class Recommit(WhenIdle):
+        """Decide the last step again with another output."""
+
+        text: LongText
+
+    class SetValue(WhenIdle):
+        """Put a value into the state, read as JSON unless it is text."""
+
+        path: ShortText
+        text: LongText
+        as_text: StrictBool = False
+
+    class RemoveValue(WhenIdle):
+        """Take a value out of the state."""
+
+        path: ShortText
+
+    class Items(WhenIdle):
+        """Put a list of work items into the cast; ``base`` names the list that it was made from."""
+
+        rows: ItemRows
+        base: ShortText | None = None
+        abandon: StrictBool = False
+
+    class Undo(WhenIdle):
+        """Take the last edit back."""
+
+    class Back(WhenIdle):
+        """Go on from the state after an earlier step."""
+
+        step: WholeNumber
+
+    class Fork(WhenIdle):
+        """Begin another cast from a step, or from how the cast stands."""
+
+        step: WholeNumber | None = None
+
+    class Page(PageMessage):
+        """Write the cast as one HTML page."""
+
+    class Label(PageMessage):
+        """Call the cast by a name."""
+
+        text: Annotated[str, Field(max_length=200)]
+
+    class ShowCast(PageMessage):
+        """Show one of the casts of the panel."""
+
+        cast: WholeNumber
+
+    class Pin(PageMessage):
+        """Let what a socket said last answer from now on, or no longer."""
+
+        socket: ShortText
+
+    class Mode(PageMessage):
+        """Go on with the cast, or design its loadout."""
+
+        mode: Literal["cast", "design"]
+
+    class Rows(Inquiry):
+        """Give rows of the timeline."""
+
+        first: WholeNumber
+        last: WholeNumber
+
+    class Find(Inquiry):
+        """Give the numbers of the steps that hold a text."""
+
+        text: ShortText
+
+    class Check(Inquiry):
+        """Say what is wrong with what was typed: as an answer, a correction, or a value of the state."""
+
+        what: Literal["reply", "by_hand", "correction", "value"]
+        text: LongText
+
+    class CheckItems(Inquiry):
+        """Say what is wrong with a list of work items, and what applying it would move."""
+
+        rows: ItemRows
+        base: ShortText | None = None
+        abandon: StrictBool = False
+
+    class Value(Inquiry):
+        """Give a value of the state whole."""
+
+        path: list[ShortText]
+
+    class Diff(Inquiry):
+        """Say what changed in the state from the end of one step to that of another."""
+
+        a: WholeNumber
+        b: WholeNumber
+
+
+@cache
+def messages_of(receiver: type) -> dict[str, type[PageMessage]]:
+    """Return the types of the messages to a receiver, such as :class:`ToCast`, by their kinds."""
+    return {
+        to_snake(name): one
+        for name, one in vars(receiver).items()
+        if isinstance(one, type) and issubclass(one, PageMessage)
+    }
+
+
+def read_message(receiver: type, content: object) -> PageMessage:
+    """Read a message of a page.
+
+    Raises:
+        MateriaError: it is none that ``receiver`` knows, or a field of it is wrong (``bad_message``).
+    """
+    values = content if isinstance(content, dict) else {}
+    kind = values.get("kind")
+    known = messages_of(receiver).get(kind) if isinstance(kind, str) else None
+    if known is None:
+        raise MateriaError(
+            f"The panel does not know the message {shorten(str(kind), 60)!r}.",
+            hint="reload the page: its front-end may be of another version",
+            kind="bad_message",
+        )
+    try:
+        return known.model_validate({name: value for name, value in values.items() if name != "kind"})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(shorten(str(one), 40) for one in first["loc"])
+        raise MateriaError(
+            f"The message {kind!r} of the page is wrong at {where}: {first['msg']}.",
+            hint="reload the page",
+            kind="bad_message",
+        ) from None

@@ -1,0 +1,71 @@
+"""What a page sends: what is read, what is refused, and that somebody does each message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from materia_nb.errors import MateriaError
+from materia_nb.widgets.cast_panel import CastPanel
+from materia_nb.widgets.messages import ItemRow, Picked, ToCast, messages_of, read_message
+
+HOSTILE = "<img src=x onerror=window.__owned=1>"
+
+
+def test_a_message_is_read_into_its_type():
+    read = read_message(
+        ToCast, {"kind": "items", "rows": [["a", "b", 0, None], ["c", "d"]], "base": "x", "more": 1}
+    )
+    assert read == ToCast.Items(rows=[ItemRow("a", "b", 0), ItemRow("c", "d")], base="x")
+    assert read_message(ToCast, {"kind": "select", "element": {"kind": "item", "id": "2"}}) == ToCast.Select(
+        element=Picked(kind="item", id="2")
+    )
+    assert read_message(ToCast, {"kind": "step"}).first == []
+
+
+def test_a_message_that_was_read_cannot_be_changed():
+    with pytest.raises(ValueError, match="frozen"):
+        read_message(ToCast, {"kind": "look", "step": 1}).step = 2
+
+
+WRONG: dict[str, Any] = {
+    "know": [
+        None,
+        [],
+        "step",
+        {},
+        {"kind": ["step"]},
+        {"kind": "__init__"},
+        {"kind": HOSTILE},
+        {"kind": "Step"},
+    ],
+    "step": [{"kind": "look", "step": one} for one in (-1, True, "1", 1.5, 2**53, None)] + [{"kind": "look"}],
+    "rows": [
+        {"kind": "items", "rows": one} for one in (None, {}, [1], [["a"]], [["a", 3, None]], [["a", "b", -1]])
+    ],
+    "rows.0": [
+        {"kind": "items", "rows": [["a", "b", None, 1]]},
+        {"kind": "items", "rows": [["", "", 0, True, 5]]},
+    ],
+    "text": [{"kind": "reply", "text": one} for one in (None, 3, ["a"], "half \ud800", "x" * 2_000_001)],
+    "element.id": [{"kind": "select", "element": {"kind": "socket", "id": 3}}],
+    "satisfied": [{"kind": "verdict", "satisfied": one, "reason": ""} for one in (None, 1, "yes")],
+    "mode": [{"kind": "mode", "mode": "edit"}],
+    "first": [{"kind": "step", "first": one} for one in ({}, [1], [{}] * 21)],
+    "layers": [{"kind": "edit_prompt", "layers": one} for one in ([], {"task": 1})],
+}
+
+
+@pytest.mark.parametrize("where, content", [(where, one) for where, those in WRONG.items() for one in those])
+def test_what_is_no_message_is_refused_and_says_where(where, content):
+    with pytest.raises(MateriaError, match=where) as raised:
+        read_message(ToCast, content)
+    assert raised.value.kind == "bad_message"
+    assert "reload" in raised.value.hint
+
+
+def test_each_message_to_a_cast_is_done_by_somebody_and_described():
+    acts = set(vars(CastPanel)["_act"].dispatcher.registry)
+    assert set(messages_of(ToCast).values()) == acts - {object}
+    assert [kind for kind, one in messages_of(ToCast).items() if not one.__doc__] == []
