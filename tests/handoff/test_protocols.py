@@ -17,7 +17,7 @@ from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, translate
 from materia_nb.handoff import contract as contract_module
-from materia_nb.handoff.capabilities import Section
+from materia_nb.handoff.capabilities import Section, StatusPath
 from materia_nb.handoff.jsontext import MAX_DEPTH
 from materia_nb.insight.explore import Exploration
 from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS
@@ -168,7 +168,8 @@ class Thorough(Shout):
         return [Section("shouted", rows=(("word", value["word"]),))]
 
     def way(self, readings):
-        return [Section("way", statuses=tuple(one.value["word"] for one in readings))]
+        words = tuple(one.value["word"] for one in readings)
+        return [Section("way", statuses=StatusPath(words, ("DONE",), "WAIT", ("DONE",)))]
 
     detours = False
 
