@@ -12,11 +12,12 @@ from materia_nb.display.bundle import Shown, bundle
 from materia_nb.display.escape import html_heading, html_join, html_lines, html_pre
 from materia_nb.display.sections import parts_html, parts_text
 from materia_nb.engine import decide, entering
+from materia_nb.engine.decide import Answer
+from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.engine.items import state_path
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
-from materia_nb.engine.session_changes import Answer
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import Issue
 from materia_nb.interrupts import Stop
@@ -96,7 +97,8 @@ def asked_alone(
     if path and (item is not None or get_path(data, path) is MISSING):
         data = set_path(data, path, [{"title": "Item 1"} if item is None else json_copy(item)])
     begun = entering.begin(rules, request, data=data)._replace(next=socket)
-    session = decide.enter(rules, Session(begun, begun), now()).session
+    session = begin_at(begun)
+    session = fold(rules, session, decide.enter(rules, session, now()))
     visit = session.state.at
     if visit is None or visit.socket != socket:
         raise MateriaError(
@@ -110,6 +112,5 @@ def asked_alone(
         return Asked(socket, name_of(agent), prompt, None, session)
     free = visit.mode in here.any_text
     text = redacted(sound(answer, f"The agent {name_of(agent)}", here.write, free=free).text)
-    return Asked(
-        socket, name_of(agent), prompt, text, decide.answer(rules, session, Answer(text), now()).session
-    )
+    events = decide.answer(rules, session, Answer(text), now())
+    return Asked(socket, name_of(agent), prompt, text, fold(rules, session, events))

@@ -17,7 +17,8 @@ from materia_nb.cast.snapshot import refuse_recorded
 from materia_nb.cast.turns import clean, now, redacted
 from materia_nb.cast.views.compare_view import Attempt, AttemptsView
 from materia_nb.engine import decide
-from materia_nb.engine.decide import Outcome
+from materia_nb.engine.events import Events
+from materia_nb.engine.evolve import fold, without_consent
 from materia_nb.engine.items import template
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import CastState, Pin, Visit
@@ -41,14 +42,10 @@ class Trial(Runner):
 
     def __init__(self, runner: Runner, session: Session, agents: AgentTable) -> None:
         """Begin at a session of its cast, with tools that ask before they change something."""
-        at = session.state.at
-        if at is not None and at.grant is not None:
-            session = session._replace(state=session.state._replace(at=at._replace(grant=None)))
-        session = session._replace(allowed=frozenset())
         super().__init__(
             runner.files,
             runner.rules,
-            session,
+            without_consent(session),
             project=runner.project,
             agents=agents,
             utilities=runner.utilities,
@@ -56,14 +53,14 @@ class Trial(Runner):
         self.done: list[Callable[[Runner, Mapping[str, JSON]], None]] = []
         self.failed: str | None = None
 
-    def do(self, command: Callable[..., Outcome], *given: object) -> None:
+    def do(self, command: Callable[..., Events], *given: object) -> None:
         """Carry out a command in memory, and note it."""
         super().do(command, *given)
         self.done.append(lambda runner, _: runner.do(command, *given))
 
-    def keep(self, outcome: Outcome, *, later: bool = False) -> None:  # noqa: ARG002 - nothing is written
-        """Believe an outcome."""
-        self.session = outcome.session
+    def keep(self, events: Events, later: Callable[[Session], bool] | None = None) -> None:  # noqa: ARG002
+        """Believe what events lead to; nothing is written."""
+        self.session = fold(self.rules, self.session, events)
 
     def arrived(
         self, reply: SoundReply, process: str = "", pinned: str | None = None, by: str | None = None
@@ -143,7 +140,7 @@ def _leads(trial: Trial) -> tuple[str | None, str]:
     """Where an answer would lead: a socket or the end, and the same in words."""
     state = trial.session.state
     if state.status == "ready":
-        state = decide.enter(trial.rules, trial.session, now()).session.state
+        state = fold(trial.rules, trial.session, decide.enter(trial.rules, trial.session, now())).state
         if state.status == "waiting" and state.at is not None:
             item = f" ({state.at.item.key})" if state.at.item is not None else ""
             return state.at.socket, f"{state.at.socket}{item}"
@@ -373,7 +370,7 @@ def _to_ask(runner: Runner, socket: str | None) -> Session:
 def entered(rules: Rules, session: Session) -> Session | None:
     """Return the session in which the next socket is entered, itself where one waits; None when there is none."""
     if session.state.status == "ready":
-        session = decide.enter(rules, session, now()).session
+        session = fold(rules, session, decide.enter(rules, session, now()))
     return session if session.state.status == "waiting" else None
 
 

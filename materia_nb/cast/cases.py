@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb.engine import entering
+from materia_nb.engine.evolve import begin_at
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, TurnRecord
 from materia_nb.engine.state import CastState, Usage
@@ -268,7 +269,7 @@ def _run(given: Mapping[str, Any], rules: Rules) -> tuple[Session, Needed | None
         for one in given["answers"]
     }
     edits = [_edit(one, state) for one in given.get("edits", [])]
-    return send(rules, Session(state, state), answers, edits)
+    return send(rules, begin_at(state), answers, edits)
 
 
 def _turn_of(turn: Mapping[str, Any]) -> TurnRecord:

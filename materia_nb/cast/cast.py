@@ -26,7 +26,7 @@ from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.cast.turns import clean, given, now, over
 from materia_nb.engine import decide
-from materia_nb.engine.decide import Outcome
+from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Failure
@@ -418,7 +418,7 @@ class Cast:
         """Accept the draft of a multi-turn socket: its agent is asked for the final result."""
         return self._record(decide.finalize)
 
-    def _record(self, command: Callable[..., Outcome], *given: object) -> StepRecord:
+    def _record(self, command: Callable[..., Events], *given: object) -> StepRecord:
         self.runner.and_ask(command, *given)
         return self.steps[-1]
 
@@ -448,7 +448,7 @@ class Cast:
         """Go on with a failed or aborted cast, with the limit that stopped it granted once more."""
         return self._again(decide.revive)
 
-    def _again(self, command: Callable[..., Outcome]) -> StepRecord | None:
+    def _again(self, command: Callable[..., Events]) -> StepRecord | None:
         with self.runner.lock():
             self.runner.begin()
             self.runner.do(command)

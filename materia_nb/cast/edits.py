@@ -18,7 +18,7 @@ from materia_nb.cast.turns import clean, given, redacted
 from materia_nb.display.bundle import Shown, Table
 from materia_nb.engine import decide
 from materia_nb.engine.conversation import ToolCall
-from materia_nb.engine.decide import Outcome
+from materia_nb.engine.events import Events
 from materia_nb.engine.item_edits import WORKED_ON, within_lists
 from materia_nb.engine.items import item_label
 from materia_nb.engine.labels import WHOLE_CAST, Label, relabelled
@@ -117,7 +117,7 @@ class Edits:
             )
         return self.items(now.work_items, range(len(now.work_items)), abandon=True)
 
-    def _said(self, command: Callable[..., Outcome], *given: object) -> tuple[str, ...]:
+    def _said(self, command: Callable[..., Events], *given: object) -> tuple[str, ...]:
         before = self._runner.session.edits
         self._runner.edit(command, *given)
         after = self._runner.session.edits
@@ -427,7 +427,7 @@ class Approvals(Asked):
         super().__init__(runner.snapshot)
         self._runner = runner
 
-    def _ask(self, command: Callable[..., Outcome], *given: object) -> StepRecord:
+    def _ask(self, command: Callable[..., Events], *given: object) -> StepRecord:
         self._runner.and_ask(command, *given)
         return self._runner.session.steps[-1]
 

@@ -1,8 +1,8 @@
 """The runner of a cast: it does what the session waits for and keeps what comes of it.
 
-Here alone are threads, locks, the clock and the disk. Every change is an :class:`Outcome` of
-:mod:`materia_nb.engine.decide`: it is written to the journal before it is believed, so the journal always
-rebuilds what the cast holds.
+Here alone are threads, locks, the clock and the disk. Every change is events of :mod:`materia_nb.engine.decide`, folded by
+:mod:`materia_nb.engine.evolve` as those of a journal are: they are written to the journal before the session that they make is
+believed, so the journal always rebuilds what the cast holds.
 """
 
 from __future__ import annotations
@@ -40,12 +40,14 @@ from materia_nb.cast.snapshot import Definitions, Live, Snapshot, refuse_recorde
 from materia_nb.cast.turns import document_of, now, over, redacted, turn_of, without_keys
 from materia_nb.engine import decide, routing
 from materia_nb.engine import events as ev
-from materia_nb.engine.decide import Outcome
+from materia_nb.engine.decide import Answer
 from materia_nb.engine.event_json import from_json
+from materia_nb.engine.events import Events
+from materia_nb.engine.evolve import fold
+from materia_nb.engine.outputs import CORRECT_THE_UTILITY
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Pending, Session, branch_suffix, output_name, pending
-from materia_nb.engine.session_changes import NO_META, Answer
-from materia_nb.engine.state import UNREPORTED, CastState, Failure, Visit
+from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
 from materia_nb.loadout.graph import Materia
@@ -217,18 +219,18 @@ class Runner:
             who = f"{name or name_of(agent)} of {visit.socket} to return"
         return f"waits for {who} ({time.monotonic() - since:.0f} s)"
 
-    def do(self, command: Callable[..., Outcome], *given: object) -> None:
+    def do(self, command: Callable[..., Events], *given: object) -> None:
         """Carry out a command of :mod:`materia_nb.engine.decide`: ``command(rules, session, *given, now)``."""
         self.keep(command(self.rules, self.session, *given, now()))
 
-    def edit(self, command: Callable[..., Outcome], *given: object) -> None:
+    def edit(self, command: Callable[..., Events], *given: object) -> None:
         """Carry out a command unless a step is being made (``busy``)."""
         self.refuse_while_running()
         with self.lock():
             self.begin()
             self.do(command, *given)
 
-    def and_ask(self, command: Callable[..., Outcome], *given: object) -> None:
+    def and_ask(self, command: Callable[..., Events], *given: object) -> None:
         """Carry out a command that an agent goes on after."""
         with self.lock():
             self.begin()
@@ -237,25 +239,26 @@ class Runner:
             self.ask()
             self.write_derived()
 
-    def keep(self, outcome: Outcome, *, later: bool = False) -> None:
-        """Write the events of an outcome to the journal, then believe it and tell the watchers.
+    def keep(self, events: Events, later: Callable[[Session], bool] | None = None) -> None:
+        """Fold events, write them to the journal, then believe the session that they make and tell the watchers.
 
-        ``later`` lets them wait for the next write, which follows in the same call.
+        ``later`` says of that session whether they wait for the next write, which then follows in the same call.
         """
-        if outcome.events:
-            if later:
-                self._write_later(outcome)
+        if events:
+            session = fold(self.rules, self.session, events)
+            if later is not None and later(session):
+                self._write_later(events, session)
             else:
-                self._write(lines_of(outcome.events, outcome.session, self.files), outcome.session)
+                self._write(lines_of(events, session, self.files), session)
         if self.followers.watchers:
             self.followers.tell()
 
-    def _write_later(self, outcome: Outcome) -> None:
-        """Believe an outcome whose events go into the journal with the next write, in the same call."""
-        lines = lines_of(outcome.events, outcome.session, self.files)
+    def _write_later(self, events: Events, session: Session) -> None:
+        """Believe a session whose events go into the journal with the next write, in the same call."""
+        lines = lines_of(events, session, self.files)
         self._astray = True  # until both are set: an interrupt may come between any two instructions
         self._unwritten = [*self._unwritten, *lines]
-        self.session = outcome.session
+        self.session = session
         self._astray = False
 
     def _write(self, lines: list[Line], session: Session) -> None:
@@ -303,8 +306,8 @@ class Runner:
         if not due or self.session.state.status == "held":
             raise over(self.session)
         if due[0].what == "enter":
-            entered, self.worked = decide.enter(self.rules, self.session, now()), 0
-            self.keep(entered, later=self._answers_at_once(entered.session))
+            self.worked = 0
+            self.keep(decide.enter(self.rules, self.session, now()), self._answers_at_once)
             due = pending(self.rules, self.session)
         if due:
             try:
@@ -395,7 +398,7 @@ class Runner:
         if result.failure is None:
             self.arrived(SoundReply(result.stdout, None, {}), result.told)
         elif result.failure.kind != "interrupted":
-            self._fail(result.failure.kind, result.failure.message, routing.CORRECT_THE_UTILITY)
+            self._fail(result.failure.kind, result.failure.message, CORRECT_THE_UTILITY)
 
     @contextmanager
     def _working(self) -> Iterator[None]:
@@ -413,7 +416,7 @@ class Runner:
 
     def _log(self, event: ev.Event) -> None:
         """Write an event that tells how a process is run, and changes nothing else."""
-        self.keep(Outcome(self.session, (event,)))
+        self.keep((event,))
 
     def ask(self) -> None:
         """Ask the agent, or what is pinned, until the visit is done or a person must answer.
@@ -511,7 +514,7 @@ class Runner:
         answer = Answer(
             redacted(reply.text),
             usage=reply.usage,
-            meta=scrubbed_json(dict(reply.meta)) if reply.meta else NO_META,
+            meta=scrubbed_json(dict(reply.meta)) if reply.meta else NOTHING,
             changed=changed_files(self._seen, files) if here.sees_changes else (),
             process=process,
             pinned=pinned,
@@ -520,13 +523,13 @@ class Runner:
             cut=redacted(reply.cut),
             worked=self._took(),
         )
-        outcome = decide.answer(self.rules, self.session, answer, now())
+        events = decide.answer(self.rules, self.session, answer, now())
         if here.naming is not None:
-            reading = outcome.session.steps[-1].reading
+            reading = fold(self.rules, self.session, events).steps[-1].reading
             missing = missing_evidence(here.naming, reading, self.project, self.files.path)
             if missing:
-                outcome = decide.lacking(self.rules, outcome, tuple(missing))
-        self.keep(outcome)
+                events = decide.lacking(events, tuple(missing))
+        self.keep(events)
         if here.sees_changes:
             at = self.session.state.waiting_at
             # Unless the same agent goes on at once, what changes next is not its doing.
@@ -541,9 +544,10 @@ class Runner:
             ~materia_nb.handoff.protocol.RefusedAnswer: it breaks the rules; nothing is recorded then (R42).
         """
         opened = decide.by_hand(self.rules, self.session, now())
-        decide.check_reply(self.rules, opened.session, text)
+        session = fold(self.rules, self.session, opened)
+        decide.check_reply(self.rules, session, text)
         self.stop.clear()
-        self._write_later(opened)
+        self._write_later(opened, session)
         try:
             self.arrived(reply, by="person")
         finally:

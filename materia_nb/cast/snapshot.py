@@ -16,6 +16,7 @@ from materia_nb.cast.listing import StepList, nth
 from materia_nb.display.escape import part
 from materia_nb.engine import decide, entering
 from materia_nb.engine.conversation import Message, ToolCall
+from materia_nb.engine.evolve import session_after
 from materia_nb.engine.item_edits import WORK_ITEMS, governing
 from materia_nb.engine.items import Standing, standings
 from materia_nb.engine.labels import Label
@@ -416,7 +417,7 @@ class Snapshot:
         steps = self.line(branch)
         last = nth(steps, number).number if number else 0
         line = steps if isinstance(steps, Steps) else Steps(list(steps[:-1]), len(steps) - 1, steps[-1])
-        then = self.session.at(self.rules, line.to(last))
+        then = session_after(self.rules, self.session, line.to(last))
         return Snapshot(
             then,
             self.rules,

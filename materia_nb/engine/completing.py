@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from materia_nb.engine import events as ev
 from materia_nb.engine import followup
 from materia_nb.engine.choosing import Choice, matches
 from materia_nb.engine.entering import learned_from
+from materia_nb.engine.events import Event, Transition, stop_cast
 from materia_nb.engine.items import forget, lies_in, list_at, own_list, source, walked_by
 from materia_nb.engine.limits import count_detour, count_edge, count_exit, nearly_used_up, used_up, with_uses
 from materia_nb.engine.routing import (
@@ -15,10 +17,8 @@ from materia_nb.engine.routing import (
     Applied,
     Assigned,
     Decision,
-    EventDraft,
-    Step,
+    about,
     decision_of,
-    stop_cast,
 )
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
@@ -48,7 +48,7 @@ def complete(
     *,
     target: str | None = None,
     detour: str | None = None,
-) -> Step:
+) -> Transition:
     """Apply an accepted output in the order of R2 and go on.
 
     Args:
@@ -67,13 +67,12 @@ def complete(
         draft.knowledge, warnings = learned.knowledge, learned.warnings
     apply_output(here, draft, text, reading)
     assigned, failure = _assign(here, draft, visit, reading) if here.assign else ((), None)
-    told = told_by(draft, visit, reading) if reading.events else ()
-    completed = EventDraft(
-        "socket_complete", visit, {"visit": visit.visit, "parsed": here.wanted.parse == "json"}
-    )
+    told = told_by(rules, draft, visit, reading) if reading.events else ()
+    of_visit = about(rules, visit)
+    completed = ev.SocketComplete(about=of_visit, visit=visit.visit, parsed=here.wanted.parse == "json")
     if failure:
         decision = decision_of(visit, "failure", None, reading, Applied(assigned, None, warnings))
-        unassigned = EventDraft("assignment_failed", visit, {"visit": visit.visit, "error": failure.message})
+        unassigned = ev.AssignmentFailed(about=of_visit, visit=visit.visit, error=failure.message)
         return stop_cast(draft, failure, visit, reading, decision, events=(completed, *told, unassigned))
     advanced = fact = None
     if here.socket.advance is not None:
@@ -89,9 +88,9 @@ def complete(
         detour,
     )
     applied = Applied(assigned, fact, warnings) if assigned or fact or warnings else NOTHING_APPLIED
-    events: tuple[EventDraft, ...] = (completed, *told)
+    events: tuple[Event, ...] = (completed, *told)
     if draft.budget.limited:
-        told_of_budget, over = _check_budget(draft, visit)
+        told_of_budget, over = _check_budget(rules, draft, visit)
         events += told_of_budget
         if over:
             draft.unrouted = unrouted
@@ -100,13 +99,13 @@ def complete(
     return route(rules, here, draft, visit, unrouted, events=events, reading=reading, applied=applied)
 
 
-def told_by(draft: Draft, visit: Visit, reading: Reading) -> tuple[EventDraft, ...]:
+def told_by(rules: Rules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
     """Number what the output tells beside its handoff (R39); that of a refused one is marked (R53)."""
     before = draft.told
     draft.told += len(reading.events)
-    facts = {"visit": visit.visit, "refused": not reading.accepted or None}
+    of_visit, refused = about(rules, visit), not reading.accepted or None
     return tuple(
-        EventDraft("materia_event", visit, {**facts, "sequence": number, "event": dict(event)})
+        ev.MateriaTold(about=of_visit, visit=visit.visit, refused=refused, sequence=number, event=dict(event))
         for number, event in enumerate(reading.events, start=before + 1)
     )
 
@@ -222,22 +221,32 @@ def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | No
     return next(outer, (fact.cursor, fact.before, ()))
 
 
-def _check_budget(draft: Draft, visit: Visit) -> tuple[tuple[EventDraft, ...], Failure | None]:
+def _check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
     """Warn once, say once what cannot be counted, and stop at the maximum; the step's own changes are kept (R20, R56)."""
     usage, budget = draft.usage, draft.budget
-    events = _blind(draft, visit)
-    counts = {"tokens": usage.tokens, "max_tokens": budget.max_tokens}
-    facts = {**counts, "cost": usage.cost, "max_cost_usd": budget.max_cost_usd}
+    events = _blind(rules, draft, visit)
     if (over := used_up(draft)) is not None:
         hint = "raise the budget of this cast (budget N), then revive it"
-        return (*events, EventDraft("budget_limit", None, facts)), Failure("budget", over, visit.socket, hint)
+        limit = ev.BudgetLimit(
+            tokens=usage.tokens,
+            max_tokens=budget.max_tokens,
+            cost=usage.cost,
+            max_cost_usd=budget.max_cost_usd,
+        )
+        return (*events, limit), Failure("budget", over, visit.socket, hint)
     if not draft.warned and nearly_used_up(draft):
         draft.warned = True
-        events = (*events, EventDraft("budget_warning", None, facts))
+        warning = ev.BudgetWarning(
+            tokens=usage.tokens,
+            max_tokens=budget.max_tokens,
+            cost=usage.cost,
+            max_cost_usd=budget.max_cost_usd,
+        )
+        events = (*events, warning)
     return events, None
 
 
-def _blind(draft: Draft, visit: Visit) -> tuple[EventDraft, ...]:
+def _blind(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
     """Say of tokens and of cost, where the budget bounds them, that there is a turn of which nobody reported them."""
     usage, budget, told = draft.usage, draft.budget, {one.of for one in draft.blind}
     met = (
@@ -250,7 +259,7 @@ def _blind(draft: Draft, visit: Visit) -> tuple[EventDraft, ...]:
     )
     new = tuple(one for one in met if one is not None and one.of not in told)
     draft.blind += new
-    return tuple(EventDraft("budget_blind", visit, {"of": one.of}) for one in new)
+    return tuple(ev.BudgetBlind(about=about(rules, visit), of=one.of) for one in new)
 
 
 def route(
@@ -260,10 +269,10 @@ def route(
     visit: Visit,
     unrouted: Unrouted,
     *,
-    events: tuple[EventDraft, ...],
+    events: tuple[Event, ...],
     reading: Reading | None = None,
     applied: Applied = NOTHING_APPLIED,
-) -> Step:
+) -> Transition:
     """Choose the target and keep the books: follow-up, edge counts, the record of an item that is done."""
     if reported := _reported(here, draft, unrouted):
         draft.unrouted = None
@@ -295,7 +304,7 @@ def route(
         decision = decision._replace(by="detour", target=unrouted.detour)
         return start_detour(rules, draft, visit, choice.target, decision, events=events, reading=reading)
     draft.status, draft.next = "ready", choice.target
-    return Step(draft.done(), events, decision, None, reading)
+    return Transition(draft.done(), events, decision, None, reading)
 
 
 def _keep_books(
@@ -374,9 +383,9 @@ def start_detour(
     back: str,
     decision: Decision,
     *,
-    events: tuple[EventDraft, ...],
+    events: tuple[Event, ...],
     reading: Reading | None,
-) -> Step:
+) -> Transition:
     """Go to the target of ``decision`` and, when that socket is completed, come back to ``back``.
 
     Detours are bounded as edges outside items are.
@@ -387,4 +396,4 @@ def start_detour(
     if failure:
         return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), events=events)
     draft.status, draft.next = "ready", target
-    return Step(draft.done(), events, decision, None, reading)
+    return Transition(draft.done(), events, decision, None, reading)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from materia_nb.engine.routing import EventDraft
 from materia_nb.jsonvalue import JSON
 
 Role: TypeAlias = Literal["user", "assistant"]
@@ -85,28 +84,6 @@ class MateriaEvent:
     def name(self) -> str:
         """Its type, and whether it is of a refused output, in words."""
         return f"{self.type} (output refused)" if self.refused else self.type
-
-
-def told_events(events: Sequence[EventDraft], step: int, ts: int) -> tuple[MateriaEvent, ...]:
-    """Return the ``materia_event`` events among those of a transition, as records."""
-    found = []
-    for event in events:
-        visit = event.visit
-        if event.type == "materia_event" and visit is not None:
-            item = visit.item
-            record = MateriaEvent(
-                sequence=event.data["sequence"],
-                step=step,
-                socket=visit.socket,
-                visit=visit.visit,
-                item_key=item.key if item else None,
-                item_label=item.label if item else None,
-                ts=ts,
-                refused=bool(event.data["refused"]),
-                **event.data["event"],
-            )
-            found.append(record)
-    return tuple(found)
 
 
 def call_from(given: JSON) -> ToolCall | None:

@@ -1,31 +1,29 @@
-"""What a command does to a cast: the events it leads to, and the session after them. Pure.
+"""What a command does to a cast: the events that it leads to, of which evolve makes the session after it. Pure.
 
-Each function is one command. It refuses by raising MateriaError, and nothing has changed then. The session
-that it returns is the one that :func:`materia_nb.engine.evolve.evolve` makes of the events, found on the way.
+Each function is one command. It refuses by raising MateriaError, or evolve does when it is given the events; nothing has
+changed then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from materia_nb.engine import edit, entering, outputs, recovery, routing
 from materia_nb.engine import events as ev
-from materia_nb.engine import session_changes as to
 from materia_nb.engine.conversation import Decided, ToolCall
-from materia_nb.engine.event_json import from_json
-from materia_nb.engine.evolve import evolve
+from materia_nb.engine.events import Events, Transition
+from materia_nb.engine.evolve import evolve, fold
 from materia_nb.engine.item_edits import WORK_ITEMS, ListEdit, lay_out, origins_of
 from materia_nb.engine.labels import Label, LabelKey
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.remarks import remarks_of
-from materia_nb.engine.routing import Step, waiting_visit
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, name_of_correction, name_of_output
-from materia_nb.engine.state import Failure, Pin, Usage, Visit
+from materia_nb.engine.state import NOTHING, Failure, Pin, Usage, Visit, waiting_visit
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.handoff.approval import Approval, Grant, answer_facts, answer_note
+from materia_nb.handoff.approval import Approval, Grant, answer_note
 from materia_nb.handoff.protocol import RefusedAnswer
 from materia_nb.jsonvalue import JSON, too_deep_to_write
 
@@ -37,37 +35,46 @@ MOST_REMARKS: Final = 200
 """How many remarks the last event of a cast holds at most; the cast itself has all."""
 
 
-class Outcome(NamedTuple):
-    """The session after a command, and the events that lead to it."""
+class Answer(NamedTuple):
+    """An output that arrives: its text, what it cost, what its agent gave beside it, which files changed.
 
-    session: Session
-    events: tuple[ev.Event, ...] = ()
+    ``process`` says how the process of a utility ended, which is told if its output is refused (R23),
+    ``pinned`` what it was pinned to, if it was (R40), ``by`` who gave it where a person did after a failure,
+    ``thinking`` what its agent thought before (R49), ``cut`` by what it was cut off, if it was (R52),
+    and ``worked`` for how many milliseconds it was worked on.
+    """
+
+    text: str
+    usage: Usage | None = None
+    meta: Mapping[str, JSON] = NOTHING
+    changed: tuple[str, ...] = ()
+    process: str = ""
+    pinned: str | None = None
+    by: str | None = None
+    thinking: str = ""
+    cut: str = ""
+    worked: int | None = None
 
 
 # -- steps -------------------------------------------------------------------------------
 
 
-def enter(rules: Rules, session: Session, ts: int) -> Outcome:
+def enter(rules: Rules, session: Session, ts: int) -> Events:
     """Enter the next socket, or come to the end."""
     step = entering.enter(rules, session.state)
-    after = to.keep_entry(session, step, ts)
-    if after.state.status == "waiting":
-        return Outcome(after, (_event_of(rules, step.events[0], ts),))
-    made = [one.as_json() for one in remarks_of(rules, after)]
-    remarks = tuple(made[:MOST_REMARKS]) or None
+    if step.state.status == "waiting":
+        return _events(session, step, ts)
+    ended, *_ = _events(session, step, ts)
+    assert isinstance(ended, ev.CastEnd)  # noqa: S101 - nothing else comes of entering no socket
+    ended = replace(ended, step=step.state.steps)
+    made = [one.as_json() for one in remarks_of(rules, evolve(rules, session, ended))]
     in_all = len(made) if len(made) > MOST_REMARKS else None
-    end = _event_of(rules, step.events[-1], ts, step=step.state.steps, remarks=remarks, remarks_in_all=in_all)
-    return Outcome(after, (end,))
+    return (replace(ended, remarks=tuple(made[:MOST_REMARKS]) or None, remarks_in_all=in_all),)
 
 
-def answer(
-    rules: Rules,
-    session: Session,
-    given: to.Answer,
-    ts: int,
-) -> Outcome:
+def answer(rules: Rules, session: Session, given: Answer, ts: int) -> Events:
     """Take an output for the socket that waits."""
-    name = name_of_output(session, "socket_complete")
+    name = name_of_output(session, ev.SocketComplete)
     step = outputs.output(
         rules,
         session.state,
@@ -77,18 +84,18 @@ def answer(
         given.changed,
         artifact=name,
         cut=given.cut,
+        process=given.process,
     )
-    if given.process:
-        step = routing.telling(step, given.process)
-    first, target = step.events[0], None
-    if first.type != "socket_complete":
-        name = name_of_output(session, first.type)
-    elif step.decision is not None:
-        target = step.decision.target
-    output = _event_of(
-        rules,
+    first, *rest = step.events
+    assert isinstance(first, ev.Output)  # noqa: S101 - what an output leads to begins with it
+    if not isinstance(first, ev.SocketComplete):
+        name = name_of_output(session, type(first))
+    elif step.decision is not None and step.decision.target:
+        first = replace(first, next=step.decision.target)
+    output = replace(
         first,
-        ts,
+        ts=ts,
+        transition=step._replace(before=session.state),
         text=given.text,
         artifact=name,
         usage=given.usage,
@@ -99,68 +106,59 @@ def answer(
         thinking=given.thinking or None,
         cut=given.cut or None,
         worked=given.worked,
-        **({"next": target} if target else {}),
     )
-    after = to.keep_output(rules, session, step, given._replace(artifact=name), ts)
-    rest = [_event_of(rules, one, ts) for one in step.events[1:]] if len(step.events) > 1 else ()
-    return Outcome(after, (output, *rest))
+    return (output, *[replace(one, ts=ts) for one in rest]) if rest else (output,)
 
 
-def lacking(rules: Rules, outcome: Outcome, paths: tuple[str, ...]) -> Outcome:
+def lacking(events: Events, paths: tuple[str, ...]) -> Events:
     """Add to an output that it says it made files which are not there."""
-    first, *rest = outcome.events
+    first, *rest = events
     assert isinstance(first, ev.Output)  # noqa: S101 - only outputs name files
-    event = ev.EvidenceMissing(about=first.about, visit=first.visit, paths=paths, ts=first.ts)
-    return Outcome(evolve(rules, outcome.session, event), (first, event, *rest))
+    return (first, ev.EvidenceMissing(about=first.about, visit=first.visit, paths=paths, ts=first.ts), *rest)
 
 
-def fail(rules: Rules, session: Session, failure: Failure, worked: int, ts: int) -> Outcome:
+def fail(_: Rules, session: Session, failure: Failure, worked: int, ts: int) -> Events:
     """Fail the waiting visit for a reason that the engine cannot know, after so many milliseconds of work."""
-    change = to.failed(session, failure, ts, worked)
-    return Outcome(change.session, _told(rules, change.step, ts, hint=failure.hint, worked=worked))
+    (ended,) = _events(session, recovery.fail(session.state, failure), ts)
+    assert isinstance(ended, ev.CastEnd)  # noqa: S101 - a failure ends the cast
+    return (replace(ended, hint=failure.hint, worked=worked),)
 
 
-def abort(rules: Rules, session: Session, reason: str, ts: int) -> Outcome:
+def abort(_: Rules, session: Session, reason: str, ts: int) -> Events:
     """Stop the cast."""
-    change = to.aborted(session, reason, ts)
-    return Outcome(change.session, _told(rules, change.step, ts))
+    return _events(session, recovery.abort(session.state, reason), ts)
 
 
-def recast(rules: Rules, session: Session, ts: int) -> Outcome:
+def recast(rules: Rules, session: Session, ts: int) -> Events:
     """Run the socket where a failed or aborted cast stopped once more, from its first prompt."""
-    change = to.again(rules, session, recovery.recast, ts)
-    return Outcome(change.session, _told(rules, change.step, ts))
+    return _events(session, recovery.recast(rules, session.state), ts)
 
 
-def revive(rules: Rules, session: Session, ts: int) -> Outcome:
+def revive(rules: Rules, session: Session, ts: int) -> Events:
     """Go on with a failed or aborted cast, with the limit that stopped it granted once more."""
-    change = to.again(rules, session, recovery.revive, ts)
-    return Outcome(change.session, _told(rules, change.step, ts))
+    return _events(session, recovery.revive(rules, session.state), ts)
 
 
-def resend(rules: Rules, session: Session, ts: int) -> Outcome:
+def resend(rules: Rules, session: Session, ts: int) -> Events:
     """Let the turn that was cut short wait for its answer again."""
-    change = to.resent(rules, session, ts)
-    return Outcome(change.session, _told(rules, change.step, ts))
+    return _events(session, recovery.resend(rules, session.state), ts)
 
 
-def by_hand(rules: Rules, session: Session, ts: int) -> Outcome:
+def by_hand(rules: Rules, session: Session, ts: int) -> Events:
     """Let the visit where the cast stopped wait for a person's answer in the place of what failed."""
-    change = to.by_hand(rules, session, ts)
-    return Outcome(change.session, _told(rules, change.step, ts))
+    return _events(session, recovery.by_hand(rules, session.state), ts)
 
 
-def skip(rules: Rules, session: Session, note: str, ts: int) -> Outcome:
+def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
     """Go on without the visit where the cast stopped; a note says why."""
     _needs_note(note)
-    change = to.skipped(rules, session, note, ts)
-    first, *rest = change.step.events
-    target = change.session.state.next
-    event = _event_of(rules, first, ts, note=note, **({"next": target} if target else {}))
-    return Outcome(change.session, (event, *[_event_of(rules, one, ts) for one in rest]))
+    step = recovery.skip(rules, session.state)
+    first, *rest = _events(session, step, ts)
+    assert isinstance(first, ev.SocketSkipped)  # noqa: S101 - skipping begins so
+    return (replace(first, note=note, next=step.state.next or None), *rest)
 
 
-def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Outcome:
+def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
     """Give up the item at which the cast stopped and go on with the next (R46); a note says why."""
     _needs_note(note)
     visit = session.state.at
@@ -172,17 +170,12 @@ def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Outcome:
             kind="no_item",
         )
     given_up = edit_items(rules, session, items, range(len(items)), ts, abandon=True)
-    if given_up.session.state.failure is not None:
+    state = fold(rules, session, given_up).state
+    if state.failure is not None:
         raise MateriaError("No work item is being worked on.", hint="skip without item", kind="no_item")
-    event = ev.SocketSkipped(
-        about=routing.about(rules, visit),
-        visit=visit.visit,
-        note=note,
-        next=given_up.session.state.next,
-        item=True,
-        ts=ts,
-    )
-    return Outcome(evolve(rules, given_up.session, event), (*given_up.events, event))
+    about = routing.about(rules, visit)
+    event = ev.SocketSkipped(about=about, visit=visit.visit, note=note, next=state.next, item=True, ts=ts)
+    return (*given_up, event)
 
 
 def _needs_note(note: str) -> None:
@@ -190,9 +183,9 @@ def _needs_note(note: str) -> None:
         raise MateriaError("The note is missing.", hint="say in a few words why it is skipped", kind="usage")
 
 
-def nothing(_: Rules, session: Session, __: int) -> Outcome:
+def nothing(_: Rules, __: Session, ___: int) -> Events:
     """Change nothing: what waits is only to be asked."""
-    return Outcome(session)
+    return ()
 
 
 def check_reply(rules: Rules, session: Session, text: str) -> None:
@@ -208,7 +201,7 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
 # -- drafts ------------------------------------------------------------------------------
 
 
-def refine(rules: Rules, session: Session, message: str, ts: int) -> Outcome:
+def refine(rules: Rules, session: Session, message: str, ts: int) -> Events:
     """Ask for a change of the draft."""
     visit = waiting(session)
     _needs_decided(session)
@@ -218,41 +211,39 @@ def refine(rules: Rules, session: Session, message: str, ts: int) -> Outcome:
             hint="only a multi-turn socket that has answered can be refined",
             kind="no_draft",
         )
-    return _fold(rules, session, ev.RefinementMessage(about=routing.about(rules, visit), text=message, ts=ts))
+    return (ev.RefinementMessage(about=routing.about(rules, visit), text=message, ts=ts),)
 
 
-def finalize(rules: Rules, session: Session, ts: int) -> Outcome:
+def finalize(rules: Rules, session: Session, ts: int) -> Events:
     """Ask for the final result of the draft."""
     visit = waiting(session)
     _needs_decided(session)
-    return _fold(rules, session, ev.RefinementFinal(about=routing.about(rules, visit), ts=ts))
+    return (ev.RefinementFinal(about=routing.about(rules, visit), ts=ts),)
 
 
 # -- what an agent tells on the way -------------------------------------------------------
 
 
-def called(rules: Rules, session: Session, call: ToolCall, ts: int) -> Outcome:
+def called(rules: Rules, session: Session, call: ToolCall, ts: int) -> Events:
     """Keep a tool call of the turn that waits."""
-    return _fold(
-        rules, session, ev.ToolCalled(about=routing.about(rules, waiting(session)), call=call, ts=ts)
-    )
+    return (ev.ToolCalled(about=routing.about(rules, waiting(session)), call=call, ts=ts),)
 
 
-def noted(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
+def noted(rules: Rules, session: Session, text: str, ts: int) -> Events:
     """Keep what the agent tells a person."""
-    return _fold(rules, session, ev.AgentNote(about=routing.about(rules, waiting(session)), text=text, ts=ts))
+    return (ev.AgentNote(about=routing.about(rules, waiting(session)), text=text, ts=ts),)
 
 
-def spent(rules: Rules, session: Session, usage: Usage, ts: int) -> Outcome:
+def spent(rules: Rules, session: Session, usage: Usage, ts: int) -> Events:
     """Count what a turn without an output cost."""
     about = routing.about(rules, waiting(session))
-    return _fold(rules, session, ev.TurnSpent(about=about, usage=usage, ts=ts))
+    return (ev.TurnSpent(about=about, usage=usage, ts=ts),)
 
 
-def ask(rules: Rules, session: Session, calls: Sequence[ToolCall], worked: int, ts: int) -> Outcome:
+def ask(rules: Rules, session: Session, calls: Sequence[ToolCall], worked: int, ts: int) -> Events:
     """Let tool calls wait for a person's approval."""
     about = routing.about(rules, waiting(session))
-    return _fold(rules, session, ev.ToolAsked(about=about, calls=tuple(calls), worked=worked, ts=ts))
+    return (ev.ToolAsked(about=about, calls=tuple(calls), worked=worked, ts=ts),)
 
 
 # -- approvals ---------------------------------------------------------------------------
@@ -265,7 +256,7 @@ def decide_calls(
     reason: str,
     meant: Sequence[ToolCall] | None,
     ts: int,
-) -> Outcome:
+) -> Events:
     """Approve or deny the tool calls that wait; ``meant`` are those that the person looked at."""
     asked = asking(session)
     if not asked or (meant is not None and tuple(meant) != asked):
@@ -281,7 +272,7 @@ def decide_calls(
     allowed = session.allowed | ({call.tool for call in asked} if how == "always" else set())
     if allowed != session.allowed:
         events.append(ev.ToolsAllowed(tools=tuple(sorted(allowed)), ts=ts))
-    return _fold(rules, session, *events)
+    return tuple(events)
 
 
 def _decided(call: ToolCall, how: Decided, reason: str) -> ToolCall:
@@ -291,14 +282,14 @@ def _decided(call: ToolCall, how: Decided, reason: str) -> ToolCall:
     return replace(call, decided=how, ok=False, result=f"The person did not allow this call.{why}")
 
 
-def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Outcome:
+def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Events:
     """Set which tools need not ask."""
     if tools == session.allowed:
-        return Outcome(session)
-    return _fold(rules, session, ev.ToolsAllowed(tools=tuple(sorted(tools)), ts=ts))
+        return ()
+    return (ev.ToolsAllowed(tools=tuple(sorted(tools)), ts=ts),)
 
 
-def ask_anew(rules: Rules, session: Session, ts: int) -> Outcome:
+def ask_anew(rules: Rules, session: Session, ts: int) -> Events:
     """Take back what was allowed to tools somewhere else."""
     events: list[ev.Event] = []
     if session.allowed:
@@ -307,19 +298,19 @@ def ask_anew(rules: Rules, session: Session, ts: int) -> Outcome:
     if visit is not None and any(call.decided is not None for call in session.asking):
         calls = tuple(replace(call, decided=None) for call in session.asking)
         events.append(ev.ToolAsked(about=routing.about(rules, visit), calls=calls, worked=0, ts=ts))
-    return _fold(rules, session, *events)
+    return tuple(events)
 
 
-def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
+def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
     """Answer the agent that holds the cast."""
     given: object = text  # what comes from a notebook need not be what the annotation says
     if not isinstance(given, str) or not given.strip():
         raise MateriaError("The answer is blank.", hint="say it in words", kind="usage")
     about = routing.about(rules, held(session))
-    return _fold(rules, session, ev.HoldAnswered(about=about, text=text, ts=ts))
+    return (ev.HoldAnswered(about=about, text=text, ts=ts),)
 
 
-def approve(rules: Rules, session: Session, approval: Approval, ts: int) -> Outcome:
+def approve(rules: Rules, session: Session, approval: Approval, ts: int) -> Events:
     """Consent to the exact command that the agent which holds the cast asks for."""
     _, grant = approval.approve(ts / 1000)
     if grant is None:
@@ -331,7 +322,7 @@ def approve(rules: Rules, session: Session, approval: Approval, ts: int) -> Outc
     return _consent(rules, session, approval, answer_note(grant), grant, ts)
 
 
-def deny(rules: Rules, session: Session, approval: Approval, reason: str, ts: int) -> Outcome:
+def deny(rules: Rules, session: Session, approval: Approval, reason: str, ts: int) -> Events:
     """Refuse the command that the agent which holds the cast asks consent for."""
     told = "\n".join([answer_note(None), *([f"The reason: {reason}"] if reason.strip() else [])])
     return _consent(rules, session, approval, told, None, ts)
@@ -339,22 +330,30 @@ def deny(rules: Rules, session: Session, approval: Approval, reason: str, ts: in
 
 def _consent(
     rules: Rules, session: Session, approval: Approval, text: str, grant: Grant | None, ts: int
-) -> Outcome:
-    told = {**routing.about(rules, held(session)), **answer_facts(approval, grant), "text": text}
-    event = from_json("approval_answered", told, ts)
-    assert event is not None  # noqa: S101 - of a known type
-    return _fold(rules, session, event)
+) -> Events:
+    event = ev.ApprovalAnswered(
+        about=routing.about(rules, held(session)),
+        approval_id=approval.approval_id,
+        fingerprint=approval.fingerprint,
+        exact_content=approval.sealed["exact_content"],
+        granted=grant is not None,
+        expires=None if grant is None else round(grant.expires_at * 1000),
+        text=text,
+        ts=ts,
+    )
+    return (event,)
 
 
 def decide_hold(
     rules: Rules, session: Session, satisfied: bool | None, target: str | None, ts: int
-) -> Outcome:
+) -> Events:
     """Take the output that is held, as a person decides."""
-    change = to.decided(rules, session, satisfied, target, ts)
-    about = routing.about(rules, held(session))
-    first = ev.HoldDecided(about=about, satisfied=satisfied, target=target, ts=ts)
-    more = change.step.events[1:]  # but for socket_complete, which this says
-    return Outcome(change.session, (first, *[_event_of(rules, one, ts) for one in more]))
+    visit = held(session)
+    artifact = session.steps[-1].artifact
+    step = outputs.decided(rules, session.state, satisfied=satisfied, target=target, artifact=artifact)
+    first = ev.HoldDecided(about=routing.about(rules, visit), satisfied=satisfied, target=target)
+    # It says what socket_complete would.
+    return _events(session, step._replace(events=(first, *step.events[1:])), ts)
 
 
 # -- edits -------------------------------------------------------------------------------
@@ -369,7 +368,7 @@ def edit_items(
     *,
     again: Sequence[int] = (),
     abandon: bool = False,
-) -> Outcome:
+) -> Events:
     """Replace the work items; ``origins`` says where each stood, found by comparing if left out (R46)."""
     edit.check_items(items)
     old = session.state.data.get(WORK_ITEMS)
@@ -380,7 +379,7 @@ def edit_items(
 
 def edit_state(
     rules: Rules, session: Session, data: Mapping[str, JSON], wanted: Mapping[str, ListEdit], ts: int
-) -> Outcome:
+) -> Events:
     """Replace the state's data; ``wanted`` is what is known of its lists, what other items became is found by comparing."""
     before = session.state
     if before.status == "complete":
@@ -388,22 +387,17 @@ def edit_state(
     try:
         laid = lay_out(rules, before, data, wanted)
         patch = edit.patch_between(before.data, laid.data)
-        if not patch and not laid.said and laid.state == before:
-            return Outcome(session)
-        event = ev.StateEdited(
-            patch=patch,
-            inverse=edit.patch_between(laid.data, before.data),
-            step=before.steps,
-            lists={path: one.as_json() for path, one in laid.lists.items()},
-            said=laid.said,
-            ts=ts,
-        )
-        return _fold(rules, session, event)
+        inverse = edit.patch_between(laid.data, before.data)
     except RecursionError as error:
         raise too_deep_to_write() from error
+    if not patch and not laid.said and laid.state == before:
+        return ()
+    lists = {path: one.as_json() for path, one in laid.lists.items()}
+    step = before.steps
+    return (ev.StateEdited(patch=patch, inverse=inverse, step=step, lists=lists, said=laid.said, ts=ts),)
 
 
-def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -> Outcome:
+def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -> Events:
     """Change one part of the prompt that waits, or of the one that was cut short, which waits again then."""
     state = session.state
     failure = state.failure
@@ -422,12 +416,10 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
             kind="prompt",
         )
     changed = reworded(prompt, part, text)
-    opened = resend(rules, session, ts) if cut_short is not None else Outcome(session)
+    opened = resend(rules, session, ts) if cut_short is not None else ()
     if changed == prompt:
         return opened
-    event = ev.PromptEdited(about=routing.about(rules, visit), part=part, text=text, ts=ts)
-    after = _fold(rules, opened.session, event)
-    return Outcome(after.session, (*opened.events, *after.events))
+    return (*opened, ev.PromptEdited(about=routing.about(rules, visit), part=part, text=text, ts=ts))
 
 
 def redefine(
@@ -437,15 +429,15 @@ def redefine(
     definition: Mapping[str, JSON],
     previous: JSON,
     ts: int,
-) -> Outcome:
+) -> Events:
     """Take a changed definition of a materia into the cast; what earlier steps went by stays as it is."""
     event = ev.MateriaRedefined(
         materia=materia, definition=definition, previous=previous, step=session.state.steps, ts=ts
     )
-    return _fold(rules, session, event)
+    return (event,)
 
 
-def undo(rules: Rules, session: Session, ts: int) -> Outcome:
+def undo(rules: Rules, session: Session, ts: int) -> Events:
     """Take the last edit back, as long as no step was made since."""
     if not session.edits:
         raise MateriaError("There is no edit to undo.", kind="undo")
@@ -453,10 +445,10 @@ def undo(rules: Rules, session: Session, ts: int) -> Outcome:
         raise MateriaError(
             "The cast has gone on since the last edit.", hint="go back to the step before it", kind="undo"
         )
-    return _fold(rules, session, ev.EditUndone(ts=ts))
+    return (ev.EditUndone(ts=ts),)
 
 
-def recommit(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
+def recommit(rules: Rules, session: Session, text: str, ts: int) -> Events:
     """Correct the output of the last step."""
     record = session.steps[-1] if session.steps else None
     if record is None or not record.turns or session.state.status == "waiting":
@@ -468,22 +460,20 @@ def recommit(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
             "The cast was edited since that step.", hint="undo the edit first", kind="recommit"
         )
     name = name_of_correction(session)
-    change = to.recommitted(rules, session, text, name, ts)
-    first = ev.SocketRecommitted(step=record.number, text=text, artifact=name, ts=ts)
-    ends = [
-        one for one in change.step.events if one.type in ("materia_event", "assignment_failed", "cast_end")
-    ]
-    return Outcome(change.session, (first, *[_event_of(rules, one, ts) for one in ends]))
+    step = edit.recommit(rules, record.before, session.state, text, name)
+    first = ev.SocketRecommitted(step=record.number, text=text, artifact=name)
+    told = [one for one in step.events if isinstance(one, ev.MateriaTold | ev.AssignmentFailed | ev.CastEnd)]
+    return _events(session, step._replace(events=(first, *told)), ts)
 
 
-def back_to(rules: Rules, session: Session, number: int, ts: int) -> Outcome:
+def back_to(rules: Rules, session: Session, number: int, ts: int) -> Events:
     """Go on from the state after an earlier step."""
-    return _fold(rules, session, ev.CastBack(step=number, ts=ts))
+    return (ev.CastBack(step=number, ts=ts),)
 
 
 def set_budget(
     rules: Rules, session: Session, max_tokens: int | None, max_cost_usd: float | None, ts: int
-) -> Outcome:
+) -> Events:
     """Change the budget of this cast only (R20)."""
     # what comes from a notebook need not be what the annotation says
     given: tuple[tuple[object, tuple[type, ...], str], ...] = (
@@ -499,27 +489,27 @@ def set_budget(
             hint="give a number from 0, or None for no limit",
             kind="bad_budget",
         )
-    return _fold(rules, session, ev.BudgetSet(max_tokens=max_tokens, max_cost_usd=max_cost_usd, ts=ts))
+    return (ev.BudgetSet(max_tokens=max_tokens, max_cost_usd=max_cost_usd, ts=ts),)
 
 
-def pin(rules: Rules, session: Session, name: str, chosen: Pin, ts: int) -> Outcome:
+def pin(rules: Rules, session: Session, name: str, chosen: Pin, ts: int) -> Events:
     """Let what a person chose answer a socket or materia (R40)."""
-    return _fold(rules, session, ev.Pinned(name=name, ts=ts, **chosen.as_json()))
+    return (ev.Pinned(name=name, ts=ts, **chosen.as_json()),)
 
 
-def unpin(rules: Rules, session: Session, name: str, ts: int) -> Outcome:
+def unpin(rules: Rules, session: Session, name: str, ts: int) -> Events:
     """Let a socket or materia be answered as usual."""
-    return _fold(rules, session, ev.Unpinned(name=name, ts=ts))
+    return (ev.Unpinned(name=name, ts=ts),)
 
 
-def label(rules: Rules, session: Session, key: LabelKey, said: Label, ts: int) -> Outcome:
+def label(rules: Rules, session: Session, key: LabelKey, said: Label, ts: int) -> Events:
     """Keep what a person says of a step, or of the cast itself."""
     if said._replace(by="") == session.labels.get(key, Label())._replace(by=""):
-        return Outcome(session)
-    return _fold(rules, session, _labelled(key, said, ts))
+        return ()
+    return (_labelled(key, said, ts),)
 
 
-def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Outcome:
+def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Events:
     """Take the last change of what people say of the cast and its steps back."""
     if not session.labels_before:
         raise MateriaError(
@@ -529,7 +519,7 @@ def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Outcome:
         )
     key, before = session.labels_before[-1]
     event = replace(_labelled(key, before, ts), undoes=True, by=before.by or by)
-    return _fold(rules, session, event)
+    return (event,)
 
 
 def _labelled(key: LabelKey, said: Label, ts: int) -> ev.Labelled:
@@ -537,9 +527,9 @@ def _labelled(key: LabelKey, said: Label, ts: int) -> ev.Labelled:
     return ev.Labelled(branch=branch, step=step, ts=ts, **said._asdict())
 
 
-def remember(rules: Rules, session: Session, step: int, suggestion: JSON, ts: int) -> Outcome:
+def remember(rules: Rules, session: Session, step: int, suggestion: JSON, ts: int) -> Events:
     """Keep that a suggestion was kept about the project."""
-    return _fold(rules, session, ev.SuggestionKept(step=step, suggestion=suggestion, ts=ts))
+    return (ev.SuggestionKept(step=step, suggestion=suggestion, ts=ts),)
 
 
 # -- what is asked of a session ------------------------------------------------------------
@@ -588,23 +578,8 @@ def _needs_decided(session: Session) -> None:
         )
 
 
-def _fold(rules: Rules, session: Session, *events: ev.Event) -> Outcome:
-    for event in events:
-        session = evolve(rules, session, event)
-    return Outcome(session, events)
-
-
-def _told(rules: Rules, step: Step, ts: int, **of_end: Any) -> tuple[ev.Event, ...]:
-    """Return the engine's own events as those of the journal; ``of_end`` is for the end of the cast."""
-    events = [_event_of(rules, one, ts) for one in step.events]
-    if of_end and isinstance(events[-1], ev.CastEnd):
-        events[-1] = replace(events[-1], **of_end)
-    return tuple(events)
-
-
-def _event_of(rules: Rules, told: routing.EventDraft, ts: int, **more: Any) -> ev.Event:
-    """Return an event that a transition told, with its time and ``more`` fields."""
-    event = ev.EVENTS[told.type]
-    if told.visit is None:
-        return event(ts=ts, **told.data, **more)
-    return event(ts=ts, about=routing.about(rules, told.visit), **told.data, **more)  # type: ignore[call-arg]
+def _events(session: Session, step: Transition, ts: int) -> Events:
+    """Return what a transition tells, with the time; the first event carries the transition to evolve."""
+    first, *rest = step.events
+    carrying = replace(first, ts=ts, transition=step._replace(before=session.state))
+    return (carrying, *[replace(one, ts=ts) for one in rest])

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from materia_nb.engine import entering, outputs
+from materia_nb.engine.events import Transition
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.routing import Step
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import item_issues
 from materia_nb.handoff.protocol import RefusedAnswer, in_brief
-from materia_nb.jsonvalue import JSON, compact, same
+from materia_nb.jsonvalue import JSON, compact, same, too_deep_to_write
 
 _COMPARED: Final = 20_000
 """Lists of more characters of JSON are replaced as a whole in a patch."""
@@ -52,7 +52,7 @@ def prompt_after(rules: Rules, state: CastState) -> Prompt | None:
 
 def recommit(
     rules: Rules, before: CastState, latest: CastState, text: str, artifact: str | None = None
-) -> Step:
+) -> Transition:
     """Decide the last step again with a corrected output, validated as the agent's would be.
 
     ``before`` is the state in front of the step, ``latest`` the present one, and ``artifact`` where the output is
@@ -75,7 +75,9 @@ def recommit(
     reading = here.protocol.read(text, here.wanted)
     if reading.error is not None:
         raise RefusedAnswer("The corrected output was not taken.", reading.issues, "recommit")
-    return outputs.output(rules, waiting, text, Usage(), entered.prompt, artifact=artifact)
+    step = outputs.output(rules, waiting, text, Usage(), entered.prompt, artifact=artifact)
+    corrected = (*step.state.changed, f"the output of {visit.socket}")
+    return step._replace(state=step.state._replace(changed=corrected))
 
 
 def back_to(earlier: CastState, latest: CastState) -> CastState:
@@ -162,6 +164,8 @@ def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Ma
 
     try:
         made: Mapping[str, JSON] = jsonpatch.apply_patch(dict(data), [dict(one) for one in patch])
+    except RecursionError as error:
+        raise too_deep_to_write() from error
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, KeyError, TypeError) as error:
         raise MateriaError(
             f"A change of the state does not fit the state that it was made in: {error}.",

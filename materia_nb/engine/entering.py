@@ -6,17 +6,11 @@ import hashlib
 from collections.abc import Mapping
 from typing import Final
 
+from materia_nb.engine.events import CastEnd, SocketStart, Transition, stop_cast
 from materia_nb.engine.items import begin_item, show_only
 from materia_nb.engine.limits import cycles_allowed, cycles_failed, edge_use, enter_path
 from materia_nb.engine.prompt import Prompt, work_prompt
-from materia_nb.engine.routing import (
-    Decision,
-    EventDraft,
-    Passed,
-    Step,
-    stop_cast,
-    waiting_visit,
-)
+from materia_nb.engine.routing import Decision, Passed, about
 from materia_nb.engine.rules import ASKED_LATER, Rules, SocketRules
 from materia_nb.engine.state import (
     NEW_ITEM,
@@ -26,6 +20,7 @@ from materia_nb.engine.state import (
     Past,
     View,
     Visit,
+    waiting_visit,
 )
 from materia_nb.engine.told import Part, Told
 from materia_nb.errors import MateriaError
@@ -139,7 +134,7 @@ def begin(
     )
 
 
-def enter(rules: Rules, state: CastState) -> Step:
+def enter(rules: Rules, state: CastState) -> Transition:
     """Enter ``state.next``: find its item or pass over an empty loop, count the visit, ask for output (R1)."""
     if state.status != "ready":
         raise MateriaError(
@@ -170,11 +165,11 @@ def enter(rules: Rules, state: CastState) -> Step:
         passed.append(Passed(target, iterator.loop, cursor, route.edge_id if route else None, draft.next))
 
 
-def _ended(draft: Draft, passed: list[Passed]) -> Step:
+def _ended(draft: Draft, passed: list[Passed]) -> Transition:
     decision = _passed_over(draft.steps, passed, END) if passed else None
     show_only(draft)
     draft.status, draft.next = "complete", None
-    return Step(draft.done(), (EventDraft("cast_end", None, {"ok": True}),), decision)
+    return Transition(draft.done(), (CastEnd(ok=True),), decision)
 
 
 def _passed_over(step: int, passed: list[Passed], target: str) -> Decision:
@@ -183,7 +178,7 @@ def _passed_over(step: int, passed: list[Passed], target: str) -> Decision:
 
 def _visit(
     rules: Rules, here: SocketRules, before: CastState, draft: Draft, item: Item | None, passed: list[Passed]
-) -> Step:
+) -> Transition:
     socket = here.socket.id
     number, step = draft.visits.get(socket, 0) + 1, draft.steps + 1
     if item is not None:
@@ -207,8 +202,8 @@ def _visit(
         if rules.nests:  # what cannot be written into a prompt is refused before anybody is asked
             here.prompt(state, item)
         prompt = EntryPrompt(rules, before)
-    started = EventDraft("socket_start", visit, {"visit": number, "step": step})
-    return Step(state, (started,), _passed_over(step, passed, socket) if passed else None, prompt)
+    started = SocketStart(about=about(rules, visit), visit=number, step=step)
+    return Transition(state, (started,), _passed_over(step, passed, socket) if passed else None, prompt)
 
 
 class EntryPrompt(Prompt):

@@ -106,7 +106,7 @@ def _camel(name: str) -> str:
 
 
 def fields(event: type[Event]) -> tuple[Field, ...]:
-    """Return the fields of an event as the journal has them, but ``ts`` and those of ``about``."""
+    """Return the fields of an event as the journal has them, but ``ts``, ``transition`` and those of ``about``."""
     return _FIELDS[event]
 
 
@@ -114,7 +114,7 @@ def _fields(event: type[Event]) -> tuple[Field, ...]:
     return tuple(
         Field(one.name, _camel(one.name), _FORMS[str(one.type).removesuffix(" | None")], _default(one))
         for one in dataclasses.fields(event)
-        if one.name not in ("ts", "about")
+        if one.name not in ("ts", "about", "transition")
     )
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from materia_nb.engine.conversation import Decided, ToolCall
-from materia_nb.engine.state import Usage
+from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.routing import Decision, decision_of
+from materia_nb.engine.state import CastState, Draft, Failure, Usage, Visit
+from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
 
 VERSION: Final = 2
@@ -28,10 +31,15 @@ OUTPUT_INLINE_BYTES: Final = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened. ``ts`` is the time in milliseconds since the epoch."""
+    """Something that happened. ``ts`` is the time in milliseconds since the epoch.
+
+    ``transition`` is what whoever told the event found that the engine makes of it; the journal does not have it, and
+    :func:`~materia_nb.engine.evolve.evolve` finds it anew then.
+    """
 
     type: ClassVar[str]
     ts: int = field(default=0, compare=False)
+    transition: Transition | None = field(default=None, compare=False, repr=False)
 
 
 # -- the cast ----------------------------------------------------------------------------
@@ -643,3 +651,38 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
     )
 }
 """Every event by its type, in the order of the documentation."""
+
+Events: TypeAlias = tuple[Event, ...]
+"""What happened at once, in order."""
+
+
+class Transition(NamedTuple):
+    """What the engine makes of a state: the next one, the events that tell it, the decision.
+
+    ``prompt`` is set when an agent is to answer, ``reading`` when an output was read. ``before`` is the state that an
+    event which carries it was told in, and ``forced`` says that a recording went so, and the engine would not.
+    """
+
+    state: CastState
+    events: tuple[Event, ...] = ()
+    decision: Decision | None = None
+    prompt: Prompt | None = None
+    reading: Reading | None = None
+    before: CastState | None = None
+    forced: bool = False
+
+
+def stop_cast(
+    draft: Draft,
+    failure: Failure,
+    visit: Visit | None = None,
+    reading: Reading | None = None,
+    decision: Decision | None = None,
+    *,
+    events: tuple[Event, ...] = (),
+) -> Transition:
+    """Fail the cast; ``events`` are those before its end."""
+    decision = decision or decision_of(visit or draft.at, "failure", None, reading)
+    draft.status, draft.failure, draft.next = "failed", failure, None
+    end = CastEnd(ok=False, error=failure.message, kind=failure.kind, socket=failure.socket or None)
+    return Transition(draft.done(), (*events, end), decision._replace(failure=failure), None, reading)

@@ -1,32 +1,36 @@
-"""How a session changes: the only place where it does, live, resumed and rehearsed alike.
+"""How a session changes: the only place where one is made, live, resumed, forked, rehearsed and replayed alike.
 
-:func:`evolve` folds one event into a session; the functions below it say what an event means.
+:func:`evolve` folds one event into a session. What the engine makes of an event is worked out once: whoever decided that
+it happens lets it carry the transition (:class:`~materia_nb.engine.events.Transition`); an event from a journal carries
+none, and it is worked out here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from materia_nb.engine import edit, entering, outputs, recovery
 from materia_nb.engine import events as ev
-from materia_nb.engine import session_changes as to
-from materia_nb.engine.conversation import ToolCall
+from materia_nb.engine.conversation import MateriaEvent, ToolCall
+from materia_nb.engine.events import Event, Transition
 from materia_nb.engine.item_edits import ListEdit, lay_out
 from materia_nb.engine.labels import WHOLE_CAST, Label
-from materia_nb.engine.prompt import reworded
+from materia_nb.engine.past_states import follows
+from materia_nb.engine.prompt import Prompt, reworded
+from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, turns_in
-from materia_nb.engine.state import Failure, Pin
+from materia_nb.engine.session import Edit, Session, StepRecord, Steps, TurnRecord, turns_in
+from materia_nb.engine.state import NOTHING, CastState, Failure, Past, Pin
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.approval import Grant
-from materia_nb.jsonvalue import FrozenDict
+from materia_nb.jsonvalue import FrozenDict, frozen
 
 
 class Unfit(MateriaError):
     """An event that cannot follow on the session: the journal was changed, or another engine wrote it."""
 
-    def __init__(self, event: ev.Event, why: str) -> None:
+    def __init__(self, event: Event, why: str) -> None:
         super().__init__(
             f"The journal does not fit together: {event.type}, {why}.",
             hint="the config or the journal of this run directory was exchanged or changed",
@@ -36,11 +40,15 @@ class Unfit(MateriaError):
 
 def begin(rules: Rules, start: ev.CastStart) -> Session:
     """Return the session of a cast that is about to enter its entry socket."""
-    state = entering.begin(rules, start.request, start.knowledge, start.state)
+    return begin_at(entering.begin(rules, start.request, start.knowledge, start.state))
+
+
+def begin_at(state: CastState) -> Session:
+    """Return the session of a cast that begins in ``state``."""
     return Session(state, state)
 
 
-def evolve(rules: Rules, session: Session, event: ev.Event) -> Session:
+def evolve(rules: Rules, session: Session, event: Event) -> Session:
     """Return the session after an event.
 
     Raises:
@@ -50,86 +58,303 @@ def evolve(rules: Rules, session: Session, event: ev.Event) -> Session:
     return _EVOLVE[type(event)](rules, session, event)
 
 
-def answer_of(event: ev.Output, text: str) -> to.Answer:
-    """Return the output that an event tells of, whose text is ``text``."""
-    refused = event.error or "it was refused" if isinstance(event, ev.RECOVERY) else None
-    process = event.process if isinstance(event, ev.SocketRefused) else ""
-    return to.Answer(
+def fold(rules: Rules, session: Session, events: Iterable[Event]) -> Session:
+    """Return the session after several events; raises as :func:`evolve`."""
+    for event in events:
+        session = _EVOLVE[type(event)](rules, session, event)
+    return session
+
+
+def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
+    """Return the cast as it was right after the last of ``steps``, which lead to it from the start."""
+    if not steps:
+        pins = session.steps[0].pins if session.steps else session.pins
+        return Session(session.start, session.start, pins=pins, labels=session.labels)
+    last = steps[-1]
+    return Session(
+        last.after,
+        session.start,
+        steps,
+        last.prompt,
+        spoken=tuple(turn for turn in last.turns if turn.prompt is not None),
+        allowed=session.allowed,
+        turns=turns_in(rules, steps),
+        pins=last.pins,
+        edits=tuple(edit for edit in session.edits if edit.step < last.number),
+        labels=session.labels,
+    )
+
+
+def without_consent(session: Session) -> Session:
+    """Return a session in which a person has consented to nothing: no command and no tool."""
+    state, at = session.state, session.state.at
+    if at is not None and at.grant is not None:
+        state = state._replace(at=at._replace(grant=None))
+    return session._replace(state=state, allowed=frozenset())
+
+
+def _carried(session: Session, event: Event) -> Transition | None:
+    """Return the transition that an event carries, if it was told in the state of this session."""
+    transition = event.transition
+    return transition if transition is not None and transition.before is session.state else None
+
+
+# -- visits ------------------------------------------------------------------------------
+
+
+def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
+    step = _carried(session, event)
+    if step is None:
+        if session.state.status != "ready":
+            raise Unfit(event, f"but the cast is {session.state.status}")
+        step = entering.enter(rules, session.state)
+        at = step.state.waiting_at
+        meant = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
+        if at is None or (at.socket, at.item.key if at.item else None, at.visit) != meant:
+            raise Unfit(event, f"it enters {meant[0]}, and the cast does not")
+    return _entered(session, step, event)
+
+
+def _entered(session: Session, step: Transition, event: Event) -> Session:
+    """Keep the outcome of entering a socket, or of coming to the end."""
+    state, visit = step.state, step.state.at
+    if state.status != "waiting" or visit is None:
+        return _forgetting(session)._replace(state=state, ending=step.decision, noted_before=0, spent=())
+    record = StepRecord(
+        visit,
+        event.ts,
+        (session.state, state),
+        step.prompt,
+        step.decision,
+        branch=len(session.abandoned),
+        pins=session.pins,
+        plain=not step.forced,
+    )
+    return session._replace(
+        state=state,
+        steps=session.steps.adding(record),
+        prompt=step.prompt,
+        mode=visit.mode,
+        wish=None,
+        spoken=(),
+        calls=(),
+        asking=(),
+        noted_before=0,
+        spent=(),
+    )
+
+
+def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
+    step, text = _carried(session, event), event.text
+    if text is None:
+        raise Unfit(event, "and its text is not there")
+    if step is None:
+        at = session.state.waiting_at
+        if at is None or event.about.get("socket") != at.socket:
+            raise Unfit(event, "and nothing waits for it")
+        step = output_of(rules, session, event)
+        if type(step.events[0]) is not type(event):
+            raise Unfit(event, f"but the output leads to {step.events[0].type}")
+    record, prompt = session.steps.latest, session.prompt
+    assert record is not None  # noqa: S101 - an output answers the latest step
+    turn = TurnRecord(
+        session.mode,
+        prompt,
         text,
         event.artifact,
+        step.reading,
         event.usage,
-        event.meta,
-        event.changed_files,
-        refused,
-        process,
+        session.wish,
+        session.calls,
+        frozen(event.meta) if event.meta else NOTHING,
+        session.spent,
+        _side_events(step, event.ts, record.at.step) if len(step.events) > 1 else (),
         event.pinned,
         event.by,
         event.thinking or "",
         event.cut or "",
-        event.worked,
+    )
+    socket = rules.sockets[record.at.socket].socket
+    turns = session.turns
+    if not socket.is_utility:
+        counts = dict(turns)
+        for key in (socket.id, f"materia {socket.materia.id}"):
+            counts[key] = counts.get(key, 0) + 1
+        turns = FrozenDict(counts)
+    return _moved(
+        session,
+        step,
+        event.ts,
+        turn,
+        worked=event.worked,
+        past=follows(rules, session, step, turn),
+        spoken=(*session.spoken, turn) if prompt is not None else session.spoken,
+        wish=None,
+        calls=(),
+        asking=(),
+        spent=(),
+        turns=turns,
     )
 
 
-def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
-    if session.state.status != "ready":
-        raise Unfit(event, f"but the cast is {session.state.status}")
-    after = to.entered(rules, session, event.ts).session
-    at = after.state.at
-    meant = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
-    found = None if at is None else (at.socket, at.item.key if at.item else None, at.visit)
-    if after.state.status != "waiting" or found != meant:
-        raise Unfit(event, f"it enters {meant[0]}, and the cast does not")
-    return after
+def output_of(rules: Rules, session: Session, event: ev.Output) -> Transition:
+    """Return what the engine makes of the output that an event tells.
+
+    What was refused when it was recorded stays refused, whatever would be made of it by now.
+    """
+    return outputs.output(
+        rules,
+        session.state,
+        event.text or "",
+        event.usage,
+        session.prompt,
+        event.changed_files,
+        artifact=event.artifact,
+        refused=event.error or "it was refused" if isinstance(event, ev.RECOVERY) else None,
+        cut=event.cut or "",
+        process=event.process if isinstance(event, ev.SocketRefused) else "",
+    )
 
 
-def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
-    state = session.state
-    if state.status != "waiting" or state.at is None or event.about.get("socket") != state.at.socket:
-        raise Unfit(event, "and nothing waits for it")
-    if event.text is None:
-        raise Unfit(event, "and its text is not there")
-    answer = answer_of(event, event.text)
-    return to.answered(rules, session, answer, event.ts).session
+def _side_events(step: Transition, ts: int, number: int) -> tuple[MateriaEvent, ...]:
+    """Return what the output of a step told beside its handoff, as records (R39)."""
+    return tuple(
+        MateriaEvent(
+            sequence=event.sequence,
+            step=number,
+            socket=event.about["socket"],
+            visit=event.visit or 0,
+            item_key=event.about.get("itemKey"),
+            item_label=event.about.get("itemLabel"),
+            ts=ts,
+            refused=bool(event.refused),
+            **event.event,
+        )
+        for event in step.events
+        if isinstance(event, ev.MateriaTold)
+    )
+
+
+def _moved(
+    session: Session,
+    step: Transition,
+    ts: int,
+    turn: TurnRecord | None = None,
+    *,
+    past: Past | None = None,
+    worked: int | None = 0,
+    **changes: Any,
+) -> Session:
+    """Keep a transition of the latest visit, with the ``turn`` that brought it and other changes of the session.
+
+    ``past`` finds its states again, if they follow from that turn alone; ``worked`` is for how long it was worked on.
+    """
+    state, record = step.state, session.steps.latest
+    waits = state.status == "waiting"
+    if record is not None:
+        turns = record.turns if turn is None else (*record.turns, turn)
+        record = record._replace(
+            states=past or (record.before, state),
+            decision=step.decision or record.decision,
+            ended=None if waits else ts,
+            turns=turns,
+            missing=record.missing if turn is None else (),
+            plain=False,
+            worked=_longer(record.worked, worked),
+        )
+        changes["steps"] = session.steps.ending_in(record)
+    if step.prompt is not None:
+        changes |= {"prompt": step.prompt, "wish": None, "calls": (), "asking": ()}
+    if waits and state.at is not None:
+        changes["mode"] = state.at.mode
+    return session._replace(state=state, **changes)
+
+
+def _longer(worked: int | None, more: int | None) -> int | None:
+    """Add times at work; with one that is unknown the whole is unknown (R56)."""
+    return None if worked is None or more is None else worked + more
+
+
+def _forgetting(session: Session) -> Session:
+    """Begin another conversation."""
+    return session._replace(wish=None, spoken=(), calls=(), asking=())
+
+
+def _latest_state(session: Session, state: CastState) -> Session:
+    """Take a state that is still that of the latest visit."""
+    if state is session.state:
+        return session
+    states = (session.steps[-1].before, state)
+    return _latest_changed(session, states=states, plain=False)._replace(state=state)
+
+
+def _latest_changed(session: Session, **changes: Any) -> Session:
+    """Change the record of the latest step."""
+    record = session.steps[-1]._replace(**changes)
+    return session._replace(steps=session.steps.ending_in(record))
+
+
+# -- stopping, and going on --------------------------------------------------------------
 
 
 def _missing(_: Rules, session: Session, event: ev.EvidenceMissing) -> Session:
-    return to.latest_changed(session, missing=event.paths)
+    return _latest_changed(session, missing=event.paths)
 
 
 def _end(rules: Rules, session: Session, event: ev.CastEnd) -> Session:
-    status = session.state.status
-    if event.ok or event.kind is None:
-        if status == "ready":
-            return to.entered(rules, session, event.ts).session
-        if status != ("complete" if event.ok else "failed"):
-            raise Unfit(event, f"but the cast is {status}")
-        return session
-    if event.kind == "aborted" and status in ("ready", "waiting", "held"):
-        return to.aborted(session, event.error or "", event.ts).session
-    if status == "waiting" and session.state.at is not None:
-        failure = Failure(event.kind, event.error or "", session.state.at.socket, event.hint)
-        return to.failed(session, failure, event.ts, event.worked).session
-    if status == "ready":
-        return to.entered(rules, session, event.ts).session
-    return session  # the event before it said so already
+    step, state = _carried(session, event), session.state
+    if event.kind == recovery.ABORTED and state.status in ("ready", "waiting", "held"):
+        return _moved(session, step or recovery.abort(state, event.error or ""), event.ts)
+    if state.status == "ready":
+        entered = _entered(session, step or entering.enter(rules, state), event)
+    elif state.status == "waiting" and event.kind is not None and state.at is not None:
+        failure = Failure(event.kind, event.error or "", state.at.socket, event.hint)
+        entered = _moved(session, step or recovery.fail(state, failure), event.ts, worked=event.worked)
+    else:  # the event before it said so already
+        entered = session if step is None else session._replace(state=step.state)
+    status = entered.state.status
+    if status != "complete" if event.ok else status not in ("failed", "aborted"):
+        raise Unfit(event, f"but the cast is {status}")
+    return entered
 
 
-def _recast(rules: Rules, session: Session, event: ev.CastRecast) -> Session:
-    return to.again(rules, session, recovery.recast, event.ts).session
+def _again(
+    transition: Callable[[Rules, CastState], Transition],
+) -> Callable[[Rules, Session, Event], Session]:
+    """Recast or revive; a prompt that tells the whole task begins the visit's conversation anew."""
 
+    def again(rules: Rules, session: Session, event: Event) -> Session:
+        step = _carried(session, event) or transition(rules, session.state)
+        if step.state.status != "waiting" or (step.prompt is not None and step.prompt.begins):
+            session = _forgetting(session)
+        record = session.steps.latest
+        if record is not None:
+            session = session._replace(noted_before=len(record.notes))
+            if step.state.status == "waiting":
+                session = _latest_changed(session, tries=record.tries + 1)
+            if isinstance(event, ev.CastRecast):
+                session = _latest_changed(session, left=len(record.turns))
+        return _moved(session, step, event.ts)
 
-def _revive(rules: Rules, session: Session, event: ev.CastRevive) -> Session:
-    return to.again(rules, session, recovery.revive, event.ts).session
+    return again
 
 
 def _by_hand(rules: Rules, session: Session, event: ev.AnsweredByHand) -> Session:
-    return to.by_hand(rules, session, event.ts).session
+    step = _carried(session, event) or recovery.by_hand(rules, session.state)
+    return _moved(session._replace(wish=None, asking=()), step, event.ts)
 
 
 def _skipped(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session:
-    if event.item:  # the edit before it has given the item up
-        return to.latest_changed(session, skipped=event.note)
-    return to.skipped(rules, session, event.note, event.ts).session
+    if not event.item:  # else the edit before it has given the item up
+        session = _moved(session, _carried(session, event) or recovery.skip(rules, session.state), event.ts)
+    return _latest_changed(session, skipped=event.note)
+
+
+def _resent(rules: Rules, session: Session, event: ev.TurnResent) -> Session:
+    step = _carried(session, event) or recovery.resend(rules, session.state)
+    record = session.steps[-1]  # what it noted then is of the past
+    session = _latest_changed(session, tries=record.tries + 1)._replace(noted_before=len(record.notes))
+    return _moved(session, step, event.ts)
 
 
 def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
@@ -139,7 +364,7 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     state = edit.back_to(steps[-1].after if steps else session.start, session.state)
     left = session.steps[event.step :]
     kept = tuple(one for one in session.edits if one.step < event.step)
-    return to.forgetting(session)._replace(
+    return _forgetting(session)._replace(
         state=state,
         steps=steps,
         abandoned=(*session.abandoned, left) if left else session.abandoned,
@@ -152,20 +377,23 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     )
 
 
+# -- what an agent tells on the way -------------------------------------------------------
+
+
 def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
     """Keep a tool call; one that changes something is told when it begins, and its result takes that one's place."""
     call = event.call
     begun = any(one.id == call.id for one in session.calls)
     of_visit = session.steps[-1].calls
     this_turn = len(of_visit) - len(session.calls)
-    session = to.latest_state(session, outputs.called(session.state, call))._replace(
+    session = _latest_state(session, outputs.called(session.state, call))._replace(
         calls=_with_call(session.calls, call),
         asking=tuple(one for one in session.asking if one.id != call.id),
     )
     if not begun:
-        return to.latest_changed(session, calls=(*of_visit, call))
+        return _latest_changed(session, calls=(*of_visit, call))
     # A recast may have begun a call with the same id before; that one stays as it is.
-    return to.latest_changed(session, calls=(*of_visit[:this_turn], *_with_call(of_visit[this_turn:], call)))
+    return _latest_changed(session, calls=(*of_visit[:this_turn], *_with_call(of_visit[this_turn:], call)))
 
 
 def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, ...]:
@@ -176,8 +404,8 @@ def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, .
 
 
 def _asks(_: Rules, session: Session, event: ev.ToolAsked) -> Session:
-    worked = to.longer(session.steps[-1].worked, event.worked)
-    return to.latest_changed(session, worked=worked)._replace(asking=event.calls)
+    worked = _longer(session.steps[-1].worked, event.worked)
+    return _latest_changed(session, worked=worked)._replace(asking=event.calls)
 
 
 def _may(_: Rules, session: Session, event: ev.ToolDecided) -> Session:
@@ -189,17 +417,16 @@ def _allowed(_: Rules, session: Session, event: ev.ToolsAllowed) -> Session:
 
 
 def _note(_: Rules, session: Session, event: ev.AgentNote) -> Session:
-    return to.latest_changed(session, notes=(*session.steps[-1].notes, event.text))
+    return _latest_changed(session, notes=(*session.steps[-1].notes, event.text))
 
 
 def _spent(_: Rules, session: Session, event: ev.TurnSpent) -> Session:
-    session = to.latest_state(session, recovery.spend(session.state, event.usage))
+    session = _latest_state(session, recovery.spend(session.state, event.usage))
     session = session._replace(spent=(*session.spent, event.usage))
-    return to.latest_changed(session, spent=(*session.steps[-1].spent, event.usage))
+    return _latest_changed(session, spent=(*session.steps[-1].spent, event.usage))
 
 
-def _resent(rules: Rules, session: Session, event: ev.TurnResent) -> Session:
-    return to.resent(rules, session, event.ts).session
+# -- what a person says and decides ----------------------------------------------------------
 
 
 def _refine(_: Rules, session: Session, event: ev.RefinementMessage) -> Session:
@@ -207,22 +434,35 @@ def _refine(_: Rules, session: Session, event: ev.RefinementMessage) -> Session:
 
 
 def _finalize(rules: Rules, session: Session, event: ev.RefinementFinal) -> Session:
-    return to.finalized(rules, session, event.ts).session
+    prompt = session.prompt or entering.prompt_for(rules, session.state)
+    step = _carried(session, event) or outputs.finalize(rules, session.state, prompt)
+    return _moved(session, step, event.ts)
 
 
 def _hold_answered(rules: Rules, session: Session, event: ev.HoldAnswered) -> Session:
-    return to.resumed(rules, session, event.text, None, event.ts).session
+    return _resumed(rules, session, event.text, None, event.ts)
 
 
 def _approval(rules: Rules, session: Session, event: ev.ApprovalAnswered) -> Session:
     grant = None
     if event.granted and event.expires is not None:
         grant = Grant(event.approval_id, event.exact_content, event.expires / 1000)
-    return to.resumed(rules, session, event.text, grant, event.ts).session
+    return _resumed(rules, session, event.text, grant, event.ts)
+
+
+def _resumed(rules: Rules, session: Session, text: str, grant: Grant | None, ts: int) -> Session:
+    """Give the agent that holds the cast a person's answer, with consent if that was given (R44)."""
+    prompt = session.prompt or session.steps[-1].prompt
+    assert prompt is not None  # noqa: S101 - only agents hold a cast, and they were asked
+    return _moved(session, outputs.answered(rules, session.state, text, prompt, grant), ts)
 
 
 def _decided(rules: Rules, session: Session, event: ev.HoldDecided) -> Session:
-    return to.decided(rules, session, event.satisfied, event.target, event.ts).session
+    artifact = session.steps[-1].artifact
+    step = _carried(session, event) or outputs.decided(
+        rules, session.state, satisfied=event.satisfied, target=event.target, artifact=artifact
+    )
+    return _moved(session, step, event.ts)
 
 
 def _budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
@@ -246,28 +486,86 @@ def _kept(_: Rules, session: Session, event: ev.SuggestionKept) -> Session:
     return session._replace(kept=(*session.kept, event.suggestion))
 
 
+# -- edits -------------------------------------------------------------------------------
+
+
 def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Session:
-    data = edit.patched(session.state.data, event.patch)
+    """Keep what a person changed in the state; a waiting agent is asked with it, or its visit ends with its item (R46)."""
+    before = session.state
+    data = edit.patched(before.data, event.patch)
     wanted = {path: ListEdit.read(one) for path, one in event.lists.items()}
-    laid = lay_out(rules, session.state, data, wanted)
-    laid = laid._replace(said=event.said)
-    return to.edited(rules, session, laid, event.patch, event.inverse, event.ts)
+    laid = lay_out(rules, before, data, wanted)
+    changed = tuple(dict.fromkeys((*before.changed, *edit.changes_in_words(event.patch))))
+    after = laid.state._replace(changed=changed)
+    ends = before.next is None and after.next is not None
+    made = Edit(
+        event.ts,
+        before.steps,
+        tuple(map(frozen, event.patch)),
+        tuple(map(frozen, event.inverse)),
+        before,
+        after,
+        session.prompt,
+        FrozenDict(laid.lists),
+        event.said,
+        session if ends else None,
+    )
+    session = session._replace(edits=(*session.edits, made))
+    if ends:
+        record = session.steps[-1]
+        was = record.decision or Decision(record.number, "person", None, record.at)
+        decision = was._replace(by="person", target=after.next, failure=None)
+        session = _latest_changed(session, decision=decision, ended=event.ts, plain=False)
+        return _forgetting(session)._replace(state=after, noted_before=0, spent=())
+    session = session._replace(state=after)
+    prompt = edit.prompt_after(rules, after)
+    return session if prompt is None else _asking_instead(session, prompt)
+
+
+def _asking_instead(session: Session, prompt: Prompt) -> Session:
+    """Ask in other words; the record of the step shows what is asked."""
+    if session.steps and session.steps[-1].prompt is session.prompt:
+        session = _latest_changed(session, prompt=prompt)
+    return session._replace(prompt=prompt)
 
 
 def _prompt_edited(_: Rules, session: Session, event: ev.PromptEdited) -> Session:
     if session.prompt is None:
         raise Unfit(event, "and there is no prompt")
-    return to.asking_instead(session, reworded(session.prompt, event.part, event.text))
+    return _asking_instead(session, reworded(session.prompt, event.part, event.text))
 
 
 def _undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
     if not session.edits:
         raise Unfit(event, "and there is no edit")
     last = session.edits[-1]
-    if last.visit is not None:
-        session = to.at_the_visit(session, last.visit)
+    then = last.visit
+    if then is not None:  # the visit ended with the edit: its record and its conversation are as they were
+        session = session._replace(
+            steps=then.steps,
+            prompt=then.prompt,
+            wish=then.wish,
+            spoken=then.spoken,
+            calls=then.calls,
+            asking=then.asking,
+            noted_before=then.noted_before,
+            spent=then.spent,
+        )
     session = session._replace(state=last.before, edits=session.edits[:-1])
-    return session if last.asked is None else to.asking_instead(session, last.asked)
+    return session if last.asked is None else _asking_instead(session, last.asked)
+
+
+def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) -> Session:
+    """Decide the last step anew with a corrected output; the original stays beside it."""
+    record, text = session.steps.latest, event.text
+    if record is None or text is None:
+        raise Unfit(event, "and there is no such step or text")
+    step = _carried(session, event) or edit.recommit(
+        rules, record.before, session.state, text, event.artifact
+    )
+    told = _side_events(step, event.ts, record.number)
+    turn = TurnRecord("correction", None, text, event.artifact, step.reading, None, events=told)
+    return _moved(session, step, event.ts, turn, ending=None)
 
 
 def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
@@ -292,12 +590,6 @@ def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
     return session._replace(labels=FrozenDict(labels), labels_before=before)
 
 
-def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) -> Session:
-    if not session.steps or event.text is None:
-        raise Unfit(event, "and there is no such step or text")
-    return to.recommitted(rules, session, event.text, event.artifact, event.ts).session
-
-
 def _nothing(_: Rules, session: Session, __: ev.Event) -> Session:
     """For what another event has said already, and for what only tells how a process ran."""
     return session
@@ -309,8 +601,8 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     **dict.fromkeys(ev.OUTPUTS, _output),
     ev.EvidenceMissing: _missing,
     ev.CastEnd: _end,
-    ev.CastRecast: _recast,
-    ev.CastRevive: _revive,
+    ev.CastRecast: _again(recovery.recast),
+    ev.CastRevive: _again(recovery.revive),
     ev.AnsweredByHand: _by_hand,
     ev.SocketSkipped: _skipped,
     ev.CastBack: _back,

@@ -5,91 +5,78 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
+from materia_nb.engine import events as ev
 from materia_nb.engine.completing import apply_output, complete, start_detour, told_by
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.entering import first_prompt, form_for, turn_facts
+from materia_nb.engine.events import Transition, stop_cast
 from materia_nb.engine.followup import cut
 from materia_nb.engine.limits import repairs_allowed
 from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repair_prompt, resume_prompt
-from materia_nb.engine.routing import (
-    CORRECT_THE_UTILITY,
-    EventDraft,
-    Step,
-    decision_of,
-    stop_cast,
-    waiting_visit,
-)
+from materia_nb.engine.routing import about, decision_of
 from materia_nb.engine.rules import Rules, SocketRules
-from materia_nb.engine.state import (
-    CastState,
-    Draft,
-    Failure,
-    Hold,
-    Usage,
-    View,
-    Visit,
-)
+from materia_nb.engine.state import CastState, Draft, Failure, Hold, Usage, View, Visit, waiting_visit
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.approval import Grant
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading
 from materia_nb.jsonvalue import JSON, frozen
 from materia_nb.loadout.graph import END
 
-GO_ON = "Go on with this work where you stopped."
+GO_ON: Final = "Go on with this work where you stopped."
+
+CORRECT_THE_UTILITY: Final = "correct the utility, then recast; the cast keeps its copy of the definition until redefine takes a changed one"
+"""What to do about a utility that failed."""
 
 
-def held(draft: Draft, visit: Visit, text: str, reading: Reading) -> Step:
+def held(rules: Rules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Transition:
     """Stop until a person has answered or decided; the socket has not been completed."""
     visit = visit._replace(memory=reading.memory)
     action: Literal["pause", "escalate"] = "pause" if reading.action == "pause" else "escalate"
     draft.status, draft.at = "held", visit
     draft.hold = Hold(action, reading.reason, reading.needs, text, reading)
-    event = EventDraft(
-        "socket_held",
-        visit,
-        {
-            "visit": visit.visit,
-            "action": action,
-            "reason": reading.reason,
-            "needs": reading.needs,
-        },
+    event = ev.SocketHeld(
+        about=about(rules, visit),
+        visit=visit.visit,
+        action=action,
+        reason=reading.reason,
+        needs=reading.needs,
     )
-    return Step(draft.done(), (event,), decision_of(visit, action, None, reading), None, reading)
+    return Transition(draft.done(), (event,), decision_of(visit, action, None, reading), None, reading)
 
 
 def continued(
     rules: Rules, here: SocketRules, draft: Draft, visit: Visit, reading: Reading, prompt: Prompt
-) -> Step:
+) -> Transition:
     """Ask the agent that is still at work once more, in the same conversation."""
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
-    event = EventDraft("socket_continued", visit, {"visit": visit.visit, "reason": reading.reason})
+    event = ev.SocketContinued(about=about(rules, visit), visit=visit.visit, reason=reading.reason)
     asked = resume_prompt(
         prompt,
         "\n".join([GO_ON, *([reading.reason] if reading.reason else [])]),
         form_for(rules, here, draft, visit, short=True),
     )
-    return Step(draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), asked, reading)
+    return Transition(
+        draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), asked, reading
+    )
 
 
 def detoured(
     rules: Rules, here: SocketRules, draft: Draft, visit: Visit, text: str, reading: Reading
-) -> Step:
+) -> Transition:
     """Run the named socket first; then go the way of a satisfied output, or do this one again."""
     target = reading.target or END
     if reading.satisfied:
         return complete(rules, here, draft, visit, text, reading, detour=target)
     apply_output(here, draft, text, reading)
     decision = decision_of(visit, "detour", target, reading)
-    completed = EventDraft(
-        "socket_complete",
-        visit,
-        {"visit": visit.visit, "parsed": True, "detour": target},
-    )
+    completed = ev.SocketComplete(about=about(rules, visit), visit=visit.visit, parsed=True, detour=target)
     return start_detour(rules, draft, visit, visit.socket, decision, events=(completed,), reading=reading)
 
 
-def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, grant: Grant | None = None) -> Step:
+def answered(
+    rules: Rules, state: CastState, text: str, prompt: Prompt, grant: Grant | None = None
+) -> Transition:
     """A person answered: the agent goes on in the same conversation, with consent to a command if that was given."""
     visit, here = _held(rules, state)
     resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, grant=grant)
@@ -101,7 +88,7 @@ def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, grant: G
     told += ["The person answers:", text] if grant is None else [text]
     if here.resuming is not None and hold is not None and hold.action == "pause" and grant is None:
         told.append(here.resuming.after_answer)
-    return Step(
+    return Transition(
         after,
         (),
         None,
@@ -124,7 +111,7 @@ def decided(
     satisfied: bool | None = None,
     target: str | None = None,
     artifact: str | None = None,
-) -> Step:
+) -> Transition:
     """A person decided in the agent's place: the socket is completed with the output that is held.
 
     Args:
@@ -192,14 +179,16 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     artifact: str | None = None,
     refused: str | None = None,
     cut: str = "",
-) -> Step:
+    process: str = "",
+) -> Transition:
     """An output arrived for the waiting visit: draft, refuse, hold, or complete the step (R2, R19, R20).
 
     ``prompt`` is the prompt that was answered; a repair turn is built on it. ``changed`` are the files that
     changed in this turn, where the protocol wants to know. ``artifact`` is where the output is kept if it
     completes its socket, ``refused`` why the output was
     refused when it was recorded: it stays so, whatever would be made of it by now.
-    ``cut`` says by what it was cut off, if it was (R52).
+    ``cut`` says by what it was cut off, if it was (R52), and ``process`` how the process of a utility ended, which is
+    told if its output is refused (R23).
     """
     visit = waiting_visit(state)
     if visit.grant is not None or changed:  # what is left of a consent ends with the turn
@@ -212,7 +201,9 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     if visit.mode in here.any_text:
         asked = prompt or first_prompt(rules, here, draft.done(), visit)
         return (
-            _worked(rules, here, draft, visit, asked) if visit.mode in here.works else _drafted(draft, visit)
+            _worked(rules, here, draft, visit, asked)
+            if visit.mode in here.works
+            else _drafted(rules, draft, visit)
         )
     reading = _read(rules, here, draft, visit, text)
     if cut:
@@ -220,7 +211,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     if refused is not None and reading.error is None:
         reading = Reading(None, "contract", (Issue("$", refused, "give the whole answer again"),))
     if reading.error is not None:
-        return _refused(rules, here, draft, visit, text, reading, prompt=prompt)
+        return _refused(rules, here, draft, visit, text, reading, prompt=prompt, process=process)
     if reading.action == "route":
         return complete(rules, here, draft, visit, text, reading)
     if reading.action == "detour":
@@ -229,7 +220,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
         return continued(
             rules, here, draft, visit, reading, prompt or first_prompt(rules, here, draft.done(), visit)
         )
-    return held(draft, visit, text, reading)
+    return held(rules, draft, visit, text, reading)
 
 
 def _cut_off(reading: Reading, text: str, by: str) -> Reading:
@@ -270,29 +261,25 @@ def _read(rules: Rules, here: SocketRules, state: View, visit: Visit, text: str)
     )
 
 
-def _drafted(draft: Draft, visit: Visit) -> Step:
+def _drafted(rules: Rules, draft: Draft, visit: Visit) -> Transition:
     visit = visit._replace(drafts=visit.drafts + 1, turn=visit.turn + 1)
     draft.at = visit
-    event = EventDraft(
-        "socket_refinement",
-        visit,
-        {"visit": visit.visit, "refinement_turn": visit.drafts},
-    )
-    return Step(draft.done(), (event,), decision_of(visit, "draft", visit.socket))
+    event = ev.SocketRefinement(about=about(rules, visit), visit=visit.visit, refinement_turn=visit.drafts)
+    return Transition(draft.done(), (event,), decision_of(visit, "draft", visit.socket))
 
 
-def _worked(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, prompt: Prompt) -> Step:
+def _worked(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, prompt: Prompt) -> Transition:
     """The work is done; now the same agent is asked to hand it over."""
-    worked = EventDraft("socket_worked", visit, {"visit": visit.visit})
+    worked = ev.SocketWorked(about=about(rules, visit), visit=visit.visit)
     visit = visit._replace(mode="final", turn=visit.turn + 1)
     draft.at = visit
     decision = decision_of(visit, "finalize", visit.socket)
-    return Step(
+    return Transition(
         draft.done(), (worked,), decision, handoff_prompt(prompt, form_for(rules, here, draft, visit))
     )
 
 
-def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Step:
+def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
     """The person is content with the drafts: ask for the final result in the same conversation."""
     visit = waiting_visit(state)
     if visit.mode != "draft":
@@ -307,7 +294,9 @@ def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Step:
         )
     visit = visit._replace(mode="final")
     here = rules.sockets[visit.socket]
-    return Step(state._replace(at=visit), (), None, final_prompt(prompt, form_for(rules, here, state, visit)))
+    return Transition(
+        state._replace(at=visit), (), None, final_prompt(prompt, form_for(rules, here, state, visit))
+    )
 
 
 _ASK_AGAIN: Final = "recast to ask again, revive for another repair turn, or correct the answer yourself"
@@ -323,21 +312,23 @@ def _refused(
     reading: Reading,
     *,
     prompt: Prompt | None,
-) -> Step:
+    process: str,
+) -> Transition:
     told = "; ".join(cut(issue.told, 300) for issue in reading.issues[:8])
-    events = told_by(draft, visit, reading)
-    refused = EventDraft("socket_refused", visit, {"visit": visit.visit})
+    of_visit, events = about(rules, visit), told_by(rules, draft, visit, reading)
     if here.socket.is_utility:
+        message = f"The output of {visit.socket} was refused. {told}"
         failure = Failure(
             "invalid_output",
-            f"The output of {visit.socket} was refused. {told}",
+            f"{message} {process}" if process else message,
             visit.socket,
             CORRECT_THE_UTILITY,
         )
+        refused = ev.SocketRefused(about=of_visit, visit=visit.visit, process=process)
         return stop_cast(draft, failure, visit, reading, events=(refused, *events))
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
     if reading.action == "escalate" or (asks and visit.repairs >= MOST_REFUSED):
-        return held(draft, visit, text, reading)
+        return held(rules, draft, visit, text, reading)
     allowed = repairs_allowed(rules, draft, visit)
     if visit.repairs >= allowed and not asks:
         failure = Failure(
@@ -347,30 +338,27 @@ def _refused(
             _MORE_TOKENS if reading.issues[0].code == ANSWER_CUT else _ASK_AGAIN,
             refused=(reading.issues, text),
         )
-        exhausted = EventDraft(
-            "same_socket_recovery_exhausted",
-            visit,
-            {"visit": visit.visit, "error": told, "attempt": visit.repairs},
-        )
+        exhausted = ev.RecoveryExhausted(about=of_visit, visit=visit.visit, error=told, attempt=visit.repairs)
         return stop_cast(draft, failure, visit, reading, events=(exhausted, *events))
     visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
     draft.at = visit
     before = prompt or first_prompt(rules, here, draft.done(), visit)
     kind = "json_parse" if reading.error == "not_json" else "handoff_validation"
     most = MOST_REFUSED if asks else allowed
-    facts = {
-        "visit": visit.visit,
-        "attempt": visit.repairs,
-        "max_attempts": most,
-        "validation_kind": kind,
-    }
-    return Step(
+    start = ev.RecoveryStart(
+        about=of_visit,
+        visit=visit.visit,
+        attempt=visit.repairs,
+        max_attempts=most,
+        validation_kind=kind,
+        error=told,
+    )
+    retry = ev.RecoveryRetry(
+        about=of_visit, visit=visit.visit, attempt=visit.repairs, max_attempts=most, validation_kind=kind
+    )
+    return Transition(
         draft.done(),
-        (
-            EventDraft("same_socket_recovery_start", visit, {**facts, "error": told}),
-            *events,
-            EventDraft("same_socket_recovery_retry", visit, facts),
-        ),
+        (start, *events, retry),
         decision_of(visit, "repair", visit.socket, reading),
         repair_prompt(before, form_for(rules, here, draft, visit, short=True), reading.issues, text),
         reading,

@@ -11,7 +11,7 @@ from typing import Final
 
 from materia_nb.engine import entering, outputs
 from materia_nb.engine.entering import EntryPrompt
-from materia_nb.engine.routing import Step
+from materia_nb.engine.events import Transition
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, TurnRecord
 from materia_nb.engine.state import CastState, Usage
@@ -72,7 +72,7 @@ def _computed(past: PastStates, count: int) -> tuple[CastState, ...]:
     return past.compute(count)
 
 
-def follows(rules: Rules, session: Session, step: Step, turn: TurnRecord) -> PastStates | None:
+def follows(rules: Rules, session: Session, step: Transition, turn: TurnRecord) -> PastStates | None:
     """Return what finds the states of the latest step again, if they follow from the one before and this turn alone.
 
     They do where it was entered, asked and answered once and went on; neither a person nor a tool had a hand in it.

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
+from materia_nb.engine import events as ev
 from materia_nb.engine.completing import route
 from materia_nb.engine.entering import first_prompt, form_for
+from materia_nb.engine.events import Event, Transition, stop_cast
 from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import repair_again, repair_prompt
-from materia_nb.engine.routing import EventDraft, Step, stop_cast, waiting_visit
+from materia_nb.engine.routing import about
 from materia_nb.engine.rules import Rules, SocketRules
-from materia_nb.engine.state import (
-    CastState,
-    Draft,
-    Failure,
-    Unrouted,
-    Usage,
-    Visit,
-)
+from materia_nb.engine.state import CastState, Draft, Failure, Unrouted, Usage, Visit, waiting_visit
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.vocabulary import Result
 
+ABORTED: Final = "aborted"
+"""The kind of a failure that is a person's word."""
 
-def fail(state: CastState, failure: Failure) -> Step:
+
+def fail(state: CastState, failure: Failure) -> Transition:
     """Something outside the engine went wrong with the waiting visit: a process, an agent."""
     return stop_cast(Draft(state), failure._replace(again=True), waiting_visit(state))
 
 
-def abort(state: CastState, reason: str) -> Step:
+def abort(state: CastState, reason: str) -> Transition:
     """The person stops the cast."""
     failure = Failure(
-        "aborted",
+        ABORTED,
         reason,
         state.at.socket if state.at else None,
         "recast to go on from this socket",
@@ -39,10 +38,10 @@ def abort(state: CastState, reason: str) -> Step:
     )
     at = state.at and state.at._replace(grant=None)  # consent to a command is taken back with it
     stopped = state._replace(status="aborted", failure=failure, hold=None, at=at)
-    return Step(stopped, (EventDraft("cast_end", None, {"ok": False, "error": reason, "kind": "aborted"}),))
+    return Transition(stopped, (ev.CastEnd(ok=False, error=reason, kind=ABORTED),))
 
 
-def recast(rules: Rules, state: CastState) -> Step:
+def recast(rules: Rules, state: CastState) -> Transition:
     """Ask the socket where a failed, aborted or held cast stopped once more, in the same visit, from its first prompt.
 
     A cast that stopped behind a completed socket goes on as :func:`revive` does.
@@ -55,10 +54,10 @@ def recast(rules: Rules, state: CastState) -> Step:
     visit = visit._replace(
         mode=here.first_mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None, grant=None, changed=()
     )
-    return waiting_again(rules, here, state, visit, EventDraft("cast_recast", visit, {}))
+    return waiting_again(rules, here, state, visit, ev.CastRecast(about=about(rules, visit)))
 
 
-def resend(rules: Rules, state: CastState) -> Step:
+def resend(rules: Rules, state: CastState) -> Transition:
     """Ask the turn that was cut short once more, in the same conversation.
 
     Raises:
@@ -73,11 +72,11 @@ def resend(rules: Rules, state: CastState) -> Step:
             hint="recast runs the socket once more, revive grants an exhausted limit",
             kind="nothing_to_send",
         )
-    event = EventDraft("turn_resent", visit, {})
-    return Step(state._replace(status="waiting", failure=None), (event,))
+    event = ev.TurnResent(about=about(rules, visit))
+    return Transition(state._replace(status="waiting", failure=None), (event,))
 
 
-def by_hand(rules: Rules, state: CastState) -> Step:
+def by_hand(rules: Rules, state: CastState) -> Transition:
     """Let the visit where a cast stopped wait for what a person says in the place of its agent or process.
 
     It is read as the handoff of the visit, whatever turn it had come to.
@@ -89,10 +88,10 @@ def by_hand(rules: Rules, state: CastState) -> Step:
     mode = "final" if visit.mode in rules.sockets[visit.socket].any_text else visit.mode
     after = (state.failure or Failure("", "")).kind
     visit = visit._replace(mode=mode, turn=visit.turn + 1, grant=None)
-    return Step(_waiting(state, visit), (EventDraft("answered_by_hand", visit, {"after": after}),))
+    return Transition(_waiting(state, visit), (ev.AnsweredByHand(about=about(rules, visit), after=after),))
 
 
-def skip(rules: Rules, state: CastState) -> Step:
+def skip(rules: Rules, state: CastState) -> Transition:
     """Go on without the visit where a cast stopped, as after an output that says nothing: by the first `always` (R3).
 
     Raises:
@@ -101,7 +100,7 @@ def skip(rules: Rules, state: CastState) -> Step:
     visit = _owed(state, "revive goes on where a limit stopped it")
     draft = Draft(state._replace(at=visit._replace(grant=None)))
     draft.failure = None
-    event = EventDraft("socket_skipped", visit, {"visit": visit.visit})
+    event = ev.SocketSkipped(about=about(rules, visit), visit=visit.visit)
     nothing = Unrouted(Result.NOTHING, "", None, False, None, None, None)
     return route(rules, rules.sockets[visit.socket], draft, visit, nothing, events=(event,))
 
@@ -123,7 +122,7 @@ def spend(state: CastState, usage: Usage) -> CastState:
     return state._replace(usage=state.usage.plus(usage))
 
 
-def revive(rules: Rules, state: CastState) -> Step:
+def revive(rules: Rules, state: CastState) -> Transition:
     """Go on where a failed cast stopped, with the exhausted allowance granted again (R18, R19, R20)."""
     _needs_stopped(state)
     failure, visit = state.failure, state.at
@@ -135,16 +134,16 @@ def revive(rules: Rules, state: CastState) -> Step:
         )
     kind = failure.kind if failure else "passive"
     here = rules.sockets[visit.socket] if visit else None
-    event = EventDraft("cast_revive", visit, {"kind": kind})
+    event = ev.CastRevive(about=about(rules, visit) if visit else {}, kind=kind)
     if failure and failure.blocked:
         extra = state.extra
         if failure.allow:
             key, more = failure.allow
             extra = FrozenDict({**extra, key: extra.get(key, 0) + more})
         revived = state._replace(status="ready", next=failure.blocked, failure=None, extra=extra)
-        return Step(revived, (event,))
+        return Transition(revived, (event,))
     if here is None or visit is None or state.next is not None:
-        return Step(
+        return Transition(
             state._replace(status="ready", next=state.next or rules.graph.entry, failure=None), (event,)
         )
     if state.unrouted:
@@ -158,7 +157,7 @@ def revive(rules: Rules, state: CastState) -> Step:
         "repair",
         "resume",
     ):  # the same question, in the same conversation
-        return Step(state._replace(status="waiting", failure=None), (event,))
+        return Transition(state._replace(status="waiting", failure=None), (event,))
     again = waiting_again(rules, here, state, visit, event)
     if failure and failure.refused and again.prompt:
         goes_on = here.first_mode in here.any_text  # what was worked out stays
@@ -168,10 +167,12 @@ def revive(rules: Rules, state: CastState) -> Step:
     return again
 
 
-def waiting_again(rules: Rules, here: SocketRules, state: CastState, visit: Visit, event: EventDraft) -> Step:
+def waiting_again(
+    rules: Rules, here: SocketRules, state: CastState, visit: Visit, event: Event
+) -> Transition:
     """Let ``visit`` wait for an output once more, from its first prompt."""
     prompt = None if here.socket.is_utility else first_prompt(rules, here, state, visit)
-    return Step(_waiting(state, visit), (event,), None, prompt)
+    return Transition(_waiting(state, visit), (event,), None, prompt)
 
 
 def _waiting(state: CastState, visit: Visit) -> CastState:
@@ -182,8 +183,8 @@ def _waiting(state: CastState, visit: Visit) -> CastState:
 
 
 def _revive_budget(
-    rules: Rules, here: SocketRules, state: CastState, visit: Visit, unrouted: Unrouted, event: EventDraft
-) -> Step:
+    rules: Rules, here: SocketRules, state: CastState, visit: Visit, unrouted: Unrouted, event: Event
+) -> Transition:
     if (over := used_up(state)) is not None:
         raise MateriaError(
             f"The budget is still used up: {over}", hint="raise it first: budget N", kind="budget"

@@ -1,22 +1,13 @@
-"""What every transition gives: the next state, events and the decision."""
+"""How one step ended, and why: the decision that every transition records."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from materia_nb.engine.choosing import By, Look
-from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import (
-    CastState,
-    Draft,
-    Failure,
-    ItemId,
-    Visit,
-)
-from materia_nb.errors import MateriaError
+from materia_nb.engine.state import Failure, ItemId, Visit
 from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.vocabulary import Result
@@ -167,50 +158,6 @@ class Decision(NamedTuple):
         return next((look for look in self.looks if look.matched), None)
 
 
-CORRECT_THE_UTILITY: Final = "correct the utility, then recast; the cast keeps its copy of the definition until redefine takes a changed one"
-"""What to do about a utility that failed."""
-
-
-class EventDraft(NamedTuple):
-    """Something that happened: the type and the fields of one of :mod:`materia_nb.engine.events`, still without a time.
-
-    ``visit`` is the one that it is about, None for the cast as a whole.
-    """
-
-    type: str
-    visit: Visit | None
-    data: Mapping[str, Any]
-
-
-class Step(NamedTuple):
-    """What a transition gives. ``prompt`` is set when an agent is to answer, ``reading`` when an output was read."""
-
-    state: CastState
-    events: tuple[EventDraft, ...] = ()
-    decision: Decision | None = None
-    prompt: Prompt | None = None
-    reading: Reading | None = None
-
-
-def stop_cast(
-    draft: Draft,
-    failure: Failure,
-    visit: Visit | None = None,
-    reading: Reading | None = None,
-    decision: Decision | None = None,
-    *,
-    events: tuple[EventDraft, ...] = (),
-) -> Step:
-    """Fail the cast; ``events`` are those before its end."""
-    decision = decision or decision_of(visit or draft.at, "failure", None, reading)
-    draft.status, draft.failure, draft.next = "failed", failure, None
-    data: dict[str, JSON] = {"ok": False, "error": failure.message, "kind": failure.kind}
-    if failure.socket:
-        data["socket"] = failure.socket
-    ended = (*events, EventDraft("cast_end", None, data))
-    return Step(draft.done(), ended, decision._replace(failure=failure), None, reading)
-
-
 def decision_of(
     visit: Visit | None,
     by: By,
@@ -242,33 +189,3 @@ def short(label: str, most: int = 60) -> str:
     """A label on one line, at most ``most`` characters."""
     line = " ".join(label.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
-def waiting_visit(state: CastState) -> Visit:
-    """Return the visit that owes an output, or raise MateriaError (``not_waiting``)."""
-    visit = state.at
-    if visit is None or state.status != "waiting":
-        raise MateriaError(
-            f"No socket is waiting for an answer; the cast is {state.status}.",
-            hint="step first",
-            kind="not_waiting",
-        )
-    return visit
-
-
-def telling(step: Step, process: str) -> Step:
-    """Add to the failure of a refused output how the process of its utility ended (R23)."""
-    failure = step.state.failure
-    if not process or failure is None or failure.kind != "invalid_output":
-        return step
-    message = f"{failure.message} {process}"
-    added: dict[str, dict[str, JSON]] = {
-        "cast_end": {"error": message},
-        "socket_refused": {"process": process},
-    }
-    return step._replace(
-        state=step.state._replace(failure=failure._replace(message=message)),
-        events=tuple(
-            event._replace(data={**event.data, **added.get(event.type, {})}) for event in step.events
-        ),
-    )

@@ -6,6 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, overload
 
 from materia_nb.engine.conversation import MateriaEvent, Message, ToolCall
+from materia_nb.engine.events import (
+    Output,
+    SocketComplete,
+    SocketContinued,
+    SocketHeld,
+    SocketRefinement,
+    SocketWorked,
+)
 from materia_nb.engine.item_edits import ListEdit
 from materia_nb.engine.items import places
 from materia_nb.engine.labels import WHOLE_CAST, Label, LabelKey
@@ -357,25 +365,6 @@ class Session(NamedTuple):
         """What was said in the conversation of the visit, before what is asked now."""
         return tuple(message for turn in self.spoken for message in said_by(turn))
 
-    def at(self, rules: Rules, steps: Steps) -> Session:
-        """Return the cast as it was right after the last of ``steps``, which lead to it from the start."""
-        if not steps:
-            pins = self.steps[0].pins if self.steps else self.pins
-            return Session(self.start, self.start, pins=pins, labels=self.labels)
-        last = steps[-1]
-        return Session(
-            last.after,
-            self.start,
-            steps,
-            last.prompt,
-            spoken=tuple(turn for turn in last.turns if turn.prompt is not None),
-            allowed=self.allowed,
-            turns=turns_in(rules, steps),
-            pins=last.pins,
-            edits=tuple(edit for edit in self.edits if edit.step < last.number),
-            labels=self.labels,
-        )
-
 
 def label_of(session: Session, step: StepRecord | None = None) -> Label:
     """Return what people say of a step, or of the cast itself."""
@@ -453,11 +442,11 @@ def pending(rules: Rules, session: Session) -> tuple[Pending, ...]:
     return (Pending("person" if decides or judges else "agent", visit),)
 
 
-_WORDS: Final = {
-    "socket_refinement": "refinement",
-    "socket_worked": "work",
-    "socket_held": "held",
-    "socket_continued": "continued",
+_WORDS: Final[Mapping[type[Output], str]] = {
+    SocketRefinement: "refinement",
+    SocketWorked: "work",
+    SocketHeld: "held",
+    SocketContinued: "continued",
 }
 """What the artifact of an output is called that did not complete its socket, by its event; else ``refused``."""
 
@@ -479,12 +468,12 @@ def context_name(socket: str, visit: int, item_key: str | None, branch: int = 0)
     return f"contexts/{middle}{branch_suffix(branch)}.md"
 
 
-def name_of_output(session: Session, kind: str) -> str:
-    """Return where the output of the latest step belongs that an event of type ``kind`` is about to tell."""
+def name_of_output(session: Session, kind: type[Output]) -> str:
+    """Return where the output of the latest step belongs that an event of this ``kind`` is about to tell."""
     step = session.steps.latest
     assert step is not None  # noqa: S101 - an output answers a step
     suffix = f"{branch_suffix(step.branch)}.md" if step.branch else ".md"
-    if kind != "socket_complete":
+    if kind is not SocketComplete:
         # Numbered by the turns of the visit, so that no recast or revival writes over an earlier one.
         suffix = f".{_WORDS.get(kind, 'refused')}-{len(step.turns) + 1}{suffix}"
     at = step.at

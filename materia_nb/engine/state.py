@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
-from materia_nb.errors import counted
+from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.approval import Grant
 from materia_nb.handoff.protocol import Issue, Needs, Reading
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
@@ -376,6 +376,18 @@ class CastState(NamedTuple):
     def waiting_at(self) -> Visit | None:
         """The visit that owes an output, None when no socket is entered."""
         return self.at if self.status == "waiting" else None
+
+
+def waiting_visit(state: CastState) -> Visit:
+    """Return the visit that owes an output, or raise MateriaError (``not_waiting``)."""
+    visit = state.at
+    if visit is None or state.status != "waiting":
+        raise MateriaError(
+            f"No socket is waiting for an answer; the cast is {state.status}.",
+            hint="step first",
+            kind="not_waiting",
+        )
+    return visit
 
 
 class Past(Protocol):

@@ -190,17 +190,6 @@ def sealed_from(request: Mapping[str, JSON], now: float) -> Approval:
     return seal(str(request.get("approval_id")), command, now)
 
 
-def answer_facts(approval: Approval, grant: Grant | None) -> dict[str, JSON]:
-    """Return what the journal keeps of a person's answer: to which exact command, and until when a grant stands."""
-    facts: dict[str, JSON] = {
-        "approvalId": approval.approval_id,
-        "fingerprint": approval.fingerprint,
-        "exactContent": approval.sealed["exact_content"],
-        "granted": grant is not None,
-    }
-    return facts if grant is None else {**facts, "expires": round(grant.expires_at * 1000)}
-
-
 def answer_note(grant: Grant | None) -> str:
     """Return what the resumed agent is told: the one command that it may run now, or that there is none."""
     tail = "Report IN_PROGRESS before you report COMPLETE."

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from materia_nb.engine import decide, entering
+from materia_nb.engine.decide import Answer
+from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
-from materia_nb.engine.session_changes import Answer
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.answers import Scripted, detouring, quiet, strangers, unasked
@@ -105,20 +106,20 @@ def witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int, 
 
 def played(rules: Rules, witness: Witness) -> Session:
     """Return the cast that a witness describes, as everything that it knows; nothing runs and nothing is written."""
-    state = entering.begin(rules, SAMPLE)
-    session, said = Session(state, state), {id_: iter(texts) for id_, texts in witness.answers.items()}
+    session = begin_at(entering.begin(rules, SAMPLE))
+    said = {id_: iter(texts) for id_, texts in witness.answers.items()}
     while session.state.status in ("ready", "waiting"):
         if session.state.status == "ready":
-            session = decide.enter(rules, session, 0).session
+            session = fold(rules, session, decide.enter(rules, session, 0))
             continue
         visit = decide.waiting(session)
         if visit.mode == "draft" and visit.drafts:
-            session = decide.finalize(rules, session, 0).session
+            session = fold(rules, session, decide.finalize(rules, session, 0))
             continue
         pin = witness.pins.get(visit.socket)
         told = pin.texts[visit.visit - 1] if isinstance(pin, ByVisit) else pin
         text = next(said[visit.socket]) if told is None else told
-        session = decide.answer(rules, session, Answer(text), 0).session
+        session = fold(rules, session, decide.answer(rules, session, Answer(text), 0))
     return session
 
 

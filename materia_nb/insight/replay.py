@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from materia_nb.engine import decide, entering
-from materia_nb.engine.events import Event
+from materia_nb.engine.decide import Answer
+from materia_nb.engine.events import Event, Events
+from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
-from materia_nb.engine.session_changes import Answer
 from materia_nb.engine.state import Status
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight import sides
@@ -144,7 +145,7 @@ def replay(original: Side, rules: Rules) -> Replay:
     before = original.session
     state = entering.begin(rules, before.start.request, before.start.knowledge, before.start.data)
     edits = list(before.edits)
-    run = _Run(rules, Session(state, state), edits, dict(before.state.extra))
+    run = _Run(rules, begin_at(state), edits, dict(before.state.extra))
     if before.state.budget != rules.graph.budget == original.rules.graph.budget:
         run.do(decide.set_budget, before.state.budget.max_tokens, before.state.budget.max_cost_usd)
     needs = run.all(recorded(before.steps))
@@ -182,10 +183,10 @@ class _Run:
         """Return how the session stands."""
         return self.session.state.status
 
-    def do(self, command: Callable[..., decide.Outcome], *given: object) -> None:
-        outcome = command(self.rules, self.session, *given, 0)
-        self.session = outcome.session
-        self.events += outcome.events
+    def do(self, command: Callable[..., Events], *given: object) -> None:
+        events = command(self.rules, self.session, *given, 0)
+        self.session = fold(self.rules, self.session, events)
+        self.events += events
 
     def all(self, answers: Answers) -> Needed | None:
         """Give every answer that is asked for; returns the first that is not there."""
@@ -223,7 +224,6 @@ class _Run:
                 self.do(decide.spent, used)
             given = Answer(
                 turn.text,
-                turn.artifact,
                 turn.usage,
                 turn.meta,
                 pinned=turn.pinned,

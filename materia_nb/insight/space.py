@@ -13,8 +13,9 @@ from random import Random
 from typing import Final, NamedTuple, TypeAlias
 
 from materia_nb.engine import entering, outputs
+from materia_nb.engine.events import Transition
 from materia_nb.engine.items import list_at, state_path
-from materia_nb.engine.routing import Decision, Step
+from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
@@ -236,7 +237,7 @@ def _place(state: CastState) -> str:
     return ("only" if last else "first") if item.position == 0 else "last" if last else "middle"
 
 
-def _needs_taken(here: SocketRules, step: Step) -> None:
+def _needs_taken(here: SocketRules, step: Transition) -> None:
     if step.reading is None or step.reading.error is None:
         return
     told = in_brief(step.reading.issues, 3)

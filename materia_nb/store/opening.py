@@ -13,10 +13,9 @@ from typing import Final
 
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
-from materia_nb.engine import session_changes as to
 from materia_nb.engine.event_json import from_json
-from materia_nb.engine.evolve import begin, evolve
-from materia_nb.engine.routing import Step
+from materia_nb.engine.events import Transition
+from materia_nb.engine.evolve import begin, begin_at, evolve, fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import output_name
 from materia_nb.engine.state import CastState, Failure, Item, Visit
@@ -44,8 +43,7 @@ def as_recorded(rules: Rules, lines: Sequence[Line], read: Callable[[str], str])
         lines: the events.
         read: gives the text of an artifact by name; raises MateriaError when it cannot.
     """
-    session = begin(rules, begun(lines))
-    done = Recording(session._replace(state=session.state._replace(next=None)))
+    done = Recording(begin_at(begin(rules, begun(lines)).state._replace(next=None)))
     for line in lines:
         try:
             event = from_json(line.type, line.data, line.ts, lenient=True)
@@ -58,9 +56,9 @@ def as_recorded(rules: Rules, lines: Sequence[Line], read: Callable[[str], str])
         elif isinstance(event, ev.ToolCalled | ev.AgentNote) and done.session.steps:
             done.session = evolve(rules, done.session, event)
         elif isinstance(event, ev.CastRecast | ev.CastRevive):
-            _set_state(done, done.session.state._replace(status="waiting", failure=None))
+            _take(done, rules, event, done.session.state._replace(status="waiting", failure=None))
         elif isinstance(event, ev.CastEnd):
-            _ended(done, event)
+            _ended(done, rules, event)
     return done
 
 
@@ -70,8 +68,10 @@ def visited_sockets(lines: Sequence[Line]) -> dict[str, str]:
     return {data["socket"]: str(data.get("materia")) for data in about if isinstance(data.get("socket"), str)}
 
 
-def _set_state(done: Recording, state: CastState) -> None:
-    done.session = done.session._replace(state=state)
+def _take(done: Recording, rules: Rules, event: ev.Event, state: CastState) -> None:
+    """Fold an event that led to ``state``, whatever the engine would make of it."""
+    transition = Transition(state, before=done.session.state, forced=True)
+    done.session = evolve(rules, done.session, replace(event, transition=transition))
 
 
 def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
@@ -99,7 +99,7 @@ def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
         visits={**before.visits, socket: visit},
         traversals={**before.traversals, **way},
     )
-    done.session = to.keep_entry(done.session, Step(state), event.ts)
+    _take(done, rules, event, state)
 
 
 def _answered(done: Recording, rules: Rules, event: ev.Output, read: Callable[[str], str]) -> None:
@@ -119,20 +119,22 @@ def _answered(done: Recording, rules: Rules, event: ev.Output, read: Callable[[s
     if isinstance(event, ev.SocketComplete):
         target = event.next if event.next in rules.sockets else END
         state = state._replace(status="ready", next=target, last_output=text)
-    answer = to.Answer(text, artifact, event.usage, worked=event.worked)
-    done.session = to.keep_output(rules, done.session, Step(state), answer, event.ts)
+    told = replace(
+        event, text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None
+    )
+    _take(done, rules, told, state)
 
 
-def _ended(done: Recording, event: ev.CastEnd) -> None:
+def _ended(done: Recording, rules: Rules, event: ev.CastEnd) -> None:
     state = done.session.state
     if event.ok is True:
-        _set_state(done, _over(state, "complete"))
+        _take(done, rules, event, _over(state, "complete"))
         return
     message = event.error or "the recording does not say why"
     aborted = event.kind == "aborted" or message.strip().lower() == "aborted"
     failure = Failure(event.kind or "recorded_failure", message, state.at.socket if state.at else None)
     over = _over(state, "aborted" if aborted else "failed")._replace(failure=failure)
-    done.session = to.moved(done.session, Step(over), event.ts)
+    _take(done, rules, event, over)
 
 
 def _over(state: CastState, status: JSON) -> CastState:
@@ -391,5 +393,5 @@ def _back(files: RunDir, rules: Rules, lines: Sequence[Line], step: int) -> list
     last = session.steps.latest
     if last is not None and last.number == step and last.after.status not in ("ready", "complete"):
         return []
-    outcome = decide.back_to(rules, session, step, lines[-1].ts)
-    return lines_of(outcome.events, outcome.session, files)
+    events = decide.back_to(rules, session, step, lines[-1].ts)
+    return lines_of(events, fold(rules, session, events), files)

@@ -1,9 +1,8 @@
 """A session from a journal: ours, or one that the reference engine wrote.
 
-Both say which socket was started and what it left, so both are folded by the same
-:func:`~materia_nb.engine.evolve.evolve`. What is lenient stands here alone: where the recorded route is not the
-one that the engine takes, the difference is kept, with the engine's reason, and the reading goes on along the
-recorded route.
+The events are folded by :func:`~materia_nb.engine.evolve.evolve`, as those of a cast that runs. What does not fit, since
+the reference wrote it or the config was changed, is translated here into events that do: where the recorded route is not the one
+that the engine takes, the difference is kept, with the engine's reason, and the reading goes on along the recorded route.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final
 
-from materia_nb.engine import entering, recovery
+from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine import events as ev
-from materia_nb.engine import session_changes as to
 from materia_nb.engine.event_json import from_json, usage_from
-from materia_nb.engine.evolve import answer_of, begin, evolve
-from materia_nb.engine.routing import Step
+from materia_nb.engine.events import Transition
+from materia_nb.engine.evolve import begin, evolve, output_of
+from materia_nb.engine.routing import about
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, output_name
 from materia_nb.engine.state import CastState, Failure
@@ -77,6 +76,11 @@ class _Exchanged(MateriaError):
 
 
 class _Reader:
+    """Folds events, and says what an event that does not fit must have meant: events of ours that do.
+
+    Where the recording went on as the engine would not, they carry the transition that it made.
+    """
+
     def __init__(
         self, rules: Rules, lines: Sequence[Line], read: Callable[[str], str], *, strict: bool
     ) -> None:
@@ -90,16 +94,12 @@ class _Reader:
         self.recovery: ev.Event | None = None
         self.budget = False
         self.free = False  # the next start need not be where the engine would go: recast, or a lost output
-        self.special: Mapping[type[ev.Event], Callable[[Any], None]] = {
-            ev.CastStart: lambda _: None,  # read first of all
+        self.misfits: Mapping[type[ev.Event], Callable[[Any], None]] = {
             ev.SocketStart: self._start,
-            ev.UtilityCommand: self._command,
-            ev.BudgetLimit: self._over_budget,
             ev.RefinementFinal: self._finalize,
             ev.CastRecast: self._again,
             ev.CastRevive: self._again,
             ev.CastEnd: self._end,
-            ev.SocketRecommitted: self._recommitted,
             **dict.fromkeys(ev.OUTPUTS, self._output),
         }
 
@@ -107,23 +107,63 @@ class _Reader:
     def session(self) -> Session:
         return self.done.session
 
-    @session.setter
-    def session(self, session: Session) -> None:
-        self.done.session = session
-
     def take(self, line: Line) -> None:
         try:
             kind = _RENAMED.get(line.type, line.type)
             event = from_json(kind, line.data, line.ts, lenient=not self.strict)
-            if event is not None:
-                self.special.get(type(event), self._fold)(event)
+            if event is not None and not isinstance(event, ev.CastStart):  # which was read first of all
+                self._take(event)
         except MateriaError as error:
             if self.strict or isinstance(error, _Exchanged):
                 raise
-            self._note(" ".join(str(error).split()))
+            self._note(error)
+
+    def _take(self, event: ev.Event) -> None:
+        if isinstance(event, ev.RECOVERY) and event.text is None and event.artifact is None:
+            self._unkept(event)
+            return
+        if isinstance(event, ev.Output | ev.SocketRecommitted) and event.text is None:
+            try:
+                event = replace(event, text=self._text_of(event))
+            except MateriaError as error:
+                if self.strict or not isinstance(event, ev.Output):
+                    raise
+                self._note(error)
+                self._lost(event)
+                return
+        misfit = self.misfits.get(type(event))
+        if isinstance(event, ev.CastEnd) and event.usage:
+            self._end(event)  # totals that the reference does not keep for each output
+        else:
+            try:
+                self._fold(event)
+            except MateriaError:
+                if misfit is None:
+                    raise
+                misfit(event)
+        self._remember(event)
 
     def _fold(self, event: ev.Event) -> None:
-        self.session = evolve(self.rules, self.session, event)
+        self.done.session = evolve(self.rules, self.session, event)
+
+    def _forced(self, event: ev.Event, transition: Transition) -> None:
+        """Fold an event that went as the engine would not."""
+        self._fold(replace(event, transition=transition._replace(before=self.session.state, forced=True)))
+
+    def _remember(self, event: ev.Event) -> None:
+        """Keep what says later why a visit failed, and whether the next start may be anywhere."""
+        match event:
+            case ev.SocketStart():
+                self.command = self.recovery = None
+                self.budget = self.free = False
+            case ev.UtilityCommand():
+                self.command = event
+            case ev.BudgetLimit():
+                self.budget = True
+            case ev.CastRecast() | ev.CastRevive():
+                self.free = True
+            case ev.Output() | ev.CastEnd():
+                self.free = False
 
     # -- starting a socket ------------------------------------------------------------
 
@@ -163,45 +203,26 @@ class _Reader:
             )
             self.done.differences.append(Difference(at.step, f"took item {key}", f"takes item {found}", why))
         elif found == key and event.visit in (at.visit, None):
-            self._entered(step, event)
+            self._fold(replace(event, transition=step._replace(before=state)))
             return
-        self._entered(forced_entry(self.rules, state, recorded, event), event)
-        self.session = to.latest_changed(self.session, plain=False)
-
-    def _entered(self, step: Step, event: ev.Event) -> None:
-        self.session = to.keep_entry(self.session, step, event.ts)
-        self.command = self.recovery = None
-        self.budget = self.free = False
+        self._forced(event, forced_entry(self.rules, state, recorded, event))
 
     # -- outputs ------------------------------------------------------------------------
 
     def _output(self, event: ev.Output) -> None:
-        if event.artifact is None and event.text is None and isinstance(event, ev.RECOVERY):
-            self._unkept(event)
-            return
-        visit = self.session.state.at
-        socket = event.about.get("socket")
-        if self.session.state.status != "waiting" or visit is None:
+        visit, socket = self.session.state.waiting_at, event.about.get("socket")
+        if visit is None:
             self._note(f"an output of {socket} was recorded that nothing asked for; it is left out")
             return
         if socket not in (None, visit.socket):
             self._note(f"an output of {socket} was recorded while {visit.socket} was asked")
             return
-        self.free = False
-        try:
-            text = self._text_of(event)
-        except MateriaError as error:
-            if self.strict:
-                raise
-            self._note(" ".join(str(error).split()))
-            self._lost(event)
-            return
-        self._answered(event, text)
+        if isinstance(event, ev.SocketComplete):
+            self._finalize(event)  # whoever recorded it asked for no more
+        self._forced(event, output_of(self.rules, self.session, event))
 
     def _text_of(self, event: ev.Output | ev.SocketRecommitted) -> str:
-        """Return the output: from the event, or from its artifact, whose digest must be the recorded one (R43)."""
-        if event.text is not None:
-            return event.text
+        """Return the output that stands in an artifact, whose digest must be the recorded one (R43)."""
         text = self._read(event.artifact or "")
         if event.sha256 is not None and sha256(to_bytes(text)).hexdigest() != event.sha256:
             raise MateriaError(
@@ -212,22 +233,16 @@ class _Reader:
             )
         return text
 
-    def _answered(self, event: ev.Output, text: str) -> None:
-        if isinstance(event, ev.SocketComplete):
-            self._finalize(event)  # whoever recorded it asked for no more
-        answer = answer_of(event, text)
-        self.session = to.answered(self.rules, self.session, answer, event.ts).session
-
     def _lost(self, event: ev.Output) -> None:
         """Go on without an output that cannot be read: the step is shown, what it did is not known."""
-        if not isinstance(event, ev.SocketComplete):
-            self._answered(event, "")
-            return
-        known = event.next if event.next in self.rules.sockets else END
-        step = Step(self.session.state._replace(status="ready", next=known))
-        lost = to.Answer("", event.artifact, event.usage, worked=event.worked)
-        self.session = to.keep_output(self.rules, self.session, step, lost, event.ts)
-        self.free = True
+        event, at = replace(event, text=""), self.session.state.waiting_at
+        if not isinstance(event, ev.SocketComplete) or at is None:
+            self._output(event)
+        else:
+            known = event.next if event.next in self.rules.sockets else END
+            lost = replace(event, meta={}, pinned=None, by=None, thinking=None, cut=None)
+            self._forced(lost, Transition(self.session.state._replace(status="ready", next=known)))
+            self.free = True
 
     def _unkept(self, event: ev.Output) -> None:
         """Note a turn of the reference that left nothing: the next answer of the visit overwrote its artifact."""
@@ -237,29 +252,17 @@ class _Reader:
         elif turn_failed(event):
             self.recovery = event
 
-    def _recommitted(self, event: ev.SocketRecommitted) -> None:
-        self._fold(replace(event, text=self._text_of(event)))
-
-    # -- turns of a visit ---------------------------------------------------------------
-
-    def _command(self, event: ev.UtilityCommand) -> None:
-        self.command = event
-
-    def _over_budget(self, _: ev.BudgetLimit) -> None:
-        self.budget = True
-
     def _finalize(self, event: ev.Event) -> None:
         state = self.session.state
         visit = state.waiting_at
         if visit is not None and visit.mode in self.rules.sockets[visit.socket].any_text:
             step = forced_final(self.rules, state, self.session.prompt)
-            self.session = to.moved(self.session, step, event.ts)
+            self._forced(ev.RefinementFinal(about=about(self.rules, visit), ts=event.ts), step)
 
     # -- the end, and going on after it -------------------------------------------------
 
     def _again(self, event: ev.CastRecast | ev.CastRevive) -> None:
         state = self.session.state
-        self.free = True
         if (
             isinstance(event, ev.CastRecast)
             and state.status not in ("waiting", "held")
@@ -272,78 +275,71 @@ class _Reader:
             return
         transition = recovery.recast if isinstance(event, ev.CastRecast) else recovery.revive
         try:
-            self.session = to.again(
-                self.rules, self.session._replace(state=state), transition, event.ts
-            ).session
+            self._forced(event, transition(self.rules, state))
         except MateriaError as error:
             self._note(f"the recording went on where this engine would not: {error.what}")
 
     def _end(self, event: ev.CastEnd) -> None:
-        self.free, free = False, self.free
-        self._take_totals(event)
+        state = self._with_totals(event)
         if event.ok is not True:
-            self._failed(event, free=free)
+            self._failed(event, state)
             return
-        state = self.session.state
         if state.status == "ready":
             step = entering.enter(self.rules, state)
             if step.state.status == "complete":
-                self.session = to.keep_entry(self.session, step, event.ts)
+                self._forced(event, step)
                 return
-            if not free:
+            if not self.free:
                 self._differs("ended", step)
         elif state.status != "complete":
             self._differs("ended", None)
-        self._set_state(state._replace(status="complete", next=None, failure=None))
+        self._forced(event, Transition(state._replace(status="complete", next=None, failure=None)))
 
-    def _set_state(self, state: CastState) -> None:
-        self.session = self.session._replace(state=state)
-
-    def _take_totals(self, event: ev.CastEnd) -> None:
-        """Take the totals of a recording that does not keep them for each output."""
+    def _with_totals(self, event: ev.CastEnd) -> CastState:
+        """Return the state with the totals of a recording that does not keep them for each output."""
         state = self.session.state
         if event.usage and not state.usage.tokens:
             tokens, cost = event.usage.get("tokens"), event.usage.get("cost")
             if isinstance(tokens, dict):
                 total = {**tokens, "cost": cost.get("total") if isinstance(cost, dict) else None}
-                self._set_state(state._replace(usage=usage_from(total)))
+                return state._replace(usage=usage_from(total))
+        return state
 
-    def _failed(self, event: ev.CastEnd, *, free: bool) -> None:
+    def _failed(self, event: ev.CastEnd, state: CastState) -> None:
         message = "the recording does not say why" if event.error is None else event.error
-        status = self.session.state.status
-        if event.kind == "aborted" or (event.kind is None and message.strip().lower() == "aborted"):
-            if status in ("ready", "waiting", "held"):
-                self.session = to.aborted(self.session, message, event.ts).session
-        elif status == "waiting":
-            self._failed_visit(event, message)
-        elif status == "ready":
-            self._failed_between(event, message, free=free)
+        if event.kind == recovery.ABORTED or (event.kind is None and message.strip().lower() == "aborted"):
+            if state.status in ("ready", "waiting", "held"):
+                ended = replace(event, kind=recovery.ABORTED, error=message)
+                self._forced(ended, recovery.abort(state, message))
+        elif state.status == "waiting":
+            self._failed_visit(event, state, message)
+        elif state.status == "ready":
+            self._failed_between(event, state, message)
 
-    def _failed_visit(self, event: ev.CastEnd, message: str) -> None:
+    def _failed_visit(self, event: ev.CastEnd, state: CastState, message: str) -> None:
         """Fail the visit that owes an output: by the output that the recording refused, if it kept that."""
-        if event.kind is None and self._refused_last(event):
+        if event.kind is None and self._refused_last(event, state):
             state = self.session.state
             if state.failure is not None:
-                self._set_state(state._replace(failure=state.failure._replace(message=message)))
+                known = state._replace(failure=state.failure._replace(message=message))
+                self._forced(event, Transition(known))
                 return
             self._differs(
                 f"failed ({message})", entering.enter(self.rules, state) if state.status == "ready" else None
             )
-        state = self.session.state
         socket = state.at.socket if state.at else None
         hint = event.hint if event.hint is not None else "recast to run it again"
         failure = Failure(event.kind if event.kind is not None else self._kind(), message, socket, hint)
         if state.status == "waiting":
-            self.session = to.failed(self.session, failure, event.ts, event.worked).session
+            self._forced(event, recovery.fail(state, failure))
         else:
-            self._set_state(state._replace(status="failed", next=None, failure=failure))
+            self._forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
 
-    def _refused_last(self, event: ev.CastEnd) -> bool:
+    def _refused_last(self, event: ev.CastEnd, state: CastState) -> bool:
         """Read the output that a recording stopped at. The reference keeps only the last one of a visit.
 
         A file that another event names holds what a recast brought.
         """
-        state = self.session.state
         visit = state.at
         if visit is None or visit.mode in self.rules.sockets[visit.socket].any_text:
             return False
@@ -357,23 +353,26 @@ class _Reader:
         except MateriaError:
             return False
         last = visit._replace(repairs=self.rules.graph.limits.repair_attempts)
-        self._set_state(state._replace(at=last))
-        self.session = to.answered(self.rules, self.session, to.Answer(text, name), event.ts).session
+        step = outputs.output(
+            self.rules, state._replace(at=last), text, None, self.session.prompt, artifact=name
+        )
+        first = step.events[0]
+        assert isinstance(first, ev.Output)  # noqa: S101 - what an output leads to begins with it
+        self._forced(replace(first, text=text, artifact=name, ts=event.ts), step)
         return True
 
-    def _failed_between(self, event: ev.CastEnd, message: str, *, free: bool) -> None:
-        state = self.session.state
+    def _failed_between(self, event: ev.CastEnd, state: CastState, message: str) -> None:
         socket = state.at.socket if state.at else None
         if not self.budget:
             step = entering.enter(self.rules, state)
             if step.state.status == "failed":
-                self.session = to.keep_entry(self.session, step, event.ts)
+                self._forced(event, step)
                 return
-            if not free:
+            if not self.free:
                 self._differs(f"failed ({message})", step, message)
         given = event.kind or ("budget" if self.budget else "recorded_failure")
         failure = Failure(given, message, socket, "the reason is the recorded one")
-        self._set_state(state._replace(status="failed", next=None, failure=failure))
+        self._forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
 
     def _kind(self) -> str:
         if self.command is not None:
@@ -386,12 +385,13 @@ class _Reader:
             return "recorded_failure"
         return "agent_error" if turn_failed(self.recovery) else "repair_exhausted"
 
-    def _differs(self, recorded: str, step: Step | None, error: str = "") -> None:
+    def _differs(self, recorded: str, step: Transition | None, error: str = "") -> None:
         number = max(len(self.session.steps), 1)
         why = our_reason(self.session, step, error)
         self.done.differences.append(Difference(number, recorded, our_way(self.session, step), why))
 
-    def _note(self, message: str) -> None:
+    def _note(self, about: object) -> None:
+        message = " ".join(str(about).split())
         self.done.messages.append(f"Step {len(self.session.steps)}: {message}.".replace("..", "."))
 
 

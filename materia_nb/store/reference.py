@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from materia_nb.engine import entering, outputs
 from materia_nb.engine.choosing import Look
-from materia_nb.engine.events import RECOVERY, Event, RecoveryStart, SocketStart
+from materia_nb.engine.events import RECOVERY, Event, RecoveryStart, SocketStart, Transition
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.routing import Decision, Step
+from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import CastState, Item, Visit
@@ -42,7 +42,7 @@ class Difference:
         return f"step {self.step}: recorded {self.recorded}; ours {self.ours}: {self.why}"
 
 
-def our_way(session: Session, step: Step | None) -> str:
+def our_way(session: Session, step: Transition | None) -> str:
     """Say what the engine does where the recording goes another way; ``step`` is what entering gave."""
     state = step.state if step else session.state
     visit = state.at
@@ -55,7 +55,7 @@ def our_way(session: Session, step: Step | None) -> str:
     return "ends" if state.status in ("complete", "ready") else f"is {state.status}"
 
 
-def our_reason(session: Session, step: Step | None, recorded_error: str = "") -> str:
+def our_reason(session: Session, step: Transition | None, recorded_error: str = "") -> str:
     """Say why the engine goes its way; ``recorded_error`` is what the recording stopped with."""
     state = step.state if step else session.state
     if state.failure is not None:
@@ -111,7 +111,7 @@ def _traversals(state: CastState, decision: Decision, chosen: Look) -> str | Non
     )
 
 
-def forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Step:
+def forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
     """Enter ``socket`` as the recording did: with its item and its visit number, whatever led there."""
     state = state._replace(status="ready", next=socket, failure=None, unrouted=None)
     visit, key = recorded.visit, recorded.about.get("itemKey")
@@ -133,7 +133,7 @@ def forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketSt
     return _by_hand(rules, state, socket, recorded)
 
 
-def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Step:
+def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
     """Make the visit that was recorded, where the engine has no such item or would not enter."""
     here, mode = rules.sockets[socket].socket, rules.sockets[socket].first_mode
     key, label = recorded.about.get("itemKey"), recorded.about.get("itemLabel")
@@ -158,14 +158,14 @@ def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart)
         trail=(*state.trail, socket),
     )
     prompt = None if here.is_utility else entering.prompt_for(rules, state)
-    return Step(state, (), None, prompt)
+    return Transition(state, (), None, prompt)
 
 
-def forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Step:
+def forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Transition:
     """Ask for the handoff of a socket that drafts or works first, also where nothing of that was recorded."""
     visit = state.at
     if visit is not None and not visit.drafts:
-        return Step(state._replace(at=visit._replace(mode="final")))
+        return Transition(state._replace(at=visit._replace(mode="final")))
     return outputs.finalize(rules, state, prompt or entering.prompt_for(rules, state))
 
 

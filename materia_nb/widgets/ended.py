@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.cast.repairs import KINDS, OTHER, Redefinition, changed_definition, offers
 from materia_nb.cast.views.status import tried_words
 from materia_nb.display.escape import part
-from materia_nb.engine import decide, outputs
+from materia_nb.engine import decide, evolve, outputs
 from materia_nb.engine.session import branch_suffix, output_name
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
@@ -163,8 +163,8 @@ def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
 
 def checked_by_hand(now: Snapshot, text: str) -> list[Issue]:
     """Say what is wrong with a text as an answer by hand where the cast failed."""
-    opened = decide.by_hand(now.rules, now.session, 0)
-    return list(outputs.check_answer(now.rules, opened.session.state, text))
+    opened = evolve.fold(now.rules, now.session, decide.by_hand(now.rules, now.session, 0))
+    return list(outputs.check_answer(now.rules, opened.state, text))
 
 
 def end_blocks(now: Snapshot) -> list[Block]:

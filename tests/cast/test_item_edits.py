@@ -15,7 +15,6 @@ import cast_helpers as h
 from materia_nb.cast import open_cast
 from materia_nb.cast.views.status import loop_progress, status_lines
 from materia_nb.engine import decide, events, evolve
-from materia_nb.engine import session_changes as to
 from materia_nb.engine.event_json import from_json, to_json
 from materia_nb.engine.item_edits import ListEdit, governing, origins_of
 from materia_nb.engine.items import standing, standings
@@ -131,9 +130,9 @@ class Played:
         found = self.state.data.get(self.path)
         return found if isinstance(found, list) else []
 
-    def keep(self, outcome):
-        self.session = outcome.session
-        self.events += outcome.events
+    def keep(self, made):
+        self.session = evolve.fold(self.rules, self.session, made)
+        self.events += made
 
     def walks(self):
         return self.rules.lists[self.path,]
@@ -152,7 +151,7 @@ class Played:
         value = {"satisfied": self.rng.random() < 0.8}
         if here.socket.is_generator:
             value = {"workItems": self.items(self.rng.randint(0, 5))}
-        self.keep(decide.answer(self.rules, self.session, to.Answer(json.dumps(value)), 0))
+        self.keep(decide.answer(self.rules, self.session, decide.Answer(json.dumps(value)), 0))
         fact = self.session.steps[-1].decision.advance if self.session.steps[-1].decision else None
         if (
             fact is not None
@@ -193,16 +192,16 @@ class Played:
         before = self.session
         try:
             if self.path == "workItems":
-                outcome = decide.edit_items(self.rules, before, new, origins, 0, again=again, abandon=abandon)
+                made = decide.edit_items(self.rules, before, new, origins, 0, again=again, abandon=abandon)
             else:
                 given = {} if origins is None else {"rows": ListEdit(tuple(origins), tuple(again), abandon)}
-                outcome = decide.edit_state(self.rules, before, {**self.state.data, "rows": new}, given, 0)
+                made = decide.edit_state(self.rules, before, {**self.state.data, "rows": new}, given, 0)
         except MateriaError as error:
             self.refused(error, places, stands)
             return False
-        if not outcome.events:
+        if not made:
             return False
-        self.keep(outcome)
+        self.keep(made)
         for counted in (self.begun, self.expected, self.advanced):
             for cursor, title in list(counted):
                 if renamed.get(title, title) != title:
@@ -302,7 +301,9 @@ def play(kind, seed):
             if played.edit():
                 made += 1
                 played.check()
-                undone = decide.undo(played.rules, played.session, 0).session
+                undone = evolve.fold(
+                    played.rules, played.session, decide.undo(played.rules, played.session, 0)
+                )
                 assert undone._replace(steps=before.steps) == before
                 assert [*undone.steps] == [*before.steps]
                 continue

@@ -9,8 +9,9 @@ import pytest
 import cast_helpers as h
 from materia_nb.cast import resume_cast
 from materia_nb.engine import decide
+from materia_nb.engine.decide import Answer
+from materia_nb.engine.evolve import fold
 from materia_nb.engine.past_states import LONGEST, PastStates
-from materia_nb.engine.session_changes import Answer
 
 TITLES = [f"item {number}" for number in range(LONGEST)]
 
@@ -87,13 +88,13 @@ def test_two_answers_to_one_question_do_not_get_into_each_others_steps(tmp_path)
     cast = h.start(tmp_path, h.loop_config(), answers)
     cast.run(steps=3)
     rules, session = cast.runner.rules, cast.runner.session
-    asked = decide.enter(rules, session, 0).session
+    asked = fold(rules, session, decide.enter(rules, session, 0))
     lines, had = [asked, asked], [[], []]
     for text in (h.YES, h.NO), (h.NO, h.YES), (h.YES, h.YES):
         for place, said in enumerate(text):
-            answered = decide.answer(rules, lines[place], Answer(said), 0).session
+            answered = fold(rules, lines[place], decide.answer(rules, lines[place], Answer(said), 0))
             had[place].append(told(answered.steps[-1]))
-            lines[place] = decide.enter(rules, answered, 0).session
+            lines[place] = fold(rules, answered, decide.enter(rules, answered, 0))
     for line, kept in zip(lines, had, strict=True):
         assert [told(step) for step in line.steps[3:-1]] == kept
     assert had[0] != had[1]

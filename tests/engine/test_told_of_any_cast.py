@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from drawn_loadouts import loadouts, rules_of
 from materia_nb.engine import decide, events, evolve
-from materia_nb.engine import session_changes as to
 from materia_nb.engine.event_json import from_json, to_json
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
@@ -119,9 +118,9 @@ class Told:
     def state(self):
         return self.session.state
 
-    def keep(self, outcome):
-        self.session = outcome.session
-        self.events += outcome.events
+    def keep(self, made):
+        self.session = evolve.fold(self.rules, self.session, made)
+        self.events += made
 
     def go_on(self):
         state = self.state
@@ -133,7 +132,7 @@ class Told:
             self.keep(decide.finalize(self.rules, self.session, 0))
             return
         text = self.answer(here, state.at.mode)
-        self.take(text, lambda: decide.answer(self.rules, self.session, to.Answer(text), 0))
+        self.take(text, lambda: decide.answer(self.rules, self.session, decide.Answer(text), 0))
 
     def take(self, text, make):
         """Keep an answer and what it handed over, if it was taken."""

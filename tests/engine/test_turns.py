@@ -86,10 +86,10 @@ def test_r19_the_events_of_a_repair():
     play = Play(config(CHAIN))
     step = play.answer("bad")
     assert event_types(step) == ["same_socket_recovery_start", "same_socket_recovery_retry"]
-    assert step.events[0].data["validation_kind"] == "json_parse"
+    assert step.events[0].validation_kind == "json_parse"
     step = play.answer(say(odd=1))
     assert event_types(step) == ["same_socket_recovery_exhausted", "cast_end"]
-    assert step.events[1].data["kind"] == "repair_exhausted"
+    assert step.events[1].kind == "repair_exhausted"
 
 
 def test_r19_reviving_grants_one_more_repair_turn_that_says_what_was_wrong():

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from materia_nb.engine import entering, outputs, recovery
+from materia_nb.engine.events import Transition
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.routing import Step
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Usage
 from materia_nb.handoff import Requirements, requirements
@@ -152,12 +152,12 @@ class Play:
         self.state: CastState = entering.begin(self.rules, request)
         self.route: list[tuple[str, str | None]] = []
         self.prompt: Prompt | None = None
-        self.last: Step | None = None
-        self.entered: Step | None = None
+        self.last: Transition | None = None
+        self.entered: Transition | None = None
         self.enter()
         self.go(*answers)
 
-    def enter(self) -> Step:
+    def enter(self) -> Transition:
         step = entering.enter(self.rules, self.state)
         self.state, self.entered = step.state, step
         self.prompt = step.prompt
@@ -170,12 +170,12 @@ class Play:
             self.answer(answer)
         return self
 
-    def answer(self, given: Any, tokens: int | None = None) -> Step:
+    def answer(self, given: Any, tokens: int | None = None) -> Transition:
         text = given if isinstance(given, str) else json.dumps(given)
         usage = None if tokens is None else Usage(tokens, 0)
         return self.take(outputs.output(self.rules, self.state, text, usage, self.prompt))
 
-    def take(self, step: Step) -> Step:
+    def take(self, step: Transition) -> Transition:
         """Go on from a transition, entering the next socket when the cast is ready for it."""
         self.state, self.last = step.state, step
         self.prompt = step.prompt or self.prompt
@@ -183,10 +183,10 @@ class Play:
             self.enter()
         return step
 
-    def revive(self) -> Step:
+    def revive(self) -> Transition:
         return self.take(recovery.revive(self.rules, self.state))
 
-    def recast(self) -> Step:
+    def recast(self) -> Transition:
         return self.take(recovery.recast(self.rules, self.state))
 
     @property

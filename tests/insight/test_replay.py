@@ -17,8 +17,8 @@ from drawn_loadouts import answer, loadouts, rules_of
 from magics_helpers import cell, line, run, text
 from materia_nb.cast import open_cast
 from materia_nb.engine import decide, entering
-from materia_nb.engine.session import Session
-from materia_nb.engine.session_changes import Answer
+from materia_nb.engine.decide import Answer
+from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.errors import MateriaError
 from materia_nb.insight import sides
 from materia_nb.insight.replay import ends_of, replay
@@ -81,17 +81,16 @@ def test_an_answer_that_was_never_given_is_what_it_needs(bench, done):
 
 def played(rules, rng):
     """A cast in memory with random answers, of at most 60 turns; what is asked of a person is accepted."""
-    state = entering.begin(rules, "r")
-    session = Session(state, state)
+    session = begin_at(entering.begin(rules, "r"))
     for _ in range(60):
         if session.state.status == "ready":
-            session = decide.enter(rules, session, 0).session
+            session = fold(rules, session, decide.enter(rules, session, 0))
         if session.state.status != "waiting":
             break
         if session.mode == "draft" and session.state.at.drafts:
-            session = decide.finalize(rules, session, 0).session
+            session = fold(rules, session, decide.finalize(rules, session, 0))
         here = rules.sockets[session.state.at.socket]
-        session = decide.answer(rules, session, Answer(answer(rng, here)), 0).session
+        session = fold(rules, session, decide.answer(rules, session, Answer(answer(rng, here)), 0))
     return Side("", rules, session)
 
 

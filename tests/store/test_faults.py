@@ -181,17 +181,18 @@ class Interrupted:
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", range(1, 9))
-@pytest.mark.parametrize("function", ["append", "replace_file", "answered", "entered", "output"])
+@pytest.mark.parametrize("function", ["append", "replace_file", "folded", "entered", "output"])
 def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, function, at, after):
     """Between artifact and journal, between journal and what this object believes, and everywhere else."""
-    from materia_nb.engine import outputs, session_changes
+    from materia_nb.cast import runner
+    from materia_nb.engine import entering, outputs
     from materia_nb.store import rundir
 
     owner, name = {
         "append": (journal_module.Journal, "append"),
         "replace_file": (rundir, "replace_file"),
-        "answered": (session_changes, "keep_output"),
-        "entered": (session_changes, "keep_entry"),
+        "folded": (runner, "fold"),
+        "entered": (entering, "enter"),
         "output": (outputs, "output"),
     }[function]
     calls = []
@@ -200,9 +201,7 @@ def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, func
     with monkeypatch.context() as patched:
         real = getattr(owner, name)
         stub = Interrupted(real, at, after=after)
-        patched.setattr(
-            owner, name, stub if owner in {rundir, outputs, session_changes} else partialmethod(stub)
-        )
+        patched.setattr(owner, name, stub if owner is not journal_module.Journal else partialmethod(stub))
         with contextlib.suppress(KeyboardInterrupt):
             cast.run()
     h.assert_same(open_cast(cast.run_dir), cast)
@@ -221,7 +220,7 @@ def test_a_second_interrupt_while_rebuilding_is_made_up_for_later(tmp_path, monk
 
     with monkeypatch.context() as patched:
         patched.setattr("materia_nb.cast.runner.read_session", interrupt)
-        patched.setattr("materia_nb.engine.session_changes.keep_entry", interrupt)
+        patched.setattr("materia_nb.cast.runner.fold", interrupt)
         with pytest.raises(KeyboardInterrupt):
             cast.step()
     assert cast.run() == "complete"
