@@ -57,6 +57,8 @@ def plain(text: object) -> str:
     beside it; isolates that are closed again are kept, so text that went through here may be put into more.
     """
     value = text if isinstance(text, str) else str(text)
+    if value.isascii() and value.isprintable():
+        return value  # most texts: there is nothing in them to look for
     value = value.replace("\r\n", "\n").replace("\r", "\n")
     value = _PILE.sub(r"\1", _UNSAFE.sub(_visible, value))
     if open_isolates(value) != 0:

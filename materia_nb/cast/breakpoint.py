@@ -80,23 +80,21 @@ class Breakpoint(NamedTuple):
             return (names or {}).get(id_, part(id_, 60))
 
         where = name(self.socket) if self.socket else "any socket"
-        edge = f"{where} → {name(str(self.edge))}"
-        if isinstance(self.edge, int):
-            target = self._target(graph)
-            edge = (
-                f"{where} → {name(target)} (edge {self.edge})" if target else f"edge {self.edge} of {where}"
-            )
-        said = {
+        words = {
             "before": f"before {where}",
             "after": f"after {where}",
             "refused": f"refused output of {where}",
             "not_satisfied": f"{where} not satisfied",
             "same_again": f"{where} says the same again",
             "hollow_answer": f"hollow answer of {where}",
-            "changed": f"state.{part(self.path or '', 60)} changed",
-            "edge": edge,
-        }[self.kind]
-        return said if self.nth is None else f"{said}, {ordinal(self.nth)} time"
+        }.get(self.kind, "")
+        if self.kind == "changed":
+            words = f"state.{part(self.path or '', 60)} changed"
+        elif self.kind == "edge":
+            target = self._target(graph) if isinstance(self.edge, int) else str(self.edge)
+            number = f" (edge {self.edge})" if isinstance(self.edge, int) else ""
+            words = f"{where} → {name(target)}{number}" if target else f"edge {self.edge} of {where}"
+        return words if self.nth is None else f"{words}, {ordinal(self.nth)} time"
 
     def _target(self, graph: Graph | None) -> str | None:
         socket = graph.sockets.get(self.socket or "") if graph is not None else None

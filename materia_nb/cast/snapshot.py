@@ -26,7 +26,7 @@ from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, Steps
 from materia_nb.engine.session import label_of as session_label
-from materia_nb.engine.state import CastState, Failure, Hold, Item, Pin, Usage, Visit
+from materia_nb.engine.state import Failure, Hold, Item, Pin, Usage, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.approval import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.insight.queries import Suggestion, conclusion_of, suggestions_of
@@ -87,7 +87,9 @@ class Snapshot:
 
     Attributes:
         session: everything that the cast knew.
+        engine: the whole state of the engine.
         rules: what it runs by.
+        graph: the loadout that it runs.
         run_dir: its directory.
         project: the directory that utilities and agents work in.
         id: the name of its directory.
@@ -114,16 +116,12 @@ class Snapshot:
         tells who answers a socket now, which is no part of the past; ``live`` is what the journal does not hold of
         the present.
         """
-        self._session = session
-        self.rules, self.run_dir, self.project, self.id = rules, run_dir, project, run_dir.name
+        self.session, self.engine = session, session.state
+        self.rules, self.graph = rules, rules.graph
+        self.run_dir, self.project, self.id = run_dir, project, run_dir.name
         self.problems, self._answerers = tuple(problems), answerers
         self.live = live or Live()
         self.differences, self.messages = self.live.differences, list(self.live.messages)
-
-    @property
-    def session(self) -> Session:
-        """Everything that the cast knew."""
-        return self._session
 
     @property
     def breakpoints(self) -> Stops:
@@ -136,11 +134,6 @@ class Snapshot:
         stops = tuple(self.breakpoints)
         upcoming = self.next_socket if stops else None
         return [one for one in stops if one.hit(self.rules, self.session, upcoming)]
-
-    @property
-    def graph(self) -> Graph:
-        """The loadout that this cast runs."""
-        return self.rules.graph
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -155,11 +148,6 @@ class Snapshot:
         return self.engine.request
 
     @property
-    def engine(self) -> CastState:
-        """The whole state of the engine, immutable."""
-        return self.session.state
-
-    @property
     def status(self) -> str:
         """``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``."""
         return self.engine.status
@@ -169,10 +157,15 @@ class Snapshot:
         """The JSON state that the sockets share."""
         return self.engine.data
 
-    @property
+    @cached_property
     def steps(self) -> StepList:
         """Every step so far, in order; ``steps[-1]`` is the latest. It shows itself as a table, see :class:`StepList`."""
         return StepList(self.session.steps, self.rules.graph)
+
+    @property
+    def latest(self) -> StepRecord | None:
+        """The latest step; None before the first."""
+        return self.session.steps.latest
 
     @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:
@@ -213,7 +206,7 @@ class Snapshot:
         stopped = failure is not None and not failure.blocked
         return stopped and state.at is not None and state.next is None and not state.unrouted
 
-    @property
+    @cached_property
     def standings(self) -> list[Standing]:
         """How each work item stands: ``done``, ``being worked on``, ``open`` or ``passed over``, by its visits (R46).
 
@@ -224,7 +217,7 @@ class Snapshot:
         walk, _ = governing(self.rules, self.engine, (WORK_ITEMS,))
         return standings(self.engine, walk)
 
-    @property
+    @cached_property
     def prompt(self) -> Prompt | None:
         """The prompt that is waiting for an answer, None when no agent is asked."""
         visit = self.waiting_at
@@ -250,13 +243,13 @@ class Snapshot:
         """What the cast is held for: why, and what a person is asked for; None when it is not held."""
         return self.engine.hold if self.engine.status == "held" else None
 
-    @property
+    @cached_property
     def next_socket(self) -> str | None:
         """The socket that the next step runs, None when the cast is over; ``end`` when only the end is left."""
         visit = self.waiting_at
         return visit.socket if visit else self._upcoming()
 
-    @property
+    @cached_property
     def upcoming_item(self) -> Item | None:
         """The item that the next socket will work on, or that the waiting one works on; None outside items."""
         if (visit := self.waiting_at) is not None:
@@ -271,7 +264,7 @@ class Snapshot:
         """The decision that passed over empty loops to the end, None when the cast ended otherwise."""
         return self.session.ending
 
-    @property
+    @cached_property
     def remarks(self) -> tuple[Remark, ...]:
         """What is odd about a complete cast, since complete is not the same as good; empty while it is not (R45)."""
         return remarks_of(self.rules, self.session)
@@ -286,7 +279,7 @@ class Snapshot:
         """What was said in the current visit."""
         return self.session.said
 
-    @property
+    @cached_property
     def saying(self) -> str:
         """What the agent that is asked has said so far of an answer that is still coming."""
         return scrubbed("".join(self.live.saying))
@@ -318,15 +311,15 @@ class Snapshot:
 
     def pinned_at(self, socket: str) -> str | None:
         """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
-        names = (socket, self.graph.sockets[socket].materia.id)
-        return next((name for name in names if name in self.pins), None)
+        materia = self.graph.sockets[socket].materia.id
+        return socket if socket in self.pins else materia if materia in self.pins else None
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the turn that waits, so far."""
         return self.session.calls
 
-    @property
+    @cached_property
     def approvals(self) -> Asked:
         """What its agents asked a person for."""
         return Asked(lambda: self)

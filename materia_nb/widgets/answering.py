@@ -272,7 +272,7 @@ def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
             return {"issues": [], "advice": json_advice(text) or str(error), "fine": False}
         return {"issues": [], "advice": "", "fine": True}
     if what == "correction":
-        record = now.steps[-1] if now.steps else None
+        record = now.latest
         if record is None:
             return {"issues": [], "advice": "", "fine": False}
         rules = now.rules.sockets[record.socket]
@@ -286,14 +286,15 @@ def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
 
 
 def _correctable(now: Snapshot) -> StepRecord | None:
-    record = now.steps[-1] if now.steps else None
+    record = now.latest
     return record if record is not None and record.turns and now.status != "waiting" else None
 
 
 def _edited_since(now: Snapshot) -> str:
     """Why the last output cannot be corrected although its step is the last one."""
     edits = now.edits
-    if edits and now.steps and edits[-1].step >= now.steps[-1].number and edits[-1].after is now.engine:
+    latest = now.latest
+    if edits and latest and edits[-1].step >= latest.number and edits[-1].after is now.engine:
         return "the cast was edited since that step: undo the edit first"
     return ""
 
@@ -322,11 +323,10 @@ def _can_enter(now: Snapshot) -> dict[str, str] | None:
 def _bottom(now: Snapshot) -> list[Block]:
     """The conversation of the visit, and what else there is to say about the cast."""
     parts: list[Block] = []
-    if now.conversation and now.waiting_at is not None:
-        said = [
-            one for message in now.conversation for one in (line(message.role, "quiet"), pre(message.text))
-        ]
-        parts.append(fold(f"the conversation so far ({len(now.conversation)} messages)", said))
+    conversation = now.conversation if now.waiting_at is not None else ()
+    if conversation:
+        turns = [one for message in conversation for one in (line(message.role, "quiet"), pre(message.text))]
+        parts.append(fold(f"the conversation so far ({len(conversation)} messages)", turns))
     notes = [*now.messages, *(f"differs: {one}" for one in now.differences)]
     notes += [f"pinned: {name} to {pin.words}" for name, pin in now.pins.items()]
     notes += [

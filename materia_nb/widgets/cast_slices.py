@@ -53,7 +53,8 @@ def standing(now: Snapshot, doing: Doing) -> Standing:
     names = now.names
     if doing.busy:
         return _working(now, doing)
-    status, failure, ended = now.status, now.failure, now.steps[-1].ended if now.steps else None
+    status, failure, latest = now.status, now.failure, now.latest
+    ended = latest.ended if latest is not None else None
     if not now.writable:
         return Standing("gone", f"{status} · only to look at", detail="resume it to go on with it")
     if status == "complete":
@@ -77,7 +78,7 @@ def _working(now: Snapshot, doing: Doing) -> Standing:
     name = now.names.get(place or "", "")
     where = f" · {name}" if name else ""
     item = f" · {part(visit.item.label, 40)}" if visit is not None and visit.item is not None else ""
-    since = doing.begun or (now.steps[-1].started if now.steps else None)
+    since = doing.begun or (now.latest.started if now.latest is not None else None)
     if doing.aborting or now.live.stop_asked:
         word = "aborting" if doing.aborting else "pausing"
         return Standing(
@@ -93,7 +94,7 @@ def _stopped(now: Snapshot, doing: Doing, ended: int | None) -> Standing:
     place = now.next_socket or ""
     name = "the end" if place == END else now.names.get(place, "")
     visit = now.waiting_at
-    entered = now.steps[-1].started if now.steps else None
+    entered = now.latest.started if now.latest is not None else None
     if visit is not None and now.approvals.asking:
         return Standing("wants", f"wants you · {name} asks for approval", entered)
     if visit is not None and visit.mode == "draft" and visit.drafts:

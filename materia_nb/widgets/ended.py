@@ -42,7 +42,7 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
     socket = failure.socket or ""
     here = now.rules.sockets.get(socket)
     text = here is not None and (here.wanted.parse == "text")
-    record = now.steps[-1] if now.steps else None
+    record = now.latest
     told = _failure_blocks(now, changed)
     return {
         "key": f"{now.id} {len(now.steps)} {record.tries if record else 0} {failure.kind}",
@@ -98,7 +98,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
 
 def _under(now: Snapshot) -> list[str]:
     """Which step it is about, what stands there, how often it was tried."""
-    record, failure = now.steps[-1] if now.steps else None, now.failure
+    record, failure = now.latest, now.failure
     socket = now.graph.sockets.get((failure.socket if failure else None) or "")
     facts = [failure.kind if failure else ""]
     if record is not None:
@@ -115,7 +115,7 @@ def _under(now: Snapshot) -> list[str]:
 
 def _command(now: Snapshot) -> dict[str, JSON] | None:
     """Return how the process of the step that failed was run; None where none was, or it is not kept."""
-    record, failure = now.steps[-1] if now.steps else None, now.failure
+    record, failure = now.latest, now.failure
     if record is None or failure is None or failure.socket != record.socket:
         return None
     if not now.graph.sockets[record.socket].is_utility or record.pinned:

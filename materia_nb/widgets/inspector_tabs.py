@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.breakpoint import ordinal
-from materia_nb.cast.views.status import marks_of
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import END_SIGN, Marks, links, who_words
 from materia_nb.loadout.graph import END
@@ -67,7 +66,7 @@ def inspector_state(
         casts: how many casts the panel has.
     """
     if past is not None:
-        record = past.steps[-1] if past.steps else None
+        record = past.latest
         return _state(
             _OF_STEP if record is not None else ("state",),
             tab,
@@ -82,7 +81,7 @@ def inspector_state(
     record = next((step for step in reversed(now.steps) if step.socket == socket), None)
     at_present = selected is None or socket == here
     if at_present:
-        record = now.steps[-1] if now.steps else None
+        record = now.latest
     element = Element("socket", socket) if socket in now.graph.sockets else None
     several = _OF_SOCKET if element is not None else ("answer", "why", "state", "calls")
     names = (only,) if only else several
@@ -200,7 +199,7 @@ class _Tabs:
     def _tree(self) -> dict[str, Any]:
         shown = self.shown
         data = dict(shown.state)
-        last = shown.steps[-1] if shown.steps else None
+        last = shown.latest
         changed = (
             changed_blocks(dict(last.before.data), dict(last.after.data), f"step {last.number} changed")
             if last is not None
@@ -222,12 +221,12 @@ def _socket_title(cast: Snapshot, element: Element | None, *, at_present: bool) 
     if element is None:
         name = "the end" if cast.next_socket == END else "the cast"
         return {"kind": "cast", "name": name, "chips": [cast.status], "id": None, "present": True}
-    socket, marks = cast.graph.sockets[element.id], marks_of(cast)
-    chips = [part(element.id, 40), _who(cast, element.id, marks)]
+    socket, pinned = cast.graph.sockets[element.id], cast.pinned_at(element.id)
+    chips = [part(element.id, 40), _who(cast, element.id, pinned)]
     at = cast.engine.at
     if at_present and at is not None and at.socket == element.id and cast.status != "ready":
         chips.append(f"visit {at.visit}" + (f" · {at.item.key} {part(at.item.label, 40)}" if at.item else ""))
-    elif visits := marks.visits.get(element.id, 0):
+    elif visits := cast.visits.get(element.id, 0):
         chips.append(f"{visits} visit{'s' * (visits > 1)}")
     return {
         "kind": "generator" if socket.is_generator else "utility" if socket.is_utility else "agent",
@@ -236,13 +235,15 @@ def _socket_title(cast: Snapshot, element: Element | None, *, at_present: bool) 
         "id": element.id,
         "present": at_present,
         "stops": _stops(cast, element),
-        "pinned": cast.pinned_at(element.id) is not None,
+        "pinned": pinned is not None,
         "answered": any(step.socket == element.id and step.turns for step in cast.steps[-500:]),
     }
 
 
-def _who(cast: Snapshot, socket: str, marks: Marks) -> str:
-    return who_words(socket, marks) or ("a process" if cast.graph.sockets[socket].is_utility else "you")
+def _who(cast: Snapshot, socket: str, pinned: str | None) -> str:
+    who = cast.answered_by(socket) or ("a process" if cast.graph.sockets[socket].is_utility else "you")
+    pins = {} if pinned is None else {socket: cast.pins[pinned].words}
+    return who_words(socket, Marks(answers={socket: who}, pins=pins))
 
 
 def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:

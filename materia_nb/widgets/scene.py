@@ -74,6 +74,7 @@ class Scene:
         self._lines: dict[str, Line] = {}
         self._chips: dict[str, str] = {}
         self._picks: dict[str, Pick] = {}
+        self._latest: tuple[Marks, Look] | None = None
         self._pairs = Counter(line.link.traversal for line in self.placed.edges if line.link.kind == "edge")
         for loop_id, box in self.placed.loops.items():
             title = self.placed.titles.get(loop_id)
@@ -207,11 +208,12 @@ class Scene:
 
     def look(self, marks: Marks, *, still: bool = False) -> Look:
         """Return how every element looks at one moment of a cast, by element id; of a ``still`` one in words alone."""
-        found = self._look(marks)
+        if self._latest is None or self._latest[0] != marks:
+            self._latest = marks, self._look(marks)
+        look = self._latest[1]
         if still:
-            for one in found.values():
-                one.pop("svg", None)
-        return found
+            return {key: {name: one[name] for name in one if name != "svg"} for key, one in look.items()}
+        return look
 
     def _look(self, marks: Marks) -> Look:
         found: Look = {}
