@@ -184,7 +184,10 @@ def with_tables(page: str, rows: Iterable[FieldRow]) -> str:
 def code_table(about: str, codes: Mapping[str, str]) -> str:
     """A table of the codes of findings."""
     lines = ["", f"| code | {about} |", "|---|---|"]
-    return "\n".join([*lines, *(f"| `{code}` | {cell(words)} |" for code, words in codes.items()), "", ""])
+    for code, words in codes.items():
+        linked = re.sub(r"\bR\d+", lambda rule: rule_links([rule[0]]), words[:1].upper() + words[1:])
+        lines.append(f"| `{code}` | {cell(linked)} |")
+    return "\n".join([*lines, "", ""])
 
 
 def field_table(rows: Sequence[FieldRow]) -> str:

@@ -143,7 +143,10 @@ _LANES: Final = "it belongs to streams side by side, which are not run here: rem
 # -- hints -----------------------------------------------------------------------------------
 
 UNKNOWN_FIELD: Final = "unknown-field"
-FIELD_HINTS: Final = {UNKNOWN_FIELD: "a field that nothing reads, with the nearest known name"}
+FIELD_HINTS: Final = {
+    UNKNOWN_FIELD: "A field that nothing reads, with the nearest known name",
+    NO_EFFECT: "A known field that has no effect here, and why",
+}
 _MATERIA_MODELS: tuple[type[Model], ...] = (models.AgentMateria, models.UtilityMateria)
 
 

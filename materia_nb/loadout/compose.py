@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, thawed
 from materia_nb.loadout.facts import (
     Facts,
     Object,
@@ -26,6 +26,7 @@ from materia_nb.loadout.facts import (
     materia_kind,
 )
 from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
+from materia_nb.loadout.references import renamed_at, with_names
 from materia_nb.loadout.resolve import build_graph
 from materia_nb.loadout.vocabulary import Condition, described, must_judge, unmet
 
@@ -199,6 +200,12 @@ PREFIXES: Final = ("loadout", "materia")
 _CURSOR: Final = re.compile(
     r"(\{\{\s*cursor\.)([^{}]+)\}\}"
 )  # no brace inside: every character is looked at once
+_CURSORS: Final = (
+    ("sockets", "*", "advance", "cursor"),
+    ("sockets", "*", "foreach", "cursor"),
+    ("loops", "*", "iterator", "cursor"),
+    ("loops", "*", "consumes", "cursor"),
+)
 _DRAWN: Final = ("layout", "socketKind")  # where the editor had a socket, alone
 
 
@@ -312,10 +319,12 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
 def _renamed(whole: _Whole, facts: Facts, ids: Mapping[str, str]) -> Part:
     """Return the sockets and loops of a part under their new names."""
     cursors = _cursors(whole, facts, ids)
-    sockets = {ids[id_]: _socket(whole, facts, raw, ids, cursors) for id_, raw in facts.sockets.items()}
+    raw = thawed({name: facts.raw[name] for name in ("sockets", "loops") if facts.raw.get(name)})
+    made = renamed_at(with_names(raw, ids), _CURSORS, cursors)
+    sockets = {id_: _socket(whole, facts, one, cursors) for id_, one in made["sockets"].items()}
     loops: Object = {}
-    for loop in facts.loops:
-        loops[free_name(loop.id, {*whole.loops, *loops})] = _loop(loop.raw, ids, cursors)
+    for id_, loop in as_object(made.get("loops")).items():
+        loops[free_name(id_, {*whole.loops, *loops})] = _loop(loop, facts.raw["loops"][id_], cursors)
     return Part(sockets, loops, ids, cursors)
 
 
@@ -334,59 +343,29 @@ def _cursors(whole: _Whole, facts: Facts, ids: Mapping[str, str]) -> dict[str, s
     return named
 
 
-def _socket(
-    whole: _Whole, facts: Facts, raw: Object, ids: Mapping[str, str], cursors: Mapping[str, str]
-) -> Object:
+def _socket(whole: _Whole, facts: Facts, raw: Object, cursors: Mapping[str, str]) -> Object:
     made: Object = {key: value for key, value in raw.items() if key not in _DRAWN}
     made["materia"] = _materia(whole, raw["materia"], cursors)
-    if "edges" in raw:
-        made["edges"] = [{**edge, "to": ids.get(edge["to"], END)} for edge in as_list(raw["edges"])]
-    for name in ("advance", "foreach"):
-        if is_object(raw.get(name)):
-            made[name] = _walk(raw[name], ids, cursors)
     for name in ("handoff", "castContext"):  # what the loadout says for all its sockets
         if not raw.get(name) and facts.raw.get(name):
             made[name] = facts.raw[name]
     return made
 
 
-def _walk(raw: Object, ids: Mapping[str, str], cursors: Mapping[str, str]) -> Object:
-    """Rename the cursor of an advance, a foreach, an iterator or a consumer, and the sockets that it names."""
-    made = dict(raw)
-    if is_text(raw.get("cursor")):
-        made["cursor"] = cursors[raw["cursor"]]
-    if raw.get("done") in ids:
-        made["done"] = ids[raw["done"]]
-    return made
+def _loop(loop: Object, before: Object, cursors: Mapping[str, str]) -> Object:
+    """Return a loop with the names that follow from those of its sockets: of exits, and of a cursor that it does not name."""
+    consumes, default = loop.get("consumes"), cursors.get("workItemIndex", "workItemIndex")
+    if is_object(consumes) and not is_text(consumes.get("cursor")) and default != "workItemIndex":
+        loop = {**loop, "consumes": {**consumes, "cursor": default}}
+    exits = [
+        {**route, "id": _exit_id(route)} if old["id"] == _exit_id(old) else route
+        for route, old in zip(as_list(loop.get("exits")), as_list(before.get("exits")), strict=True)
+    ]
+    return {**loop, "exits": exits} if "exits" in loop else loop
 
 
-def _loop(raw: Object, ids: Mapping[str, str], cursors: Mapping[str, str]) -> Object:
-    made: Object = {**raw, "sockets": [ids[member] for member in raw["sockets"]]}
-    if is_object(raw.get("iterator")):
-        made["iterator"] = _walk(raw["iterator"], ids, cursors)
-    if is_object(raw.get("consumes")):
-        consumes = {**_walk(raw["consumes"], ids, cursors), "from": ids[raw["consumes"]["from"]]}
-        default = cursors.get("workItemIndex", "workItemIndex")
-        if not is_text(raw["consumes"].get("cursor")) and default != "workItemIndex":
-            consumes["cursor"] = default
-        made["consumes"] = consumes
-    if is_object(raw.get("exit")):
-        legacy = raw["exit"]
-        made["exit"] = {**legacy, "from": ids[legacy["from"]], "to": ids.get(legacy["to"], END)}
-    if "exits" in raw:
-        made["exits"] = [_exit(route, ids) for route in as_list(raw["exits"])]
-    return made
-
-
-def _exit(route: Object, ids: Mapping[str, str]) -> Object:
-    source = ids[route["from"]]
-    plain = f"exit:{route['from']}:{route['condition']}"
-    return {
-        **route,
-        "id": f"exit:{source}:{route['condition']}" if route["id"] == plain else route["id"],
-        "from": source,
-        "targetSocketId": ids.get(route["targetSocketId"], END),
-    }
+def _exit_id(route: Object) -> str:
+    return f"exit:{route['from']}:{route['condition']}"
 
 
 def _materia(whole: _Whole, name: str, cursors: Mapping[str, str]) -> str:

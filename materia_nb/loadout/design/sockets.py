@@ -9,7 +9,6 @@ from materia_nb.errors import counted, did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design.document import (
     Change,
-    References,
     as_json,
     check_new_id,
     check_place,
@@ -29,10 +28,11 @@ from materia_nb.loadout.design.document import (
     with_socket,
     without,
     without_place,
-    without_socket,
 )
 from materia_nb.loadout.facts import (
+    Facts,
     Object,
+    as_list,
     as_object,
     is_number,
     is_object,
@@ -46,6 +46,7 @@ from materia_nb.loadout.fields import Model, row_named, rows_of
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.models_graph import Socket
 from materia_nb.loadout.models_materia import AgentMateria, UtilityMateria
+from materia_nb.loadout.references import renamed_at, with_names, without_socket
 from materia_nb.loadout.report import shown
 
 
@@ -211,7 +212,7 @@ def rename_socket(document: Object, old: str, new: str) -> Change:
     if old == new:
         return Change(document, f"{old} keeps its name")
     check_new_id(document, new)
-    return Change(_renamed(document, old, new), f"renamed {old} to {new}")
+    return Change(_renamed(document, {old: new}), f"renamed {old} to {new}")
 
 
 @operation
@@ -226,13 +227,35 @@ def remove_socket(document: Object, id_: str) -> Change:
         MateriaError: there is no such socket.
     """
     socket_in(document, id_)
-    changed, gone = without_socket(document, id_)
-    counts = counted_words((gone.edges, "edge"), (gone.exits, "exit"), (gone.places, "loop membership"))
-    words = [f"removed {id_}{counts}"]
-    words += [f"loop {loop} goes, having no member left" for loop in gone.loops]
-    words += [f"loop {loop} has no source of items now" for loop in gone.sources]
-    words += ["the loadout has no entry now"] if gone.entry else []
+    changed = without_socket(document, id_)
+    before, after = as_object(document.get("loops")), as_object(changed.get("loops"))
+    gone = [
+        (old - new, what)
+        for old, new, what in zip(
+            _counts(document), _counts(changed), ("edge", "exit", "loop membership"), strict=True
+        )
+    ]
+    words = [f"removed {id_}{counted_words(*gone)}"]
+    words += [f"loop {loop} goes, having no member left" for loop in before if loop not in after]
+    words += [
+        f"loop {loop} has no source of items now"
+        for loop in after
+        if _source(before[loop]) == id_ and _source(after[loop]) is None
+    ]
+    words += ["the loadout has no entry now"] if "entry" in document and "entry" not in changed else []
     return Change(changed, "; ".join(words))
+
+
+def _counts(document: Object) -> tuple[int, int, int]:
+    """How many edges, exits and members of loops a loadout has."""
+    sockets, loops = (as_object(document.get(name)).values() for name in ("sockets", "loops"))
+    exits = sum(len(as_list(as_object(one).get("exits"))) + ("exit" in as_object(one)) for one in loops)
+    members = sum(len(as_list(as_object(one).get("sockets"))) for one in loops)
+    return sum(len(as_list(as_object(one).get("edges"))) for one in sockets), exits, members
+
+
+def _source(loop: JSON) -> JSON:
+    return as_object(as_object(loop).get("consumes")).get("from")
 
 
 @operation
@@ -358,7 +381,7 @@ def clip_of(document: Object, sockets: Iterable[str]) -> Object:
     placed = {id_: spots[id_] for id_ in ids if id_ in spots}
     clip: Object = {"sockets": kept, **({"layout": {"sockets": placed}} if placed else {})}
     for outside in set(objects_in(document, "sockets")).difference(ids):
-        clip, _ = without_socket(clip, outside)
+        clip = without_socket(clip, outside)
     return clip
 
 
@@ -382,10 +405,11 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> Change:
     if not ids:
         raise refused("there are no sockets in what was copied", "paste", "copy some sockets first")
     taken = dict(objects_in(document, "sockets"))
-    news: dict[str, str] = {}
+    known, news = {**taken, **made["sockets"]}, dict[str, str]()
     for id_ in ids:
-        news[id_] = next_socket_id({"sockets": {**taken, **as_object(made.get("sockets"))}})
-        made = _renamed(made, id_, news[id_])
+        news[id_] = next_socket_id({"sockets": known})
+        known[news[id_]] = None
+    made = _renamed(made, news)
     layout = objects_in(document, "layout")
     spots = {
         id_: _lower(spot) for id_, spot in as_object(as_object(made.get("layout")).get("sockets")).items()
@@ -399,9 +423,16 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> Change:
     return Change(changed, f"copied {', '.join(news)} as {', '.join(news.values())}")
 
 
-def _renamed(document: Object, old: str, new: str) -> Object:
-    changed = References(old, new).renamed_in(document)
-    return {**changed, "sockets": renamed(objects_in(changed, "sockets"), old, new)}
+def _renamed(document: Object, new: Mapping[str, str]) -> Object:
+    """Call sockets otherwise wherever they are named, and the cursors that are called after them (R13)."""
+    facts = Facts("", document, {})
+    cursors = {}
+    for old, id_ in new.items():
+        loop = facts.iterating_loop(old)
+        iterator = facts.foreach(old) or (loop.iterator if loop is not None else None)
+        if iterator is not None and not is_text(iterator.get("cursor")):
+            cursors[f"{old}Index"] = f"{id_}Index"
+    return renamed_at(with_names(document, new), [("sockets", "*", "advance", "cursor")], cursors)
 
 
 def _lower(spot: JSON) -> JSON:

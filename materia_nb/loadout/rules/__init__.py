@@ -22,10 +22,11 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 HINT_CODES: Final = {
     **FIELD_HINTS,
-    **{rule.code: rule.about for rule in RULES if rule.about},
-    MISSING_COMMAND: "a utility whose program or script is not on this machine",
+    MISSING_COMMAND: "A utility whose program or script is not on this machine",
 }
 """The codes of hints, each with what it says."""
+for _rule in RULES:
+    HINT_CODES.setdefault(_rule.code, _rule.about)
 
 
 def find_hints(document: JSON, loadout: str | None = None) -> list[Problem]:

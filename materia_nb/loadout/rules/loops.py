@@ -23,15 +23,17 @@ from materia_nb.loadout.vocabulary import SENDING_BACK, Condition, described, un
 RULES: Final[list[Rule]] = []
 
 
-@rule(RULES, "loop", "legacy-exit", "the older `exit`")
+@rule(RULES, "loop", "legacy-exit")
 def _legacy_exit(_facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+    """The older `exit`."""
     if loop.legacy is not None:
         why = "" if loop.consumes is not None else "; without consumes it derives no advance"
         yield Found(f"loops.{loop.id}.exit", f"exit is the older form of exits{why}", "write exits instead")
 
 
-@rule(RULES, "loop", "duplicate-member", "a loop that lists a socket twice")
+@rule(RULES, "loop", "duplicate-member")
 def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+    """A loop that lists a socket twice."""
     listed: set[str] = set()
     for place, member in enumerate(as_list(loop.raw.get("sockets"))):
         if isinstance(member, str) and member in listed:
@@ -45,20 +47,17 @@ def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Found]:
             listed.add(member)
 
 
-@rule(RULES, "loop", "two-lists", "a loop with both `iterator` and `consumes`")
+@rule(RULES, "loop", "two-lists")
 def _two_lists(_facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+    """A loop with both `iterator` and `consumes`."""
     if loop.iterator is not None and loop.consumes is not None:
         why = "iterator and consumes both name a list; iterator decides"
         yield Found(f"loops.{loop.id}.iterator", why, "keep one of them")
 
 
-@rule(
-    RULES,
-    "loop",
-    "cursor-for-each",
-    "an iterator without a cursor over several members: each counts for itself",
-)
+@rule(RULES, "loop", "cursor-for-each")
 def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+    """An iterator without a cursor over several members: each counts for itself."""
     if loop.iterator is not None and loop.iterator.get("cursor") is None and len(loop.members) > 1:
         cursor = f"{loop.id}Index"
         yield Found(
@@ -75,6 +74,7 @@ def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Found]:
 
 @rule(RULES, "loop", "never-advances")
 def _never_advances(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+    """A loop of which no member moves on."""
     exits = loop.raw.get("exits") or loop.raw.get("exit")
     if loop.iterates and not advancing(facts, loop) and not (exits and loop.consumes is not None):
         yield Found(
@@ -95,13 +95,9 @@ def _move_on(facts: Facts, loop: LoopFacts) -> Mend | None:
     return suggest(f"{last} moves on when {when}", advance_when(facts, last, when))
 
 
-@rule(
-    RULES,
-    "loop",
-    "leaves-loop",
-    "an edge that leaves a loop from its exit socket: items left over are skipped",
-)
+@rule(RULES, "loop", "leaves-loop")
 def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+    """An edge that leaves a loop from its exit socket: items left over are skipped."""
     for id_ in advancing(facts, loop):
         for place, edge in facts.edges(id_):
             to = edge.get("to")
@@ -114,8 +110,9 @@ def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
                 )
 
 
-@rule(RULES, "loop", "late-retry", "a retry that works on the next item, because the cursor has moved")
+@rule(RULES, "loop", "late-retry")
 def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+    """A retry that works on the next item, because the cursor has moved."""
     for id_, when in advancing(facts, loop).items():
         for place, edge in facts.edges(id_):
             if when == "always" and edge.get("to") in loop.members and edge.get("when") in SENDING_BACK:
@@ -127,13 +124,9 @@ def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
                 )
 
 
-@rule(
-    RULES,
-    "loop",
-    "budget-on-advance",
-    "a `maxTraversals` that going on to the next item uses up as well",
-)
+@rule(RULES, "loop", "budget-on-advance")
 def _budget_on_advance(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+    """A `maxTraversals` that going on to the next item uses up as well."""
     for id_, when in advancing(facts, loop).items():
         for place, edge in facts.edges(id_):
             if "maxTraversals" in edge and _meet(edge.get("when"), when):
@@ -144,8 +137,9 @@ def _budget_on_advance(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
                 )
 
 
-@rule(RULES, "loop", "idle-route", "an exit that is never taken")
+@rule(RULES, "loop", "idle-route")
 def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+    """An exit that is never taken."""
     moving = advancing(facts, loop)
     for place, route in loop.exits() if loop.iterates else ():
         source, condition = route.get("from"), route.get("condition")
@@ -166,13 +160,9 @@ def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
         yield Found(f"loops.{loop.id}.exits[{place}]", why, advice, remove)
 
 
-@rule(
-    RULES,
-    "loop",
-    "one-item",
-    "a member that moves on and has no edge for it: with items left, the cast ends",
-)
+@rule(RULES, "loop", "one-item")
 def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+    """A member that moves on and has no edge for it: with items left, the cast ends."""
     for id_, when in advancing(facts, loop).items():
         # Moving on always, any edge may lead on; none at all is told with the cycle.
         if when != "always" and not any(_meet(edge.get("when"), when) for _, edge in facts.edges(id_)):
@@ -185,14 +175,9 @@ def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
             )
 
 
-@rule(
-    RULES,
-    "loop",
-    "exhausted-unmatched",
-    "a member that may end the last item with a result that no exit waits for",
-)
+@rule(RULES, "loop", "exhausted-unmatched")
 def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
-    """A member that may exhaust the list with a result that no exit from it waits for (R16)."""
+    """A member that may end the last item with a result that no exit waits for (R16)."""
     missing = {id_: _unmatched(facts, id_, when) for id_, when in advancing(facts, loop).items()}
     results = [(id_, when) for id_, conditions in missing.items() for when in conditions]
     words = " and ".join(f"{id_} {when}" for id_, when in results)
@@ -210,12 +195,7 @@ def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
             )
 
 
-@rule(
-    RULES,
-    "loop",
-    "empty-list-ends",
-    "a loop that an empty list leaves by the end of the cast, though its exits lead on",
-)
+@rule(RULES, "loop", "empty-list-ends")
 def _empty_list_ends(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
     """A loop that an empty list leaves by the end of the cast, though its exits lead on (R16)."""
     ways = [(way.get("from"), way.get("condition"), way.get("targetSocketId")) for _, way in loop.exits()]
@@ -252,14 +232,9 @@ def _when_empty_too(facts: Facts, loop: LoopFacts) -> Mend | None:
     return make(f"always → {to} too", *steps, words=words)
 
 
-@rule(
-    RULES,
-    "loadout",
-    "lone-guard",
-    "a socket whose edges wait for one of the two results: the other ends the cast",
-)
+@rule(RULES, "loadout", "lone-guard")
 def _lone_guard(facts: Facts) -> Iterator[Found]:
-    """A socket whose edges wait for one of the two results only, so that the other ends the cast (R3)."""
+    """A socket whose edges wait for one of the two results: the other ends the cast (R3)."""
     moved: dict[str, set[Condition]] = {}
     for loop in facts.loops:
         for id_, result in advancing(facts, loop).items():

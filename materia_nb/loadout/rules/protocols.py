@@ -30,13 +30,9 @@ def _spoken(facts: Facts, id_: str) -> tuple[str, OwnProtocol]:
     return name, OWN_PROTOCOLS.get(name, _FOREIGN)
 
 
-@rule(
-    RULES,
-    "loadout",
-    "unknown-protocol",
-    "a `handoff` that no installed package offers: it cannot be cast here",
-)
+@rule(RULES, "loadout", "unknown-protocol")
 def _unknown_protocol(facts: Facts) -> Iterator[Found]:
+    """A `handoff` that no installed package offers: it cannot be cast here."""
     owners = [("handoff", facts.raw), *((f"{id_}.handoff", raw) for id_, raw in facts.sockets.items())]
     for source, owner in owners:
         name = owner.get("handoff")
@@ -100,6 +96,7 @@ def _finalized_for_nothing(facts: Facts, id_: str) -> Iterator[Found]:
 
 @rule(RULES, "socket", NO_EFFECT)
 def _handoff_on_text(facts: Facts, id_: str) -> Iterator[Found]:
+    """A protocol of its own where the output is text."""
     name, _ = _spoken(facts, id_)
     written = is_text(facts.sockets[id_].get("handoff"))
     if not facts.is_utility(id_) and facts.gives_text(id_) and written and name != DEFAULT_HANDOFF:
@@ -111,13 +108,9 @@ def _handoff_on_text(facts: Facts, id_: str) -> Iterator[Found]:
         )
 
 
-@rule(
-    RULES,
-    "socket",
-    "text-handoff",
-    "an agent whose output is text, in a loadout whose agents hand over in another protocol",
-)
+@rule(RULES, "socket", "text-handoff")
 def _text_handoff(facts: Facts, id_: str) -> Iterator[Found]:
+    """An agent whose output is text, in a loadout whose agents hand over in another protocol."""
     name, _ = _spoken(facts, id_)
     written = is_text(facts.sockets[id_].get("handoff"))
     if not facts.is_utility(id_) and facts.gives_text(id_) and not written and name != DEFAULT_HANDOFF:
@@ -128,13 +121,9 @@ def _text_handoff(facts: Facts, id_: str) -> Iterator[Found]:
         )
 
 
-@rule(
-    RULES,
-    "socket",
-    "not-finalized",
-    "an agent that works and writes its envelope in one turn: say whether `finalize` is meant",
-)
+@rule(RULES, "socket", "not-finalized")
 def _not_finalized(facts: Facts, id_: str) -> Iterator[Found]:
+    """An agent that works and writes its envelope in one turn: say whether `finalize` is meant."""
     name, own = _spoken(facts, id_)
     if facts.is_utility(id_) or facts.gives_text(id_) or not own.apart:
         return
@@ -146,14 +135,9 @@ def _not_finalized(facts: Facts, id_: str) -> Iterator[Found]:
         )
 
 
-@rule(
-    RULES,
-    "socket",
-    "not-in-protocol",
-    "an assignment from a field that the agent is not asked for in its protocol",
-)
+@rule(RULES, "socket", "not-in-protocol")
 def _not_in_protocol(facts: Facts, id_: str) -> Iterator[Found]:
-    """Sources that an output in this protocol does not hold, so that it would be refused."""
+    """An assignment from a field that the agent is not asked for in its protocol."""
     name, own = _spoken(facts, id_)
     if facts.is_utility(id_) or facts.gives_text(id_) or own.fields is None:
         return
@@ -168,13 +152,9 @@ def _not_in_protocol(facts: Facts, id_: str) -> Iterator[Found]:
             )
 
 
-@rule(
-    RULES,
-    "socket",
-    "critic-not-asked",
-    "a prompt that does not say when another round can help, where envelopes send work back",
-)
+@rule(RULES, "socket", "critic-not-asked")
 def _critic_not_asked(facts: Facts, id_: str) -> Iterator[Found]:
+    """A prompt that does not say when another round can help, where envelopes send work back."""
     asked, prompt = _spoken(facts, id_)[1].reviewer_says, facts.materia_of(id_).get("prompt")
     if facts.is_utility(id_) or facts.gives_text(id_) or not asked or not is_text(prompt) or asked in prompt:
         return
@@ -188,8 +168,9 @@ def _critic_not_asked(facts: Facts, id_: str) -> Iterator[Found]:
         )
 
 
-@rule(RULES, "loadout", "mixed-protocols", "agents that hand over in different formats")
+@rule(RULES, "loadout", "mixed-protocols")
 def _mixed_protocols(facts: Facts) -> Iterator[Found]:
+    """Agents that hand over in different formats."""
     spoken: dict[str, list[str]] = {}
     for id_ in facts.sockets:
         if not facts.is_utility(id_) and not facts.gives_text(id_):

@@ -36,13 +36,14 @@ class Rule:
 F = TypeVar("F", bound=Callable[..., Iterable[Any]])
 
 
-def rule(table: list[Rule], scope: Scope, code: str, about: str = "") -> Callable[[F], F]:
+def rule(table: list[Rule], scope: Scope, code: str) -> Callable[[F], F]:
     """Put a function into a table of rules. It yields what it finds, in loadouts of any shape, and never raises.
 
-    ``about`` may be left out where another row of the same code has it.
+    The first line of its docstring is what the documentation says of the code, of the first rule that has it.
     """
 
     def add(find: F) -> F:
+        about = (find.__doc__ or "").splitlines()[0].removesuffix(".")
         table.append(Rule(code, about, scope, find))
         return find
 

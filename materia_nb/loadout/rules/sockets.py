@@ -32,8 +32,9 @@ RULES: Final[list[Rule]] = []
 _OBSOLETE: Final = {"tasks": "workItems", "task": "workItems", "work": "workItems", "passed": "satisfied"}
 
 
-@rule(RULES, "loadout", "missing-entry", "a loadout without `entry`, which starts at its first socket")
+@rule(RULES, "loadout", "missing-entry")
 def _missing_entry(facts: Facts) -> Iterator[Found]:
+    """A loadout without `entry`, which starts at its first socket."""
     if facts.raw.get("entry") is None and facts.sockets:
         first = next(iter(facts.sockets))
         yield Found(
@@ -44,8 +45,9 @@ def _missing_entry(facts: Facts) -> Iterator[Found]:
         )
 
 
-@rule(RULES, "socket", "socket-id", "an id that is not `Socket-1`, `Socket-2`, ...")
+@rule(RULES, "socket", "socket-id")
 def _socket_id(facts: Facts, id_: str) -> Iterator[Found]:
+    """An id that is not `Socket-1`, `Socket-2`, ...."""
     if is_socket_id(id_) and not CANONICAL_ID.fullmatch(id_):
         yield Found(
             f"sockets.{id_}",
@@ -55,8 +57,9 @@ def _socket_id(facts: Facts, id_: str) -> Iterator[Found]:
         )
 
 
-@rule(RULES, "loadout", "unreachable-socket", "a socket to which nothing leads")
+@rule(RULES, "loadout", "unreachable-socket")
 def _unreachable(facts: Facts) -> Iterator[Found]:
+    """A socket to which nothing leads."""
     reached = visited(facts, ways_on(facts))
     for id_ in facts.sockets:
         if reached and id_ not in reached:
@@ -67,8 +70,9 @@ def _unreachable(facts: Facts) -> Iterator[Found]:
             )
 
 
-@rule(RULES, "loadout", "never-advances", "a list of which only the first item is ever worked on")
+@rule(RULES, "loadout", "never-advances")
 def _foreach_never_advances(facts: Facts) -> Iterator[Found]:
+    """A list of which only the first item is ever worked on."""
     moved = {facts.advance_cursor(id_) for id_ in facts.sockets}
     for id_ in facts.sockets:
         if facts.foreach(id_) is not None and facts.cursor_of(id_) not in moved:
@@ -81,8 +85,9 @@ def _foreach_never_advances(facts: Facts) -> Iterator[Found]:
             )
 
 
-@rule(RULES, "socket", "assign-target", "a target that names nothing: the cast will fail there")
+@rule(RULES, "socket", "assign-target")
 def _assign_target(facts: Facts, id_: str) -> Iterator[Found]:
+    """A target that names nothing: the cast will fail there."""
     for here, target, _ in facts.assignments(id_):
         if not split_path(target):
             yield Found(
@@ -92,8 +97,9 @@ def _assign_target(facts: Facts, id_: str) -> Iterator[Found]:
             )
 
 
-@rule(RULES, "socket", "assign-on-text", "an assignment from a field of a text output, which has none")
+@rule(RULES, "socket", "assign-on-text")
 def _assign_on_text(facts: Facts, id_: str) -> Iterator[Found]:
+    """An assignment from a field of a text output, which has none."""
     for here, target, source in facts.assignments(id_):
         if is_text(source) and source.startswith("$") and source != "$" and facts.gives_text(id_):
             yield Found(
@@ -104,8 +110,9 @@ def _assign_on_text(facts: Facts, id_: str) -> Iterator[Found]:
             )
 
 
-@rule(RULES, "socket", "obsolete-field", "an assignment from an earlier name of a handoff field")
+@rule(RULES, "socket", "obsolete-field")
 def _obsolete_field(facts: Facts, id_: str) -> Iterator[Found]:
+    """An assignment from an earlier name of a handoff field."""
     if facts.is_utility(id_):
         return
     for here, target, source in facts.assignments(id_):
@@ -129,9 +136,9 @@ def _newer_source(facts: Facts, id_: str, target: str, source: str) -> Mend | No
     return mend(f"Read {newer}", do("set_socket", id_, "assign", assign), words=words)
 
 
-@rule(RULES, "socket", "guard-on-text", "a guard that waits for `satisfied` in a text output")
+@rule(RULES, "socket", "guard-on-text")
 def _guard_on_text(facts: Facts, id_: str) -> Iterator[Found]:
-    """Guards that can never match, because a text output holds no ``satisfied`` (R3)."""
+    """A guard that waits for `satisfied` in a text output (R3)."""
     if not facts.gives_text(id_):
         return
     raw = facts.sockets[id_]
@@ -162,7 +169,7 @@ def _guard_on_text(facts: Facts, id_: str) -> Iterator[Found]:
             )
 
 
-@rule(RULES, "socket", NO_EFFECT, "a known field that has no effect here, and why")
+@rule(RULES, "socket", NO_EFFECT)
 def _decided_by_the_utility(facts: Facts, id_: str) -> Iterator[Found]:
     """What a socket says for a utility, which decides itself (R4)."""
     if not facts.is_utility(id_):
@@ -178,13 +185,9 @@ def _decided_by_the_utility(facts: Facts, id_: str) -> Iterator[Found]:
             )
 
 
-@rule(
-    RULES,
-    "socket",
-    "shared-parse",
-    "a utility that is read as json because another socket of its materia is the guarded exit of a loop",
-)
+@rule(RULES, "socket", "shared-parse")
 def _shared_parse(facts: Facts, id_: str) -> Iterator[Found]:
+    """A utility that is read as json because another socket of its materia is the guarded exit of a loop."""
     if not facts.is_utility(id_) or facts.exits_guarded(id_) or not facts.made_json(id_):
         return
     source = next(one for one in facts.sharing(id_) if facts.exits_guarded(one))
@@ -196,9 +199,9 @@ def _shared_parse(facts: Facts, id_: str) -> Iterator[Found]:
     )
 
 
-@rule(RULES, "socket", "told-nothing", "`castContext` is `none` where the prompt names no variable either")
+@rule(RULES, "socket", "told-nothing")
 def _told_nothing(facts: Facts, id_: str) -> Iterator[Found]:
-    """Agents that are told nothing of the cast and whose prompts ask for nothing of it (R50)."""
+    """`castContext` is `none` where the prompt names no variable either (R50)."""
     raw, definition = facts.sockets[id_], facts.materia_of(id_)
     written = (one.get("castContext") for one in (raw, definition, facts.raw, facts.config))
     prompt = definition.get("prompt")
@@ -217,9 +220,9 @@ def _told_nothing(facts: Facts, id_: str) -> Iterator[Found]:
 # -- materia, and the config around the loadouts -----------------------------------------------
 
 
-@rule(RULES, "materia", "unknown-script", "a shipped script that does not come with the package")
+@rule(RULES, "materia", "unknown-script")
 def _unknown_script(id_: str, raw: Object) -> Iterator[Found]:
-    """A script that does not come with the package (R25)."""
+    """A shipped script that does not come with the package (R25)."""
     name = script_file(as_object(raw.get("script")).get("name"))
     if name is not None and raw.get("command") is None and name not in SHIPPED_SCRIPTS:
         yield Found(
@@ -229,8 +232,9 @@ def _unknown_script(id_: str, raw: Object) -> Iterator[Found]:
         )
 
 
-@rule(RULES, "config", "active-loadout", "several loadouts and none of them active")
+@rule(RULES, "config", "active-loadout")
 def _active_loadout(document: Object) -> Iterator[Found]:
+    """Several loadouts and none of them active."""
     loadouts = [name for name, raw in as_object(document.get("loadouts")).items() if is_object(raw)]
     if len(loadouts) > 1 and document.get("activeLoadout") is None:
         yield Found(
@@ -240,8 +244,9 @@ def _active_loadout(document: Object) -> Iterator[Found]:
         )
 
 
-@rule(RULES, "config", "unused-materia", "a materia that no loadout places")
+@rule(RULES, "config", "unused-materia")
 def _unused_materia(document: Object) -> Iterator[Found]:
+    """A materia that no loadout places."""
     materia = as_object(document.get("materia"))
     loadouts = as_object(document.get("loadouts")).values()
     used = {id_ for raw in loadouts if is_object(raw) for id_ in placed_materia(Facts("", raw, materia))}

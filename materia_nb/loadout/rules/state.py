@@ -24,14 +24,9 @@ StatePath: TypeAlias = tuple[str, ...]
 _COMMON: Final = ("item", "currentWorkItem")
 
 
-@rule(
-    RULES,
-    "loadout",
-    "lost-list",
-    "a list read through the alias of another list's item, entered from where that item is gone",
-)
+@rule(RULES, "loadout", "lost-list")
 def _lost_list(facts: Facts) -> Iterator[Found]:
-    """A list whose alias is gone when its socket is entered from some other socket."""
+    """A list read through the alias of another list's item, entered from where that item is gone."""
     alias_of = {id_: alias for id_ in facts.sockets if (alias := _alias(facts, id_)) is not None}
     list_of = {id_: _state_path(facts.items_of(id_) or "") for id_ in facts.sockets}
     assigned = {
@@ -55,9 +50,9 @@ def _lost_list(facts: Facts) -> Iterator[Found]:
             )
 
 
-@rule(RULES, "socket", "prompt-grows", "a prompt that holds a whole list, once for each of its items")
+@rule(RULES, "socket", "prompt-grows")
 def _prompt_grows(facts: Facts, id_: str) -> Iterator[Found]:
-    """A prompt that holds a whole list and is written for each of its items (R50)."""
+    """A prompt that holds a whole list, once for each of its items (R50)."""
     items, prompt = facts.items_of(id_), facts.materia_of(id_).get("prompt")
     if items is None or facts.is_utility(id_) or not isinstance(prompt, str):
         return
@@ -149,14 +144,9 @@ class _Read(NamedTuple):
     shared: bool = False
 
 
-@rule(
-    RULES,
-    "loadout",
-    "never-written",
-    "a variable, an assignment or a list that reads what nothing has written on some way",
-)
+@rule(RULES, "loadout", "never-written")
 def _never_written(facts: Facts) -> Iterator[Found]:
-    """Variables, assignments and lists that read what nothing has written on some way.
+    """A variable, an assignment or a list that reads what nothing has written on some way.
 
     The prompts of materia that other loadouts place too may name what only some of these have.
     """

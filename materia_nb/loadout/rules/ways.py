@@ -42,8 +42,9 @@ def visited(facts: Facts, ways: Mapping[str, set[str]]) -> set[str]:
 # -- edges that are never taken -----------------------------------------------------------
 
 
-@rule(RULES, "socket", "never-taken", "an edge behind others that wait for the same")
+@rule(RULES, "socket", "never-taken")
 def _never_taken(facts: Facts, id_: str) -> Iterator[Found]:
+    """An edge behind others that wait for the same."""
     if facts.gives_text(id_):
         return  # its guards are told as guards on a text
     seen: dict[Condition, int] = {}
@@ -78,8 +79,9 @@ def _must_say(facts: Facts, id_: str) -> bool:
 # -- rounds without an end ----------------------------------------------------------------
 
 
-@rule(RULES, "loadout", "no-way-out", "a round of sockets from which no way leads to the end")
+@rule(RULES, "loadout", "no-way-out")
 def _no_way_out(facts: Facts) -> Iterator[Found]:
+    """A round of sockets from which no way leads to the end."""
     ways = ways_on(facts)
     rounds, back = rounds_in(ways), turned(ways)
     ending = reachable_from([id_ for id_ in facts.sockets if _may_end(facts, id_)], back)
@@ -108,14 +110,9 @@ def _may_end(facts: Facts, id_: str) -> bool:
 # -- states that grow ---------------------------------------------------------------------
 
 
-@rule(
-    RULES,
-    "loadout",
-    "state-doubles",
-    "assignments that put a part of the state into itself, where a cast comes back to them",
-)
+@rule(RULES, "loadout", "state-doubles")
 def _state_doubles(facts: Facts) -> Iterator[Found]:
-    """Values of the state that come back into themselves each time that a cast comes round (R11)."""
+    """Assignments that put a part of the state into itself, where a cast comes back to them (R11)."""
     rounds = rounds_in(ways_on(facts))
     assigned = list(_assigned(facts))
     together: dict[int, set[tuple[StatePath, StatePath]]] = {}
