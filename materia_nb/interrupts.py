@@ -71,16 +71,23 @@ class HeldInterrupts:
     Outside the main thread, where signals do not arrive, and where SIGINT is ignored, this does
     nothing: ``wake_fd`` is None and ``count`` stays 0.
 
-    Args:
-        wake: whether there is to be a ``wake_fd``.
+    Attributes:
+        count: how many interrupts were noted.
+        wake_fd: what can be read from once there was one, see :meth:`waking`.
     """
 
-    def __init__(self, *, wake: bool = False) -> None:
-        self.count = 0
-        self.wake_fd: int | None = None
-        self._wake = wake
-        self._write_fd = -1
-        self._holds = False
+    count = 0
+    wake_fd: int | None = None
+    _wake = False
+    _write_fd = -1
+    _holds = False
+
+    @classmethod
+    def waking(cls) -> Self:
+        """Return one with a ``wake_fd``."""
+        held = cls()
+        held._wake = True
+        return held
 
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():

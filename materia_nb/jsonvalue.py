@@ -37,7 +37,8 @@ MISSING: Final = _Missing()
 """Stands for "there is no value here", which null (None) is not."""
 
 
-def _refuse(*_: object, **__: object) -> NoReturn:
+def refuse_change(*_: object, **__: object) -> NoReturn:
+    """Refuse to change what is given out (R47)."""
     raise MateriaError(
         "What a cast or a loadout gives out cannot be changed in place.",
         hint="cast.edit.set(path, value) changes the state; dict(...), list(...) or copy.deepcopy make a copy of your own",
@@ -83,7 +84,7 @@ for _kind, _names in (
     ),
 ):
     for _name in _names.split():
-        setattr(_kind, _name, _refuse)
+        setattr(_kind, _name, refuse_change)
 
 
 def frozen(value: JSON) -> JSON:

@@ -315,7 +315,7 @@ def name_of(agent: Agent) -> str:
     return outgoing_line(getattr(agent, "name", type(agent).__name__))
 
 
-def reply_from(value: object, who: str) -> Reply:
+def reply_from(value: object, who: object) -> Reply:
     """Make a reply of what a person's code gave: a reply, text, or an object to be sent as JSON.
 
     Raises:
@@ -349,7 +349,7 @@ class SoundReply(NamedTuple):
 
 def sound(
     value: object,
-    who: str,
+    who: object,
     write: Callable[[Mapping[str, JSON]], str] | None = None,
     *,
     free: bool = False,
@@ -386,7 +386,7 @@ def sound(
     return SoundReply(text, usage, meta, reply.thinking, reply.cut)
 
 
-def sound_usage(given: Any, who: str) -> StepUsage:
+def sound_usage(given: Any, who: object) -> StepUsage:
     """Take tokens and cost as an agent gave them.
 
     Raises:

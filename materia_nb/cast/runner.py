@@ -62,6 +62,8 @@ from materia_nb.store.side_files import keep_beside, missing_evidence
 from materia_nb.utilities.utility_step import command_record, run_utility
 
 _LOOK_AGAIN_S = 0.002
+_OVER = ("complete", "failed", "aborted")
+"""Nothing goes on by itself any more: neither journal nor lock is held until the cast is changed."""
 
 
 class Runner:
@@ -273,9 +275,9 @@ class Runner:
             self._unwritten = []
             self.session = self._written = session
             self._astray = False
-            if not _is_over(session):
+            if session.state.status not in _OVER:
                 self._artifacts.soon(session)
-            elif _is_over(before):
+            elif before.state.status in _OVER:
                 self.journal.rest()  # it was changed afterwards; what follows from the end itself is still due
         except DiskError:  # nothing of the events stayed
             self._unwritten, self.session, self._astray = [], self._written, False
@@ -302,23 +304,21 @@ class Runner:
 
         ``breaks`` tells, after an output that is asked for once more, whether to stop before that.
         """
-        due = pending(self.rules, self.session)
-        if not due or self.session.state.status == "held":
+        if self.session.state.status not in ("ready", "waiting"):
             raise over(self.session)
-        if due[0].what == "enter":
+        if self.session.state.status == "ready":
             self.worked = 0
             self.keep(decide.enter(self.rules, self.session, now()), self._answers_at_once)
-            due = pending(self.rules, self.session)
-        if due:
-            try:
-                visit = due[0].visit
-                if due[0].what == "utility" and visit is not None and self._pinned(visit) is None:
-                    self._run_utility(visit)
-                else:
-                    self._ask(due, breaks)
-            finally:
-                if self._unwritten:
-                    self._write([], self.session)
+        due = pending(self.rules, self.session)
+        try:
+            visit = due[0].visit if due else None
+            if visit is not None and due[0].what == "utility" and self._pinned(visit) is None:
+                self._run_utility(visit)
+            else:
+                self._ask(due, breaks)
+        finally:
+            if self._unwritten:
+                self._write([], self.session)
         if self.session.state.status != "ready":
             self.write_derived()
         return bool(due)
@@ -328,8 +328,8 @@ class Runner:
 
         A function is not: it may call a model, and a journal that ends there must say so.
         """
-        visit = session.state.at
-        if session.state.status != "waiting" or visit is None:
+        visit = session.state.waiting_at
+        if visit is None:
             return False
         name = self.pin_of(visit.socket) if session.pins else None
         if name is not None:
@@ -477,7 +477,7 @@ class Runner:
         """Take a reply; what it used is unknown where somebody was asked who did not say (R56)."""
         here = self.rules.sockets[visit.socket]
         free = visit.mode in here.any_text
-        reply = sound(answer, f"The agent {name_of(agent)}", here.write, free=free)
+        reply = sound(answer, _TheAgent(agent), here.write, free=free)
         asked = not isinstance(agent, PinnedAgent) and not getattr(agent, "at_once", False)
         return reply._replace(usage=UNREPORTED) if asked and reply.usage is None else reply
 
@@ -519,8 +519,10 @@ class Runner:
             process=process,
             pinned=pinned,
             by=by,
-            thinking=kept(redacted(reply.thinking)) if self.rules.graph.keep_thinking else "",
-            cut=redacted(reply.cut),
+            thinking=kept(redacted(reply.thinking))
+            if reply.thinking and self.rules.graph.keep_thinking
+            else "",
+            cut=redacted(reply.cut) if reply.cut else "",
             worked=self._took(),
         )
         events = decide.answer(self.rules, self.session, answer, now())
@@ -593,7 +595,7 @@ class Runner:
             journal.wake()
             self._artifacts.now(session, journal.mark)
         finally:
-            if _is_over(session):
+            if session.state.status in _OVER:
                 journal.rest()
 
     def materia(self, visit: Visit) -> Materia:
@@ -603,7 +605,7 @@ class Runner:
     def nothing_is_due(self) -> None:
         """Take it that everything that follows from the journal is written."""
         self._artifacts.has_now(self.session)
-        if _is_over(self.session) and self.journal is not None:
+        if self.session.state.status in _OVER and self.journal is not None:
             self.journal.rest()
 
     def close(self) -> None:
@@ -621,6 +623,13 @@ class Runner:
                 self._close()
 
 
-def _is_over(session: Session) -> bool:
-    """Whether nothing goes on by itself any more: then neither journal nor lock is held until the cast is changed."""
-    return session.state.status in ("complete", "failed", "aborted")
+class _TheAgent:
+    """What an agent is called in an error, worked out when there is one."""
+
+    __slots__ = ("_agent",)
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def __str__(self) -> str:
+        return f"The agent {name_of(self._agent)}"

@@ -15,7 +15,7 @@ from materia_nb.engine.state import CastState, Visit
 from materia_nb.engine.told import current
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
-from materia_nb.jsonvalue import JSON, MISSING, compact, frozen, thawed
+from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
 from materia_nb.secrets import scrubbed, scrubbed_json
 from materia_nb.store.files import to_bytes
 from materia_nb.utilities.utility_step import stdin_document
@@ -56,8 +56,8 @@ def turn_of(
         kind=turn_kind(visit.mode, first=not visit.drafts),
         prompt=asked if isinstance(asked, str) else lambda: asked.text,
         parts=() if isinstance(asked, str) else lambda: asked.parts,
-        item=frozen(item.value) if item else None,
-        state=frozen(state.data),
+        item=item.value if item else None,
+        state=state.data,
         last=_last(rules, state),
         handoffs=lambda: current(state),
         conversation=session.said if session.spoken else (),
@@ -67,7 +67,7 @@ def turn_of(
         model=materia.model,
         thinking=materia.thinking,
         wants=None if free else dict(here.wants) or None,
-        schema=None if free else thawed(here.schema),
+        schema=None if free or here.schema is None else thawed(here.schema),
         request=state.request,
         cast_id=run_dir.name,
         project=project,
@@ -87,7 +87,7 @@ def _last(rules: Rules, state: CastState) -> JSON:
     last = rules.sockets.get(state.last_socket or "")
     if last is None or last.wanted.parse != "json":
         return state.last_output
-    return None if state.last_json is MISSING else frozen(state.last_json)
+    return None if state.last_json is MISSING else state.last_json
 
 
 def document_of(

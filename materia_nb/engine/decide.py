@@ -582,4 +582,4 @@ def _events(session: Session, step: Transition, ts: int) -> Events:
     """Return what a transition tells, with the time; the first event carries the transition to evolve."""
     first, *rest = step.events
     carrying = replace(first, ts=ts, transition=step._replace(before=session.state))
-    return (carrying, *[replace(one, ts=ts) for one in rest])
+    return (carrying, *[replace(one, ts=ts) for one in rest]) if rest else (carrying,)

@@ -61,7 +61,7 @@ def evolve(rules: Rules, session: Session, event: Event) -> Session:
 def fold(rules: Rules, session: Session, events: Iterable[Event]) -> Session:
     """Return the session after several events; raises as :func:`evolve`."""
     for event in events:
-        session = _EVOLVE[type(event)](rules, session, event)
+        session = evolve(rules, session, event)
     return session
 
 

@@ -80,9 +80,12 @@ def follows(rules: Rules, session: Session, step: Transition, turn: TurnRecord) 
     record, after = session.steps.latest, step.state
     if record is None or not record.plain or turn.mode != "work" or step.decision is None:
         return None
-    if after.status != "ready" or (after.at and after.at.changed) or record.after is not session.state:
-        return None  # the last: somebody changed it while the visit waited
-    before = record.before
+    states = record.states
+    if after.status != "ready" or (after.at and after.at.changed) or not isinstance(states, tuple):
+        return None
+    before, latest = states
+    if latest is not session.state:
+        return None  # somebody changed it while the visit waited
     behind = session.steps.behind
     past = behind.states if behind else None
     if not isinstance(past, PastStates) or not past.take(rules, turn, before, after):

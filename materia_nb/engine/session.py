@@ -22,7 +22,7 @@ from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import NOTHING, CastState, ItemId, Mode, Past, Pin, Usage, Visit
 from materia_nb.handoff.protocol import Reading
-from materia_nb.jsonvalue import JSON, FrozenDict
+from materia_nb.jsonvalue import JSON, FrozenDict, refuse_change
 from materia_nb.outgoing import shown_by_its_view
 
 
@@ -232,30 +232,33 @@ class Steps(Sequence[StepRecord]):
 
     The list only ever grows at its end, and each value remembers how much of it is its own. So adding
     a step costs the same however many there are, and an earlier value never sees a later step.
+
+    Attributes:
+        latest: the latest step, if there is one.
+        behind: the step before that one, if there is one.
     """
 
-    __slots__ = ("_behind", "_closed", "_count", "_latest")
+    __slots__ = ("_closed", "_count", "behind", "latest")
+
+    latest: StepRecord | None
+    behind: StepRecord | None
+    _closed: list[StepRecord]
+    _count: int
 
     def __init__(
         self, closed: list[StepRecord] | None = None, count: int = 0, latest: StepRecord | None = None
     ) -> None:
-        self._closed = [] if closed is None else closed
-        self._count = count
-        self._behind = self._closed[count - 1] if count else None
-        self._latest = latest
+        closed = [] if closed is None else closed
+        put = object.__setattr__
+        put(self, "_closed", closed)
+        put(self, "_count", count)
+        put(self, "behind", closed[count - 1] if count else None)
+        put(self, "latest", latest)
 
-    @property
-    def latest(self) -> StepRecord | None:
-        """The latest step, if there is one."""
-        return self._latest
-
-    @property
-    def behind(self) -> StepRecord | None:
-        """The step before the latest, if there is one."""
-        return self._behind
+    __setattr__ = refuse_change
 
     def __len__(self) -> int:
-        return self._count + (self._latest is not None)
+        return self._count + (self.latest is not None)
 
     @overload
     def __getitem__(self, index: int) -> StepRecord: ...
@@ -273,8 +276,8 @@ class Steps(Sequence[StepRecord]):
     def _at(self, place: int) -> StepRecord:
         if place < self._count:
             return self._closed[place]
-        assert self._latest is not None  # noqa: S101 - the callers check the length
-        return self._latest
+        assert self.latest is not None  # noqa: S101 - the callers check the length
+        return self.latest
 
     def __iter__(self) -> Iterator[StepRecord]:
         return (self._at(place) for place in range(len(self)))
@@ -291,13 +294,13 @@ class Steps(Sequence[StepRecord]):
 
     def adding(self, step: StepRecord) -> Steps:
         """Return these steps and another one."""
-        if self._latest is None:
+        if self.latest is None:
             return Steps(self._closed[: self._count], self._count, step)
         if len(self._closed) == self._count:
-            self._closed.append(self._latest)
-            if self._closed[self._count] is self._latest:  # else another thread went on from here just now
+            self._closed.append(self.latest)
+            if self._closed[self._count] is self.latest:  # else another thread went on from here just now
                 return Steps(self._closed, self._count + 1, step)
-        return Steps([*self._closed[: self._count], self._latest], self._count + 1, step)
+        return Steps([*self._closed[: self._count], self.latest], self._count + 1, step)
 
     def ending_in(self, step: StepRecord) -> Steps:
         """Return these steps with another record of the latest one."""
@@ -479,7 +482,9 @@ def name_of_output(session: Session, kind: type[Output]) -> str:
     at = step.at
     key = at.item.key if at.item else None
     name = output_name(at.socket, at.visit, key, suffix)
-    if any(turn.artifact == name for turn in step.turns):  # one was accepted, and yet the cast failed there
+    if step.turns and any(
+        turn.artifact == name for turn in step.turns
+    ):  # one was accepted, and yet the cast failed there
         name = output_name(at.socket, at.visit, key, f".again-{len(step.turns) + 1}{suffix}")
     return name
 

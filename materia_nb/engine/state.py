@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from materia_nb.errors import MateriaError, counted
@@ -218,6 +218,11 @@ class Usage(NamedTuple):
 
     def plus(self, other: Usage) -> Usage:
         """Add what something else used."""
+        if other is UNREPORTED and self.uncounted and self.unpriced:
+            known = (self.input or None, self.output or None, self.cost or None)
+            return Usage(*known, self.uncounted + 1, self.unpriced + 1)
+        if None not in self and None not in other:
+            return Usage(*map(operator.add, self, other))
         return Usage(
             known_sum(self.input, other.input),
             known_sum(self.output, other.output),
@@ -497,7 +502,7 @@ class Draft:
         return tuple.__new__(CastState, _in_order(self))
 
 
-_in_order = attrgetter(*CastState._fields)
+_in_order = operator.attrgetter(*CastState._fields)
 
 
 View: TypeAlias = CastState | Draft

@@ -156,7 +156,8 @@ class Journal:
         """
         block, link = encoded(lines, self._link)
         with HeldInterrupts():
-            self.wake()
+            if self._handle < 0 or os.getpid() != self._process:
+                self.wake()
             try:
                 if self._unsure:
                     self._cut()
@@ -374,23 +375,21 @@ def encoded(lines: Sequence[Line], link: str = "") -> tuple[bytes, str]:
             "steps": line.steps,
             "data": line.data,
         }
-        body = _bytes_of(form if line.label is None else {**form, "label": line.label})[:-1]
+        if line.label is not None:
+            form["label"] = line.label
+        try:
+            body = _encode(form).encode()[:-1]
+        except UnicodeEncodeError:  # half of a surrogate pair, which JSON can only escape
+            body = json_bytes(form)[:-1]
+        except RecursionError as error:
+            raise too_deep_to_write() from error
+        except (TypeError, ValueError) as error:
+            raise MateriaError(
+                f"This is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
+            ) from error
         link = _linked(link, body)
         found += [body, _LINK, link.encode(), b'"}\n']
     return b"".join(found), link
-
-
-def _bytes_of(form: Mapping[str, JSON]) -> bytes:
-    try:
-        return _encode(form).encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can only escape
-        return json_bytes(dict(form))
-    except RecursionError as error:
-        raise too_deep_to_write() from error
-    except (TypeError, ValueError) as error:
-        raise MateriaError(
-            f"This is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
-        ) from error
 
 
 _KEPT: Final = (Output, SocketRecommitted)

@@ -295,7 +295,7 @@ def run_process(
     if not platform.PROCESSES:
         return _in_place(argv, stdin, cwd, (keep_bytes, keep_end))
     began = time.perf_counter()
-    with HeldInterrupts(wake=True) as interrupts:
+    with HeldInterrupts.waking() as interrupts:
         try:
             child = subprocess.Popen(
                 list(argv),
