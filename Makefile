@@ -17,6 +17,8 @@ BIN := .venv/bin
 PY := $(BIN)/python
 NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 PYTEST_ARGS ?=
+# Folders in tests/, such as "engine store"; all of them if left out.
+PART ?=
 # Two workers: what a small machine has; the browser tests share one of them.
 WORKERS ?= 2
 
@@ -38,8 +40,8 @@ ifneq ($(NOTEBOOKS),)
 endif
 	$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
-unit: env-test ## the tests that need no browser; PYTEST_ARGS="-k word" narrows them
-	$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "not browser" $(PYTEST_ARGS)
+unit: env-test ## the tests that need no browser; PART=engine takes those of one package, PYTEST_ARGS="-k word" narrows them
+	$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "not browser" $(PYTEST_ARGS) $(PART:%=tests/%)
 
 lab: env-lab ## open JupyterLab on notebooks/
 	@mkdir -p notebooks
