@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -87,14 +88,23 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders beside one another, one for each test. ``mktemp`` looks through all that there are for the next free name."""
+    place = tmp_path_factory.mktemp("own")
+    return (place / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def isolated(own_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """No profile, no config and no notebook settings but the test's own."""
-    monkeypatch.setenv("MATERIA_PROFILE_DIR", str(tmp_path_factory.mktemp("profile")))
+    own = next(own_folders)
+    (own / "profile").mkdir(parents=True)
+    monkeypatch.setenv("MATERIA_PROFILE_DIR", str(own / "profile"))
     monkeypatch.delenv("MATERIA_CONFIG", raising=False)
     monkeypatch.delenv("MATERIA_LEARNER", raising=False)
     monkeypatch.delenv("PI_MATERIA_PROFILE_DIR", raising=False)
-    monkeypatch.setenv("MATERIA_GUESSES", str(tmp_path_factory.mktemp("guesses") / "guesses.jsonl"))
+    monkeypatch.setenv("MATERIA_GUESSES", str(own / "guesses.jsonl"))
 
 
 @pytest.fixture
