@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import cast_helpers as h
-from magics_helpers import HELLO, new_shell
+from magics_helpers import HELLO, end_shells, new_shell
 from materia_nb import Workbench
 
 if TYPE_CHECKING:
@@ -91,13 +91,13 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Folders beside one another, one for each test. ``mktemp`` looks through all that there are for the next free name."""
-    place = tmp_path_factory.mktemp("own")
-    return (place / str(number) for number in itertools.count())
+    base = tmp_path_factory.mktemp("own")
+    return (base / str(number) for number in itertools.count())
 
 
 @pytest.fixture(autouse=True)
-def isolated(own_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """No profile, no config and no notebook settings but the test's own."""
+def isolated(own_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No profile, no config and no notebook settings but the test's own, and no shell of an earlier one."""
     own = next(own_folders)
     (own / "profile").mkdir(parents=True)
     monkeypatch.setenv("MATERIA_PROFILE_DIR", str(own / "profile"))
@@ -105,6 +105,8 @@ def isolated(own_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delenv("MATERIA_LEARNER", raising=False)
     monkeypatch.delenv("PI_MATERIA_PROFILE_DIR", raising=False)
     monkeypatch.setenv("MATERIA_GUESSES", str(own / "guesses.jsonl"))
+    yield
+    end_shells()
 
 
 @pytest.fixture

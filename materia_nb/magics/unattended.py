@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
-from materia_nb.magics import load_ipython_extension
+from materia_nb.magics import load_ipython_extension, unload_ipython_extension
 
 
 def run_cells(cells: Iterable[tuple[str, bool]]) -> Mapping[str, Any]:
@@ -28,9 +29,13 @@ def run_cells(cells: Iterable[tuple[str, bool]]) -> Mapping[str, Any]:
     with capture_output():
         shell = made(config=Config({"HistoryManager": {"enabled": False}}))
         load_ipython_extension(shell)
-        for source, may_fail in cells:
-            done = shell.run_cell(source)
-            if not may_fail:
-                done.raise_error()
+        try:
+            for source, may_fail in cells:
+                done = shell.run_cell(source)
+                if not may_fail:
+                    done.raise_error()
+        finally:
+            unload_ipython_extension(shell)
+            atexit.unregister(shell.atexit_operations)  # else every shell is kept until the process ends
     names: Mapping[str, Any] = shell.user_ns
     return names

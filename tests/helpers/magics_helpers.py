@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+
 import materia_nb
 
+SHELLS = []
+"""Those that the test at hand made."""
 HELLO = {
     "activeLoadout": "Hello",
     "loadouts": {"Hello": {"entry": "hello", "sockets": {"hello": {"materia": "hi"}}}},
@@ -27,7 +31,7 @@ materia:
 
 
 def new_shell(bench=None):
-    """An IPython shell with the magics, without a history in a file; ``bench`` is its workbench."""
+    """An IPython shell with the magics, without a history in a file; ``bench`` is its workbench. It ends with the test."""
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
@@ -35,7 +39,16 @@ def new_shell(bench=None):
     materia_nb.load_ipython_extension(made)
     if bench is not None:
         made.user_ns["wb"] = bench
+    SHELLS.append(made)
     return made
+
+
+def end_shells():
+    """Let go of all shells that were made: each would be kept, with all that its cells named, until the process ends."""
+    while SHELLS:
+        made = SHELLS.pop()
+        materia_nb.unload_ipython_extension(made)
+        atexit.unregister(made.atexit_operations)
 
 
 def line(shell, text):
