@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import singledispatchmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from materia_nb.cast.breakpoint import breakpoint_of
 from materia_nb.cast.repairs import changed_definition
@@ -18,13 +18,22 @@ from materia_nb.widgets.cast_slices import asked_key
 from materia_nb.widgets.cast_surface import HEIGHT, CastSurface
 from materia_nb.widgets.inspector_blocks import check_element, stops_at
 from materia_nb.widgets.inspector_tabs import TABS
-from materia_nb.widgets.messages import PageMessage, Picked, Starting, ToCast, WhenIdle, read_message
+from materia_nb.widgets.messages import (
+    Gesture,
+    PageMessage,
+    Starting,
+    ToCanvas,
+    ToCast,
+    WhenIdle,
+    read_message,
+)
 from materia_nb.widgets.state_and_items import base_of, changed_blocks, foretold, issues_of, rebuilt, redone
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.cast.workbench import Workbench
     from materia_nb.widgets.base import Panel
+    from materia_nb.widgets.inspector_blocks import Element
     from materia_nb.widgets.state_and_items import Rebuilt
 
 
@@ -88,21 +97,19 @@ class CastPanel(CastSurface):
         if self.designing is None:
             self.select(check_element(self.cast.now, kind, key))
 
-    def _gesture(self, gesture: Mapping[str, Any]) -> None:
+    def _gesture(self, gesture: Gesture) -> None:
         """Do what was asked for on the graph, unless a loadout is designed there: then the designer hears it itself."""
         if self.designing is not None:
             return
-        what = gesture.get("what")
-        element = None if what is None else Picked(kind=what[0], id=what[1])
-        match gesture["kind"]:
-            case "ground":
+        match gesture:
+            case ToCanvas.Ground():
                 self.select(None)
-            case "open" if element is not None:
-                self.do(ToCast.Select(element=element))
-            case "break":
-                self.do(ToCast.Break(element=element, after=gesture.get("after", False)))
-            case "run_to":
-                self.do(ToCast.RunTo(socket=gesture["id"]))
+            case ToCanvas.Open(what=(kind, key)):
+                self._picked(kind, key)
+            case ToCanvas.Break(what=(kind, key), after=after):
+                self._break_at(check_element(self.cast.now, kind, key), after=after)
+            case ToCanvas.RunTo(id=socket):
+                self.do(ToCast.RunTo(socket=socket))
         self.refresh()
 
     # -- going on ---------------------------------------------------------------------
@@ -211,17 +218,16 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _break(self, message: ToCast.Break) -> None:
-        breakpoints, now = self.cast.breakpoints, self.cast.now
-        if message.breakpoint is not None:
-            breakpoints.toggle(breakpoint_of(message.breakpoint))
-            return
-        element = message.element
-        possible = stops_at(now, check_element(now, element and element.kind, element and element.id))
+        self.cast.breakpoints.toggle(breakpoint_of(message.breakpoint))
+
+    def _break_at(self, element: Element, *, after: bool) -> None:
+        """Set a breakpoint at a part of the graph, or take away whichever it has."""
+        breakpoints, possible = self.cast.breakpoints, stops_at(self.cast.now, element)
         there = [one for one in breakpoints if one.every_time in possible]
         if there:
             breakpoints.remove(*there)
         elif possible:
-            breakpoints.toggle(possible[1 if message.after else 0])
+            breakpoints.toggle(possible[1 if after else 0])
 
     @_act.register
     def _clear_breaks(self, _: ToCast.ClearBreaks) -> None:
