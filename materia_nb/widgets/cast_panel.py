@@ -125,7 +125,7 @@ class CastPanel(CastSurface):
     @_act.register
     def _step(self, message: ToCast.Step) -> None:
         """Run one socket; where a step runs already, another one when it has ended: clicks come faster than steps."""
-        if self.runs.running == "Step" and not self.aborting and not self.cast.runner.stop.is_set():
+        if self.runs.running == "Step" and not self.aborting and not self.cast.stopping:
             self._more_steps += 1
         else:
             self._start(message, "Step", self._steps)
@@ -134,11 +134,11 @@ class CastPanel(CastSurface):
         """Run one socket, and as many more as were asked for meanwhile; write what follows from it."""
         cast = self.cast
         cast.step()
-        while self._more_steps and cast.status == "ready" and not cast.runner.stop.is_set():
+        while self._more_steps and cast.status == "ready" and not cast.stopping:
             self._more_steps -= 1
             cast.step()
         self._more_steps = 0
-        cast.runner.write_now()
+        cast.write_now()
 
     @_act.register
     def _run(self, message: ToCast.Run) -> None:
@@ -153,27 +153,27 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _recast(self, message: ToCast.Recast) -> None:
-        self._start(message, "Recast", self.cast.recast)
+        self._start(message, "Retry", self.cast.retry)
 
     @_act.register
     def _resend(self, message: ToCast.Resend) -> None:
-        self._start(message, "Resend", self.cast.resend)
+        self._start(message, "Retry", lambda: self.cast.retry(turn=True))
 
     @_act.register
     def _revive(self, message: ToCast.Revive) -> None:
-        self._start(message, "Revive", self.cast.revive)
+        self._start(message, "Retry", lambda: self.cast.retry(limit=True))
 
     @_act.register
     def _take_changed(self, message: ToCast.Take) -> None:
         changed = changed_definition(self.cast.now)
         if changed is not None:
             self.cast.edit.redefine(changed.materia)
-        self._start(message, "Recast", self.cast.recast)
+        self._start(message, "Retry", self.cast.retry)
 
     @_act.register
     def _pin_text(self, message: ToCast.PinText) -> None:
         self.cast.pins.add(message.socket, message.text)
-        self._start(message, "Recast", self.cast.recast)
+        self._start(message, "Retry", self.cast.retry)
 
     @_act.register
     def _skip(self, message: ToCast.Skip) -> None:
@@ -187,7 +187,7 @@ class CastPanel(CastSurface):
     @_act.register
     def _raise_budget(self, message: ToCast.RaiseBudget) -> None:
         self.cast.edit.budget_in_words(message.budget)
-        self._start(message, "Revive", self.cast.revive)
+        self._start(message, "Retry", lambda: self.cast.retry(limit=True))
 
     @_act.register
     def _pause(self, _: ToCast.Pause) -> None:
@@ -203,7 +203,7 @@ class CastPanel(CastSurface):
         if self.aborting:
             return
         cast, self.aborting = self.cast, True
-        cast.runner.stop.set()
+        cast.stop()
         self.runs.asks_to_stop()
 
         def end() -> None:
@@ -310,7 +310,7 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _finalize(self, message: ToCast.Finalize) -> None:
-        self._start(message, "Continue", self.cast.finalize)
+        self._start(message, "Accept", self.cast.accept)
 
     @_act.register
     def _answer_hold(self, message: ToCast.Answer) -> None:

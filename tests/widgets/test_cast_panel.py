@@ -176,7 +176,7 @@ def test_a_function_that_does_not_return_is_left_behind(bench, cast, make):
     done(panel)
     assert cast.status == "aborted"
     bench.agent("Build", lambda: "built")
-    assert cast.recast().output == "built"
+    assert cast.retry().output == "built"
     held.go_on.set()
     cast.run()
     assert {step.output for step in cast.steps if step.socket == "Socket-2"} == {"built"}
@@ -745,12 +745,12 @@ def test_the_verbs_show_and_panel(project, monkeypatch):
     panel = run("show")
     assert isinstance(panel, CastPanel)
     assert panel.front.bar["modes"] == ["cast", "design"]
-    alone = run("panel items")
+    alone = run("show items")
     assert alone.front.surface["alone"] == "items"
-    assert run("panel items") is not alone
+    assert run("show items") is not alone
     assert alone.closed
     with pytest.raises(MateriaError, match="no panel 'item'") as raised:
-        run("panel item")
+        run("show item")
     assert "items" in raised.value.hint
 
 
@@ -807,18 +807,18 @@ def test_an_agent_that_failed_in_any_way_is_mended_by_each_act_that_is_offered(t
 
 
 def test_a_cell_that_changes_what_failed_is_seen_by_the_panel(make, shell):
-    cell(shell, "loadout L", loadout("raise SystemExit(3)"))
+    cell(shell, "define loadout L", loadout("raise SystemExit(3)"))
     cast = line(shell, "cast x")
     cast.run()
     panel = make(cast)
     assert "take" not in [one["name"] for one in content(panel, "answer")["failed"]["offers"]]
-    cell(shell, "loadout L", loadout("print('{}')"))
+    cell(shell, "define loadout L", loadout("print('{}')"))
     shell.events.trigger("post_run_cell", None)
     panel.refresh()
     shown = content(panel, "answer")["failed"]
     assert shown["offers"][0] == {
         "name": "take",
-        "words": "Take the changed Count and recast",
+        "words": "Take the changed Count and retry",
         "does": "this cast uses it from here on",
     }
     (change,) = [one for one in shown["blocks"] if one["is"] == "diff"]
