@@ -206,7 +206,7 @@ Told: TypeAlias = Annotated[
 TOLD_SHAPE: Final = "full, request, none, or an object"
 
 
-def known(  # noqa: PLR0913 - each is a fact about the field, given by name
+def known(
     description: str,
     shape: str,
     *rules: str,
@@ -214,12 +214,7 @@ def known(  # noqa: PLR0913 - each is a fact about the field, given by name
     required: bool = False,
     default: JSON = None,
     least: int | None = None,
-    ignored: str | None = None,
-    code: str | None = None,
-    missing: str | None = None,
-    write: str | None = None,
-    bare: bool = False,
-    first_value: JSON = None,
+    **facts: Any,
 ) -> Any:
     """Describe a field.
 
@@ -231,28 +226,17 @@ def known(  # noqa: PLR0913 - each is a fact about the field, given by name
         required: whether it must be there. What the graph checks (see :data:`Reference`) is never required here.
         default: what counts when it is left out, where that is one value.
         least: how many entries it has at least.
-        ignored: why it has no effect here, for fields that are accepted all the same.
-        code: the code of its problems, where it is not that of its model.
-        missing: what a message says when it is not there; None, that it is missing.
-        write: what to write in place of a value that cannot be taken; None, its shape.
-        bare: whether paths name its entries without it: ``Socket-1``, not ``sockets.Socket-1``.
-        first_value: what a new object has there, where it must say something.
+        facts: the attributes of its :class:`FieldRow` that have a default.
     """
     if default is not None:
         description = f"{description.removesuffix('.')}; left out, {_word(default)}."
-    facts: dict[str, Any] = {
-        "shape": shape,
-        "rules": rules,
-        "ignored": ignored,
-        "code": code,
-        "missing": missing,
-    }
+    about: Any = {"shape": shape, "rules": rules, **facts}
     return Field(
         default=... if required else default,
         alias=name,
         description=description,
         min_length=least,
-        json_schema_extra={"x-about": {**facts, "write": write, "bare": bare, "first_value": first_value}},
+        json_schema_extra={"x-about": about},
     )
 
 
@@ -273,11 +257,24 @@ class Model(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, frozen=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FieldRow:
-    """One field of the config, as ``known`` describes it, and ``part``: the model of the objects in it.
+    """One field of the config, as ``known`` describes it.
 
-    ``many`` says that it holds a list or an object of entries.
+    Attributes:
+        part: the model of the objects in it.
+        many: that it holds a list or an object of entries.
+        ignored: why it has no effect here, for fields that are accepted all the same.
+        code: the code of its problems, where it is not that of its model.
+        missing: what a message says when it is not there; None, that it is missing.
+        write: what to write in place of a value that cannot be taken; None, its shape.
+        bare: whether paths name its entries without it: ``Socket-1``, not ``sockets.Socket-1``.
+        first_value: what a new object has there, where it must say something.
+        label: what it is called on a form, where not by its name.
+        unit: what stands behind it on a form.
+        first: its place among the fields that a form shows first; 0 for one that is a fold away.
+        prose: whether it is written on many lines.
+        apart: whether it has a form or operations of its own, so that the form of its object leaves it out.
     """
 
     model: str
@@ -285,15 +282,20 @@ class FieldRow:
     shape: str
     description: str
     rules: tuple[str, ...]
-    ignored: str | None
-    code: str | None
-    missing: str | None
-    write: str | None
-    bare: bool
-    first_value: JSON
     required: bool
     part: type[Model] | None
     many: type | None
+    ignored: str | None = None
+    code: str | None = None
+    missing: str | None = None
+    write: str | None = None
+    bare: bool = False
+    first_value: JSON = None
+    label: str = ""
+    unit: str = ""
+    first: int = 0
+    prose: bool = False
+    apart: bool = False
 
     def entry(self, here: str, key: JSON) -> str:
         """Return the path of an entry of this field, whose own path is ``here``."""

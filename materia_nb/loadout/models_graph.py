@@ -36,16 +36,11 @@ _OTHER_LIST: Final = 'write "workItems" or leave it out; for another list use it
 _TELLING: Final = ", ".join(f"`{name}`" for name, one in OWN_PROTOCOLS.items() if one.tells_the_task)
 
 
-def _condition(description: str, *rules: str, required: bool = True) -> Any:
+def _condition(description: str, *rules: str, required: bool = True, **facts: Any) -> Any:
     """Describe a field that takes a condition."""
-    return known(
-        description,
-        CONDITION_SHAPE,
-        *rules,
-        required=required,
-        code=INVALID_CONDITION,
-        missing="the condition is missing",
-    )
+    missing = "the condition is missing"
+    facts = {"required": required, "code": INVALID_CONDITION, "missing": missing, **facts}
+    return known(description, CONDITION_SHAPE, *rules, **facts)
 
 
 def _done(description: str) -> Any:
@@ -63,12 +58,18 @@ class Edge(Model):
     when: When = _condition(
         "When it matches: `always`, or when the parsed output holds `satisfied` true or false. Required.",
         "R3",
+        first=1,
     )
-    to: Reference | None = known("The socket that comes next, or `end`. Required.", "socket id or end", "R26")
+    to: Reference | None = known(
+        "The socket that comes next, or `end`. Required.", "socket id or end", "R26", first=2
+    )
     max_traversals: CountFromOne = known(
         "How often it may be taken for one work item (outside items: in the whole cast). Going over fails the cast.",
         "whole number from 1 up",
         "R18",
+        first=3,
+        label="at most",
+        unit="times for each item",
     )
 
 
@@ -107,11 +108,18 @@ class Foreach(Model):
         "R12",
         required=True,
         write='name the list, such as "state.rows"',
+        first=1,
+        label="list",
     )
     as_: Name | None = known(
-        "The name of the current item in the state; left out, `item`.", "name", "R12", name="as"
+        "The name of the current item in the state; left out, `item`.",
+        "name",
+        "R12",
+        name="as",
+        first=2,
+        label="item is called",
     )
-    cursor: Name | None = known("The cursor; left out, `<socket id>Index`.", "name", "R13")
+    cursor: Name | None = known("The cursor; left out, `<socket id>Index`.", "name", "R13", first=3)
     done: Reference | None = _done("Where older loadouts went after the last item. It must exist.")
 
 
@@ -134,12 +142,18 @@ class Consumes(Model):
         "socket id",
         "R27",
         name="from",
+        first=1,
     )
     output: Annotated[str, one_of((WORK_ITEMS,))] = known(
         "The list that it hands over; left out, `workItems`.", "workItems", "R12", write=_OTHER_LIST
     )
     as_: Name | None = known(
-        "The name of the current item in the state; left out, `workItem`.", "name", "R12", name="as"
+        "The name of the current item in the state; left out, `workItem`.",
+        "name",
+        "R12",
+        name="as",
+        first=2,
+        label="item is called",
     )
     cursor: Name | None = known(
         "The cursor; left out, `workItemIndex`. Two loops over one generator need different ones.",
@@ -175,16 +189,21 @@ class ExitRoute(Model):
         "R26",
         required=True,
         write="write an id that is unique in this loop",
+        first=4,
     )
     from_: Reference | None = known(
-        "The member that exhausts the list. Required.", "socket id", "R16", name="from"
+        "The member that exhausts the list. Required.", "socket id", "R16", name="from", first=2
     )
     condition: When = _condition(
         "When it is taken: the last output's `satisfied`, or always. Required; one route for each source and condition.",
         "R16",
         "R27",
+        first=1,
+        label="when",
     )
-    target_socket_id: Reference | None = known("Where it leads. Required.", "socket id or end", "R27")
+    target_socket_id: Reference | None = known(
+        "Where it leads. Required.", "socket id or end", "R27", first=3, label="to"
+    )
 
 
 class Loop(Model):
@@ -202,17 +221,23 @@ class Loop(Model):
         least=1,
         missing="the loop lists no sockets",
         write='list its members: ["Socket-2", "Socket-3"]',
+        apart=True,
     )
-    consumes: Consumes | None = known("The generator whose work items it runs over.", "object", "R12", "R27")
-    iterator: Iterator | None = known("Another list to run over.", "object", "R12")
+    consumes: Consumes | None = known(
+        "The generator whose work items it runs over.", "object", "R12", "R27", apart=True
+    )
+    iterator: Iterator | None = known("Another list to run over.", "object", "R12", apart=True)
     exits: list[ExitRoute] = known(
         "The ways out. Where no member advances, the sources of these routes get an advance.",
         "list of objects",
         "R15",
         "R16",
         write="write a list of routes: [{ ... }]",
+        apart=True,
     )
-    exit: LegacyExit | None = known("The older form of `exits`, which also sets an advance.", "object", "R15")
+    exit: LegacyExit | None = known(
+        "The older form of `exits`, which also sets an advance.", "object", "R15", apart=True
+    )
     label: JSON = known("A name for people.", "text")
     parallel: JSON = known(
         "Lanes of the reference engine.", "object", ignored="items are worked on one after another"
@@ -271,12 +296,14 @@ class Socket(Model):
     example = '{"materia": "..."}'
     code = INVALID_SOCKET
 
-    materia: Reference | None = known("Which materia works here. Required.", "materia id", "R26")
+    materia: Reference | None = known("Which materia works here. Required.", "materia id", "R26", first=1)
     parse: Parse = known(
         "How the output of an agent is read: `json` or `text` (the default). A utility's is on its materia; "
         "a generator's is always json.",
         "json or text",
         "R4",
+        first=3,
+        label="output",
     )
     assign: dict[Key, Assigned] | None = known(
         "What is kept in the state, in order: dotted target -> source (`$.plan`, `$`, `state.x`, `item.x`, "
@@ -291,6 +318,7 @@ class Socket(Model):
         "list of objects",
         "R3",
         write='write a list: [{"when": "always", "to": "Socket-2"}]',
+        apart=True,
     )
     advance: Advance | None = known("How the socket moves on to the next item.", "object", "R14")
     foreach: Foreach | None = known(
@@ -307,6 +335,7 @@ class Socket(Model):
         "Whether the agent works first, answering in any form, and is asked for its handoff afterwards, in a turn of "
         "its own in the same conversation. For agents whose output is json.",
         "true or false",
+        label="hands over apart",
     )
     cast_context: Told | None = known(
         "What its agent is told of the cast beside its own prompt: all (`full`), the `request` alone, `none`, or an object "
@@ -314,6 +343,8 @@ class Socket(Model):
         "config's, else `full`.",
         TOLD_SHAPE,
         "R50",
+        first=4,
+        label="context",
     )
     prompt_form: PromptFormWord | None = known(
         "How its prompt is written: headings and fences (`md`), or plain names and blank lines (`plain`); left out, as "
@@ -321,11 +352,15 @@ class Socket(Model):
         "md or plain",
         "R50",
     )
-    limits: SocketLimits | None = known("Bounds of other versions; accepted and ignored.", "object", "R21")
-    layout: JSON = known("Where it is drawn; the loadout's layout comes first.", "object with x and y")
+    limits: SocketLimits | None = known(
+        "Bounds of other versions; accepted and ignored.", "object", "R21", apart=True
+    )
+    layout: JSON = known(
+        "Where it is drawn; the loadout's layout comes first.", "object with x and y", apart=True
+    )
     socket_kind: JSON = known("Kept for the reference's editor.", "entry or normal")
     empty: JSON = known("Kept for the reference's editor.", "true or false")
-    label: JSON = known("A name for people.", "text")
+    label: JSON = known("A name for people.", "text", first=2)
 
 
 class Loadout(Model):
@@ -335,7 +370,7 @@ class Loadout(Model):
     example = '{"entry": "Socket-1", "sockets": { ... }}'
 
     entry: Reference | None = known(
-        "The socket where a cast starts; left out, the first.", "socket id", "R26", "R36"
+        "The socket where a cast starts; left out, the first.", "socket id", "R26", "R36", first=3
     )
     sockets: dict[Key, Socket] = known(
         "Socket id -> socket. `Socket-1`, `Socket-2`, ... are the canonical ids. Required.",
@@ -347,6 +382,7 @@ class Loadout(Model):
         bare=True,
         missing="the loadout has no sockets",
         write='write {"Socket-1": {"materia": "..."}, ...}',
+        apart=True,
     )
     loops: dict[Key, Loop] | None = known(
         "Loop id -> loop region.",
@@ -355,17 +391,22 @@ class Loadout(Model):
         "R27",
         code=INVALID_LOOP,
         write='write an object: {"name": {"sockets": [...]}}',
+        apart=True,
     )
-    handoff: Text = known(f"The protocol of its agents; left out, `{DEFAULT_HANDOFF}`.", "name of a protocol")
+    handoff: Text = known(
+        f"The protocol of its agents; left out, `{DEFAULT_HANDOFF}`.", "name of a protocol", first=5
+    )
     cast_context: Told | None = known(
         "What its agents are told of the cast, where their sockets and materia do not say; left out, the config's.",
         TOLD_SHAPE,
         "R50",
+        first=4,
+        label="context",
     )
     origin_default_id: JSON = known("Kept for the reference's editor.", "text")
-    layout: JSON = known("Where its sockets are drawn.", "object")
-    description: JSON = known("What it is for.", "text")
-    label: JSON = known("A name for people.", "text")
+    layout: JSON = known("Where its sockets are drawn.", "object", apart=True)
+    description: JSON = known("What it is for.", "text", first=1)
+    label: JSON = known("A name for people.", "text", first=2)
     id: JSON = known("Kept for the reference's editor.", "text")
     source: JSON = known("Kept for the reference's editor.", "text")
     lock_state: JSON = known("Kept for the reference's editor.", "locked or unlocked")

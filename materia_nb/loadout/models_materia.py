@@ -83,6 +83,7 @@ class _Materia(Model):
         "`agent` or `utility`. Left out: a utility if it has a command or script, else an agent.",
         "agent or utility",
         "R26",
+        apart=True,
     )
     label: JSON = known("A name for people; left out, its id.", "text")
     description: JSON = known("What it is for.", "text")
@@ -98,6 +99,8 @@ class _Materia(Model):
         "true or false",
         "R4",
         "R9",
+        first=4,
+        label="makes items",
     )
     lock_state: JSON = known("Kept for the reference's editor.", "locked or unlocked")
     catalog_origin: JSON = known("Kept for the reference's editor.", "object")
@@ -122,6 +125,8 @@ class AgentMateria(_Materia):
         "R31",
         required=True,
         write='write what the agent is to do (or, if a process is meant, "type": "utility")',
+        first=1,
+        prose=True,
     )
     tools: Tools = known(
         "Which tools it may use: `none`, `readOnly`, `coding`, a list of names, or "
@@ -131,14 +136,22 @@ class AgentMateria(_Materia):
         required=True,
         write=_SCOPES,
         first_value="none",
+        first=3,
     )
-    model: AnyText = known("Which model answers; left out, the default of its agent.", "text", "R26")
+    model: AnyText = known("Which model answers; left out, the default of its agent.", "text", "R26", first=2)
     thinking: AnyText = known("How long the model may think, in the words of its agent.", "text")
     multi_turn: Flag = known(
-        "Whether a person refines drafts before the final answer.", "true or false", "R26"
+        "Whether a person refines drafts before the final answer.",
+        "true or false",
+        "R26",
+        first=5,
+        label="drafts",
     )
     cast_context: Told | None = known(
-        "What it is told of the cast wherever a socket that places it does not say.", TOLD_SHAPE, "R50"
+        "What it is told of the cast wherever a socket that places it does not say.",
+        TOLD_SHAPE,
+        "R50",
+        label="context",
     )
     parse: Parse = known("How its output is read.", "json or text", "R4", ignored="write it on the socket")
 
@@ -179,13 +192,19 @@ class UtilityMateria(_Materia):
         "R23",
         "R24",
         write='write a list of strings, such as ["python3", "script.py"]; no shell is used',
+        first=1,
     )
     script: Script | None = known("A shipped script in place of a command.", "object", "R25")
     params: dict[Key, JSON] | None = known(
         "Parameters, handed to the process on stdin.", "object", "R23", write="write an object: { ... }"
     )
     parse: Parse = known(
-        "How its stdout is read: `json` or `text` (the default).", "json or text", "R4", "R6"
+        "How its stdout is read: `json` or `text` (the default).",
+        "json or text",
+        "R4",
+        "R6",
+        first=2,
+        label="output",
     )
     assign: dict[Key, Source] | None = known(
         "What is kept in the state, in order: dotted target -> source.",
@@ -200,6 +219,9 @@ class UtilityMateria(_Materia):
         "R23",
         default=DEFAULT_TIMEOUT_MS,
         write="write a number of milliseconds above 0, such as 30000",
+        first=4,
+        label="time limit",
+        unit="milliseconds",
     )
     multi_turn: Flag = known("Drafts.", "true or false", ignored="a process gives one answer")
     utility: JSON = known(

@@ -6,6 +6,7 @@ A form says what may be typed; whether it makes sense in the loadout is for the 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -19,47 +20,8 @@ from materia_nb.loadout.models import config_schema
 Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]
 """How a field is filled in: ``prose`` on many lines, ``lines`` one entry a line, ``scope`` a word or names."""
 
-_PROSE: Final = ("prompt",)
 _KEPT: Final = ("Kept", "An older name")
 """How descriptions begin of fields that only other tools write."""
-_OWN: Final[Mapping[str, tuple[str, ...]]] = {
-    # What has a form or operations of its own, beside the fields.
-    "Socket": ("edges", "layout", "limits"),
-    "Loadout": ("sockets", "loops", "layout"),
-    "Loop": ("sockets", "consumes", "iterator", "exits", "exit"),
-    "AgentMateria": ("type",),
-    "UtilityMateria": ("type",),
-}
-_FIRST: Final[Mapping[str, tuple[str, ...]]] = {
-    "Socket": ("materia", "label", "parse", "castContext"),
-    "Loadout": ("description", "label", "entry", "castContext", "handoff"),
-    "AgentMateria": ("prompt", "model", "tools", "generator", "multiTurn"),
-    "UtilityMateria": ("command", "parse", "generator", "timeoutMs"),
-    "Edge": ("when", "to", "maxTraversals"),
-    "ExitRoute": ("condition", "from", "targetSocketId", "id"),
-    "Consumes": ("from", "as"),
-    "Iterator": ("items", "as", "cursor"),
-}
-"""What is seen first of each; the rest is a fold away."""
-_NAMES: Final = {
-    "castContext": "context",
-    "parse": "output",
-    "when": "when",
-    "condition": "when",
-    "maxTraversals": "at most",
-    "targetSocketId": "to",
-    "multiTurn": "drafts",
-    "generator": "makes items",
-    "timeoutMs": "time limit",
-    "finalize": "hands over apart",
-    "as": "item is called",
-    "items": "list",
-}
-"""What fields are called on a form, where not by their name in the config."""
-_BESIDE: Final = {
-    "maxTraversals": "times for each item",
-    "timeoutMs": "milliseconds",
-}
 
 
 class Field(NamedTuple):
@@ -101,15 +63,14 @@ def form_of(model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] 
         known: what can be named, by the shape of the field: ``socket id``, ``socket id or end``, ``materia id``, ...,
             or by its name: ``model``.
     """
-    names = known or {}
-    hidden = _OWN.get(model.__name__, ())
-    first = _FIRST.get(model.__name__, ())
-    found = [
-        _field(model, row, raw, names, first=name in first)
+    rows = [
+        row
         for name, row in rows_of(model).items()
-        if name not in hidden and (name in raw or not (row.ignored or row.description.startswith(_KEPT)))
+        if not row.apart and (name in raw or not (row.ignored or row.description.startswith(_KEPT)))
     ]
-    return sorted(found, key=lambda one: first.index(one.name) if one.first else len(first))
+    return [
+        _field(model, row, raw, known or {}) for row in sorted(rows, key=lambda row: row.first or len(rows))
+    ]
 
 
 def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
@@ -119,11 +80,11 @@ def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
         MateriaError: there is no such field, or what was typed is none of its values.
     """
     row = rows_of(model).get(name)
-    if row is None or name in _OWN.get(model.__name__, ()):
+    if row is None or row.apart:
         raise refused(f"{model.words} has no field {name!r}", name, "choose a field of the form")
     schema = _schema(model, name)
     input_ = _input(row, schema, typed)
-    label = _NAMES.get(name, name)
+    label = row.label or name
     if input_ == "flag":
         if not isinstance(typed, bool):
             raise refused(f"{label} is on or off", name, "send true or false")
@@ -132,12 +93,10 @@ def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
         return None
     if not isinstance(typed, str):
         raise refused(f"{label} is typed as text", name, "send text")
-    return _READERS[input_](typed, label, row, schema)
+    return _read(input_, typed, row, schema)
 
 
-def _field(
-    model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, Iterable[str]], *, first: bool
-) -> Field:
+def _field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, Iterable[str]]) -> Field:
     schema, value = _schema(model, row.field), raw.get(row.field)
     shown = "" if value is None else value if isinstance(value, str) else pretty(value)
     input_ = _input(row, schema, shown if isinstance(value, str) or value is None else value)
@@ -159,15 +118,15 @@ def _field(
         shown = ", ".join(str(one) for one in as_list(listed))
     return Field(
         row.field,
-        _NAMES.get(row.field, row.field),
+        row.label or row.field,
         input_,
         value is True if input_ == "flag" else shown,
         options,
         row.description.replace(" Required.", "").replace("`", ""),
         row.shape,
-        _BESIDE.get(row.field, ""),
+        row.unit,
         row.required or " Required." in row.description,
-        first,
+        row.first > 0,
         row.ignored or "",
     )
 
@@ -179,7 +138,7 @@ def _input(row: FieldRow, schema: Mapping[str, Any], value: JSON) -> Input:
     told: tuple[tuple[Input, bool], ...] = (
         ("json", row.shape == TOLD_SHAPE and shaped),
         ("choice", row.shape == TOLD_SHAPE),
-        ("prose", row.field in _PROSE),
+        ("prose", row.prose),
         ("reference", row.shape in ("socket id", "socket id or end", "materia id")),
         ("choice", bool(schema.get("enum"))),
         ("flag", kind == "boolean" or row.shape == "true or false"),
@@ -223,63 +182,33 @@ def _left_out(row: FieldRow, schema: Mapping[str, Any]) -> str:
     return f"left out: {default}" if default is not None else "left out"
 
 
-def _text(typed: str, _label: str, _row: FieldRow, _schema: Mapping[str, Any]) -> JSON:
-    return typed.strip()
-
-
-def _prose(typed: str, _label: str, _row: FieldRow, _schema: Mapping[str, Any]) -> JSON:
-    return typed
-
-
-def _chosen(typed: str, label: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
-    if typed not in (schema.get("enum") or _words(schema)):
+def _read(input_: Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
+    """Read what was typed into a field, which is not empty; raises MateriaError when it is none of its values."""
+    text, label = typed.strip(), row.label or row.field
+    if input_ == "prose":
+        return typed
+    if input_ == "number":
+        return _number(text, label, row, schema)
+    if input_ == "choice" and typed not in (schema.get("enum") or _words(schema)):
         raise refused(f"{label} cannot be {typed!r}", row.field, f"choose {row.shape}")
-    return typed
+    if input_ == "json" or (input_ == "lines" and text.startswith("[")):
+        return read_text(typed, where=label)  # entries that are longer than a line are typed as JSON too
+    if input_ == "lines":
+        return [line for line in typed.splitlines() if line.strip()]
+    if input_ == "scope" and text not in _words(schema):
+        return [name.strip() for name in typed.replace("\n", ",").split(",") if name.strip()]
+    return text
 
 
-def _number(typed: str, label: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
-    text = typed.strip()
+def _number(text: str, label: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
     try:
         value: float = int(text) if text.isascii() and text.lstrip("-").isdigit() else float(text)
     except ValueError:
-        value = float("nan")
+        value = math.nan
     least = schema.get("minimum", schema.get("exclusiveMinimum"))
     whole = schema.get("type") == "integer"
-    if (
-        value != value  # noqa: PLR0124 - no number equals itself but for this one
-        or value in (float("inf"), float("-inf"))
-        or (whole and not isinstance(value, int))
-        or (least is not None and (value < least or ("exclusiveMinimum" in schema and value == least)))
-    ):
-        raise refused(
-            f"{label} cannot be {typed.strip()!r}", row.field, f"write a {row.shape}, or leave it empty"
-        )
+    low = least is not None and (value < least or ("exclusiveMinimum" in schema and value == least))
+    if low or not math.isfinite(value) or (whole and not isinstance(value, int)):
+        hint = f"write a {row.shape}, or leave it empty"
+        raise refused(f"{label} cannot be {text!r}", row.field, hint)
     return value
-
-
-def _lines(typed: str, label: str, _row: FieldRow, _schema: Mapping[str, Any]) -> JSON:
-    if typed.lstrip().startswith("["):  # entries that are longer than a line are shown and typed as JSON
-        return read_text(typed, where=label)
-    return [line for line in typed.splitlines() if line.strip()]
-
-
-def _scope(typed: str, _label: str, _row: FieldRow, schema: Mapping[str, Any]) -> JSON:
-    if typed.strip() in _words(schema):
-        return typed.strip()
-    return [name.strip() for name in typed.replace("\n", ",").split(",") if name.strip()]
-
-
-def _json(typed: str, label: str, _row: FieldRow, _schema: Mapping[str, Any]) -> JSON:
-    return read_text(typed, where=label)
-
-
-_READERS: Final = {
-    "text": _text,
-    "reference": _text,
-    "prose": _prose,
-    "choice": _chosen,
-    "number": _number,
-    "lines": _lines,
-    "scope": _scope,
-    "json": _json,
-}
