@@ -21,8 +21,8 @@ from materia_nb.agents.interface import Agent, TellsReadiness, name_of
 from materia_nb.agents.notebook_agents import PersonAgent
 from materia_nb.agents.tools import choose_tools
 from materia_nb.cast.workbench import Workbench
-from materia_nb.display.bundle import Table
-from materia_nb.display.text import table
+from materia_nb.display.blocks import Table
+from materia_nb.display.text import WIDTH, table
 from materia_nb.errors import MateriaError, counted
 from materia_nb.interrupts import Stop
 from materia_nb.loadout.graph import Graph, Materia, Socket
@@ -300,11 +300,11 @@ class Checkup(Table):
             self._shown.append(_together(absent))
         super().__init__(_HEADERS, [(f.status, f.area, f.what, f.found, f.todo) for f in self._shown])
 
-    def __repr__(self) -> str:
+    def as_text(self, width: int = WIDTH) -> str:
         """Write the table with what is to be done below it, since advice is long."""
         rows = [row[:-1] for row in self.rows]
         advice = [f"{f.what}: {f.todo}" for f in self._shown if f.todo]
-        return "\n".join([table(rows, self.headers[:-1]), *(["", *advice] if advice else [])])
+        return "\n".join([table(rows, self.headers[:-1], width=width), *(["", *advice] if advice else [])])
 
 
 def _together(absent: Sequence[Finding]) -> Finding:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from materia_nb.agents.interface import Agent, Asking, name_of, nobody, sound
 from materia_nb.cast.turns import now, redacted, turn_of
-from materia_nb.display.bundle import Shown, bundle
-from materia_nb.display.escape import html_heading, html_join, html_lines, html_pre
-from materia_nb.display.sections import parts_html, parts_text
+from materia_nb.display.blocks import Block, Code, Heading, Shown, lines
+from materia_nb.display.sections import prompt_blocks
 from materia_nb.engine import decide, entering
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import begin_at, fold
@@ -23,7 +22,6 @@ from materia_nb.handoff.protocol import Issue
 from materia_nb.interrupts import Stop
 from materia_nb.jsonvalue import JSON, MISSING, get_path, json_copy, set_path
 from materia_nb.loadout.graph import Graph
-from materia_nb.outgoing import plain
 
 _SHOWN: Final = 8_000
 
@@ -53,24 +51,18 @@ class Asked(Shown):
 
     def _lines(self) -> list[str]:
         if self.text is None:
-            return [f"{plain(self.agent)} gave no answer: a person answers, or has to approve a tool call."]
+            return [f"{self.agent} gave no answer: a person answers, or has to approve a tool call."]
         said = "accepted" if self.accepted else "refused"
         if self.satisfied is not None:
             said += f", satisfied: {str(self.satisfied).lower()}"
         return [
-            f"The answer of {plain(self.agent)} is {said}.",
-            *(f"  {plain(one.path)}: {plain(one.message)}" for one in self.issues),
+            f"The answer of {self.agent} is {said}.",
+            *(f"  {one.path}: {one.message}" for one in self.issues),
         ]
 
-    def __repr__(self) -> str:
-        return plain(
-            "\n\n".join([*parts_text(self.prompt), *self._lines(), (self.text or "")[:_SHOWN]])
-        ).rstrip()
-
-    def _show(self) -> dict[str, Any]:
-        answer = [html_pre(self.text, _SHOWN)] if self.text else []
-        parts = [*parts_html(self.prompt), html_heading("Answer"), html_lines(self._lines()), *answer]
-        return bundle(repr(self), html=html_join(parts))
+    def _blocks(self) -> list[Block]:
+        answer = [Code(self.text, _SHOWN)] if self.text else []
+        return [*prompt_blocks(self.prompt, whole=True), Heading("Answer"), *lines(self._lines()), *answer]
 
 
 def asked_alone(

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, Final
+from typing import Final
 
 from materia_nb.agents.interface import sound
 from materia_nb.cast.repairs import REDEFINED, redefinition
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Asked
 from materia_nb.cast.turns import clean, given, redacted
-from materia_nb.display.bundle import Shown, Table
+from materia_nb.display.blocks import Block, Shown, Table
 from materia_nb.engine import decide
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.events import Events
@@ -192,13 +192,13 @@ class Edits:
     def redefine(
         self, materia: str, definition: Mapping[str, JSON] | None = None, owner: Path | None = None
     ) -> None:
-        """Take a materia's changed command, script, timeout, model or tools into the running cast; retry then runs it.
+        """Take a changed definition of a materia into this cast, which keeps a copy of its loadout otherwise.
 
-        A cast keeps a copy of its loadout otherwise. From then on its socket runs, or asks, what the new one says. What
+        From then on its socket runs, or asks, what the new one says; ``recast`` does so where the cast failed. What
         earlier steps were decided by cannot change under them: only some fields may differ, such as its command.
 
         Args:
-            materia: its name.
+            materia: its id.
             definition: as in a config; what the workbench has now, in files and cells, if left out.
             owner: the directory of its config file, where its scripts are looked for (R24).
 
@@ -230,10 +230,9 @@ class Edits:
         self._runner.edit(decide.undo)
 
     def recommit(self, output: str | Mapping[str, JSON]) -> StepRecord:
-        """Correct the output of the last step; it is checked and decided anew, the original is kept.
+        """Correct the output of the last step: it is checked and decided anew, the original is kept.
 
-        Args:
-            output: the corrected output; an object is written as the socket hands over, as in ``reply``.
+        An object is written as the socket hands over, as in ``reply``.
 
         Raises:
             MateriaError: the corrected output breaks the handoff's rules (kind ``recommit``), or
@@ -306,11 +305,11 @@ class Labels(Shown):
     def __repr__(self) -> str:
         return f"<labels of {self._runner.files.path.name}: {len(self._runner.session.labels)}>"
 
-    def _show(self) -> dict[str, Any]:
+    def _blocks(self) -> list[Block]:
         snapshot = self._runner.snapshot()
         said = [("the cast", self.of())] + [(one.title, snapshot.label_of(one)) for one in snapshot.steps]
         rows = [(what, label.words) for what, label in said if not label.empty]
-        return Table(("of", "what people say"), rows, "no labels")._repr_mimebundle_()
+        return [Table(("of", "what people say"), rows, "no labels")]
 
     def of(self, step: StepRecord | int | None = None) -> Label:
         """Return what is said of a step, or of the cast itself: ``name``, ``tags``, ``note``, ``verdict``, ``by``.
@@ -409,7 +408,7 @@ def _check(materia: str, old: JSON, new: Mapping[str, JSON], owner: Path | None)
     if found is None:
         raise MateriaError(
             f"The cast has this very definition of {materia} already.",
-            hint="retry runs it once more; a script is read from its file each time",
+            hint="recast runs it once more; a script is read from its file each time",
             kind="redefine",
         )
     if found.kept:
@@ -475,12 +474,7 @@ class Approvals(Asked):
         return self._ask(decide.approve, self._asked())
 
     def deny(self, reason: str = "", *, calls: Sequence[ToolCall] | None = None) -> StepRecord:
-        """Refuse the tool calls, or the command, that the agent asks approval for; it goes on without.
-
-        Args:
-            reason: why, for the agent.
-            calls: as for :meth:`approve`.
-        """
+        """Refuse what an agent asks a person for; it is told why, and goes on without. See :meth:`approve`."""
         if self.asking or calls is not None:
             return self._ask(decide.decide_calls, "denied", clean(reason), calls)
         return self._ask(decide.deny, self._asked(), clean(reason))
@@ -497,7 +491,7 @@ class Approvals(Asked):
             needs = self._cast.held.needs or "a decision"
             raise MateriaError(
                 f"The agent does not ask for consent to a command but for {needs}.",
-                hint="reply, or accept its output",
+                hint="answer, or decide",
                 kind="not_asked",
             )
         return approval

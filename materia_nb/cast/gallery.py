@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -13,9 +13,10 @@ from pathlib import Path
 from pprint import pformat
 from typing import Any, Final, Literal, TypeAlias
 
-from materia_nb.display.bundle import Shown, bundle
-from materia_nb.display.escape import Html, esc, html_heading, html_join, html_lines, html_panel, html_text
+from materia_nb.display.blocks import Block, Heading, Line, Picture, Shown, lines
+from materia_nb.display.escape import Html, esc, html_heading, html_join, html_panel
 from materia_nb.display.graph_parts import Marks
+from materia_nb.display.mime import bundle
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError, did_you_mean
@@ -118,32 +119,21 @@ class Card(Shown):
         return (*sorted(own), *sorted(explored))
 
     def __repr__(self) -> str:
-        drawn = "it cannot be cast" if self.graph is None else graph_text(self.graph, Marks())
-        look = "\n".join(f"- {line}" for line in self.look)
-        return f"{self.name}: {self.title}\n{self.purpose}\n\n{drawn}\n\nWhat to look at:\n{look}"
+        return f"{self.name}: {self.title}\n{self.purpose}"
 
-    def _show(self) -> dict[str, Any]:
-        look = html_lines(f"· {line}" for line in self.look)
-        return bundle(repr(self), html=html_join([self._card(), html_heading("What to look at"), look]))
+    def _blocks(self) -> list[Block]:
+        drawn: Block = Line("It cannot be cast: find out why.")
+        if self.graph is not None:
+            drawn = Picture(graph_svg(self.graph, Marks()), graph_text(self.graph, Marks()))
+        look = lines(f"· {line}" for line in self.look)
+        opened = Line(f"%materia gallery {self.name}")
+        return [Line(self.purpose), drawn, opened, Heading("What to look at"), *look]
 
     def small(self) -> Html:
         """Return the card as HTML: title, purpose, a small picture, and how it is opened."""
-        return self._card(_small)
-
-    def _card(self, scaled: Callable[[str], str] = str) -> Html:
-        graph = self.graph
-        drawn = (
-            html_text("It cannot be cast: find out why.")
-            if graph is None
-            else Html(f'<div style="margin:6px 0">{scaled(graph_svg(graph, Marks()))}</div>')
-        )
-        opened = html_text(f"%materia gallery {self.name}")
-        lines = [
-            Html(f"<div>{html_text(self.purpose)}</div>"),
-            drawn,
-            Html(f"<div><code>{opened}</code></div>"),
-        ]
-        return html_panel(self.title, html_join(lines))
+        purpose, drawn, opened, *_ = self._blocks()
+        picture = Html(_small(drawn.as_html()))
+        return html_panel(self.title, html_join([purpose.as_html(), picture, opened.as_html()]))
 
 
 class Gallery(Shown, Mapping[str, Card]):
@@ -414,7 +404,7 @@ def _loadout(name: str, document: Mapping[str, JSON], own: str | None = None) ->
     loadouts = document["loadouts"]
     assert isinstance(loadouts, dict)  # noqa: S101 - tests check every card
     body = {**loadouts[own or name], "materia": document["materia"]}
-    return code_cell(_lines(f"%%materia define loadout {name}", laid_out(body)))
+    return code_cell(_lines(f"%%materia loadout {name}", laid_out(body)))
 
 
 def code_cell(source: str) -> dict[str, JSON]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar, overload
 
-from materia_nb.display.bundle import SHOWN_CHARS, Shown, Table, bounded, bundle
-from materia_nb.display.escape import html_fold, html_join, html_lines, html_panel, html_pre, shorten
+from materia_nb.display.blocks import Block, Cell, Code, Fold, Shown, Table, View, lines
+from materia_nb.display.escape import shorten
 from materia_nb.engine.conversation import MateriaEvent
 from materia_nb.engine.routing import short
 from materia_nb.engine.session import StepRecord
@@ -53,7 +53,7 @@ def data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> 
     return pd.DataFrame([[row.get(name) for name in columns] for row in rows], columns=list(columns))
 
 
-class _Listed(Sequence[_T], Generic[_T]):
+class _Listed(Shown, Sequence[_T], Generic[_T]):
     """A sequence that is equal to any other with the same in it, and shows itself as a table."""
 
     __slots__ = ("_all",)
@@ -86,18 +86,15 @@ class _Listed(Sequence[_T], Generic[_T]):
         """The table that it shows itself as: ``headers`` and ``rows`` of text."""
         raise NotImplementedError
 
-    def __repr__(self) -> str:
-        return repr(self.table)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return self.table._repr_mimebundle_(include, exclude)
+    def _blocks(self) -> list[Block]:
+        return [self.table]
 
 
 class TableOf(Table, Generic[_T]):
     """A table that tells of values; iterating gives the values themselves."""
 
     def __init__(
-        self, found: Iterable[_T], headers: Sequence[str], rows: Sequence[Sequence[str]], empty: str
+        self, found: Iterable[_T], headers: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str
     ) -> None:
         super().__init__(headers, rows, empty)
         self.found = tuple(found)
@@ -349,29 +346,17 @@ def way_words(step: StepRecord) -> str:
     return decision.target or decision.by
 
 
-class RecordView(Shown):
+def record_view(step: StepRecord) -> View:
     """One step by itself: which visit it is, how it went on, how long it took, what came, and what its agent thought."""
-
-    def __init__(self, step: StepRecord) -> None:
-        self.step = step
-        took, issues = sides.time_of(step).words, step.reading.issues if step.reading else ()
-        self.lines = [f"next: {way_words(step)}", *([f"took {took}"] if took else [])]
-        self.lines += [issue.line for issue in issues]
-
-    def __repr__(self) -> str:
-        came = [f"output: {bounded(self.step.shown)}"] if self.step.shown is not None else []
-        return plain("\n  ".join([self.step.title, *self.lines, *came]))
-
-    def _show(self) -> dict[str, Any]:
-        parts, step = [html_lines(self.lines)], self.step
-        if step.shown is not None:
-            parts.append(html_pre(step.shown, SHOWN_CHARS))
-        if step.thinking:
-            parts.append(html_fold(THOUGHT, html_pre(step.thinking, SHOWN_CHARS)))
-        return bundle(repr(self), html=html_panel(step.title, html_join(parts)))
+    took, issues = sides.time_of(step).words, step.reading.issues if step.reading else ()
+    said = lines([f"next: {way_words(step)}", *([f"took {took}"] if took else [])])
+    said += lines(issue.line for issue in issues)
+    if step.shown is not None:
+        said.append(Code(step.shown, title="output"))
+    return View(step.title, [*said, *([Fold(THOUGHT, [Code(step.thinking)])] if step.thinking else [])])
 
 
-VIEWS[StepRecord] = RecordView
+VIEWS[StepRecord] = record_view
 
 
 def casts_view(entries: Sequence[CastEntry]) -> Table:

@@ -31,34 +31,31 @@ class Act(NamedTuple):
 
 ACTS: Final[Mapping[ActName, Act]] = {
     "take": Act(
-        "Take the changed {materia} and retry",
+        "Take the changed {materia} and recast",
         "this cast uses it from here on",
-        "edit redefine {materia}, then retry",
+        "redefine {materia}, then recast",
         "the workbench has another definition of the materia than the cast",
     ),
     "resend": Act(
-        "Retry the turn",
-        "ask it once more, in the same conversation",
-        "retry --turn",
+        "Resend",
+        "ask the same turn once more, in the same conversation",
+        "resend",
         "a turn of an agent was cut short",
     ),
-    "recast": Act("Retry", "run the socket once more, from its first prompt", "retry", "always"),
+    "recast": Act("Recast", "run the socket once more, from its first prompt", "recast", "always"),
     "budget": Act(
         "Raise the budget",
         "more tokens for this cast, and go on",
-        "edit budget N, then retry --limit",
+        "budget N, then revive",
         "the budget is used up",
     ),
     "revive": Act(
-        "Retry past the limit",
-        "go on, the limit that stopped it granted once more",
-        "retry --limit",
-        "a limit was reached",
+        "Revive", "go on, the limit that stopped it granted once more", "revive", "a limit was reached"
     ),
     "reword": Act(
         "Change its prompt",
         "for this turn only; then step",
-        "edit reword PART",
+        "reword PART",
         "a turn of an agent was cut short",
     ),
     "answer": Act(
@@ -70,13 +67,13 @@ ACTS: Final[Mapping[ActName, Act]] = {
     "correct": Act(
         "Correct the answer",
         "decide the last step again with another output; the original is kept",
-        "edit recommit ANSWER",
+        "recommit ANSWER",
         "the step before the failure has an output",
     ),
     "pin": Act(
         "Pin an answer",
         "it is answered so from now on, in this cast",
-        "pin {socket} ANSWER, then retry",
+        "pin {socket} ANSWER, then recast",
         "the socket owes an answer",
     ),
     "skip": Act(
@@ -124,7 +121,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "assignment": Kind(
         "could not be put into the state",
         ("skip_item", "skip"),
-        "retry fails again, whatever is answered: a cast keeps its loadout, so mend `assign` there and start a new cast",
+        "recast fails again, whatever is answered: a cast keeps its loadout, so mend `assign` there and start a new cast",
     ),
     "budget": Kind("used up the budget", ("budget", "revive")),
     "aborted": Kind("was stopped by a person", ("recast", "resend", "revive", *_BY_HAND)),

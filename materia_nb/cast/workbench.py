@@ -29,8 +29,7 @@ from materia_nb.cast.views.loadout_views import (
     loadouts_view,
 )
 from materia_nb.cast.views.tables import FoundView
-from materia_nb.display.bundle import Shown, bundle
-from materia_nb.display.escape import html_panel, html_table
+from materia_nb.display.blocks import Block, Shown
 from materia_nb.engine.labels import Label
 from materia_nb.engine.outcome import PREVIOUS
 from materia_nb.engine.state import Pin
@@ -44,7 +43,6 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, LayeredConfig, Report, build_graph
 from materia_nb.loadout.compose import compose
 from materia_nb.loadout.config_files import expanded, resolved
-from materia_nb.outgoing import plain
 from materia_nb.sharing import Progress
 from materia_nb.store.catalogue import CastEntry
 from materia_nb.store.verifying import Verified
@@ -80,10 +78,13 @@ class Workbench(Shown):
         """Say which project and loadout; stable from run to run."""
         return f"<workbench of {self.project.name}: {self.chosen or 'no loadout'} chosen>"
 
-    def _show(self) -> dict[str, Any]:
-        found = loadouts_view(self.loadouts, self.chosen, self.config)
-        html = html_panel(f"workbench of {self.project.name}", html_table(found.headers, found.rows))
-        return bundle(f"{plain(repr(self))}\n{found!r}", html=html)
+    @property
+    def title(self) -> str:
+        """What it is, on the frame in which a notebook shows it."""
+        return repr(self)
+
+    def _blocks(self) -> list[Block]:
+        return [loadouts_view(self.loadouts, self.chosen, self.config)]
 
     @property
     def project(self) -> Path:
@@ -94,22 +95,24 @@ class Workbench(Shown):
 
     @property
     def config(self) -> LayeredConfig:
-        """The config of all layers, merged; read on first use and again by :meth:`load`."""
+        """The config of all layers, merged; read on first use and again by :meth:`load` and :meth:`reload`."""
         return self.library.config
 
-    def load(self, path: str | Path | Mapping[str, JSON] | None = None) -> LoadoutView:
-        """Load a config file on top of the other layers, and choose its active loadout; without one, read all files again.
-
-        A cast keeps the loadout that it started with.
+    def load(self, path: str | Path | Mapping[str, JSON]) -> LoadoutView:
+        """Load a config file on top of the other layers and take its active loadout.
 
         Args:
-            path: a .json, .jsonc, .json5, .yaml or .yml file, relative to the project directory or to the current
-                one, or a config as a mapping; left out, every layer is read again, after a file was changed.
+            path: a ``.json``, ``.jsonc``, ``.json5``, ``.yaml`` or ``.yml`` file, relative to the
+                project directory or to the current one; or a config as a mapping.
 
         Raises:
             MateriaError: the file cannot be read; what was loaded before stays.
         """
         return self.library.load(path)
+
+    def reload(self) -> LoadoutView:
+        """Read every layer again, after a file was changed. A cast keeps the loadout that it started with."""
+        return self.library.reload()
 
     @property
     def loadouts(self) -> Mapping[str, str]:
@@ -206,13 +209,13 @@ class Workbench(Shown):
         """Copy a loadout into the project's ``.pi/pi-materia.json``, to be edited there, and choose it.
 
         Everything else in the file stays, and the file is written whole or not at all. After
-        editing it, :meth:`load` without a file reads it again.
+        editing it, :meth:`reload` reads it again.
 
         Args:
-            name: which one, of whatever layer; bundled ones cannot be changed but in a copy.
-            new: what the copy is called; left out, the same name with -Copy.
-            materia: copy the materia that it places too, under their own names: the copies then count for every
-                loadout of the project, and those that the file defines stay.
+            name: the loadout, of whatever layer; bundled ones cannot be changed but in a copy.
+            new: what the copy is called, ``<name>-Copy`` if left out.
+            materia: whether the materia that it places are copied too, under their own names: the
+                copies then count for every loadout of the project. Those that the file defines stay.
 
         Raises:
             MateriaError: there is no such loadout, there is one of the new name, or the file cannot be written.
@@ -323,11 +326,11 @@ class Workbench(Shown):
         agents: Mapping[str, object] | None = None,
         pins: Mapping[str, object] | None = None,
     ) -> Cast:
-        """Start a cast of the chosen loadout, and show it with its panels; buttons, step or run go on with it.
+        """Start a cast of a loadout. Nothing runs yet: ``step`` or ``run`` goes on.
 
         Args:
             request: what is asked for; prompts and utilities read it.
-            loadout: another loadout than the chosen one. A design is cast as it is now, saved or not.
+            loadout: which loadout; the chosen one by default. A design is cast as it is now, saved or not.
             agents: who answers in this cast only, by socket or materia (``*`` for everyone else).
             pins: what is pinned in this cast only, by socket or materia; see :meth:`pin`.
 
@@ -486,12 +489,12 @@ class Workbench(Shown):
     @overload
     def gallery(self, name: str) -> Opened: ...
     def gallery(self, name: str | None = None) -> Gallery | Opened:
-        """List ten patterns and ten classic mistakes; with a name, write that one as a notebook beside this one.
+        """Show ten patterns and ten classic mistakes; with a name, write that card as a notebook to run.
 
         ``wb.gallery()["critic-loop"]`` is a card with its loadout, answers and tests, and writes nothing.
 
         Args:
-            name: the card to open, as NAME.ipynb in the project directory; all are listed if left out.
+            name: the card to open, as ``NAME.ipynb`` in the project directory.
 
         Raises:
             MateriaError: there is no such card (``unknown_card``), or there is such a file (``exists``).
@@ -594,6 +597,14 @@ class Workbench(Shown):
         )
         return sweep(look, asked, folder, executor, retry=retry, progress=progress)
 
+    def redefine(self, materia: str) -> None:
+        """Take the definition that a materia has now, in files and cells, into the current cast; see there.
+
+        Raises:
+            MateriaError: there is no such materia (``unknown_materia``), or as ``cast.edit.redefine``.
+        """
+        self.current.edit.redefine(materia)
+
     @property
     def current(self) -> Cast:
         """The cast that verbs are about: the one started or opened last."""
@@ -639,7 +650,7 @@ class Workbench(Shown):
 
         Args:
             reference: as for :meth:`open`.
-            yes: it is meant; without it nothing happens but an error that says what would be deleted.
+            yes: whether it is meant; without it nothing happens but an error that says what would be deleted.
 
         Returns:
             The id of the cast that was.
@@ -665,12 +676,8 @@ class Workbench(Shown):
         """
         return self._casts.ask(expression, casts)
 
-    def open(self, reference: str | Path = "-1") -> Cast:
-        """Open a cast to look at it, also one recorded by the reference engine.
-
-        Args:
-            reference: an id, the beginning of one, a name, ``-1`` for the latest, or a directory.
-        """
+    def open(self, reference: str | Path) -> Cast:
+        """Open a cast to look at it: an id, the beginning of one, ``-1`` for the latest, or a directory."""
         return self._casts.open(reference)
 
     def compare(self, a: object, b: object) -> CompareView | StepCompareView | LoadoutCompareView:
@@ -707,11 +714,7 @@ class Workbench(Shown):
         return self._casts.replay(loadout, casts)
 
     def resume(self, reference: str | Path = "-1") -> Cast:
-        """Open a cast to go on with it, after a restart or a crash.
-
-        Args:
-            reference: as for :meth:`open`.
-        """
+        """Open a cast to go on with it; see :meth:`open` for ``reference``."""
         return self._casts.resume(reference)
 
     def verify(self, reference: str | Path = "-1") -> Verified:

@@ -13,7 +13,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.outgoing import PDI, open_isolates, plain
@@ -153,8 +153,10 @@ def html_pre(text: str, limit: int = 20_000) -> Html:
 
 
 def html_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "") -> Html:
-    """Build a table; cells are escaped text or :class:`Html`."""
+    """Build a table; cells are escaped text or :class:`Html`. Columns in which every cell is empty are left out."""
     rows = [tuple(row) for row in rows]
+    kept = [n for n in range(len(headers)) if not rows or any(row[n] not in ("", None) for row in rows)]
+    headers, rows = [headers[n] for n in kept], [tuple(row[n] for n in kept) for row in rows]
     widths = (_word_width(column) for column in zip(headers, *rows, strict=True))
     head = "".join(
         f'<th scope="col" style="{_CELL}color:{_SOFT};min-width:{width}ch">{html_text(name)}</th>'
@@ -183,51 +185,56 @@ def _word_width(column: Iterable[object]) -> int:
 
 
 class _Tree:
-    """Writes one JSON value as nested ``<details>``, until it has written enough."""
+    """Makes nodes of one JSON value, until it has made enough of them."""
 
-    def __init__(self, open_depth: int) -> None:
-        self.open_depth = open_depth
+    def __init__(self) -> None:
         self.left = _MOST_NODES
 
-    def leaf(self, value: JSON) -> str:
-        if isinstance(value, str):
-            cut = value[:_LONGEST_STRING]
-            note = (
-                "" if len(cut) == len(value) else f' <i style="color:{_SOFT}">… {len(value):,} characters</i>'
-            )
-            quoted = esc(compact(cut))
-            return (
-                f'<bdi style="color:#2e9e62;white-space:pre-wrap;overflow-wrap:anywhere">{quoted}</bdi>{note}'
-            )
-        return f'<span style="color:#b06fd1">{esc(compact(value))}</span>'
-
-    def node(self, name: str, value: JSON, depth: int) -> str:
+    def node(self, name: str, value: JSON, depth: int) -> dict[str, JSON]:
         self.left -= 1
-        label = f'<bdi style="color:#3b82c4">{esc(shorten(name, 120))}</bdi>: ' if name else ""
+        node: dict[str, JSON] = {"name": plain(shorten(name, 120))}
         if not isinstance(value, dict | list) or not value:
-            return f"<div>{label}{self.leaf(value)}</div>"
-        what = f"object of {len(value)}" if isinstance(value, dict) else f"list of {len(value)}"
-        if depth >= _DEEPEST:
-            return f"<div>{label}{what} …</div>"
+            kept = value[:_LONGEST_STRING] if isinstance(value, str) else value
+            cut = len(value) if isinstance(value, str) and kept != value else None
+            return {**node, "kind": type(value).__name__, "text": plain(compact(kept)), "cut": cut}
+        node["words"] = f"{'object' if isinstance(value, dict) else 'list'} of {len(value)}"
         pairs = value.items() if isinstance(value, dict) else ((str(n), item) for n, item in enumerate(value))
-        children: list[str] = []
+        children: list[JSON] = []
         for key, child in pairs:
-            if len(children) >= _MOST_CHILDREN or self.left <= 0:
+            if len(children) >= _MOST_CHILDREN or self.left <= 0 or depth >= _DEEPEST:
                 break
             children.append(self.node(key or '""', child, depth + 1))
-        rest = len(value) - len(children)
-        more = f'<div style="color:{_SOFT}">… {rest:,} more</div>' if rest else ""
-        opened = " open" if depth < self.open_depth else ""
-        return (
-            f'<details{opened}><summary>{label}<span style="color:{_SOFT}">{what}</span></summary>'
-            f'<div style="margin-left:1.2em">{"".join(children)}{more}</div></details>'
-        )
+        return {**node, "children": children, "more": len(value) - len(children)}
+
+
+def json_tree(value: JSON, name: str = "") -> dict[str, JSON]:
+    """Return a JSON value as nodes, bounded, every text in them harmless.
+
+    Each has a ``name``; one with children ``words``, ``children`` and how many ``more`` there are, a leaf its ``kind``,
+    its ``text``, and where that is ``cut`` how long it is.
+    """
+    return _Tree().node(name, value, 0)
 
 
 def html_json(value: JSON, open_depth: int = 1, *, name: str = "") -> Html:
     """Show a JSON value as a tree that folds, ``open_depth`` levels of it open; long parts are cut, and say so."""
-    body = _Tree(open_depth).node(name, value, 0)
+    body = _node_html(json_tree(value, name), open_depth)
     return Html(f'<div style="font-family:{_MONO};font-size:0.92em;color:{_FG}">{body}</div>')
+
+
+def _node_html(node: Any, opened: int) -> str:
+    label = f'<bdi style="color:#3b82c4">{html.escape(node["name"])}</bdi>: ' if node["name"] else ""
+    if "children" not in node:
+        colour = "#2e9e62" if node["kind"] == "str" else "#b06fd1"
+        note = f' <i style="color:{_SOFT}">… {node["cut"]:,} characters</i>' if node["cut"] else ""
+        style = f"color:{colour};white-space:pre-wrap;overflow-wrap:anywhere"
+        return f'<div>{label}<bdi style="{style}">{html.escape(node["text"])}</bdi>{note}</div>'
+    more = f'<div style="color:{_SOFT}">… {node["more"]:,} more</div>' if node["more"] else ""
+    children = "".join(_node_html(child, opened - 1) for child in node["children"])
+    return (
+        f'<details{" open" if opened > 0 else ""}><summary>{label}<span style="color:{_SOFT}">{node["words"]}</span>'
+        f'</summary><div style="margin-left:1.2em">{children}{more}</div></details>'
+    )
 
 
 def html_panel(title: str, body: object) -> Html:
@@ -239,6 +246,11 @@ def html_panel(title: str, body: object) -> Html:
     )
 
 
+def html_link(href: str, text: str) -> Html:
+    """Link a text to an address of our own making."""
+    return Html(f'<a href="{esc(href)}"><bdi>{esc(clip(text, _LONGEST_CELL))}</bdi></a>')
+
+
 def html_bar(text: str, share: float) -> Html:
     """Lay text over a bar that fills a share, 0 to 1, of its width."""
     filled = f"{100 * min(max(share, 0.0), 1.0):.0f}%"
@@ -248,19 +260,29 @@ def html_bar(text: str, share: float) -> Html:
     )
 
 
-def html_lines(lines: Iterable[str]) -> Html:
-    """Make one line of each text, which may be long: that of a command to be allowed."""
-    return Html("".join(f"<div>{html_text(line, _LONGEST_LINE)}</div>" for line in lines))
+_TONES: Final = {"bad": f"color:{_RED};font-weight:600", "quiet": "opacity:0.75"}
+
+
+def html_line(text: str, tone: str = "") -> Html:
+    """Make one line of a text, which may be long: that of a command to be allowed; ``bad`` is red, ``quiet`` pale."""
+    role = ' role="alert"' if tone == "bad" else ""
+    style = f' style="{_TONES[tone]}"' if tone in _TONES else ""
+    return Html(f"<div{role}{style}>{html_text(text, _LONGEST_LINE)}</div>")
 
 
 def html_alert(lines: Iterable[str]) -> Html:
     """Make one line of each text, in red, for what a person must not overlook."""
-    return Html(f'<div role="alert" style="color:{_RED}"><b>{html_lines(lines)}</b></div>')
+    return html_join(html_line(one, "bad") for one in lines)
 
 
 def html_wrong(word: str) -> Html:
     """Make a word that says that something is wrong, in red and with a sign."""
-    return Html(f'<b style="color:{_RED};white-space:nowrap">✖ {esc(word)}</b>')
+    return status_badge(word)
+
+
+def html_lines(lines: Iterable[str]) -> Html:
+    """Make one line of each text."""
+    return Html("".join(map(html_line, lines)))
 
 
 def html_heading(text: str) -> Html:
@@ -277,10 +299,11 @@ def html_facts(facts: Iterable[tuple[str, str]]) -> Html:
     return Html(f'<div style="display:grid;grid-template-columns:max-content 1fr;gap:1px 12px">{rows}</div>')
 
 
-def html_fold(title: str, body: object, *, opened: bool = False) -> Html:
-    """Put ``body`` under a title that opens and closes it."""
+def html_fold(title: str, body: object, *, opened: bool = False, anchor: str = "") -> Html:
+    """Put ``body`` under a title that opens and closes it; a link ``#anchor`` leads there."""
+    place = f' id="{esc(anchor)}"' if anchor else ""
     return Html(
-        f"<details{' open' if opened else ''}><summary>{html_text(shorten(title, 200))}</summary>"
+        f"<details{place}{' open' if opened else ''}><summary>{html_text(shorten(title, 200))}</summary>"
         f'<div style="margin-left:1.2em">{html_text(body)}</div></details>'
     )
 
@@ -289,6 +312,7 @@ _BADGES: Final = {
     "complete": ("✓", "#2e9e62"),
     "ok": ("✓", "#2e9e62"),
     "failed": ("✖", _RED),
+    "problem": ("✖", _RED),
     "running": ("▶", "#3b82c4"),
     "waiting": ("▶", "#b97f00"),
     "held": ("‖", "#b97f00"),

@@ -1,97 +1,146 @@
-"""What agents are told, do and hand on, as text and as escaped HTML: layers of a prompt, tool calls, contracts and envelopes."""
+"""What agents are told, do and hand on, as blocks: layers of a prompt, tool calls, and outputs as their protocol lays them out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import hypot
 from typing import Final
-from urllib.parse import quote
 
-from materia_nb.display.escape import (
-    ELLIPSIS,
-    Html,
-    clip,
-    esc,
-    html_fold,
-    html_heading,
-    html_join,
-    html_json,
-    html_lines,
-    html_pre,
-    html_table,
-    html_text,
-    part,
-)
+from materia_nb.display.blocks import Block, Code, Fold, Heading, Line, Picture, Table, lines
+from materia_nb.display.escape import ELLIPSIS, Html, esc, part
 from materia_nb.display.geometry import Box, Point
 from materia_nb.display.shapes import FONT
 from materia_nb.display.svg import INK, NOW, PLATE, RIM
-from materia_nb.display.text import table
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.told import Part, tokens_of
-from materia_nb.handoff.capabilities import Cell, Pointer, Section, StatusPath
+from materia_nb.handoff.capabilities import Section, StatusPath
 from materia_nb.handoff.protocol import as_text
-from materia_nb.jsonvalue import JSON
 from materia_nb.outgoing import plain
 
 MOST_ROWS: Final = 100
-_CELL_CHARS: Final = 400
 
 
-def sections_text(sections: Iterable[Section], indent: str = "  ") -> list[str]:
-    """Write sections as lines of plain text."""
-    lines: list[str] = []
+def section_blocks(sections: Iterable[Section]) -> list[Block]:
+    """Say an output as its protocol lays it out; of a long table the beginning, and how much is left out."""
+    found: list[Block] = []
     for section in sections:
-        lines.append(f"{indent}{section.title}")
-        lines += [f"{indent}  {plain(line)}" for line in lines_of(section)]
-        if section.rows:
-            rows = [[_plain_cell(cell) for cell in row] for row in section.rows[:MOST_ROWS]]
-            headers = section.headers or ("",) * len(rows[0])
-            written = table(rows, headers, indent=f"{indent}  ").splitlines()
-            lines += written if section.headers else written[2:]
-        lines += _rest(section, f"{indent}  ")
-    return lines
-
-
-def sections_html(sections: Iterable[Section]) -> Html:
-    """Write sections as HTML, every text escaped."""
-    parts: list[Html] = []
-    for section in sections:
-        parts += [html_heading(section.title), html_lines(lines_of(section))]
+        found.append(Heading(section.title))
         if section.statuses:
-            parts.append(path_svg(section.statuses))
+            found += [Line(path_words(section.statuses)), Picture(path_svg(section.statuses))]
+        found += lines(section.lines)
         if section.rows:
             headers = section.headers or ("",) * len(section.rows[0])
-            rows = [[_html_cell(cell) for cell in row] for row in section.rows[:MOST_ROWS]]
-            parts.append(html_table(headers, rows))
-        parts.append(html_lines(_rest(section, "")))
-    return html_join(parts)
+            found.append(Table(headers, section.rows[:MOST_ROWS]))
+        if (left := len(section.rows) - MOST_ROWS) > 0:
+            found.append(Line(f"{ELLIPSIS} {left:,} more", "quiet"))
+    return found
 
 
-def lines_of(section: Section) -> tuple[str, ...]:
-    """Return what stands in words above the table of a section."""
-    return (path_words(section.statuses), *section.lines) if section.statuses else section.lines
+def prompt_blocks(prompt: Prompt, *, whole: bool = False) -> list[Block]:
+    """Say each part of a prompt under its name and size; what stands before the task is folded unless ``whole``."""
+    names = [one.name for one in prompt.parts]
+    task = names.index("task") if "task" in names else 0
+    return [
+        Fold(part_title(one), (Code(one.text),), opened=whole or place >= task)
+        if one.text
+        else Line(part_title(one), "quiet")
+        for place, one in enumerate(prompt.parts)
+    ]
 
 
-def _rest(section: Section, indent: str) -> list[str]:
-    left = len(section.rows) - MOST_ROWS
-    return [f"{indent}… {left:,} more"] if left > 0 else []
-
-
-def _plain_cell(cell: Cell) -> str:
-    return part(cell.text if isinstance(cell, Pointer) else cell, _CELL_CHARS)
-
-
-def _html_cell(cell: Cell) -> Html:
-    if isinstance(cell, str):
-        return html_text(cell)
-    if cell.path is None:
-        return html_text(cell.text)
-    # "./" and the quoted colon keep the name of a file from being read as a scheme or a host.
-    return Html(
-        f'<a href="./{quote(cell.path, safe="/", errors="replace")}"><bdi>{esc(clip(cell.text, 400))}</bdi></a>'
+def part_title(one: Part) -> str:
+    """Say which part it is, how long it is, and why something of it is not there."""
+    size = (
+        f"{len(one.text):,} characters, some {tokens_of(len(one.text)):,} tokens" if one.text else "left out"
     )
+    return f"{one.heading} [{one.name}] · {size}" + (f": {one.note}" if one.note else "")
+
+
+_MAIN: Final = ("command", "path", "pattern", "glob")
+"""The arguments that say best what a call is about, the best first."""
+JUDGED: Final = 2**20
+"""How much of a text is shown that a person is to allow: all that a call of a model can have, in characters."""
+_JUDGED_IN_WORDS: Final = 2_000
+_LINE_END: Final = " \u23ce "
+
+
+def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Block]:
+    """Return each call folded: what the model said beside it, what it was given, what it was told.
+
+    Of one that has not run all is told, opened, since a person may have to judge it. Where that is asked for, ``judged``,
+    what was said beside it is left to whoever shows it above them.
+    """
+    found: list[Block] = []
+    for call in calls:
+        waits = call.result is None
+        inside = [] if judged or not call.said.strip() else lines([call.said], "said")
+        for name, value in call.args.items():
+            text = as_text(value)
+            title = f"{part(name, 40)}{_size(text)}"
+            inside.append(
+                Code(_both_ends(text, JUDGED), 2 * JUDGED, title) if waits else Code(text, title=title)
+            )
+        if call.result is not None:
+            inside.append(Code(call.result, title="what it was told"))
+        found.append(Fold(f"{call_title(call)} ({call_outcome(call)})", inside, opened=waits))
+    return found
+
+
+def call_words(call: ToolCall) -> str:
+    """Say what a call is about on one line: the tool and its main argument.
+
+    Of one that has not run every argument is told whole, since a person may have to judge it: a sign
+    stands for each line end, and of more than 2,000 characters the beginning and the end are told.
+    """
+    if call.result is not None:
+        return call_title(call)
+    main = next((name for name in _MAIN if isinstance(call.args.get(name), str)), None)
+    others = [judged_words(name, as_text(value)) for name, value in call.args.items() if name != main]
+    about = _in_words(call.args[main]) if main else ""
+    return ", ".join([f"{part(call.tool, 40)} {about}".rstrip(), *others])
+
+
+def call_outcome(call: ToolCall) -> str:
+    """Say in a word or two what became of a call."""
+    if call.decided == "denied":
+        return "not allowed"
+    if call.result is None:
+        return "asks for approval" if call.decided is None else "allowed, not run yet"
+    took = f", {call.seconds:.1f} s" if call.seconds >= 0.1 else ""
+    leave = {"once": ", allowed once", "always": ", allowed always"}.get(call.decided or "", "")
+    return ("done" if call.ok else "failed") + leave + took
+
+
+def call_title(call: ToolCall) -> str:
+    """Name a call by its tool and its main argument."""
+    about = next((value for name in _MAIN if isinstance(value := call.args.get(name), str)), "")
+    return f"{part(call.tool, 40)} {part(about, 80)}".rstrip()
+
+
+def judged_words(name: str, text: str) -> str:
+    """Tell a text that a person is to judge on one line; of more than 2,000 characters the beginning and the end."""
+    return f"{part(name, 40)}{_size(text)}: {_in_words(text)}"
+
+
+def _in_words(text: str) -> str:
+    return plain(_both_ends(text.strip("\n"), _JUDGED_IN_WORDS)).replace("\n", _LINE_END)
+
+
+def _size(text: str) -> str:
+    """Say how many lines a text has, so that none can hide behind empty ones; nothing of a short one."""
+    count = f"{text.count(chr(10)) + 1:,} lines, " if "\n" in text else ""
+    return f" ({count}{len(text):,} characters)" if len(text) > 60 or count else ""
+
+
+def _both_ends(text: str, limit: int) -> str:
+    """Keep ``limit`` characters, half of them from the end, with what is left out between marked and counted."""
+    gap = len(text) - limit
+    if gap <= 0:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n{ELLIPSIS} [{gap:,} characters are not shown] {ELLIPSIS}\n{text[half + gap :]}"
 
 
 # -- the statuses that a visit went through ---------------------------------------------------
@@ -181,148 +230,3 @@ def _state(name: str, box: Box, turns: Sequence[int], *, last: bool) -> str:
         f'stroke="{rim}" stroke-width="{thick}"/><text x="{box.x + _WIDE / 2:g}" y="{box.y + 21:g}" '
         f'text-anchor="middle" fill="{INK}"{weight}>{esc(number + name)}</text>'
     )
-
-
-PART_CHARS: Final = 4_000
-BRIEF_CHARS: Final = 400
-"""How much of each part but the task is shown as text where the prompt is only a part of what is shown."""
-
-
-def parts_text(prompt: Prompt, *, brief: bool = False) -> list[str]:
-    """Return each part as text under its heading and size; ``brief`` shows only the beginning of what is not the task."""
-    return [
-        f"{part_title(part)}\n{clip(part.text, BRIEF_CHARS if brief and part.name != 'task' else PART_CHARS)}".rstrip()
-        for part in prompt.parts
-        if part.text or not brief
-    ]
-
-
-def parts_html(prompt: Prompt, *, folded: bool = False) -> list[Html]:
-    """Return each part under its heading and size; ``folded`` shuts what stands before the task."""
-    names = [part.name for part in prompt.parts]
-    first = names.index("task") if folded and "task" in names else 0
-    return [_part(one, folded=place < first) for place, one in enumerate(prompt.parts)]
-
-
-def part_title(part: Part) -> str:
-    """Say which part it is, how long it is, and why something of it is not there."""
-    size = (
-        f"{len(part.text):,} characters, some {tokens_of(len(part.text)):,} tokens"
-        if part.text
-        else "left out"
-    )
-    return f"{part.heading} [{part.name}] · {size}" + (f": {part.note}" if part.note else "")
-
-
-def _part(one: Part, *, folded: bool) -> Html:
-    if not one.text:
-        return Html(f'<div style="opacity:0.75">{html_text(part_title(one))}</div>')
-    text = html_pre(one.text, PART_CHARS)
-    if folded:
-        return html_fold(part_title(one), text)
-    heading, _, rest = part_title(one).partition(" [")
-    return Html(
-        f'<div><b>{html_text(heading)}</b> <span style="opacity:0.75">[{html_text(rest)}</span></div>{text}'
-    )
-
-
-_MAIN: Final = ("command", "path", "pattern", "glob")
-"""The arguments that say best what a call is about, the best first."""
-_SHOWN: Final = 4_000
-JUDGED: Final = 2**20
-"""How much of a text is shown that a person is to allow: all that a call of a model can have, in characters."""
-_JUDGED_IN_WORDS: Final = 2_000
-_LINE_END: Final = " \u23ce "
-
-
-def call_words(call: ToolCall) -> str:
-    """Say what a call is about on one line: the tool and its main argument.
-
-    Of one that has not run every argument is told whole, since a person may have to judge it: a sign
-    stands for each line end, and of more than 2,000 characters the beginning and the end are told.
-    """
-    if call.result is not None:
-        return call_title(call)
-    main = next((name for name in _MAIN if isinstance(call.args.get(name), str)), None)
-    others = [judged_words(name, as_text(value)) for name, value in call.args.items() if name != main]
-    about = _in_words(call.args[main]) if main else ""
-    return ", ".join([f"{part(call.tool, 40)} {about}".rstrip(), *others])
-
-
-def call_outcome(call: ToolCall) -> str:
-    """Say in a word or two what became of a call."""
-    if call.decided == "denied":
-        return "not allowed"
-    if call.result is None:
-        return "asks for approval" if call.decided is None else "allowed, not run yet"
-    took = f", {call.seconds:.1f} s" if call.seconds >= 0.1 else ""
-    leave = {"once": ", allowed once", "always": ", allowed always"}.get(call.decided or "", "")
-    return ("done" if call.ok else "failed") + leave + took
-
-
-def calls_text(calls: Iterable[ToolCall]) -> list[str]:
-    """Return one line for each call."""
-    return [f"{call_words(call)} ({call_outcome(call)})" for call in calls]
-
-
-def calls_html(calls: Iterable[ToolCall], *, opened: bool = False) -> Html:
-    """Return each call folded under its line: what it was given, and what the agent was told."""
-    return Html("".join(_call(call, opened=opened) for call in calls))
-
-
-def call_title(call: ToolCall) -> str:
-    """Name a call by its tool and its main argument."""
-    about = next((value for name in _MAIN if isinstance(value := call.args.get(name), str)), "")
-    return f"{part(call.tool, 40)} {part(about, 80)}".rstrip()
-
-
-def _call(call: ToolCall, *, opened: bool) -> Html:
-    said = html_lines([call.said]) if call.said.strip() else Html()
-    if call.result is None:
-        body = Html(said + "".join(judged_html(name, as_text(value)) for name, value in call.args.items()))
-    else:
-        body = Html(f"{said}{_args(call.args)}{html_pre(call.result, _SHOWN)}")
-    return html_fold(f"{call_title(call)} ({call_outcome(call)})", body, opened=opened)
-
-
-def _args(args: Mapping[str, JSON]) -> Html:
-    """Show long texts as they are, at least their beginning, and the rest as a tree."""
-    long = [name for name, value in args.items() if isinstance(value, str) and _is_long(value)]
-    rest = {name: value for name, value in args.items() if name not in long}
-    tree = html_json(rest, 2) if rest else Html()
-    texts = (html_lines([f"{part(name, 40)}:"]) + html_pre(str(args[name]), _SHOWN) for name in long)
-    return Html(tree + "".join(texts))
-
-
-def judged_html(name: str, text: str) -> Html:
-    """Show all of a text that a person is to judge, under its name and how long it is."""
-    shown = _both_ends(text, JUDGED)
-    return Html(html_lines([f"{part(name, 40)}{_size(text)}:"]) + html_pre(shown, len(shown)))
-
-
-def judged_words(name: str, text: str) -> str:
-    """Tell a text that a person is to judge on one line; of more than 2,000 characters the beginning and the end."""
-    return f"{part(name, 40)}{_size(text)}: {_in_words(text)}"
-
-
-def _in_words(text: str) -> str:
-    return plain(_both_ends(text.strip("\n"), _JUDGED_IN_WORDS)).replace("\n", _LINE_END)
-
-
-def _size(text: str) -> str:
-    """Say how many lines a text has, so that none can hide behind empty ones; nothing of a short one."""
-    lines = f"{text.count(chr(10)) + 1:,} lines, " if "\n" in text else ""
-    return f" ({lines}{len(text):,} characters)" if _is_long(text) else ""
-
-
-def _both_ends(text: str, limit: int) -> str:
-    """Keep ``limit`` characters, half of them from the end, with what is left out between marked and counted."""
-    gap = len(text) - limit
-    if gap <= 0:
-        return text
-    half = limit // 2
-    return f"{text[:half]}\n{ELLIPSIS} [{gap:,} characters are not shown] {ELLIPSIS}\n{text[half + gap :]}"
-
-
-def _is_long(value: str) -> bool:
-    return len(value) > 60 or "\n" in value

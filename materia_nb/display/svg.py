@@ -7,8 +7,10 @@ one page. It brings its own ground, so that it can be read on any page. Nothing 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Final
 
+from materia_nb.display.blocks import Block, Picture, Shown
 from materia_nb.display.escape import esc, part, shorten
 from materia_nb.display.geometry import Box, text_width
 from materia_nb.display.graph_parts import (
@@ -39,8 +41,10 @@ from materia_nb.display.shapes import (
     socket_card,
     socket_title,
 )
+from materia_nb.display.text import graph_mermaid, graph_text
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import described
+from materia_nb.outgoing import VIEWS
 
 _DASHES: Final = {"exit": (8, 5), "implied": (1, 5)}
 _NEVER: Final = (1, 9)
@@ -210,3 +214,35 @@ def line_chip(line: Line, box: Box, marks: Marks, colours: Colours, *, alone: bo
     return pill(
         at, words, ink, colours["plate"], colours[use], width=2.2 if use == "now" else 1.0, bold=use == "now"
     )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GraphPicture(Shown):
+    """A graph with marks laid over it, to be the value of a cell: SVG, and text where that is not drawn."""
+
+    graph: Graph
+    marks: Marks = field(default_factory=Marks)
+
+    @property
+    def svg(self) -> str:
+        """The picture as SVG."""
+        return graph_svg(self.graph, self.marks)
+
+    @property
+    def text(self) -> str:
+        """The graph as a grid of text."""
+        return graph_text(self.graph, self.marks)
+
+    @property
+    def mermaid(self) -> str:
+        """The graph as mermaid source."""
+        return graph_mermaid(self.graph, self.marks)
+
+    def __repr__(self) -> str:
+        return f"<GraphPicture {self.graph.name!r}, {len(self.graph.sockets)} sockets>"
+
+    def _blocks(self) -> list[Block]:
+        return [Picture(self.svg, self.text)]
+
+
+VIEWS[Graph] = GraphPicture

@@ -66,19 +66,19 @@ def table(
     headers: Sequence[str],
     *,
     limit: int = 400,
-    indent: str = "",
+    width: int = WIDTH,
     below: Sequence[Sequence[str]] = (),
 ) -> str:
     """Align ``rows`` under ``headers``; columns of numbers are aligned to the right.
 
-    A line has at most ``WIDTH`` columns, as far as that can be: what a notebook that is not trusted, or GitHub,
+    A line has at most ``width`` columns, as far as that can be: what a notebook that is not trusted, or GitHub,
     shows without breaking it in the middle of words. Long cells go on in the next line.
 
     Args:
         rows: cells of any type; None is an empty cell. Short rows are filled up.
         headers: one a column.
         limit: the longest cell, in characters.
-        indent: put before every line.
+        width: the columns of a line.
         below: for each row, what stands under it, from margin to margin.
 
     Columns in which every cell is empty are left out.
@@ -98,21 +98,21 @@ def table(
     }
     heads = [plain(header) for header in headers]
     columns = {n: [heads[n], *(row[n] for row in cells)] for n in kept}
-    widths = _fitted(columns, WIDTH - len(indent))
+    widths = _fitted(columns, width)
 
     def line(row: Sequence[str]) -> str:
         padded = []
         for n in kept:
             room = " " * (widths[n] - display_width(row[n]))
             padded.append(room + row[n] if n in numeric else row[n] + room)
-        return (indent + "  ".join(padded)).rstrip()
+        return "  ".join(padded).rstrip()
 
-    rule = indent + "  ".join("─" * widths[n] for n in kept)
+    rule = "  ".join("─" * widths[n] for n in kept)
     lines = [line(heads), rule]
     for place, row in enumerate(cells):
         lines += [line(fold) for fold in _folded(row, widths)] or [""]
         for text in below[place] if place < len(below) else ():
-            lines += [f"{indent}{_UNDER}{fold}" for fold in _folds(text, WIDTH - len(indent) - len(_UNDER))]
+            lines += [f"{_UNDER}{fold}" for fold in _folds(text, width - len(_UNDER))]
     return "\n".join(lines)
 
 

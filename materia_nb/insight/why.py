@@ -14,7 +14,7 @@ from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import VERDICTS, Result
-from materia_nb.outgoing import plain
+from materia_nb.outgoing import plain, shown_by_its_view
 
 THOUGHT: Final = "What the agent thought"
 """The heading above thinking, which is shown to people and told to nobody (R49)."""
@@ -48,6 +48,7 @@ class Why:
         return plain("\n".join([self.title, *(f"  {line}" for line in lines)]))
 
     __repr__ = __str__
+    _repr_mimebundle_ = shown_by_its_view
 
 
 def explain(
@@ -145,7 +146,7 @@ def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one 
     if by in _ASKED:
         return [_ASKED[by].format(socket=decision.socket, target=target, reason=decision.reason)]
     if by == "draft":
-        return ["It was a draft: refine it, or accept it."]
+        return ["It was a draft: refine it, or continue to the final result."]
     if by == "implied end" and not decision.looks:
         exhausted = decision.advance is not None and decision.advance.exhausted
         lack = "loop has no exit route from here" if exhausted else "socket has no edges"

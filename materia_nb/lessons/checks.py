@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from materia_nb.cast.library import DEFAULT_ARTIFACT_DIR
-from materia_nb.display.bundle import Table, Text
+from materia_nb.display.blocks import Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import append_line, read_plain

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from materia_nb.cast import Cast
-from materia_nb.display.bundle import Shown
+from materia_nb.display.blocks import Block, Shown, lines
 from materia_nb.jsonvalue import JSON
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Night(Shown):
         if decision == "approve" and self.cases[number - 1].says is not None:
             cast.approvals.approve()
         elif decision in ("approve", "answer"):
-            cast.reply("Ms Day keeps them.")
+            cast.approvals.answer("Ms Day keeps them.")
         else:
             cast.approvals.deny("Not on my shift.")
         return cast, sorted({*FILES} - self.files)
@@ -103,16 +103,13 @@ class Night(Shown):
         for place in words[1:] if program == "rm" else ():
             self.files = {one for one in self.files if place != "." and not one.startswith(f"{place}/")}
 
-    def __repr__(self) -> str:
-        lines = []
+    def _blocks(self) -> list[Block]:
+        said = list[Block]()
         for number, case in enumerate(self.cases, start=1):
             asks = "asks" if case.says is None else "runs"
             says = [] if case.says is None else [f"   says: {case.says}"]
-            lines += [f"{number} {case.request}", *says, f"   {asks}: {case.asks}"]
-        return "\n".join(lines)
-
-    def _show(self) -> dict[str, Any]:
-        return {"text/plain": repr(self)}
+            said += lines([f"{number} {case.request}", *says, f"   {asks}: {case.asks}"])
+        return said
 
 
 def night_shift(bench: Workbench, order: Sequence[int]) -> Night:

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from materia_nb.display.bundle import Table
+from materia_nb.display.blocks import Table
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.file_io import read_plain
 from materia_nb.lessons.assignments import (

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from materia_nb.cast import Cast
-from materia_nb.display.bundle import Shown, Table, Text
+from materia_nb.display.blocks import Block, Shown, Table, Text
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import LEARNER, Asked, is_missing, judged, kind_of
 from materia_nb.lessons.misreadings import QUESTIONS, Ask, folded
@@ -63,11 +63,8 @@ class Numbers(Shown):
         rows = [(name, _word(one)) for name, one in self._drawn.items()]
         return Table(("name", f"for {self._learner}" if self._learner else "number"), rows)
 
-    def __repr__(self) -> str:
-        return repr(self._table)
-
-    def _show(self) -> dict[str, Any]:
-        return self._table._show()  # noqa: SLF001 - it is shown in the table's place
+    def _blocks(self) -> list[Block]:
+        return [self._table]
 
 
 def numbers(lesson: str, /, **choices: Iterable[Any]) -> Numbers:

@@ -12,12 +12,11 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from materia_nb.cast.gallery import Card, Diagnosis, gallery
 from materia_nb.cast.views.status import marks_of
-from materia_nb.display.bundle import Shown, Text, bundle
-from materia_nb.display.escape import html_lines, html_panel
+from materia_nb.display.blocks import Block, Shown, Text, lines
 from materia_nb.display.graph_parts import Marks
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
@@ -31,7 +30,6 @@ from materia_nb.lessons.misreadings import ANY, Ask
 from materia_nb.lessons.variants import cast_once
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.graph import END
-from materia_nb.outgoing import plain
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -44,11 +42,8 @@ class _Told(Shown):
     def __init__(self, title: str, lines: list[str]) -> None:
         self.title, self.lines = title, lines
 
-    def __repr__(self) -> str:
-        return plain("\n".join([self.title, *(f"  {line}" for line in self.lines)]))
-
-    def _show(self) -> dict[str, Any]:
-        return bundle(repr(self), html=html_panel(self.title, html_lines(self.lines)))
+    def _blocks(self) -> list[Block]:
+        return lines(self.lines)
 
 
 class PredictionView(_Told):
@@ -127,7 +122,7 @@ class Question:
     """
 
     def __init__(self, cast: Cast, tries: int = 1, name: str = "") -> None:
-        if cast.busy:
+        if cast.runner.busy():
             raise MateriaError(
                 "A step is running, so it is not settled yet what comes next.",
                 hint="wait for its end, or pause",
@@ -240,7 +235,7 @@ class Question:
 
     def close(self) -> None:
         """Let go of the twin and remove its folder; a guess that was judged can still be asked for."""
-        self.twin.stop()
+        self.twin.runner.stop.set()
         self.twin.close()
         self._remove()
 
@@ -339,8 +334,8 @@ class Patient(Shown):
     def __repr__(self) -> str:
         return repr(self.card)
 
-    def _show(self) -> dict[str, Any]:
-        return self.card._show()  # noqa: SLF001 - it is shown in the card's place
+    def _blocks(self) -> list[Block]:
+        return [self.card]
 
     def diagnose(self, **found: object) -> Text:
         """Pass for the right diagnosis: the ``socket`` that must be changed, and the ``step`` that shows it.

@@ -13,11 +13,8 @@ from typing import Any, Final, TypeAlias
 from materia_nb.cast import Cast
 from materia_nb.cast.views.status import steps_view
 from materia_nb.cast.workbench import Workbench
-from materia_nb.display.bundle import GraphPicture, Shown, Table, Text, picture
-from materia_nb.display.escape import Html, html_join, html_lines, html_panel
-from materia_nb.display.graph_parts import Marks
-from materia_nb.display.svg import graph_svg
-from materia_nb.display.text import graph_text
+from materia_nb.display.blocks import Block, Picture, Shown, Table, Text, lines
+from materia_nb.display.svg import GraphPicture
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import Asked, judged, kind_of
@@ -164,12 +161,9 @@ class Exercise(Shown):
         listed = [] if items is None else [f"Items: {', '.join(items) or 'none, the list is empty'}."]
         return (*listed, *(f"{who} says: {_words(given)}." for who, given in self.drawn.verdicts.items()))
 
-    def __repr__(self) -> str:
-        drawn = graph_text(self.graph, Marks())
-        return "\n".join([self._title, *self.said, "", drawn, "", *self._asked])
-
     @property
-    def _title(self) -> str:
+    def title(self) -> str:
+        """What it is about, and for whom."""
         return f"{self._kind.about}, for {self.seed or 'everybody'}"
 
     @property
@@ -181,10 +175,9 @@ class Exercise(Shown):
         """The loadout as a picture."""
         return GraphPicture(self.graph)
 
-    def _show(self) -> dict[str, Any]:
-        svg = graph_svg(self.graph, Marks())
-        body = html_join([html_lines(self.said), Html(svg), html_lines(self._asked)])
-        return picture(repr(self), svg, html=html_panel(self._title, body))
+    def _blocks(self) -> list[Block]:
+        picture = self.picture
+        return [*lines(self.said), Picture(picture.svg, picture.text), *lines(self._asked)]
 
 
 def exercise(topic: str, seed: str = "") -> Exercise:

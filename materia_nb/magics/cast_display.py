@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast import Cast
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
-from materia_nb.display.bundle import MimeBundle, Shown, bundle, picture
+from materia_nb.display.blocks import Shown
 from materia_nb.display.escape import ELLIPSIS, part, shorten
+from materia_nb.display.mime import MimeBundle, bundle, picture
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import WIDTH, table
 from materia_nb.outgoing import plain
@@ -253,7 +254,7 @@ def running(cast: Cast) -> Iterator[None]:
         yield
         return
     bar = _Bar(lambda: _told_of(cast))
-    ends = (cast.watch(lambda _: bar.update()), cast.listen(bar.update))
+    ends = (cast.watch(lambda _: bar.update()), cast.runner.followers.listen(bar.update))
     try:
         yield
     finally:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.escape import part
-from materia_nb.display.sections import JUDGED
+from materia_nb.display.sections import JUDGED, call_blocks
 from materia_nb.engine import outputs
 from materia_nb.engine.entering import turn_facts
 from materia_nb.errors import MateriaError
@@ -21,7 +21,6 @@ from materia_nb.loadout.graph import END
 from materia_nb.outgoing import plain
 from materia_nb.widgets.blocks import (
     Block,
-    call_blocks,
     facts,
     fold,
     head,

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeAlias, 
 import ipywidgets as ui
 
 from materia_nb.cast import Cast
-from materia_nb.display.bundle import MimeBundle, Shown, bundle, reason_of
+from materia_nb.display.blocks import Shown
 from materia_nb.display.escape import Html, html_text, shorten
+from materia_nb.display.mime import MimeBundle, bundle, reason_of
 from materia_nb.errors import MateriaError
 from materia_nb.outgoing import plain
 from materia_nb.platform import Handle, Work, call_later, start_thread
@@ -439,7 +440,7 @@ class Runs:
         """Let what runs of a cast stop after its step, or within it where it can."""
         owner = self._owner()
         if isinstance(owner, Cast):
-            owner.stop()
+            owner.runner.stop.set()
             self.asks_to_stop()
             self._tell()
 

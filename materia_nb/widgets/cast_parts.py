@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.cast.views.tables import items_view
-from materia_nb.display.bundle import JsonView
+from materia_nb.display.blocks import Block, JsonView, text_of
 from materia_nb.display.svg import graph_svg
-from materia_nb.widgets.blocks import Block, blocks_text
 from materia_nb.widgets.cast_slices import (
     StepRows,
     bar_state,
@@ -129,7 +128,7 @@ class Part:
         if self.plain is not None:
             return repr(self.plain(seen.now)), None
         if self.blocks is not None:
-            return blocks_text(self.blocks(seen)), None
+            return text_of(self.blocks(seen)), None
         return how_it_stands(seen.now)
 
 
@@ -164,7 +163,7 @@ def _items_title(_: Seen, shown: Slice) -> str:
 
 
 def _events_title(_: Seen, shown: Slice) -> str:
-    count = sum(len(one["rows"]) for one in shown["blocks"])
+    count = sum(len(one.rows) for one in shown["blocks"])
     return f"Events {count}" if count else ""
 
 

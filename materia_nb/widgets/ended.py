@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.repairs import KINDS, OTHER, Redefinition, changed_definition, offers
 from materia_nb.cast.views.status import tried_words
+from materia_nb.display.blocks import Fold
 from materia_nb.display.escape import part
 from materia_nb.engine import decide, evolve, outputs
 from materia_nb.engine.session import branch_suffix, output_name
@@ -46,8 +47,8 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
     told = _failure_blocks(now, changed)
     return {
         "key": f"{now.id} {len(now.steps)} {record.tries if record else 0} {failure.kind}",
-        "blocks": [one for one in told if one["is"] != "fold"],
-        "more": [one for one in told if one["is"] == "fold"],
+        "blocks": [one for one in told if not isinstance(one, Fold)],
+        "more": [one for one in told if isinstance(one, Fold)],
         "offers": [
             {"name": one.name, "words": part(one.words, 80), "does": one.does}
             for one in (offers(now, changed) if now.writable else [])

@@ -1,16 +1,18 @@
 """What there is to say about one socket, edge, exit or loop: as written, as it stands, and as it went the last time.
 
-It is said as blocks (:mod:`materia_nb.widgets.blocks`), which a cast's panel draws in the page and a graph's beside its picture.
+It is said as blocks (:mod:`materia_nb.display.blocks`), which a cast's panel draws in the page and a graph's beside its picture.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.views.status import loop_progress, marks_of
-from materia_nb.display.escape import Html, html_heading, html_join, html_json, html_panel, html_text, part
+from materia_nb.display.blocks import Block, Code, Facts, Fold, Heading, Line, Table, Tree, View, lines
+from materia_nb.display.escape import Html, html_text, part
 from materia_nb.display.graph_parts import (
     Link,
     Marks,
@@ -21,21 +23,21 @@ from materia_nb.display.graph_parts import (
     state_words,
     who_words,
 )
-from materia_nb.display.sections import PART_CHARS, part_title
+from materia_nb.display.sections import prompt_blocks
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
 from materia_nb.handoff.capabilities import NamesFields
 from materia_nb.insight.why import HEADERS
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.graph import Advance, Edge, ExitRoute, Graph, Iterator, Loop, Socket
-from materia_nb.widgets.blocks import Block, blocks_html, facts, fold, head, line, lines, pre, table
+from materia_nb.loadout.facts import as_object
+from materia_nb.loadout.graph import Graph, Loop, Socket
 from materia_nb.widgets.picks import Pick, link_title, pick_of
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.engine.prompt import Prompt
     from materia_nb.engine.routing import Decision
     from materia_nb.engine.session import StepRecord
+    from materia_nb.loadout.fields import Model
 
 HANDOFFS: Final = 3
 """How many of a socket's latest handoffs are shown."""
@@ -78,10 +80,9 @@ class Inspector:
         else:
             found += self._prompt(self.graph.sockets[key])
             found += last_handoffs(self.cast, key) if self.cast is not None else []
-        parts = [blocks_html(found)]
         if (definition := self.definition(kind, key)) is not None:
-            parts += [html_heading(DEFINITION), html_json(definition, 3)]
-        return html_panel(title, html_join(parts))
+            found += [Heading(DEFINITION), Tree(definition, opened=3)]
+        return View(title, found).as_html()
 
     def about(self, kind: str, key: str) -> list[Block]:
         """Tell about a part as it is written, and as it stands."""
@@ -92,18 +93,28 @@ class Inspector:
         return self._line(self._links[key])
 
     def definition(self, kind: str, key: str) -> JSON:
-        """Return a part as a loadout writes it, None for the end that nobody wrote."""
+        """Return a part as a loadout writes it and as it takes effect, None for the end that nobody wrote."""
+        from materia_nb.loadout import models_graph  # pydantic takes its time
+
+        written = as_object(as_object(self.graph.document.get("loadouts")).get(self.graph.name))
         if kind == "socket":
-            return socket_definition(self.graph.sockets[key])
+            socket = self.graph.sockets[key]
+            made = in_effect(
+                models_graph.Socket, socket, as_object(as_object(written.get("sockets")).get(key))
+            )
+            made["assign"] = dict(socket.assign)
+            return {"socket": made, "materia": dict(socket.materia.raw)}
         if kind == "loop":
-            return loop_definition(self.graph.loops[key])
+            loop = self.graph.loops[key]
+            return in_effect(models_graph.Loop, loop, as_object(as_object(written.get("loops")).get(key)))
         link = self._links[key]
         if kind == "exit":
             routes = self.graph.loops[link.loop or ""].routes
-            return next((route_definition(one) for one in routes if key.startswith(one.edge_id)), None)
-        return (
-            None if link.place is None else edge_definition(self.graph.sockets[link.source].edges[link.place])
-        )
+            route = next((one for one in routes if key.startswith(one.edge_id)), None)
+            return None if route is None else in_effect(models_graph.ExitRoute, route, {})
+        if link.place is None:
+            return None
+        return in_effect(models_graph.Edge, self.graph.sockets[link.source].edges[link.place], {})
 
     # -- a socket ---------------------------------------------------------------------
 
@@ -131,10 +142,10 @@ class Inspector:
             if link.source == key
         ]
         return [
-            facts([row for row in rows if row[1]]),
-            head("Ways out, in order"),
-            table(("way", "used now", "taken"), ways),
-            head("What its output must hold"),
+            Facts([row for row in rows if row[1]]),
+            Heading("Ways out, in order"),
+            Table(("way", "used now", "taken"), ways),
+            Heading("What its output must hold"),
             self._wanted(socket),
             *_command(socket),
         ]
@@ -142,12 +153,12 @@ class Inspector:
     def _wanted(self, socket: Socket) -> Block:
         here = self.rules.sockets[socket.id]
         if here.wants:
-            return table(("field", "what it must be"), list(here.wants.items()))
+            return Table(("field", "what it must be"), list(here.wants.items()))
         if socket.parse == "text":
-            return line("Any text will do.")
+            return Line("Any text will do.")
         if isinstance(here.protocol, NamesFields):
-            return line("A JSON object; no field must be there.")
-        return line(f"What the protocol {socket.handoff} asks for, as the prompt says.")
+            return Line("A JSON object; no field must be there.")
+        return Line(f"What the protocol {socket.handoff} asks for, as the prompt says.")
 
     def _prompt(self, socket: Socket) -> list[Block]:
         """The prompt of an agent that is waiting here, or a preview of what it would be asked now."""
@@ -160,12 +171,12 @@ class Inspector:
             and cast.waiting_at
             and cast.waiting_at.socket == socket.id
         ):
-            return [head("Prompt: it is waiting for an answer"), *_parts(cast.prompt)]
+            return [Heading("Prompt: it is waiting for an answer"), *prompt_blocks(cast.prompt)]
         state = cast.engine if cast is not None else entering.begin(self.rules, "(the request)")
         prompt, why_not = entering.preview(self.rules, state, socket.id)
         if prompt is None:
-            return [head("Prompt"), line(why_not)]
-        return [head("Prompt, a preview: if it were entered now"), *_parts(prompt)]
+            return [Heading("Prompt"), Line(why_not)]
+        return [Heading("Prompt, a preview: if it were entered now"), *prompt_blocks(prompt)]
 
     # -- an edge or an exit -------------------------------------------------------------
 
@@ -183,7 +194,7 @@ class Inspector:
             ("may be taken", self._budget(link) if link.kind == "edge" else ""),
             ("taken", f"{self._taken(link)} times in all" if self.cast is not None else ""),
         ]
-        return [facts([row for row in rows if row[1]]), *self._last_time(link)]
+        return [Facts([row for row in rows if row[1]]), *self._last_time(link)]
 
     def _taken(self, link: Link) -> int:
         """How often it was taken, by the decisions of all steps."""
@@ -218,16 +229,16 @@ class Inspector:
             return []
         decided = self._decided(link)
         if not decided:
-            return [head("The last time"), line("Its socket has not been left yet.", "quiet")]
+            return [Heading("The last time"), Line("Its socket has not been left yet.", "quiet")]
         step, decision = decided[-1]
         why, taken = self.cast.why(step.number), _chose(decision, link)
         name = link.key if link.place is None else f"edge {link.place + 1}"
         rows = [row for row in why.rows if row[0] == name]
         unseen = "" if rows else ": it was not looked at"
         return [
-            head(f"The last time: {why.title}"),
-            line("It was taken.", "good") if taken else line(f"It was not taken{unseen}."),
-            *([table(HEADERS, rows)] if rows else ()),
+            Heading(f"The last time: {why.title}"),
+            Line("It was taken.", "good") if taken else Line(f"It was not taken{unseen}."),
+            *([Table(HEADERS, rows)] if rows else ()),
             *lines(why.lines),
         ]
 
@@ -245,8 +256,8 @@ class Inspector:
             link_title(link) for link in self._links.values() if link.kind == "exit" and link.loop == loop.id
         ]
         return [
-            facts(rows),
-            head("Exits, when the list is exhausted"),
+            Facts(rows),
+            Heading("Exits, when the list is exhausted"),
             *lines(exits or ["none: the cast ends"]),
         ]
 
@@ -258,23 +269,13 @@ def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
     """What a socket handed on the last few times, the latest first."""
     steps = [step for step in cast.steps if step.socket == socket and step.turns]
     if not steps:
-        return [head("Last handoffs"), line("It has not answered yet.", "quiet")]
-    parts = [head("Last handoffs")]
+        return [Heading("Last handoffs"), Line("It has not answered yet.", "quiet")]
+    parts: list[Block] = [Heading("Last handoffs")]
     for step in reversed(steps[-HANDOFFS:]):
         item = f", {step.item_key} {step.item_label or ''}" if step.item_key else ""
         title = f"step {step.number}, visit {step.visit}{item} → {way_words(step)}"
-        parts += [head(title, small=True), pre(step.shown or "", 2_000)]
+        parts.append(Code(step.shown or "", 2_000, title))
     return parts
-
-
-def _parts(prompt: Prompt) -> list[Block]:
-    found: list[Block] = []
-    for one in prompt.parts:
-        if one.text:
-            found += [fold(part_title(one), [pre(one.text, PART_CHARS)])]
-        else:
-            found += [line(part_title(one), "quiet")]
-    return found
 
 
 def _command(socket: Socket) -> list[Block]:
@@ -283,7 +284,7 @@ def _command(socket: Socket) -> list[Block]:
     if not isinstance(command, list):
         return []
     rows = [(str(place), str(one)) for place, one in enumerate(command)]
-    return [fold(f"command: {part(' '.join(map(str, command)), 80)}", [table(("", "argument"), rows)])]
+    return [Fold(f"command: {part(' '.join(map(str, command)), 80)}", [Table(("", "argument"), rows)])]
 
 
 def _chose(decision: Decision, link: Link) -> bool:
@@ -300,51 +301,48 @@ def _chose(decision: Decision, link: Link) -> bool:
 
 # -- as a loadout writes them ---------------------------------------------------------------
 
-
-def edge_definition(edge: Edge) -> dict[str, JSON]:
-    """An edge as a loadout writes it."""
-    limit = {} if edge.max_traversals is None else {"maxTraversals": edge.max_traversals}
-    return {"when": edge.when, "to": edge.to, **limit}
+_RENAMED: Final = {"from_": "source", "target_socket_id": "target", "as_": "alias", "exits": "routes"}
+"""What the fields of a model are called where they are resolved, if it is another word."""
+_OWN_WAY: Final = ("materia", "layout")
 
 
-def route_definition(route: ExitRoute) -> dict[str, JSON]:
-    """An exit route as a loadout writes it."""
-    written = {
-        "id": route.id,
-        "from": route.source,
-        "condition": route.condition,
-        "targetSocketId": route.target,
-    }
-    return {**written, **({"derived": True} if route.derived else {})}
+def in_effect(model: type[Model], resolved: object, written: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return a part of a loadout as it is written, each field of its model as it takes effect.
+
+    Args:
+        model: its fields.
+        resolved: the same, resolved: what it has under the name of a field is what takes effect.
+        written: what the loadout says; what takes no effect of its own stays as it is there.
+    """
+    made = dict(written)
+    for name, field in model.model_fields.items():
+        value = getattr(resolved, _RENAMED.get(name, name), None)
+        if name not in _OWN_WAY and value is not None and value != field.get_default():
+            made[field.alias or name] = _json(_nested(field.annotation), value)
+    if getattr(resolved, "derived", False):
+        made["derived"] = True
+    return made
 
 
-def socket_definition(socket: Socket) -> dict[str, JSON]:
-    """A socket and its materia, with parse, assignments and advance as they take effect."""
-    made: dict[str, Any] = {"materia": socket.materia.id, "parse": socket.parse}
-    if socket.assign:
-        made["assign"] = dict(socket.assign)
-    made["edges"] = [edge_definition(edge) for edge in socket.edges]
-    if socket.advance is not None:
-        made["advance"] = _advance(socket.advance)
-    if socket.iterator is not None and socket.iterator.loop is None:
-        made["foreach"] = _iterator(socket.iterator)
-    return {"socket": made, "materia": dict(socket.materia.raw)}
+def _nested(annotation: Any) -> type[Model] | None:
+    """Return the model that a field holds, by itself or in a list."""
+    inside = get_args(annotation)
+    if not inside:
+        return annotation if hasattr(annotation, "model_fields") else None
+    return next((model for one in inside if (model := _nested(one)) is not None), None)
 
 
-def loop_definition(loop: Loop) -> dict[str, JSON]:
-    """A loop as it takes effect."""
-    made: dict[str, Any] = {"sockets": list(loop.sockets)}
-    if loop.generator is not None:
-        made["consumes"] = {"from": loop.generator, "output": loop.output}
-    if loop.iterator is not None:
-        made["iterator"] = _iterator(loop.iterator)
-    return {**made, "exits": [route_definition(route) for route in loop.routes]}
+def _json(model: type[Model] | None, value: Any) -> JSON:
+    """Write a resolved value as JSON, by its model where it has one."""
+    if is_dataclass(value) and model is not None:
+        return in_effect(model, value, {})
+    if is_dataclass(value):
+        return {_camel(field.name): _json(None, getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _json(None, one) for name, one in value.items()}
+    return [_json(model, one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def _advance(advance: Advance) -> dict[str, JSON]:
-    made: dict[str, JSON] = {"cursor": advance.cursor, "items": advance.items, "when": advance.when}
-    return {**made, **({"derived": True} if advance.derived else {})}
-
-
-def _iterator(iterator: Iterator) -> dict[str, JSON]:
-    return {"items": iterator.items, "as": iterator.alias, "cursor": iterator.cursor}
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))

@@ -6,23 +6,21 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.breakpoint import ordinal
+from materia_nb.display.blocks import Action, Block, Line
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import END_SIGN, Marks, links, who_words
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import answer_state
-from materia_nb.widgets.blocks import Block, line
 from materia_nb.widgets.graph_inspector import last_handoffs
 from materia_nb.widgets.inspector_blocks import (
     Element,
     about,
     any_blocks,
-    calls_of,
     chips_of,
-    handoff_blocks,
     preview,
     prompt_part,
+    step_tab,
     stops_at,
-    why_blocks,
 )
 from materia_nb.widgets.state_and_items import changed_blocks, limit_blocks, tree_of
 
@@ -142,10 +140,8 @@ class _Tabs:
             return special[name]()
         if name == "about" and self.element is not None:
             return any_blocks(about(self.shown, self.element))
-        if name in ("why", "calls"):
-            return any_blocks(why_blocks(self.shown, self.record) if name == "why" else calls_of(self.record))
-        found = any_blocks(handoff_blocks(self.shown, self.record))
-        if self.present:
+        found = any_blocks(step_tab(name, self.shown, self.record))
+        if self.present and name == "output":
             correct = answer_state(self.now, busy=self.busy).get("correct")
             found = {**found, "correct": correct} if correct else found
         return found
@@ -157,7 +153,8 @@ class _Tabs:
         parts: list[Block] = []
         here = self.now.names.get(_here(self.shown))
         if here is not None and self.now.status in ("waiting", "held", "failed"):
-            parts.append({"is": "link", "text": f"The cast is at {here}", "kind": "present"})
+            where = f"The cast is at {here}. "
+            parts.append(Action(where, "Show it", "show where the cast is", "select", {"element": None}))
         return any_blocks([*parts, *last_handoffs(self.shown, self.element.id)])
 
     def _prompt(self) -> dict[str, Any]:
@@ -180,7 +177,7 @@ class _Tabs:
         ):
             made, why_not = preview(cast, self.element.id)
             if made is None:
-                return any_blocks([line(why_not, "quiet")])
+                return any_blocks([Line(why_not, "quiet")])
             enter = self.at_present and cast.writable and not self.busy and cast.status == "ready"
             more = " Change a layer here, and it is entered with it, for this turn only." if enter else ""
             return prompt_part(
@@ -191,7 +188,7 @@ class _Tabs:
             )
         if record is None or record.prompt is None:
             return any_blocks(
-                [line("A process was run: it gets the state and its parameters, no prompt.", "quiet")]
+                [Line("A process was run: it gets the state and its parameters, no prompt.", "quiet")]
             )
         words, key = f"What step {record.number} was asked.", f"{cast.id} step {record.number}"
         return prompt_part(words, record.prompt, key, edit=False)

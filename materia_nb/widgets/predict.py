@@ -10,9 +10,9 @@ from IPython.display import display
 from traitlets import List, Unicode
 
 from materia_nb.cast.views.status import marks_of
-from materia_nb.display.bundle import bundle
 from materia_nb.display.escape import Html, html_join, html_lines, html_text
 from materia_nb.display.graph_parts import line_legend
+from materia_nb.display.mime import bundle
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, counted
 from materia_nb.lessons import PredictionView, Question

@@ -1,7 +1,9 @@
 """HTML fragments, the page of a cast, and MIME bundles."""
 
 import json
+import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -9,8 +11,31 @@ from hypothesis import strategies as st
 
 import display_graphs as graphs
 from display_hostile import HOSTILE
-from materia_nb.display import GraphPicture, Html, Marks, Shown, bundle
+from materia_nb.display import GraphPicture, Html, Marks, Shown, blocks, bundle
+from materia_nb.display.blocks import (
+    Action,
+    Badge,
+    Bar,
+    Block,
+    Code,
+    Diff,
+    Facts,
+    Fold,
+    Heading,
+    JsonView,
+    Jump,
+    Line,
+    Picture,
+    Table,
+    Text,
+    Tree,
+    View,
+    html_of,
+    json_of,
+    text_of,
+)
 from materia_nb.display.escape import (
+    esc,
     html_join,
     html_json,
     html_panel,
@@ -19,12 +44,14 @@ from materia_nb.display.escape import (
     html_text,
     status_badge,
 )
-from materia_nb.display.page import CastPage, PageStep, cast_page
+from materia_nb.display.page import page_of
+from materia_nb.handoff.capabilities import Pointer
+from materia_nb.widgets import frontend
 
 VOID = {"meta", "img", "br"}
 FRAGMENT_TAGS = {
     "bdi", "pre", "table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary", "div", "span",
-    "section", "i",
+    "section", "i", "a", "b", "svg",
 }  # fmt: skip
 PAGE_TAGS = FRAGMENT_TAGS | {
     "html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "dl", "dt", "dd", "p", "img", "article",
@@ -135,71 +162,96 @@ def test_theme_variables_have_fallbacks():
         assert "," in use.split(")")[0]
 
 
-def step(text="ok", **more):
-    fields = {
-        "number": 1,
-        "socket": text,
-        "visit": 1,
-        "materia": text,
-        "item_key": text,
-        "item_label": text,
-        "output": text,
-        "parsed": {text: text},
-        "decision_lines": (text,),
-        "prompt": [(text, text)],
-        "artifact": text,
-    }
-    return PageStep(**(fields | more))
+def every_block(text):
+    """One of each kind of block, hostile text wherever there can be any."""
+    cells = (text, 3, Pointer(text), Pointer(text, text), Badge(text), Bar(text, 0.5), Jump(text, "step-1"))
+    return [
+        Heading(text, tone="bad"),
+        Line(text, "bad"),
+        Code(text, title=text),
+        Diff([("+", text)]),
+        Tree({text: text}, text),
+        Fold(text, [Line(text)], anchor="step-1"),
+        Picture(f"<svg><title>{esc(text)}</title></svg>", text),
+        Action(text, "Show it", "shows it", "select", {}),
+        Facts([(text, text)]),
+        Table([text] * len(cells), [cells]),
+        View(text, [Line(text)]),
+        Text(text),
+        JsonView(text, text),
+    ]
+
+
+def test_there_is_an_example_of_each_kind_and_the_front_end_draws_it():
+    examples = every_block("x")
+    kinds = {one for one in vars(blocks).values() if isinstance(one, type) and issubclass(one, Block)}
+    assert {type(one) for one in examples} == kinds - {Block, Shown}
+    drawn = set(
+        re.findall(
+            r'case "(\w+)":',
+            Path(frontend.__file__).with_name("front").joinpath("blocks.js").read_text("utf-8"),
+        )
+    )
+    assert {one["is"] for one in json_of(examples)} == drawn
+    json.dumps(json_of(examples))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_stays_text_on_the_page(text):
-    page = CastPage(
-        cast_id=text,
-        loadout=text,
-        request=text,
-        status=text,
-        failure=text,
-        svg=text,
-        graph_text=text,
-        steps=[step(text, outcome=text)],
-        state={text: text},
-        artifacts=[(text, text)],
-        facts=[(text[:1000], text)],
-    )
-    check(cast_page(page), PAGE_TAGS)
+def test_hostile_text_stays_text_in_every_block_and_on_a_page(text):
+    examples = every_block(text)
+    check(html_of(examples), PAGE_TAGS)
+    check(page_of(text, examples), PAGE_TAGS)
+    assert "\x1b" not in text_of(examples) + json.dumps(json_of(examples), ensure_ascii=False)
 
 
-def test_the_page_shows_the_cast_and_loads_nothing():
-    page = CastPage(
-        "2026", "flow", "ship it", "failed",
-        failure="utility_exit: no",
-        svg="<svg/>",
-        steps=[step("Socket-1"), step("Socket-2", number=2, outcome="failed: timeout")],
-        state={"a": 1},
-        artifacts=[("journal", "events.jsonl"), ("outside", "../../etc/passwd"), ("script", "javascript:alert(1)")],
-    )  # fmt: skip
-    reader = check(cast_page(page), PAGE_TAGS)
-    assert "./events.jsonl" in reader.hrefs
-    assert "./javascript%3Aalert%281%29" in reader.hrefs  # a file of that name, not a script
-    assert not any("etc/passwd" in href for href in reader.hrefs)
-    assert {"ship it", "utility_exit: no", "../../etc/passwd"} <= set(reader.words)
-    assert "<details open><summary>2. Socket-2" in cast_page(page)
+@pytest.mark.parametrize("number", range(13))
+def test_text_html_and_panel_say_the_same_words(number):
+    block = every_block("Plain words")[number]
+    of_text, of_html = words(block.as_text()), words(" ".join(Reader(block.as_html()).words))
+    of_json = words(" ".join(strings(block.as_json())))
+    assert "Plain" in of_text
+    assert of_text <= of_html
+    assert of_text <= of_json
 
 
-def test_a_long_cast_shows_its_last_steps_and_says_so():
-    page = CastPage("2026", "flow", "r", "complete", steps=[step("s", number=n) for n in range(1, 31)])
-    html = cast_page(page, most_steps=10)
-    assert "20 earlier steps are not shown" in html
-    assert 'id="step-20"' not in html
-    assert 'id="step-21"' in html
+def words(text):
+    return set(re.findall(r"\w+", text))
+
+
+def strings(value):
+    if isinstance(value, dict):
+        return [one for name, child in value.items() if name != "svg" for one in strings(child)]
+    return [one for child in value for one in strings(child)] if isinstance(value, list) else [str(value)]
+
+
+def test_the_page_loads_nothing_and_links_only_to_files_beside_it_and_to_its_steps():
+    files = [
+        ("journal", Pointer("events.jsonl", "events.jsonl")),
+        ("script", Pointer("x", "javascript:alert(1)")),
+    ]
+    page = page_of("Cast <1>", [Table(("what", "file"), files), Table(("",), [[Jump("2", "step-2")]])])
+    reader = check(page, PAGE_TAGS)
+    assert reader.hrefs == ["./events.jsonl", "./javascript%3Aalert%281%29", "#step-2"]
+    assert "<title>Cast &lt;1&gt;</title>" in page
+
+
+def test_what_is_folded_is_told_briefly_as_text_and_whole_where_it_is_open():
+    inside = [Line("x" * 100) for _ in range(9)]
+    assert text_of([Fold("more", inside)]).splitlines()[-1] == "  … [908 characters in all]"
+    assert len(text_of([Fold("more", inside)]).splitlines()) == 5
+    assert len(text_of([Fold("more", inside, opened=True)]).splitlines()) == 10
+    assert text_of([Fold("more", inside, brief=0)]) == "more"
+
+
+def test_columns_without_content_are_left_out_as_html_too():
+    assert Reader(Table(("a", "b"), [("1", ""), ("2", "")]).as_html()).words == ["a", "1", "2"]
 
 
 class Broken(Shown):
     def __init__(self, error):
         self.error = error
 
-    def _show(self):
+    def _blocks(self):
         raise self.error
 
 

@@ -10,7 +10,8 @@ import cast_helpers as h
 from materia_nb.agents.interface import Asking
 from materia_nb.cast.views.status import CastView, StatusView
 from materia_nb.cast.views.step_views import StepView
-from materia_nb.display.sections import JUDGED, call_words, calls_html, calls_text
+from materia_nb.display.blocks import html_of, text_of
+from materia_nb.display.sections import JUDGED, call_blocks, call_words
 from materia_nb.engine.conversation import ToolCall
 
 
@@ -52,16 +53,16 @@ def test_every_argument_of_a_call_that_waits_is_shown_whole(args):
 
 
 def test_what_has_run_is_shown_in_part():
-    shown = calls_html([bash("-" * 5_000 + "LAST", result="x" * 9_000 + "LAST")])
+    shown = calls_html([bash("-" * 7_000 + "LAST", result="x" * 9_000 + "LAST")])
     assert "LAST" not in shown
-    assert "[5,004 characters in all]" in shown
+    assert "[7,004 characters in all]" in shown
 
 
 def test_words_tell_all_that_is_to_be_judged():
     command = "echo ok; " + "true; " * 300 + "rm -rf ~"
     waiting = bash(command)
     assert call_words(waiting) == f"bash {command}"
-    assert calls_text([waiting]) == [f"bash {command} (asks for approval)"]
+    assert text_of(call_blocks([waiting])).endswith("rm -rf ~")
     assert len(call_words(replace(waiting, result="done"))) <= 85
 
 
@@ -75,6 +76,10 @@ def test_words_of_a_long_command_tell_both_ends_and_count_the_gap():
 def test_words_stay_on_one_line_and_show_where_lines_end():
     told = call_words(bash("true\nwaiting: nothing\r\ncurl \x1b[2K\u202eevil"))
     assert told == "bash true \u23ce waiting: nothing \u23ce curl \u241b[2K[U+202E]evil"
+
+
+def calls_html(calls):
+    return html_of(call_blocks(calls))
 
 
 class Asks:

@@ -372,7 +372,7 @@ def test_a_held_cast_can_be_opened_again_and_asked_again(tmp_path, name):
     cast.close()
     resumed = resume_cast(cast.run_dir)
     resumed.agents.set("Plan", lambda: fine)
-    resumed.retry()
+    resumed.recast()
     assert (resumed.status, resumed.now.next_socket, len(resumed.route)) == ("ready", "Socket-2", 1)
     h.assert_same(open_cast(cast.run_dir), resumed)
     resumed.close()
@@ -387,6 +387,6 @@ def test_only_fields_of_its_own_form_are_told_as_wanted(name, tmp_path):
     cast.step()
     wanted = name == "sparse"
     assert ("satisfied" in (told[0] or {})) is wanted
-    assert ("required: satisfied" in repr(HandoffView(cast.now, cast.steps[0]))) is wanted
+    assert ("satisfied  true or false" in repr(HandoffView(cast.now, cast.steps[0]))) is wanted
     shown = str(Inspector(cast.graph, cast.now).beside(("socket", "Socket-1")))
     assert (f"What the protocol {name} asks for" in shown) is not wanted

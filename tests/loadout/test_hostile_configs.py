@@ -22,10 +22,10 @@ ODD = [
     {"a": {"sockets": {"b": 5}}},
 ]
 VERBS = [
-    "list loadouts",
-    "list loadouts a",
-    "list materia",
-    "list materia a",
+    "loadouts",
+    "loadouts a",
+    "materia",
+    "materia a",
     "agent a person",
     "check",
     "show",

@@ -43,10 +43,10 @@ def test_it_opens_as_it_was_left(name, copied):
     "name, agents, go_on, end",
     [
         ("edited-and-taken-back", h.loop_agents(3), Cast.run, "complete"),
-        ("draft-that-waits", lambda: '{"context": "final"}', Cast.accept, "ready"),
+        ("draft-that-waits", lambda: '{"context": "final"}', Cast.finalize, "ready"),
         ("tool-that-asks", lambda: Reply("made"), lambda cast: cast.approvals.approve(), "ready"),
-        ("repairs-used-up", lambda: '{"context": "mended"}', lambda cast: cast.retry(limit=True), "ready"),
-        ("failed-utility", None, Cast.retry, "failed"),
+        ("repairs-used-up", lambda: '{"context": "mended"}', Cast.revive, "ready"),
+        ("failed-utility", None, Cast.recast, "failed"),
     ],
 )
 def test_it_is_gone_on_with_and_opens_again(name, agents, go_on, end, copied):

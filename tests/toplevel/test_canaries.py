@@ -115,11 +115,12 @@ VERBS = (
         "prompt",
         "usage",
         "usage item",
-        "edit budget",
-        "steps events",
+        "spent",
+        "budget",
+        "events",
         "state",
     ),
-    *("why --traceback", "list casts", "grid", "agent", "edit items", "show", "label 1 --note note"),
+    *("traceback", "casts", "grid", "agent", "items", "show", "label 1 --note note"),
 )
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from magics_helpers import new_shell
 from materia_nb import Workbench
+from materia_nb.display.blocks import Action, Code, Facts, Fold, Heading, Line, Table, Tree, text_of
 from materia_nb.errors import MateriaError
 from materia_nb.magics.magic import candidates
 from materia_nb.widgets import cast_parts, frontend
-from materia_nb.widgets.blocks import blocks_text, facts, fold, head, json_block, line, pre, table
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.cast_parts import PARTS, Part
 
@@ -22,7 +22,7 @@ HOSTILE = "<img src=x onerror=window.__owned=1>"
 
 
 def steps_made(seen):
-    return [line(f"{len(seen.shown.steps)} steps in {seen.shown.graph.name}")]
+    return [Line(f"{len(seen.shown.steps)} steps in {seen.shown.graph.name}")]
 
 
 @pytest.fixture
@@ -33,14 +33,14 @@ def made_up(monkeypatch):
     return part
 
 
-def text_of(panel):
+def line_of(panel):
     return panel.front.get_state()["made-up"]["blocks"][0]["text"]
 
 
 def test_a_row_is_drawn_has_a_tab_and_can_be_opened(cast, made_up):
     panel = CastPanel(cast)
     try:
-        assert text_of(panel) == "0 steps in Plan-Build-Eval"
+        assert line_of(panel) == "0 steps in Plan-Build-Eval"
         assert panel.front.surface["tabs"] == [
             ["timeline", "Timeline"],
             ["items", "Items"],
@@ -50,9 +50,9 @@ def test_a_row_is_drawn_has_a_tab_and_can_be_opened(cast, made_up):
         assert (panel.front.surface["dock"], panel.front.surface["notice"]) == ("made-up", {})
         cast.run(steps=3)
         panel.refresh()
-        assert text_of(panel) == "3 steps in Plan-Build-Eval"
+        assert line_of(panel) == "3 steps in Plan-Build-Eval"
         panel.look(1)
-        assert text_of(panel) == "1 steps in Plan-Build-Eval", "what is looked at is the past"
+        assert line_of(panel) == "1 steps in Plan-Build-Eval", "what is looked at is the past"
         assert {"name": "made-up", "at": "dock"} in panel.front.get_state()["parts"]
     finally:
         panel.close()
@@ -74,10 +74,10 @@ def test_a_row_is_known_to_the_verb_and_its_completion(project, monkeypatch, mad
     shell = new_shell()
     shell.run_line_magic("materia", "use Ask")
     shell.run_line_magic("materia", "cast hello")
-    panel = shell.run_line_magic("materia", "show made-up")
+    panel = shell.run_line_magic("materia", "panel made-up")
     assert panel.front.surface["alone"] == "made-up"
     panel.close()
-    assert candidates(lambda: Workbench(project), ["show"]) == cast_parts.alone_names()
+    assert candidates(lambda: Workbench(project), ["panel"]) == cast_parts.alone_names()
     assert "made-up" in cast_parts.alone_names()
 
 
@@ -88,7 +88,7 @@ from materia_nb.widgets.cast_parts import PARTS, Part
 PARTS["made-up"] = Part(name="made-up", at="dock", title="Made up", blocks=lambda seen: [])
 from materia_nb.magics import verbs
 from materia_nb.magics.registry import help_text
-print(help_text("show"))
+print(help_text("panel"))
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert "toolbar, graph or made-up" in done.stdout
@@ -203,21 +203,23 @@ def test_each_part_says_something_without_widgets(cast, name, words):
 
 def test_blocks_as_text():
     blocks = [
-        head("Tokens"),
-        line("enough of them"),
-        table(("name", "count"), [("a", "1")]),
-        facts([("in", "2")]),
-        fold("more", [pre("as it\nwas"), json_block({"x": 1})]),
-        {"is": "link", "text": "The cast is at Plan", "kind": "present"},
+        Heading("Tokens"),
+        Line("enough of them"),
+        Table(("name", "count"), [("a", "1")]),
+        Facts([("in", "2")]),
+        Fold("more", [Code("as it\nwas"), Tree({"x": 1})]),
+        Action("The cast is at Plan", "Show it", "show it", "select", {}),
     ]
     assert (
-        blocks_text(blocks)
+        text_of(blocks)
         == """\
 Tokens
 enough of them
+
 name  count
 ────  ─────
 a     1
+
 in: 2
 more
   as it
@@ -227,4 +229,4 @@ more
   }
 The cast is at Plan"""
     )
-    assert blocks_text([]) == ""
+    assert text_of([]) == ""

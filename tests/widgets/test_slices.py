@@ -143,15 +143,15 @@ def test_a_tree_is_bounded_and_says_what_is_left_out():
 def test_a_difference_is_told_once_for_all_names_of_an_item():
     before = {"item": h.item("a"), "workItem": h.item("a")}
     after = {"item": h.item("b"), "workItem": h.item("b")}
-    rows = changed_blocks(before, after, "t")[1]["rows"]
+    rows = changed_blocks(before, after, "t")[1].rows
     assert [row[0] for row in rows] == ["item.title", "item.context"]
-    assert changed_blocks(before, before, "t")[1]["text"] == "nothing"
+    assert changed_blocks(before, before, "t")[1].text == "nothing"
 
 
 def test_what_was_added_changed_and_removed():
     before, after = {"a": 1, "b": [1, 2], "c": 0}, {"a": True, "b": [1, 3, 4], "d": None}
     _, found = changed_blocks(before, after, "what changed")
-    assert [(path, what) for path, what, _, _ in found["rows"]] == [
+    assert [(path, what) for path, what, _, _ in found.rows] == [
         ("a", "changed"),
         ("b.1", "changed"),
         ("b.2", "added"),

@@ -13,21 +13,10 @@ from materia_nb.cast import Cast, open_cast
 from materia_nb.cast.listing import data_frame
 from materia_nb.cast.sweep.verdicts import Verdict
 from materia_nb.cast.views.tables import known_words
-from materia_nb.display.bundle import Shown, Table, bundle
-from materia_nb.display.escape import (
-    Html,
-    html_bar,
-    html_heading,
-    html_join,
-    html_lines,
-    html_panel,
-    html_table,
-    shorten,
-)
-from materia_nb.display.text import table
+from materia_nb.display.blocks import Bar, Block, Cell, Heading, Line, Shown, Table, lines
+from materia_nb.display.escape import shorten
 from materia_nb.engine.state import known_sum
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
-from materia_nb.outgoing import plain
 
 AXES: Final = ("loadout", "request", "agents", "repeat")
 NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
@@ -215,7 +204,7 @@ class Sweep(Shown, Sequence[Row]):
             lines.append(f"{self.lost} lost their worker: run the sweep again")
         return [*lines, *self.notes]
 
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def _table(self) -> Table:
         costs = any(one.cost for one in self)
         axes = ("row", "loadout", "request", "agents", "#", "ends")
         headers = (*axes, *self.checks, "turns", "tokens", *(["cost"] * costs))
@@ -234,9 +223,9 @@ class Sweep(Shown, Sequence[Row]):
             )
             for place, one in enumerate(self._rows[:_SHOWN], start=1)
         ]
-        return headers, rows
+        return Table(headers, rows)
 
-    def _told(self) -> list[tuple[str, str, str]]:
+    def _reasons(self) -> list[tuple[str, str, str]]:
         """Why rows did not pass; those for the same reason together."""
         found: dict[tuple[str, str], list[str]] = {}
         for place, one in enumerate(self, start=1):
@@ -249,27 +238,12 @@ class Sweep(Shown, Sequence[Row]):
         rows = ((", ".join(places), name, shorten(why, 300)) for (name, why), places in found.items())
         return list(islice(rows, _SHOWN))
 
-    def __repr__(self) -> str:
-        headers, rows = self._table()
-        parts = [*self._lines(), "", repr(self.matrix()), "", table(rows, headers)]
+    def _blocks(self) -> list[Block]:
+        said = [*lines(self._lines()), Heading("passed"), self.matrix(), Heading("casts"), self._table()]
         if len(self) > _SHOWN:
-            parts.append(f"… {len(self) - _SHOWN} more (.frame() has all)")
-        if told := self._told():
-            parts += ["", table(told, ("rows", "check", "why"))]
-        return plain("\n".join(parts))
-
-    def _show(self) -> dict[str, Any]:
-        headers, rows = self._table()
-        parts = [
-            html_lines(self._lines()),
-            html_heading("passed"),
-            self.matrix().html(),
-            html_heading("casts"),
-            html_table(headers, rows),
-        ]
-        if told := self._told():
-            parts += [html_heading("why"), html_table(("rows", "check", "why"), told)]
-        return bundle(repr(self), html=html_panel("sweep", html_join(parts)))
+            said.append(Line(f"… {len(self) - _SHOWN} more (.frame() has all)"))
+        reasons = self._reasons()
+        return [*said, Heading("why"), Table(("rows", "check", "why"), reasons)] if reasons else said
 
 
 class Matrix(Table):
@@ -290,31 +264,15 @@ class Matrix(Table):
         self.means: Mapping[tuple[str, str], float] = {place: fmean(found) for place, found in cells.items()}
         self._left = list(dict.fromkeys(str(getattr(one, down)) for one in rows))
         self._top = list(dict.fromkeys(str(getattr(one, over)) for one in rows))
-        body = [
-            (shorten(name, 60), *(_mean(cells.get((name, other), []), share=share) for other in self._top))
-            for name in self._left
-        ]
-        super().__init__((down, *(shorten(name, 40) for name in self._top)), body, "no casts")
-
-    def html(self) -> Html:
-        """The table with a bar in each cell, as long as its mean is large."""
         most = max((abs(mean) for mean in self.means.values()), default=0.0) or 1.0
-        body = [
-            (
-                row[0],
-                *(
-                    html_bar(
-                        text, abs(self.means.get((name, other), 0.0)) / max(most, 1.0 if "%" in text else 0)
-                    )
-                    for other, text in zip(self._top, row[1:], strict=True)
-                ),
-            )
-            for name, row in zip(self._left, self.rows, strict=True)
-        ]
-        return html_table(self.headers, body)
+        most = max(most, 1.0) if share else most
 
-    def _show(self) -> dict[str, Any]:
-        return bundle(repr(self), html=self.html())
+        def cell(place: tuple[str, str]) -> Cell:
+            text = _mean(cells.get(place, []), share=share)
+            return Bar(text, abs(self.means[place]) / most) if text else ""
+
+        body = [(shorten(name, 60), *(cell((name, other)) for other in self._top)) for name in self._left]
+        super().__init__((down, *(shorten(name, 40) for name in self._top)), body, "no casts")
 
 
 def _holds(verdict: Verdict) -> bool:

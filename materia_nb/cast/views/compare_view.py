@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from materia_nb.cast.listing import TableOf
-from materia_nb.display.bundle import GraphPicture, Shown, bundle
-from materia_nb.display.escape import (
-    Html,
-    html_fold,
-    html_heading,
-    html_join,
-    html_lines,
-    html_panel,
-    html_pre,
-    html_table,
-    shorten,
-)
+from materia_nb.display.blocks import Block, Code, Fold, Heading, Line, Picture, Shown, Table, lines
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.svg import graph_svg
-from materia_nb.display.text import table
+from materia_nb.display.svg import GraphPicture
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, counted
@@ -52,12 +40,6 @@ _SPENT_COLUMNS: Final = ("", "A", "B")
 
 class CompareView(Shown, Comparison):
     """Two casts beside one another; see :class:`materia_nb.insight.compare.Comparison` for the values."""
-
-    def __repr__(self) -> str:
-        parts = [*self._lines(), table(self.rows(), _PAIR_COLUMNS)]
-        if self.state:
-            parts += ["", "state:", table(_change_rows(self.state), _CHANGE_COLUMNS)]
-        return plain("\n".join([*parts, "", table(self._spent(), _SPENT_COLUMNS)]))
 
     @property
     def picture(self) -> GraphPicture:
@@ -100,38 +82,40 @@ class CompareView(Shown, Comparison):
             rows += found
         return rows
 
-    def _spent(self, *, time: bool = False) -> list[tuple[str, ...]]:
+    def _spent(self) -> list[tuple[str, ...]]:
         rows = [
             ("ends", *(side.session.state.status for side in (self.a, self.b))),
             ("tokens", *(one.tokens_words for one in self.usage)),
         ]
         if any(one.cost for one in self.usage):
             rows.append(("cost", *(one.cost_words for one in self.usage)))
-        return [*rows, ("time", *map(sides.worked_words, self.time))] if time else rows
+        return [*rows, ("time", *map(sides.worked_words, self.time))]
 
-    def _show(self) -> dict[str, Any]:
-        parts: list[Html] = [html_lines(self._lines()), html_table(_PAIR_COLUMNS, self.rows())]
+    def _blocks(self) -> list[Block]:
+        said = [*lines(self._lines()), Table(_PAIR_COLUMNS, self.rows())]
         if self.state:
-            parts += [html_heading("state"), html_table(_CHANGE_COLUMNS, _change_rows(self.state))]
+            said += [Heading("state"), Table(_CHANGE_COLUMNS, _change_rows(self.state))]
         if (steps := self.beside) is not None:
             both = StepCompareView(steps.a, steps.b, steps.names)
-            parts += [html_heading(f"step {steps.a.number}"), html_table(_SPENT_COLUMNS, both.rows())]
-        parts += [html_heading("in all"), html_table(_SPENT_COLUMNS, self._spent(time=True))]
-        for name, one in zip("AB", self.pictures, strict=False):
-            if len(self.pictures) > 1:
-                parts.append(html_heading(f"{name}: {one.graph.name}"))
-            parts.append(Html(graph_svg(one.graph, one.marks)))
-        return bundle(repr(self), html=html_panel("compare", html_join(parts)))
+            said += [Heading(f"step {steps.a.number}"), Table(_SPENT_COLUMNS, both.rows())]
+        said += [Heading("in all"), Table(_SPENT_COLUMNS, self._spent())]
+        if len(self.pictures) == 1:
+            return [*said, _drawn(self.picture)]
+        return said + _named_pictures(self.pictures)
+
+
+def _drawn(one: GraphPicture) -> Block:
+    """Draw a graph under words that say all that is in it."""
+    return Picture(one.svg)
+
+
+def _named_pictures(pictures: Iterable[GraphPicture]) -> list[Block]:
+    named = zip("AB", pictures, strict=True)
+    return [block for name, one in named for block in (Heading(f"{name}: {one.graph.name}"), _drawn(one))]
 
 
 class StepCompareView(Shown, StepComparison):
     """Two steps beside one another."""
-
-    def __repr__(self) -> str:
-        return plain("\n".join([*self._lines(), table(self.rows(), _SPENT_COLUMNS)]))
-
-    def _lines(self) -> list[str]:
-        return ["A and B did the same."] if self.first is None else list(self.first.lines)
 
     def rows(self) -> list[tuple[str, ...]]:
         """What differs, one thing a row, and what each cost."""
@@ -155,19 +139,14 @@ class StepCompareView(Shown, StepComparison):
         rows.append(("tokens", *(str(sides.used(one).tokens) for one in (a, b))))
         return rows
 
-    def _show(self) -> dict[str, Any]:
+    def _blocks(self) -> list[Block]:
+        did = ["A and B did the same."] if self.first is None else self.first.lines
         times = ("time", *(sides.time_of(one).words for one in (self.a, self.b)))
-        made = [html_lines(self._lines()), html_table(_SPENT_COLUMNS, [*self.rows(), times])]
-        return bundle(repr(self), html=html_panel("compare", html_join(made)))
+        return [*lines(did), Table(_SPENT_COLUMNS, [*self.rows(), times])]
 
 
 class LoadoutCompareView(Shown, LoadoutComparison):
     """Two loadouts beside one another."""
-
-    def __repr__(self) -> str:
-        if not self:
-            return "A and B are the same loadout, but for names and layout."
-        return table(self._rows(), _LOADOUT_COLUMNS)
 
     @property
     def pictures(self) -> tuple[GraphPicture, GraphPicture]:
@@ -180,16 +159,11 @@ class LoadoutCompareView(Shown, LoadoutComparison):
         sockets |= {id_: name for id_, has in self.sockets.items() if has == name}
         return GraphPicture(graph, Marks(only=sockets, only_routes=dict.fromkeys(own, name)))
 
-    def _rows(self) -> list[tuple[str, ...]]:
-        return [(one.of, one.field, *_values(one.a, one.b)) for one in self.differences]
-
-    def _show(self) -> dict[str, Any]:
+    def _blocks(self) -> list[Block]:
         if not self:
-            return bundle(repr(self))
-        parts = [html_table(_LOADOUT_COLUMNS, self._rows())]
-        for name, one in zip("AB", self.pictures, strict=True):
-            parts += [html_heading(f"{name}: {one.graph.name}"), Html(graph_svg(one.graph, one.marks))]
-        return bundle(repr(self), html=html_panel("compare", html_join(parts)))
+            return [Line("A and B are the same loadout, but for names and layout.")]
+        rows = [(one.of, one.field, *_values(one.a, one.b)) for one in self.differences]
+        return [Table(_LOADOUT_COLUMNS, rows), *_named_pictures(self.pictures)]
 
 
 _Cast = TypeVar("_Cast")
@@ -220,41 +194,35 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
             )
         return self._onward(self)
 
-    def __repr__(self) -> str:
-        lines = self._lines()
-        if self.first is not None or self.beside is not None:
-            rows = CompareView(self.original, self.replayed).rows()
-            lines += ["A is the cast, B the replay.", table(rows, _PAIR_COLUMNS)]
-        return plain("\n".join(lines))
+    def _blocks(self) -> list[Block]:
+        said = lines(self._lines())
+        if self.first is None and self.beside is None:
+            return said
+        compared = CompareView(self.original, self.replayed)
+        drawn = GraphPicture(self.replayed.rules.graph, compared.picture.marks)
+        table = Table(_PAIR_COLUMNS, compared.rows())
+        return [*said, Line("A is the cast, B the replay."), table, _drawn(drawn)]
 
     def _lines(self) -> list[str]:
         first, beside, needs = self.first, self.beside, self.needs
-        lines = ["It goes as it did." if beside is None else "It goes the same way."]
+        said = ["It goes as it did." if beside is None else "It goes the same way."]
         if first is not None:
-            lines = [f"It goes otherwise from step {first.step}.", *(f"  {line}" for line in first.lines)]
+            said = [f"It goes otherwise from step {first.step}.", *(f"  {line}" for line in first.lines)]
         if beside is not None:
-            told = "Before that" if first is not None else "On it"
-            lines += [f"{told} step {beside.step} differs.", *(f"  {line}" for line in beside.lines)]
+            when = "Before that" if first is not None else "On it"
+            said += [f"{when} step {beside.step} differs.", *(f"  {line}" for line in beside.lines)]
         if needs is not None:
             item = f", item {needs.item_key}" if needs.item_key else ""
-            lines.append(
+            said.append(
                 f"To go on it needs an answer of {needs.socket}, visit {needs.visit}{item}: {needs.why}. "
                 "go_on() makes a cast that asks for it."
             )
         elif first is not None:
-            lines.append(f"It ends: {self.ends}.")
+            said.append(f"It ends: {self.ends}.")
         if otherwise := self.asked_otherwise:
             numbers = ", ".join(map(str, otherwise[:_CHANGES_SHOWN]))
-            lines.append(f"What is asked differs from what was answered then in step {numbers}.")
-        return [*lines, *self.left_out]
-
-    def _show(self) -> dict[str, Any]:
-        parts = [html_lines(self._lines())]
-        if self.first is not None or self.beside is not None:
-            compared = CompareView(self.original, self.replayed)
-            drawn = graph_svg(self.replayed.rules.graph, compared.picture.marks)
-            parts += [html_table(_PAIR_COLUMNS, compared.rows()), Html(drawn)]
-        return bundle(repr(self), html=html_panel("replay", html_join(parts)))
+            said.append(f"What is asked differs from what was answered then in step {numbers}.")
+        return [*said, *self.left_out]
 
 
 class ReplaysView(TableOf[ReplayView[Any]]):
@@ -360,7 +328,6 @@ def _only(found: Any) -> dict[Any, str]:
 
 
 COLUMNS: Final = ("attempt", "agent", "wording", "valid", "satisfied", "leads to", "tokens", "cost")
-_ANSWER_CHARS: Final = 160
 _OPEN: Final = 6
 """Up to so many answers are shown open."""
 
@@ -405,7 +372,7 @@ class Attempt:
 
 
 class AttemptsView(Shown, Sequence[Attempt]):
-    """Attempts that show themselves as a table, and in a notebook each answer in full."""
+    """Attempts that show themselves as a table, with each answer in full."""
 
     @property
     def socket(self) -> str:
@@ -417,10 +384,14 @@ class AttemptsView(Shown, Sequence[Attempt]):
         """Tokens and cost of all together."""
         return reduce(Usage.plus, (one.usage for one in self), Usage())
 
-    def __repr__(self) -> str:
-        rows = [_attempt_row(one) for one in self]
-        below = [[shorten(one.text, _ANSWER_CHARS)] if one.text else [] for one in self]
-        return plain("\n".join([self._line(), table(rows, COLUMNS, below=below), *self._issues()]))
+    def _blocks(self) -> list[Block]:
+        rows = [(*_attempt_row(one), f"{one.seconds:.1f} s") for one in self]
+        answers = [
+            Fold(f"answer {one.number}, of {one.agent}", [Code(one.text)], opened=len(rows) <= _OPEN)
+            for one in self
+            if one.text is not None
+        ]
+        return [Line(self._line()), Table((*COLUMNS, "took"), rows), *lines(self._issues()), *answers]
 
     def _line(self) -> str:
         taken, usage = sum(one.valid for one in self), self.usage
@@ -430,27 +401,11 @@ class AttemptsView(Shown, Sequence[Attempt]):
         return f"{self.socket}, asked {times}: {taken} would be taken, {tokens}{cost} in all"
 
     def _issues(self) -> list[str]:
-        told = []
+        wrong = []
         for one in self:
-            told += [f"{one.number} is refused: {issue.told}" for issue in one.issues[:3]]
-            told += [f"{one.number} has no answer: {one.error}"] if one.error else []
-        return told
-
-    def _show(self) -> dict[str, Any]:
-        rows = [(*_attempt_row(one), f"{one.seconds:.1f} s") for one in self]
-        parts = [
-            html_lines([self._line()]),
-            html_table((*COLUMNS, "took"), rows),
-            html_lines(self._issues()),
-            *(
-                html_fold(
-                    f"answer {one.number}, of {one.agent}", html_pre(one.text), opened=len(rows) <= _OPEN
-                )
-                for one in self
-                if one.text is not None
-            ),
-        ]
-        return bundle(repr(self), html=html_panel("attempts", html_join(parts)))
+            wrong += [f"{one.number} is refused: {issue.told}" for issue in one.issues[:3]]
+            wrong += [f"{one.number} has no answer: {one.error}"] if one.error else []
+        return wrong
 
 
 def _attempt_row(one: Attempt) -> tuple[str, ...]:

@@ -6,25 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import mean
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.cast.cases import case_of, relative_to, ways_case, write_case
-from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle, picture
-from materia_nb.display.escape import (
-    Html,
-    html_alert,
-    html_fold,
-    html_join,
-    html_lines,
-    html_table,
-    html_wrong,
-    part,
-    shorten,
-)
+from materia_nb.display.blocks import Badge, Block, Cell, Fold, Line, Picture, Shown, Table, lines
+from materia_nb.display.escape import part, shorten
 from materia_nb.display.graph_parts import Marks, Route
-from materia_nb.display.svg import graph_svg
-from materia_nb.display.text import graph_text, table
+from materia_nb.display.svg import GraphPicture, graph_svg
+from materia_nb.display.text import graph_text
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError, counted
@@ -39,7 +29,7 @@ from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.layers import LayeredConfig
 from materia_nb.loadout.report import Problem, Report
-from materia_nb.outgoing import VIEWS, plain
+from materia_nb.outgoing import VIEWS
 from materia_nb.sharing import Progress
 
 
@@ -49,43 +39,32 @@ class ReportView(Shown):
     def __init__(self, name: str, report: Report) -> None:
         self.name, self.report = name, report
 
-    def __repr__(self) -> str:
-        report = self.report
-        name = f"{plain(self.name)}: " if self.name else ""
-        lines = [f"{name}{counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"]
-        lines += [f"  {kind:<7} {plain(_finding(one))}" for kind, one in self._findings()]
+    def _blocks(self) -> list[Block]:
+        report, name = self.report, f"{self.name}: " if self.name else ""
+        counts = f"{counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"
+        findings = [
+            *(("problem", one) for one in report.problems),
+            *(("hint", one) for one in report.shown_hints),
+        ]
+        said: list[Block] = [Line(name + counts)]
+        if findings:
+            said.append(_findings_table(findings))
         if report.no_effect:
-            lines.append(f"  {'hint':<7} {report.no_effect_line} (report.hints has each with its place)")
-        return "\n".join(lines)
-
-    def _findings(self) -> Iterator[tuple[str, Problem]]:
-        yield from (("problem", one) for one in self.report.problems)
-        yield from (("hint", one) for one in self.report.shown_hints)
-
-    def _show(self) -> dict[str, Any]:
-        parts = []
-        if found := list(self._findings()):
-            parts.append(_findings_table(found))
-        if folded := self.report.no_effect:
-            details = _findings_table([("hint", one) for one in folded])
-            parts.append(html_fold(self.report.no_effect_line, details))
-        return bundle(repr(self), html=html_join(parts) if parts else None)
+            details = _findings_table([("hint", one) for one in report.no_effect])
+            words = f"{report.no_effect_line} (report.hints has each with its place)"
+            said.append(Fold(words, [details], brief=0))
+        return said
 
 
-def _findings_table(found: Iterable[tuple[str, Problem]]) -> Html:
+def _findings_table(findings: Iterable[tuple[str, Problem]]) -> Table:
     rows = (
-        (html_wrong(kind) if kind == "problem" else kind, one.code, one.source, one.message, one.hint or "")
-        for kind, one in found
+        (Badge(kind) if kind == "problem" else kind, one.code, one.source, one.message, one.hint or "")
+        for kind, one in findings
     )
-    return html_table(("", "code", "where", "what", "what to do"), rows)
+    return Table(("", "code", "where", "what", "what to do"), rows)
 
 
 VIEWS[Report] = partial(ReportView, "")
-
-
-def _finding(one: Problem) -> str:
-    advice = f" ({one.hint})" if one.hint else ""
-    return f"{one.code} at {one.source}: {one.message}{advice}"
 
 
 class LoadoutView(Shown):
@@ -111,24 +90,14 @@ class LoadoutView(Shown):
             )
         return GraphPicture(self.graph)
 
-    def __repr__(self) -> str:
-        notes = [plain(note) for note in self.notes]
+    def _blocks(self) -> list[Block]:
+        notes = lines(self.notes, "bad")
         if self.graph is None:
-            return "\n".join([*notes, repr(ReportView(self.name, self.report))])
-        lines = [f"{plain(self.name)} (from {plain(self.origin)})", *notes, graph_text(self.graph, Marks())]
-        if self.report.hints:
-            lines.append(f"{counted(len(self.report.hints), 'hint')}: %materia check shows them")
-        return "\n".join(lines)
-
-    def _show(self) -> dict[str, Any]:
-        if self.graph is None:
-            report = ReportView(self.name, self.report)._repr_mimebundle_()
-            alert = html_alert(self.notes) if self.notes else Html()
-            return bundle(repr(self), html=f"{alert}{report.get('text/html', '')}")
-        svg = graph_svg(self.graph, Marks())
-        # Where there is HTML the picture beside it is not drawn, so it stands in it.
-        html = f"{html_alert(self.notes)}{svg}" if self.notes else None
-        return picture(repr(self), svg, html=html)
+            return [*notes, ReportView(self.name, self.report)]
+        hints = len(self.report.hints)
+        words = [f"{self.name} (from {self.origin})", graph_text(self.graph, Marks())]
+        words += [f"{counted(hints, 'hint')}: %materia check shows them"] if hints else []
+        return [*notes, Picture(graph_svg(self.graph, Marks()), "\n".join(words))]
 
 
 def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: LayeredConfig) -> Table:
@@ -204,8 +173,6 @@ _ENDS: Final = {COMPLETE: "come to its end", HELD: "be held for a person"}
 _SHOWN: Final = 60
 """Rows of one table that are shown."""
 
-Rows = Sequence[Sequence[object]]
-
 
 class _View(Shown):
     """Lines and tables under a picture of the loadout, the same in text and in HTML."""
@@ -222,24 +189,18 @@ class _View(Shown):
         """The loadout with what was found laid over it, as ``svg``, ``text`` and ``mermaid`` source."""
         return GraphPicture(self.graph, self.marks)
 
-    def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
-        """Lines of text, and tables as (headers, rows)."""
+    def _parts(self) -> Iterable[Block]:
+        """Return what is said under the picture."""
         raise NotImplementedError
 
-    def __repr__(self) -> str:
-        return "\n".join(
-            one if isinstance(one, str) else f"\n{table(one[1][:_SHOWN], one[0])}\n" for one in self._parts()
-        ).rstrip()
+    def _blocks(self) -> list[Block]:
+        return [Picture(graph_svg(self.graph, self.marks)), *self._parts()]
 
-    def _show(self) -> dict[str, Any]:
-        svg = graph_svg(self.graph, self.marks)
-        parts = [
-            html_lines([one])
-            if isinstance(one, str)
-            else html_table(one[0], [[str(cell) for cell in row] for row in one[1][:_SHOWN]])
-            for one in self._parts()
-        ]
-        return picture(repr(self), svg, html=f"{svg}{html_join(parts)}")
+
+def _most(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[Block]:
+    """Return a table of the first rows, and how many are left out."""
+    more = len(rows) - _SHOWN
+    return [Table(headers, rows[:_SHOWN]), *lines([f"… {more:,} more"] if more > 0 else [])]
 
 
 class ExploreView(_View, Exploration):
@@ -325,28 +286,32 @@ class ExploreView(_View, Exploration):
         ]
         return Marks(never=frozenset(never), unreached=frozenset(self.unreached))
 
-    def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
+    def _parts(self) -> Iterable[Block]:
         lengths = ", ".join(str(one) for one in self.items)
-        yield f"{part(self.graph.name)}, lists of {lengths}: {self.states:,} states"
-        yield from self.notes
+        yield Line(f"{part(self.graph.name)}, lists of {lengths}: {self.states:,} states")
+        yield from lines(self.notes)
         if self.complete_search:
             most = self.most_turns()
-            yield f"agents have at most {'any number of' if most is None else most} turns, repairs aside"
+            yield Line(
+                f"agents have at most {'any number of' if most is None else most} turns, repairs aside"
+            )
         ends = self.ends_seen
         first = {end: counted(len(self.witness(end).route), "visit") for end in ends}
         ended = [(_ENDS.get(end, f"fail: {end}"), ", ".join(at), first[end]) for end, at in ends.items()]
-        yield ("it can", "at", "first after"), ended
+        yield from _most(("it can", "at", "first after"), ended)
         if not self.complete_search:
-            yield "whether it can end otherwise is not known"
+            yield Line("whether it can end otherwise is not known")
         elif self.stalls:
-            yield f"it can come where no end is reached any more: {', '.join(self.stalls)}"
+            yield Line(f"it can come where no end is reached any more: {', '.join(self.stalls)}")
         word = "never" if self.certain else "not seen to be"
         if self.not_visited:
-            yield f"{word} visited: {', '.join(part(one) for one in self.not_visited)}"
+            yield Line(f"{word} visited: {', '.join(part(one) for one in self.not_visited)}")
         rows = [self._never_row(one) for one in self.not_taken]
-        yield (("way", "when", "to"), rows) if rows else "every edge and exit can be taken"
-        if rows:
-            yield f"these are {word} taken"
+        if not rows:
+            yield Line("every edge and exit can be taken")
+            return
+        yield from _most(("way", "when", "to"), rows)
+        yield Line(f"these are {word} taken")
 
     def _never_row(self, taken: Taken) -> tuple[str, str, str]:
         if isinstance(taken, tuple):
@@ -364,15 +329,15 @@ class OddsView(_View, Odds):
         """How often each socket is visited on average, rounded."""
         return Marks(visits={socket: round(count) for socket, count in self.visits.items()})
 
-    def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
-        yield f"{part(self.graph.name)}, lists of {self.items}: exact odds"
-        yield ("end", "chance"), [(end, f"{chance:.2%}") for end, chance in self.ends.items()]
+    def _parts(self) -> Iterable[Block]:
+        yield Line(f"{part(self.graph.name)}, lists of {self.items}: exact odds")
+        yield Table(("end", "chance"), [(end, f"{chance:.2%}") for end, chance in self.ends.items()])
         yield from _silent(self.nothing)
-        yield f"{self.turns:.2f} turns of agents on average"
+        yield Line(f"{self.turns:.2f} turns of agents on average")
         if self.tokens is not None:
-            yield f"{self.tokens:,.0f} tokens on average{_without(self.uncounted)}"
+            yield Line(f"{self.tokens:,.0f} tokens on average{_without(self.uncounted)}")
         if self.cost is not None:
-            yield f"a cost of {self.cost:,.4f} on average{_without(self.unpriced)}"
+            yield Line(f"a cost of {self.cost:,.4f} on average{_without(self.unpriced)}")
         rows = []
         for socket, visits in self.visits.items():
             moved = self.moves.get(socket)
@@ -380,14 +345,18 @@ class OddsView(_View, Odds):
                 (
                     socket,
                     f"{visits:.2f}",
-                    f"{self.satisfied[socket]:.2f}"
-                    if socket in self.satisfied
-                    else "nothing" * (socket in self.nothing),
+                    self._says(socket),
                     "" if moved is None else f"{moved.complete / 100:+.2%}",
                     "" if moved is None else f"{moved.turns / 100:+.3f}",
                 )
             )
-        yield ("socket", "visits", "satisfied", "complete, for +0.01", "turns, for +0.01"), rows
+        yield from _most(("socket", "visits", "satisfied", "complete, for +0.01", "turns, for +0.01"), rows)
+
+    def _says(self, socket: str) -> str:
+        """How likely a socket says that it is satisfied, or why there is no such chance."""
+        if socket in self.satisfied:
+            return f"{self.satisfied[socket]:.2f}"
+        return "not asked" if socket in self.nothing else "decides nothing"
 
 
 def _without(sockets: Sequence[str]) -> str:
@@ -402,15 +371,19 @@ class RehearsalView(_View, Rehearsal):
         """How often each socket was visited and each edge was taken, in all casts together."""
         return Marks(visits=self.visits, traversals=self.traversals)
 
-    def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
-        yield f"{part(self.graph.name)}, lists of {self.items}: {self.n:,} casts by chance, seed {self.seed}"
-        yield ("end", "casts", "share"), [(end, n, f"{n / self.n:.1%}") for end, n in self.ends.items()]
+    def _parts(self) -> Iterable[Block]:
+        yield Line(
+            f"{part(self.graph.name)}, lists of {self.items}: {self.n:,} casts by chance, seed {self.seed}"
+        )
+        yield Table(
+            ("end", "casts", "share"), [(end, n, f"{n / self.n:.1%}") for end, n in self.ends.items()]
+        )
         yield from _silent(self.nothing)
-        yield (
+        yield Table(
             ("a cast has", "on average", "half up to", "90 % up to", "most"),
             [_spread("turns of agents", self.turns), _spread("retries", self.retries)],
         )
-        yield ("socket", "visits a cast", ""), _shares(self.visits, self.n)
+        yield from _most(("socket", "visits a cast", ""), _shares(self.visits, self.n))
 
 
 class PromptsView(_View):
@@ -443,34 +416,35 @@ class PromptsView(_View):
             )
         return found
 
-    def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
+    def _parts(self) -> Iterable[Block]:
         letters = [f" {chr(65 + at)}" for at in range(len(self.sides))] if len(self.sides) > 1 else [""]
         for side, letter in zip(self.sides, letters, strict=True):
             with_context = "" if side.context is None else f" castContext {compact(side.context)},"
-            yield (
+            yield Line(
                 f"{part(self.graph.name)}{letter}:{with_context} {counted(len(side.told), 'prompt')}, "
                 f"{side.characters:,} characters, some {side.tokens:,} tokens; {side.same:.0%} begin as the prompt "
                 f"before of the same socket; ends {side.end}"
             )
-        yield "Answers are made up, short and satisfied; tokens are an estimate, one for four characters."
+        yield Line(
+            "Answers are made up, short and satisfied; tokens are an estimate, one for four characters."
+        )
         headers = ["step", "socket", "item"]
         for letter in letters:
             headers += [f"characters{letter}", f"tokens{letter}", f"same{letter}"]
         rows = []
         for told in zip(*(side.told for side in self.sides), strict=False):
-            row: list[object] = [told[0].step, told[0].socket, told[0].item or ""]
+            row: list[Cell] = [told[0].step, told[0].socket, told[0].item or ""]
             for one in told:
                 row += [f"{one.characters:,}", f"{one.tokens:,}", f"{one.same / max(one.characters, 1):.0%}"]
             rows.append(row)
-        yield headers, rows
+        yield from _most(headers, rows)
 
 
-def _silent(nothing: Mapping[str, float]) -> Iterator[str]:
+def _silent(nothing: Mapping[str, float]) -> Iterator[Line]:
     """Name the sockets that may say nothing of ``satisfied``."""
     for socket, chance in nothing.items():
-        yield f"{socket} says nothing of satisfied" + (
-            f" in {chance:.0%}" if chance < 1 else ": it is not asked"
-        )
+        words = f" in {chance:.0%}" if chance < 1 else ": it is not asked"
+        yield Line(f"{socket} says nothing of satisfied{words}")
 
 
 def _spread(what: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
@@ -479,6 +453,6 @@ def _spread(what: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
     return what, f"{mean(ordered):.2f}", ordered[half], ordered[most], ordered[-1]
 
 
-def _shares(visits: Mapping[str, int], n: int) -> list[tuple[str, str, str]]:
+def _shares(visits: Mapping[str, int], n: int) -> list[tuple[Cell, ...]]:
     most = max([1, *visits.values()])
     return [(socket, f"{count / n:.2f}", "█" * round(20 * count / most)) for socket, count in visits.items()]

@@ -6,31 +6,16 @@ The text is stable from run to run (no ids, no times), since notebooks are compa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from materia_nb.cast.breakpoint import Breakpoint
 from materia_nb.cast.listing import step_table
 from materia_nb.cast.repairs import changed_definition, offers
 from materia_nb.cast.snapshot import Snapshot
-from materia_nb.display.bundle import (
-    SHOWN_CHARS,
-    Shown,
-    Table,
-    bounded,
-    bundle,
-    picture,
-)
-from materia_nb.display.escape import (
-    html_heading,
-    html_join,
-    html_lines,
-    html_panel,
-    html_pre,
-    html_table,
-    shorten,
-)
+from materia_nb.display.blocks import Block, Code, Picture, Shown, Table, lines
+from materia_nb.display.escape import shorten
 from materia_nb.display.graph_parts import END_SIGN, Marks, Route, links
-from materia_nb.display.sections import call_words, calls_html, judged_words, parts_html, parts_text
+from materia_nb.display.sections import call_blocks, call_words, judged_words, prompt_blocks
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine.items import standings, walk_of
 from materia_nb.engine.limits import edges_used
@@ -46,6 +31,7 @@ from materia_nb.outgoing import plain
 CONCLUSION_LINES: Final = 40
 CONCLUSION_CHARS: Final = 1_000
 """How much a status shows of what the agents say at the end."""
+_STEPS_SHOWN: Final = 12
 _LOOPS_SHOWN: Final = 4
 _REMARKS_SHOWN: Final = 8
 _CHANGED_SHOWN: Final = 12
@@ -61,8 +47,8 @@ class CastView(Shown):
     def __repr__(self) -> str:
         return "\n".join(plain(line) for line in self.lines)
 
-    def _show(self) -> dict[str, Any]:
-        return picture(repr(self), graph_svg(self.graph, self.marks))
+    def _blocks(self) -> list[Block]:
+        return [Picture(graph_svg(self.graph, self.marks), repr(self))]
 
 
 class StatusView(Shown):
@@ -75,25 +61,12 @@ class StatusView(Shown):
         self.asking = cast.approvals.asking
         self.prompt = None if self.draft else cast.prompt
 
-    def __repr__(self) -> str:
-        lines = list(self.lines)
+    def _blocks(self) -> list[Block]:
+        latest = [Table(self.steps.headers, self.steps.rows[-_STEPS_SHOWN:])] if self.steps.rows else []
+        said = [*lines(self.lines), *latest, *call_blocks(self.asking)]
         if self.draft:
-            lines += ["", "draft:", bounded(self.draft)]
-        if self.prompt is not None:
-            lines += ["", "\n\n".join(parts_text(self.prompt, brief=True))]
-        return "\n".join(plain(line) for line in lines)
-
-    def _show(self) -> dict[str, Any]:
-        parts = [html_lines(self.lines)]
-        if self.steps.rows:
-            parts.append(html_table(self.steps.headers, self.steps.rows[-12:]))
-        if self.asking:
-            parts.append(calls_html(self.asking, opened=True))
-        if self.draft:
-            parts += [html_heading("draft"), html_pre(self.draft, SHOWN_CHARS)]
-        if self.prompt is not None:
-            parts += parts_html(self.prompt, folded=True)
-        return bundle(repr(self), html=html_panel("cast", html_join(parts)))
+            said += [Code(self.draft, title="draft")]
+        return said + (prompt_blocks(self.prompt) if self.prompt is not None else [])
 
 
 def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> tuple[str, ...]:
@@ -181,7 +154,7 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
         yield f"and {counted(len(told) - CONCLUSION_LINES, 'more line')}: cast.now.conclusion has all"
     left = sum(not one.kept for one in cast.suggestions)
     if left:
-        yield f"{counted(left, 'suggestion')} to keep: %materia edit remember"
+        yield f"{counted(left, 'suggestion')} to keep: %materia suggestions"
 
 
 def _pinned(cast: Snapshot) -> Iterator[str]:
@@ -228,7 +201,7 @@ def _waiting_for(cast: Snapshot) -> str:
     if cast.approvals.asking or cast.approvals.due:
         return f"waiting: {visit.socket}{item} {_about_calls(cast)}"
     if visit.mode == "draft" and visit.drafts:
-        return f"waiting: {visit.socket}{item} has a draft; refine it, or accept it"
+        return f"waiting: {visit.socket}{item} has a draft; refine it, or continue to the final result"
     who = f"{visit.socket} ({socket.materia.label}){item}"
     what = "needs an answer"
     if cast.approvals.grant is not None:
@@ -281,7 +254,7 @@ def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
     return [
         f"held by {socket} ({hold.action}): {hold.reason}",
         *consent_lines(cast),
-        f"to go on: {asked}, accept its output as it is (accept), correct it (edit recommit), or abort",
+        f"to go on: {asked}, decide in its place, correct its output (recommit), or abort",
     ]
 
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.listing import TableOf, data_frame
-from materia_nb.display.bundle import Table, bundle
-from materia_nb.display.escape import html_join, html_lines, html_table, shorten
+from materia_nb.display.blocks import Table, View, lines
+from materia_nb.display.escape import shorten
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
 from materia_nb.insight.queries import Spent
 from materia_nb.insight.sides import seconds_words, worked_words
 from materia_nb.jsonvalue import compact, pretty
 from materia_nb.loadout.graph import Graph
-from materia_nb.outgoing import plain
 from materia_nb.store.catalogue import CastEntry
 
 if TYPE_CHECKING:
@@ -181,17 +180,14 @@ def quest_row(quest: Quest) -> tuple[str, ...]:
     return (quest.id, quest.status, *words, short(quest.note or "", 120))
 
 
-class ItemsView(Table):
-    """The work items and how each stands, and what an edit of them moved."""
+class ItemsView(View):
+    """The work items and how each stands, and what an edit of them moved; ``rows`` are those of the table."""
 
-    said: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return "\n".join([super().__repr__(), *map(plain, self.said)])
-
-    def _show(self) -> dict[str, Any]:
-        parts = [html_table(self.headers, self.rows)] if self.rows else [html_lines([self.empty])]
-        return bundle(repr(self), html=html_join([*parts, html_lines(self.said)]))
+    def __init__(self, rows: Sequence[tuple[str, ...]], said: Sequence[str]) -> None:
+        self.rows = rows
+        super().__init__(
+            "", [Table(("item", "state", "title", "context"), rows, "no work items"), *lines(said)]
+        )
 
 
 def items_view(cast: Snapshot, said: Sequence[str] = ()) -> ItemsView:
@@ -201,9 +197,7 @@ def items_view(cast: Snapshot, said: Sequence[str] = ()) -> ItemsView:
         title = item.get("title", "") if isinstance(item, dict) else pretty(item)
         context = item.get("context", "") if isinstance(item, dict) else ""
         rows.append((f"WI-{index + 1}", stands, shorten(str(title), 80), shorten(str(context), 120)))
-    made = ItemsView(("item", "state", "title", "context"), rows, "no work items")
-    made.said = tuple(said)
-    return made
+    return ItemsView(rows, said)
 
 
 def allowed_view(cast: Snapshot) -> Table:

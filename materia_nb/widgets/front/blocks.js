@@ -24,13 +24,13 @@ function blockNode(one, open, send) {
     case "line":
       return h("p", { class: `mnb-p ${one.tone ? "mnb-t-" + one.tone : ""}` }, one.text);
     case "pre":
-    case "json":
-      return h("pre", { class: "mnb-pre", tabindex: "0" }, one.text);
+      return [one.title ? h("h4", { class: "mnb-h mnb-h-small" }, one.title) : null, h("pre", { class: "mnb-pre", tabindex: "0" }, one.text)];
     case "diff":
       return h("pre", { class: "mnb-pre mnb-diff", tabindex: "0", "aria-label": "what was changed" }, one.rows.map(([sign, text]) => h(sign === "+" ? "ins" : sign === "-" ? "del" : "span", {}, `${sign} ${text}\n`)));
     case "facts":
       return h("dl", { class: "mnb-facts" }, one.rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
     case "table":
+      if (!one.rows.length) return h("p", { class: "mnb-p" }, one.empty);
       return h("div", { class: "mnb-tablebox", tabindex: "0", role: "group", "aria-label": one.headers.filter(Boolean).join(", ") },
         h("table", { class: "mnb-table" },
           h("thead", {}, h("tr", {}, one.headers.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
@@ -40,9 +40,28 @@ function blockNode(one, open, send) {
       node.open = open.get(one.title) ?? one.open;
       return node;
     }
-    case "link":
-      return h("p", { class: "mnb-p" }, `${one.text}. `, button("Show it", "show where the cast is", () => send("select", { element: null }), { class: "mnb-b mnb-small" }));
+    case "tree":
+      return h("div", { class: "mnb-tree" }, treeNode(one.root, one.opened, open, ""));
+    case "picture":
+      return h("img", { class: "mnb-picture", alt: one.text, src: `data:image/svg+xml;utf8,${encodeURIComponent(one.svg)}` });
+    case "action":
+      return h("p", { class: "mnb-p" }, `${one.text} `, button(one.words, one.explained, () => send(one.kind, one.values), { class: "mnb-b mnb-small" }));
     default:
-      return h("p", {}, "");
+      throw new Error(`no block is ${one.is}`);
   }
+}
+
+/** A JSON value as nodes that open and close, see json_tree in display/escape.py. */
+function treeNode(node, opened, open, above) {
+  const name = node.name ? [h("span", { class: "mnb-tree-name" }, node.name), ": "] : [];
+  if (!node.children) {
+    const cut = node.cut ? h("i", {}, ` … ${node.cut.toLocaleString("en")} characters`) : null;
+    return h("div", {}, name, h("span", { class: node.kind === "str" ? "mnb-tree-text" : "mnb-tree-value" }, node.text), cut);
+  }
+  const place = `${above}/${node.name}`;
+  const more = node.more ? h("div", {}, `… ${node.more.toLocaleString("en")} more`) : null;
+  const inside = h("div", { class: "mnb-tree-inside" }, node.children.map((child) => treeNode(child, opened - 1, open, place)), more);
+  const branch = h("details", { "data-fold": place }, h("summary", {}, name, node.words), inside);
+  branch.open = open.get(place) ?? opened > 0;
+  return branch;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -111,9 +112,9 @@ def test_explore_tells_of_the_chosen_loadout(shell):
 
 
 def test_odds_and_rehearse_take_chances(shell):
-    o = line(shell, "explore odds Plan-Build-Eval --satisfied Socket-3=1,*=0.5 --items 2")
+    o = line(shell, "odds Plan-Build-Eval --satisfied Socket-3=1,*=0.5 --items 2")
     assert (o.satisfied, o.items) == ({"Socket-3": 1, "Socket-4": 0.5}, 2)
-    r = line(shell, "explore rehearse Plan-Build-Eval --n 5 --satisfied 1 --items 1 --seed 3")
+    r = line(shell, "rehearse Plan-Build-Eval --n 5 --satisfied 1 --items 1 --seed 3")
     assert (r.n, r.seed, r.ends) == (5, 3, {"complete": 5})
 
 
@@ -130,9 +131,9 @@ def test_fields_without_effect_are_one_line_that_unfolds():
     lone = Problem("lone-guard", "Socket-1.edges", "is alone", "add one")
     view = ReportView("T", Report((), (*found, lone)))
     assert [line for line in repr(view).splitlines() if "parse" in line] == [
-        "  hint    4 fields have no effect here: parse (4 times) (report.hints has each with its place)"
+        "4 fields have no effect here: parse (4 times) (report.hints has each with its place)"
     ]
-    assert "lone-guard at Socket-1.edges" in repr(view)
+    assert re.search(r"lone-guard +Socket-1.edges", repr(view))
     above, details = view._repr_mimebundle_()["text/html"].split("<details>")
     assert ("lone-guard" in above, "why 1" in above) == (True, False)
     assert "4 fields have no effect here" in details.split("</summary>")[0]

@@ -1,0 +1,456 @@
+"""What a view says, as a document of frozen blocks, each of which can be written as text, as HTML, and as JSON for a panel.
+
+A view is a function from values to blocks, or a :class:`Shown` with such a function; nobody else writes markup. The texts
+in blocks may be hostile: they are bounded and made harmless here, where they leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import indent
+from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import quote
+
+from materia_nb.display.escape import (
+    Html,
+    clip,
+    html_bar,
+    html_facts,
+    html_fold,
+    html_heading,
+    html_join,
+    html_json,
+    html_line,
+    html_link,
+    html_panel,
+    html_pre,
+    html_table,
+    json_tree,
+    part,
+    status_badge,
+)
+from materia_nb.display.mime import MimeBundle, bundle, picture, reason_of
+from materia_nb.display.text import WIDTH, table
+from materia_nb.handoff.capabilities import Pointer
+from materia_nb.jsonvalue import JSON, pretty
+from materia_nb.outgoing import plain
+
+SHOWN_CHARS: Final = 6_000
+"""How much of a text is shown; the whole is in the artifact."""
+CELL_CHARS: Final = 1_000
+LINE_CHARS: Final = 20_000
+_HEADING_CHARS: Final = 300
+_MOST_ROWS: Final = 200
+"""Rows of one table that a panel is told."""
+
+Tone: TypeAlias = Literal["", "bad", "warn", "good", "quiet", "said"]
+
+
+class Block:
+    """A piece of a document, which is said in three ways: the words are the same."""
+
+    __slots__ = ()
+
+    def as_text(self, width: int = WIDTH) -> str:
+        """Return it as plain text, for a terminal and for whoever reads a notebook without a kernel; a table fits the width."""
+        raise NotImplementedError
+
+    def as_html(self) -> Html:
+        """Return it as HTML, every text escaped, for a cell and for a page."""
+        raise NotImplementedError
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return what ``front/blocks.js`` draws in a panel; ``is`` names the kind."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Heading(Block):
+    """A title over what follows."""
+
+    text: str
+    small: bool = False
+    tone: Tone = ""
+
+    def as_text(self, width: int = WIDTH) -> str:
+        return part(self.text, _HEADING_CHARS)
+
+    def as_html(self) -> Html:
+        return html_heading(self.as_text())
+
+    def as_json(self) -> dict[str, JSON]:
+        return {"is": "head", "text": self.as_text(), "small": self.small, "tone": self.tone}
+
+
+@dataclass(frozen=True, slots=True)
+class Line(Block):
+    """A sentence, or a few lines of text; ``bad`` is what a person must not overlook."""
+
+    text: str
+    tone: Tone = ""
+
+    def as_text(self, width: int = WIDTH) -> str:
+        return bounded(self.text, LINE_CHARS)
+
+    def as_html(self) -> Html:
+        return html_line(clip(self.text, LINE_CHARS), self.tone)
+
+    def as_json(self) -> dict[str, JSON]:
+        return {"is": "line", "text": self.as_text(), "tone": self.tone}
+
+
+@dataclass(frozen=True, slots=True)
+class Code(Block):
+    """A text as it was written, ``most`` characters of it, under a title if it has one."""
+
+    text: str
+    most: int = SHOWN_CHARS
+    title: str = ""
+
+    def as_text(self, width: int = WIDTH) -> str:
+        text = bounded(self.text, self.most)
+        return titled(self.title, text) if "\n" in text or not self.title else f"{self.title}: {text}"
+
+    def as_html(self) -> Html:
+        title = html_heading(self.title) if self.title else Html()
+        return html_join([title, html_pre(self.text, self.most)])
+
+    def as_json(self) -> dict[str, JSON]:
+        return {"is": "pre", "text": bounded(self.text, self.most), "title": self.title}
+
+
+@dataclass(frozen=True, slots=True)
+class Diff(Block):
+    """What was changed of a text: each line behind ``+``, ``-`` or a blank."""
+
+    rows: Sequence[tuple[str, str]]
+
+    def as_text(self, width: int = WIDTH) -> str:
+        return "\n".join(f"{sign} {bounded(text, CELL_CHARS)}" for sign, text in self.rows)
+
+    def as_html(self) -> Html:
+        return html_pre(self.as_text())
+
+    def as_json(self) -> dict[str, JSON]:
+        rows: list[JSON] = [[sign, bounded(text, CELL_CHARS)] for sign, text in self.rows[:_MOST_ROWS]]
+        return {"is": "diff", "rows": rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Tree(Block):
+    """A JSON value, ``opened`` levels of it open."""
+
+    value: JSON
+    name: str = ""
+    opened: int = 1
+
+    def as_text(self, width: int = WIDTH) -> str:
+        name = f"{plain(self.name)} = " if self.name else ""
+        return name + bounded(pretty(self.value), SHOWN_CHARS)
+
+    def as_html(self) -> Html:
+        return html_json(self.value, self.opened, name=self.name)
+
+    def as_json(self) -> dict[str, JSON]:
+        return {"is": "tree", "root": json_tree(self.value, self.name), "opened": self.opened}
+
+
+@dataclass(frozen=True, slots=True)
+class Fold(Block):
+    """Blocks under a line that opens and closes; a link ``#anchor`` leads to it.
+
+    Where nothing can be opened, in a terminal, ``brief`` characters of what is folded are told, in whole lines.
+    """
+
+    title: str
+    inside: Sequence[Block]
+    opened: bool = False
+    anchor: str = ""
+    brief: int = 400
+
+    def as_text(self, width: int = WIDTH) -> str:
+        text = text_of(self.inside, width - 2)
+        return titled(self.title, text if self.opened else _beginning(text, self.brief))
+
+    def as_html(self) -> Html:
+        return html_fold(self.title, html_of(self.inside), opened=self.opened, anchor=self.anchor)
+
+    def as_json(self) -> dict[str, JSON]:
+        title, inside = part(self.title, _HEADING_CHARS), [one.as_json() for one in self.inside]
+        return {"is": "fold", "title": title, "inside": [*inside], "open": self.opened}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture(Block):
+    """A picture drawn by us, and what is said in its place as text; nothing where the rest says it all."""
+
+    svg: str
+    text: str = ""
+
+    def as_text(self, width: int = WIDTH) -> str:
+        return plain(self.text)
+
+    def as_html(self) -> Html:
+        return Html(self.svg)
+
+    def as_json(self) -> dict[str, JSON]:
+        return {"is": "picture", "svg": self.svg, "text": self.as_text()}
+
+
+@dataclass(frozen=True, slots=True)
+class Action(Block):
+    """A sentence with a button behind it, where there is a panel.
+
+    Attributes:
+        text: the sentence.
+        words: those on the button.
+        explained: what the button does.
+        kind: which message it sends.
+        values: what is in the message.
+    """
+
+    text: str
+    words: str
+    explained: str
+    kind: str
+    values: Mapping[str, JSON]
+
+    def as_text(self, width: int = WIDTH) -> str:
+        return part(self.text, _HEADING_CHARS)
+
+    def as_html(self) -> Html:
+        return html_line(self.as_text())
+
+    def as_json(self) -> dict[str, JSON]:
+        message: dict[str, JSON] = {"kind": self.kind, "values": dict(self.values)}
+        words = {"text": self.as_text(), "words": self.words, "explained": self.explained}
+        return {"is": "action", **words, **message}
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A status in a cell, such as ``failed: timeout``: with a sign, and in a colour that repeats it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A number in a cell over a bar that fills a share, 0 to 1, of it."""
+
+    text: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """A text in a cell that leads to the fold with that anchor, where a page has it."""
+
+    text: str
+    anchor: str
+
+
+Cell: TypeAlias = str | int | float | Pointer | Badge | Bar | Jump
+
+
+def cell_text(cell: Cell) -> str:
+    """Return what stands in a cell, as harmless text."""
+    return bounded(str(getattr(cell, "text", cell)), CELL_CHARS)
+
+
+def _cell_html(cell: Cell) -> str:
+    match cell:
+        case Badge():
+            return status_badge(cell.text)
+        case Bar():
+            return html_bar(cell.text, cell.share)
+        case Jump():
+            return html_link(f"#{cell.anchor}", cell.text)
+        case Pointer(path=str() as path):
+            # "./" and the quoted colon keep the name of a file from being read as a scheme or a host.
+            return html_link(f"./{quote(path, safe='/', errors='replace')}", cell.text)
+    return cell_text(cell)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts(Block):
+    """Names and values in two columns."""
+
+    rows: Sequence[tuple[str, Cell]]
+
+    def as_text(self, width: int = WIDTH) -> str:
+        return "\n".join(f"{plain(name)}: {cell_text(value)}" for name, value in self.rows)
+
+    def as_html(self) -> Html:
+        return html_facts((name, _cell_html(value)) for name, value in self.rows)
+
+    def as_json(self) -> dict[str, JSON]:
+        return {"is": "facts", "rows": [[name, cell_text(value)] for name, value in self.rows]}
+
+
+class Shown(Block):
+    """A value that shows itself: it says blocks, and everything else is made from them. A display never raises.
+
+    Where it has a ``title``, that stands on its frame.
+    """
+
+    __slots__ = ()
+
+    def _blocks(self) -> Iterable[Block]:
+        """Return what it says."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.as_text()
+
+    def as_text(self, width: int = WIDTH) -> str:
+        title = self._title()
+        return titled(title, text_of(self._blocks(), width - 2 * bool(title)))
+
+    def as_html(self) -> Html:
+        inside = html_of(self._blocks())
+        return html_panel(title, inside) if (title := self._title()) else inside
+
+    def as_json(self) -> dict[str, JSON]:
+        return Fold(self._title(), tuple(self._blocks()), opened=True).as_json()
+
+    def _title(self) -> str:
+        return str(getattr(self, "title", ""))
+
+    def _show(self) -> MimeBundle:
+        """Return text, HTML unless lines or a picture alone are enough, and one picture as PNG too."""
+        inside = list(self._blocks())
+        drawn = [one for one in inside if isinstance(one, Picture)]
+        alone = not self._title() and (drawn == inside or all(isinstance(one, Line) for one in inside))
+        text, html = self.as_text(), None if alone else self.as_html()
+        return picture(text, drawn[0].svg, html=html) if len(drawn) == 1 else bundle(text, html=html)
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> MimeBundle:
+        """Return the bundle, with only what ``include`` names and without what ``exclude`` names."""
+        try:
+            shown = self._show()
+        except Exception as error:  # noqa: BLE001 - a display that raises hides the value that it is for
+            shown = {"text/plain": f"<{type(self).__name__}: cannot be shown ({reason_of(error)})>"}
+        return {
+            kind: part
+            for kind, part in shown.items()
+            if (not include or kind in include) and (not exclude or kind not in exclude)
+        }
+
+
+class View(Shown):
+    """A document under a title, to be the value of a cell."""
+
+    def __init__(self, title: str, blocks: Sequence[Block]) -> None:
+        self.title, self.inside = title, tuple(blocks)
+
+    def _blocks(self) -> Iterable[Block]:
+        return self.inside
+
+
+class Table(Shown):
+    """Rows under headers, or ``empty`` in their place; the rows are the values to work with."""
+
+    def __init__(self, headers: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str = "(none)") -> None:
+        self.headers, self.rows, self.empty = tuple(headers), [tuple(row) for row in rows], empty
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _blocks(self) -> Iterable[Block]:
+        return [self] if self.rows else [Line(self.empty)]
+
+    def as_text(self, width: int = WIDTH) -> str:
+        if not self.rows:
+            return self.empty
+        rows = [[cell if isinstance(cell, int) else cell_text(cell) for cell in row] for row in self.rows]
+        written = table(rows, [*map(cell_text, self.headers)], limit=CELL_CHARS, width=width)
+        return written if any(self.headers) else written.split("\n", 2)[2]
+
+    def as_html(self) -> Html:
+        if not self.rows:
+            return html_line(self.empty)
+        return html_table(self.headers, [[_cell_html(cell) for cell in row] for row in self.rows])
+
+    def as_json(self) -> dict[str, JSON]:
+        rows: list[JSON] = [[cell_text(cell) for cell in row] for row in self.rows[:_MOST_ROWS]]
+        if left := len(self.rows) - len(rows):
+            rows.append([f"… {left:,} more", *[""] * (len(self.headers) - 1)])
+        return {"is": "table", "headers": [*map(cell_text, self.headers)], "rows": rows, "empty": self.empty}
+
+
+class Text(Shown):
+    """Plain text, shown as it is."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+    def as_text(self, width: int = WIDTH) -> str:
+        return plain(self.text)
+
+    def _blocks(self) -> Iterable[Block]:
+        return [Line(self.text)]
+
+
+class JsonView(Shown):
+    """A JSON value under its name, as a tree that opens and closes."""
+
+    def __init__(self, name: str, value: JSON) -> None:
+        self.name, self.value = name, value
+
+    def _blocks(self) -> Iterable[Block]:
+        return [Tree(self.value, self.name, opened=2)]
+
+
+def lines(texts: Iterable[str], tone: Tone = "") -> list[Block]:
+    """Make a line of each text."""
+    return [Line(text, tone) for text in texts]
+
+
+def text_of(blocks: Iterable[Block], width: int = WIDTH) -> str:
+    """Write blocks as plain text, an empty line around each table, but none under its heading."""
+    text, before = "", None
+    for one in blocks:
+        if written := one.as_text(width):
+            table = isinstance(before, Table) or (isinstance(one, Table) and not isinstance(before, Heading))
+            text += f"{(chr(10) * (1 + table)) if before else ''}{written}"
+            before = one
+    return text
+
+
+def html_of(blocks: Iterable[Block]) -> Html:
+    """Write blocks as HTML."""
+    return html_join(one.as_html() for one in blocks)
+
+
+def json_of(value: Any) -> Any:
+    """Return a value of a panel with the blocks in it as JSON."""
+    if isinstance(value, Block):
+        return value.as_json()
+    if isinstance(value, dict):
+        return {name: json_of(one) for name, one in value.items()}
+    return [json_of(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _beginning(text: str, most: int) -> str:
+    """Keep whole lines where there are some, and say how much there is."""
+    if len(text) <= most or not most:
+        return text if most else ""
+    cut = text.rfind("\n", 0, most)
+    return clip(text, most) if cut < 0 else f"{text[:cut]}\n… [{len(text):,} characters in all]"
+
+
+def titled(title: str, text: str) -> str:
+    """Put a text, moved in, under a title if there is one."""
+    return f"{plain(title)}\n{indent(text, '  ')}".rstrip() if title else text
+
+
+def bounded(text: str, most: int) -> str:
+    """Make a text harmless, and say how long it is where it is cut."""
+    return plain(clip(text, most))
