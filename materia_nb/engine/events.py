@@ -18,7 +18,7 @@ from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
 
 VERSION: Final = 2
-"""The form of our events. Version 1, whose lines say none, kept every output in a file of its own (R43)."""
+"""The form of our events in a journal (R43)."""
 
 About: TypeAlias = Mapping[str, JSON]
 """``socket``, ``materia``, ``materiaLabel`` and, inside an item, ``itemKey``, ``itemLabel``, ``itemLabelShort``."""

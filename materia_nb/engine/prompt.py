@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from materia_nb.engine.bounded import NOTICE_CHARS
 from materia_nb.engine.followup import cut
-from materia_nb.engine.told import AROUND_AT_LEAST, NOTICE_CHARS, Part, PartName, Room, Told
+from materia_nb.engine.told import AROUND_AT_LEAST, Part, PartName, Room, Told
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import WORK_IS_OVER, Issue
 from materia_nb.jsonvalue import JSON, pretty, without_points

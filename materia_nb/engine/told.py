@@ -7,9 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from json.encoder import encode_basestring
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from materia_nb.engine.bounded import (
+    NOTICE_CHARS,
+    OUTPUT_CHARS,
+    STATE_CHARS,
+    STRING_CHARS,
+    bounded,
+    middle,
+    state_json,
+)
 from materia_nb.engine.followup import RENDERED_CHARS, SCANNED, context_of, cut, records, shown_to
 from materia_nb.engine.items import item_label, list_at, quoted, standing, state_path
 from materia_nb.engine.state import Answered, CastState, FollowUp, Handoff, Item, ItemId, Visit
@@ -57,17 +65,12 @@ HEADINGS: Final[Mapping[PartName, str]] = {
 }
 """What stands above each part; the names are the keys by which a part is reworded."""
 
-STRING_CHARS: Final = 2_000
-STATE_CHARS: Final = 12_000
-OUTPUT_HEAD, OUTPUT_TAIL, OUTPUT_CHARS = 5_000, 2_500, 8_000
 CONTEXTS_CHARS: Final = 16_000
 TITLE_CHARS: Final = 120
 AROUND: Final = 10
 AROUND_AT_LEAST: Final = 5
 HANDOFFS_INSIDE, HANDOFFS_OUTSIDE = 2_000, 6_000
 LABEL_CHARS: Final = 200
-NOTICE_CHARS: Final = 120
-"""Room in which it can be said that entries are left out."""
 
 
 def tokens_of(characters: int) -> int:
@@ -157,7 +160,10 @@ def expanded_by(prompt: str, shown: tuple[tuple[str, ...], ...]) -> Expanded:
 
 
 class Placed(NamedTuple):
-    """What is the same at every visit of a socket's agent: its place, what it is told, what its own prompt tells."""
+    """What is the same at every visit of a socket's agent: its place, what it is told, what its own prompt tells.
+
+    ``kept`` are the paths in the state at which an assignment of any socket keeps a whole output.
+    """
 
     place: str
     alone: bool
@@ -167,6 +173,7 @@ class Placed(NamedTuple):
     list_path: tuple[str, ...]
     cursor: str | None
     form: PromptForm
+    kept: tuple[tuple[str, ...], ...]
 
 
 def placed(socket: Socket, graph: Graph, form: PromptForm = "md") -> Placed:
@@ -188,6 +195,12 @@ def placed(socket: Socket, graph: Graph, form: PromptForm = "md") -> Placed:
         state_path(iterator.items) if iterator else (),
         next((walk.cursor for walk in walks if state_path(walk.items) == ("workItems",)), None),
         socket.prompt_form or form,
+        tuple(
+            tuple(split_path(target))
+            for one in graph.sockets.values()
+            for target, text in one.assign
+            if text in ("$", "lastOutput") and split_path(target)
+        ),
     )
 
 
@@ -231,7 +244,7 @@ class Told(NamedTuple):
             [
                 self._request(),
                 self._where(room),
-                self._state(room),
+                self._state(room, before),
                 self._handoffs(room, told),
                 self._output(room, sent_back),
             ],
@@ -358,7 +371,7 @@ class Told(NamedTuple):
 
     # -- state
 
-    def _state(self, room: Room) -> Part:
+    def _state(self, room: Room, before: Answered | None) -> Part:
         told = self.here.told.state
         if told is False:
             return Part("state", "", "castContext leaves it out")
@@ -367,7 +380,7 @@ class Told(NamedTuple):
         data: JSON = dict(self.state.data)
         if isinstance(told, tuple):
             data = _only(data, told)
-        for path in self._told_elsewhere():
+        for path in (*self._told_elsewhere(), *self._copies(before)):
             data = remove_path(data, path)
         if not data:
             return Part("state", "", "there is nothing in it that no other part tells")
@@ -386,11 +399,23 @@ class Told(NamedTuple):
         if self.visit.item is None and self.here.told.items != "none":
             yield ("workItems",)
         yield from (path for path in self.here.own.paths if path)
-        last = self.previous
+
+    def _copies(self, before: Answered | None) -> Iterator[tuple[str, ...]]:
+        """The paths under which an assignment keeps a whole output that is told as the one before, or as the answer."""
+        told: list[JSON] = []
+        last, state = self.previous, self.state
         if last is not None and last.parse == "text" and self.here.told.previous and not self.here.own.output:
-            yield from (
-                tuple(split_path(target)) for target, text in last.assign if text in ("$", "lastOutput")
-            )
+            told.append((state.last_output or "").strip())
+        if before is not None and before.step != state.last_step:
+            told += [before.text.strip(), before.value]
+        for path in self.here.kept:
+            value = get_path(state.data, path)
+            if (
+                value
+                and value is not MISSING
+                and (value.strip() if isinstance(value, str) else value) in told
+            ):
+                yield path
 
     # -- handoffs
 
@@ -467,7 +492,7 @@ class Told(NamedTuple):
             return Part("previous", "", why)
         of = f"{last.id} ({cut(_one_line(last.materia.label), LABEL_CHARS)})"
         if last.parse == "text":
-            text, note = _bounded(state.last_output or "", room.output)
+            text, note = bounded(state.last_output or "", room.output)
             told = f"Of {of}:\n{self.quoted(text)}" if text else ""
             return Part(
                 "previous", told, note, bool(text), (("output", str(state.last_step)),) if text else ()
@@ -482,7 +507,7 @@ class Told(NamedTuple):
         lines = [f"{of} said {state.last_result.asked}."] if state.last_result in VERDICTS else []
         rest = self._left_of(state.last_json, last)
         if rest:
-            text, note = _bounded(pretty(without_points(rest)), room.output)
+            text, note = bounded(pretty(without_points(rest)), room.output)
             if text:
                 lines += ["It said, too:" if lines else f"Of {of}:", self.quoted(text)]
             else:
@@ -505,7 +530,7 @@ class Told(NamedTuple):
         }
         if self.here.told.state is True:
             gone |= {text[2:] for _, text in last.assign if text.startswith("$.")}
-            if any(text == "$" for _, text in last.assign):
+            if any(text in ("$", "lastOutput") for _, text in last.assign):
                 return {}
         return {name: given for name, given in value.items() if name not in gone}
 
@@ -561,7 +586,7 @@ class Told(NamedTuple):
             text = pretty(without_points(value))
         else:
             text = before.text
-        text, note = _bounded(text, room.answer)
+        text, note = bounded(text, room.answer)
         if not text:
             return Part("before", "", note)
         return Part("before", self.quoted(text), note, True, (("output", str(before.step)),))
@@ -656,106 +681,3 @@ def _only(data: Mapping[str, JSON], paths: Sequence[str]) -> dict[str, JSON]:
 
 
 _MARK: Final = "left out"
-
-
-def middle(text: str, most: int) -> str:
-    """Cut a text in its middle to ``most`` characters, saying how many are left out."""
-    if len(text) <= most:
-        return text
-    notice = f"\n[… {len(text) - most:,} or more characters are left out here …]\n"
-    room = max(most - len(notice), 0)
-    head = room * 2 // 3
-    tail = room - head
-    return text[:head] + notice + (text[-tail:] if tail else "")
-
-
-def _bounded(text: str, most: int) -> tuple[str, str]:
-    """Return a text, whole up to its bound, else its beginning and its end, and what was cut."""
-    if len(text) <= most:
-        return text, ""
-    if most < NOTICE_CHARS:
-        return "", "there is no room for it"
-    if most >= OUTPUT_CHARS:
-        left = len(text) - OUTPUT_HEAD - OUTPUT_TAIL
-        cut_out = f"\n[… {left:,} characters are left out here …]\n"
-        return text[:OUTPUT_HEAD] + cut_out + text[
-            -OUTPUT_TAIL:
-        ], f"{left:,} of {len(text):,} characters are left out"
-    return middle(text, most), f"cut to {most:,} of {len(text):,} characters"
-
-
-# -- the state as JSON within a bound ----------------------------------------------------------------
-
-
-def state_json(data: Mapping[str, JSON], most: int = STATE_CHARS) -> str:
-    """Write the state as JSON of at most ``most`` characters; long strings lose their middle, then entries are left out."""
-    return _whole(data, "", most) or _within(data, "", most)
-
-
-def _whole(value: JSON, pad: str, room: int) -> str | None:
-    """Write a value whole, but for long strings; None when it does not fit, found out without writing the rest."""
-    if isinstance(value, str):
-        text = encode_basestring(middle(value, STRING_CHARS))
-    elif not isinstance(value, (dict, list)) or not value:
-        text = pretty(without_points(value))
-    else:
-        inner, lines, left = f"{pad}  ", [], room - 2 * len(pad) - 4
-        if len(value) * (len(inner) + 3) > left:  # each member takes a line
-            return None
-        for head, child in _children(value):
-            text_of = _whole(child, inner, left - len(head) - 2)
-            if text_of is None:
-                return None
-            lines.append(head + text_of)
-            left -= len(inner) + len(head) + len(text_of) + 2
-        text = _enclosed(value, lines, pad)
-    return text if len(text) <= room else None
-
-
-def _within(value: JSON, pad: str, room: int) -> str:
-    """Write as much of a value as fits that does not fit whole, still as JSON; empty where not even a notice does."""
-    if isinstance(value, str):
-        return _short_string(value, room)
-    if not isinstance(value, (dict, list)):
-        return ""
-    inner, lines = f"{pad}  ", list[str]()
-    left = room - 2 * len(pad) - NOTICE_CHARS
-    for head, child in _children(value):
-        space = left - len(inner) - len(head) - 2
-        text = _whole(child, inner, space)
-        if text is None:
-            text = _within(child, inner, space) if space >= NOTICE_CHARS else ""
-            lines += [head + text] if text else []
-            break
-        lines.append(head + text)
-        left = space - len(text)
-    missing = len(value) - len(lines)
-    if missing:
-        notice = f"{missing} of {len(value)} entries are left out"
-        lines.append(f'"…": "{notice}"' if isinstance(value, dict) else f'"… {notice}"')
-    text = _enclosed(value, lines, pad)
-    return text if len(text) <= room else ""
-
-
-def _children(value: JSON) -> Iterator[tuple[str, JSON]]:
-    """Yield what stands before each member, and the member."""
-    if isinstance(value, dict):
-        yield from ((f"{encode_basestring(key)}: ", child) for key, child in value.items())
-    else:
-        yield from (("", child) for child in value)
-
-
-def _enclosed(value: JSON, lines: list[str], pad: str) -> str:
-    start, end = "{}" if isinstance(value, dict) else "[]"
-    return f"{start}\n{pad}  " + f",\n{pad}  ".join(lines) + f"\n{pad}{end}"
-
-
-def _short_string(text: str, room: int) -> str:
-    """Write a string cut to fit; written as JSON, a character may take several."""
-    most = min(room - 2, STRING_CHARS)
-    while most >= NOTICE_CHARS:
-        written = encode_basestring(middle(text, most))
-        if len(written) <= room:
-            return written
-        most //= 2
-    return ""

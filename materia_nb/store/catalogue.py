@@ -49,7 +49,7 @@ _STANDS: Final[Mapping[str, CastStatus]] = {
     "hold_decided": "ready",
     "socket_complete": "ready",
 }
-"""How a cast stands after an event of version 1; later ones say it themselves."""
+"""How a cast stands after an event of the reference; ours say it themselves."""
 
 _STATUSES: Final[tuple[CastStatus, ...]] = (
     "ready",

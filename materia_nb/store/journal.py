@@ -45,8 +45,8 @@ class Line(NamedTuple):
         ts: milliseconds since the epoch.
         type: what happened.
         data: its fields.
-        version: of its form; 1 where the line says none.
-        status: how the cast stood after it, and after those written with it; None in version 1.
+        version: of its form; 0 where the line says none, as those of the reference do.
+        status: how the cast stood after it, and after those written with it; None in a line of the reference.
         steps: how many steps the cast had then.
         label: what people said of the cast then, as the list of casts tells it; None for nothing.
     """
@@ -356,7 +356,7 @@ def _event(raw: bytes) -> Line | None:
         ts if isinstance(ts, int) else 0,
         value["type"],
         data if isinstance(data, dict) else {},
-        version if isinstance(version, int) else 1,
+        version if isinstance(version, int) else 0,
         status if isinstance(status, str) else None,
         steps if isinstance(steps, int) else None,
         label if isinstance(label, dict) else None,

@@ -16,7 +16,9 @@ CUT_SHORT: Final = (
     "The journal lacks its end: the line is gone, or another, that was the last one when the cast paused "
     "(manifest.json names it)."
 )
-_NO_LINKS: Final = "The journal carries no links (another engine or an early version wrote it), so no change of it can be noticed."
+_NO_LINKS: Final = (
+    "The journal carries no links (another engine wrote it), so no change of it can be noticed."
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import NO, YES, Play, agent, asks, at, config, edge, items, loop, say
-from materia_nb.engine.told import (
-    CONTEXTS_CHARS,
-    HANDOFFS_INSIDE,
+from materia_nb.engine.bounded import (
     OUTPUT_HEAD,
     OUTPUT_TAIL,
     STATE_CHARS,
@@ -19,6 +17,7 @@ from materia_nb.engine.told import (
     middle,
     state_json,
 )
+from materia_nb.engine.told import CONTEXTS_CHARS, HANDOFFS_INSIDE
 from materia_nb.loadout import check_config
 from materia_nb.loadout.graph import CAST_CONTEXTS
 

@@ -213,8 +213,6 @@ class Told:
         authors = marks(part_of(prompt, "task"))
         if "no context was given" in part_of(prompt, "reasons").text:
             authors |= marks(part_of(prompt, "reasons"))
-        # An assignment may keep a whole output in the state; such a copy is told as the value that it is.
-        authors |= {mark for mark in marks(part_of(prompt, "state")) if mark.startswith("o")}
         for mark, count in counts.items():
             assert count == 1 or mark in authors, f"{mark} is told {count} times:\n{prompt.text}"
         tells = Counter(one for part in prompt.parts if part.text for one in part.tells)

@@ -1,0 +1,115 @@
+"""Texts, and the state as JSON, within so many characters: what is left out is said where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from json.encoder import encode_basestring
+from typing import Final
+
+from materia_nb.jsonvalue import JSON, pretty, without_points
+
+STRING_CHARS: Final = 2_000
+STATE_CHARS: Final = 12_000
+OUTPUT_HEAD, OUTPUT_TAIL, OUTPUT_CHARS = 5_000, 2_500, 8_000
+NOTICE_CHARS: Final = 120
+"""Room in which it can be said that entries are left out."""
+
+
+def middle(text: str, most: int) -> str:
+    """Cut a text in its middle to ``most`` characters, saying how many are left out."""
+    if len(text) <= most:
+        return text
+    notice = f"\n[… {len(text) - most:,} or more characters are left out here …]\n"
+    room = max(most - len(notice), 0)
+    head = room * 2 // 3
+    tail = room - head
+    return text[:head] + notice + (text[-tail:] if tail else "")
+
+
+def bounded(text: str, most: int) -> tuple[str, str]:
+    """Return a text, whole up to its bound, else its beginning and its end, and what was cut."""
+    if len(text) <= most:
+        return text, ""
+    if most < NOTICE_CHARS:
+        return "", "there is no room for it"
+    if most >= OUTPUT_CHARS:
+        left = len(text) - OUTPUT_HEAD - OUTPUT_TAIL
+        cut_out = f"\n[… {left:,} characters are left out here …]\n"
+        return text[:OUTPUT_HEAD] + cut_out + text[
+            -OUTPUT_TAIL:
+        ], f"{left:,} of {len(text):,} characters are left out"
+    return middle(text, most), f"cut to {most:,} of {len(text):,} characters"
+
+
+def state_json(data: Mapping[str, JSON], most: int = STATE_CHARS) -> str:
+    """Write the state as JSON of at most ``most`` characters; long strings lose their middle, then entries are left out."""
+    return _whole(data, "", most) or _within(data, "", most)
+
+
+def _whole(value: JSON, pad: str, room: int) -> str | None:
+    """Write a value whole, but for long strings; None when it does not fit, found out without writing the rest."""
+    if isinstance(value, str):
+        text = encode_basestring(middle(value, STRING_CHARS))
+    elif not isinstance(value, (dict, list)) or not value:
+        text = pretty(without_points(value))
+    else:
+        inner, lines, left = f"{pad}  ", [], room - 2 * len(pad) - 4
+        if len(value) * (len(inner) + 3) > left:  # each member takes a line
+            return None
+        for head, child in _children(value):
+            text_of = _whole(child, inner, left - len(head) - 2)
+            if text_of is None:
+                return None
+            lines.append(head + text_of)
+            left -= len(inner) + len(head) + len(text_of) + 2
+        text = _enclosed(value, lines, pad)
+    return text if len(text) <= room else None
+
+
+def _within(value: JSON, pad: str, room: int) -> str:
+    """Write as much of a value as fits that does not fit whole, still as JSON; empty where not even a notice does."""
+    if isinstance(value, str):
+        return _short_string(value, room)
+    if not isinstance(value, (dict, list)):
+        return ""
+    inner, lines = f"{pad}  ", list[str]()
+    left = room - 2 * len(pad) - NOTICE_CHARS
+    for head, child in _children(value):
+        space = left - len(inner) - len(head) - 2
+        text = _whole(child, inner, space)
+        if text is None:
+            text = _within(child, inner, space) if space >= NOTICE_CHARS else ""
+            lines += [head + text] if text else []
+            break
+        lines.append(head + text)
+        left = space - len(text)
+    missing = len(value) - len(lines)
+    if missing:
+        notice = f"{missing} of {len(value)} entries are left out"
+        lines.append(f'"…": "{notice}"' if isinstance(value, dict) else f'"… {notice}"')
+    text = _enclosed(value, lines, pad)
+    return text if len(text) <= room else ""
+
+
+def _children(value: JSON) -> Iterator[tuple[str, JSON]]:
+    """Yield what stands before each member, and the member."""
+    if isinstance(value, dict):
+        yield from ((f"{encode_basestring(key)}: ", child) for key, child in value.items())
+    else:
+        yield from (("", child) for child in value)
+
+
+def _enclosed(value: JSON, lines: list[str], pad: str) -> str:
+    start, end = "{}" if isinstance(value, dict) else "[]"
+    return f"{start}\n{pad}  " + f",\n{pad}  ".join(lines) + f"\n{pad}{end}"
+
+
+def _short_string(text: str, room: int) -> str:
+    """Write a string cut to fit; written as JSON, a character may take several."""
+    most = min(room - 2, STRING_CHARS)
+    while most >= NOTICE_CHARS:
+        written = encode_basestring(middle(text, most))
+        if len(written) <= room:
+            return written
+        most //= 2
+    return ""
