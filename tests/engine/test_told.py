@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import NO, YES, Play, agent, asks, at, config, edge, items, loop, say
+from materia_nb.engine import entering
 from materia_nb.engine.bounded import (
     OUTPUT_HEAD,
     OUTPUT_TAIL,
@@ -123,6 +124,32 @@ def test_of_a_json_output_only_what_no_other_part_tells_is_told():
     assert play.prompt.text.count("PLAN") == play.prompt.text.count("fine") == 1
     left = Play(chain(), say(noise="NOISE", state={"x": 1}))
     assert part(left, "previous") == 'Of Rows (U):\n```\n{\n  "noise": "NOISE"\n}\n```'
+
+
+def sent_back(source):
+    """A socket whose answer is kept by an assignment, and another one that sends it back."""
+    sockets = {
+        "Write": at("Q", edge("Judge"), assign={"kept": source}),
+        "Judge": asks(edge("Write", "not_satisfied"), materia="P"),
+    }
+    return config(sockets, materia={"Q": agent("Write it.")})
+
+
+@pytest.mark.parametrize("source", ["$", "lastOutput"])
+def test_an_answer_that_comes_back_is_not_told_in_the_state_too(source):
+    play = Play(sent_back(source), "a draft", say(satisfied=False, context="Too long."))
+    assert "a draft" in part(play, "before")
+    assert part(play, "state") == "there is nothing in it that no other part tells"
+
+
+def test_what_is_kept_and_is_that_answer_no_more_is_told():
+    play = Play(sent_back("$"), "a draft", say(satisfied=False, context="Too long."))
+    data = {**play.state.data, "kept": "another draft"}
+    play.state = play.state._replace(data=data)
+    prompt = entering.prompt_for(play.rules, play.state)
+    told = {one.name: one.text for one in prompt.parts}
+    assert "another draft" in told["state"]
+    assert "a draft" in told["before"]
 
 
 def test_a_text_that_was_assigned_too_is_told_once():
