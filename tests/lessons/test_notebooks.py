@@ -19,7 +19,7 @@ from materia_nb.jsonvalue import frozen
 from materia_nb.lessons import check, predict, progress
 from materia_nb.lessons.checks import guesses_file, read_guesses
 from materia_nb.lessons.marking import key
-from materia_nb.lessons.misreadings import ANY, PLACE, QUESTIONS
+from materia_nb.lessons.misreadings import ANY, QUESTIONS
 from materia_nb.lessons.numbers import Numbers, shortest_verdicts
 from materia_nb.loadout import build_graph
 from materia_nb.widgets.base import runs_of
@@ -349,7 +349,7 @@ def test_all_questions_are_told_and_a_wrong_answer_says_what_was_misread():
         "    That is once for each bed; but a bed that is refused is planted again.",
         "    to see how it went: yours.route",
         "✓ after_the_last_check is right",
-        f"○ after_an_empty_plan: not answered yet; write after_an_empty_plan = and {PLACE}",
+        f"○ after_an_empty_plan: not answered yet; write after_an_empty_plan = and {QUESTIONS['03-loops']['after_an_empty_plan'].form}",
     ]
 
 
