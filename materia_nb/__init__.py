@@ -12,7 +12,10 @@ In a notebook, ``%load_ext materia_nb`` brings ``%materia``; in any Python,
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from materia_nb.late import register
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -36,13 +39,13 @@ _HOMES = {
     "Workbench": "materia_nb.cast.workbench",
 }
 
+register("panels of a cast", lambda: import_module("materia_nb.widgets.cast_panel"))
+
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use, so that importing the package costs next to nothing."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     return getattr(import_module(_HOMES[name]), name)
 
 

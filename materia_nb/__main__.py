@@ -14,7 +14,7 @@ import runpy
 import shlex
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -140,7 +140,7 @@ def overview() -> str:
     from materia_nb.loadout.layers import BUNDLED
 
     import_module("materia_nb.magics.verbs")  # registers the verbs
-    verbs = import_module("materia_nb.magics.registry").VERBS
+    verbs = import_module("materia_nb.magics.registry").first_words()
 
     commands = [(f"{one.command} [DIR]", one.about) for one in offered()]
     commands += [(f"{name} {more}".strip(), about) for name, (more, about, _) in FORWARDED.items()]
@@ -180,7 +180,7 @@ def _columns(rows: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"{left:<{wide}}  {right}" for left, right in rows)
 
 
-def _wrapped(names: Mapping[str, object]) -> str:
+def _wrapped(names: Iterable[str]) -> str:
     return textwrap.fill(", ".join(names), WIDTH - 2, break_on_hyphens=False)
 
 

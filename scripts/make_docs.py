@@ -33,7 +33,7 @@ from materia_nb.loadout import FieldRow, config_fields
 from materia_nb.loadout.report import PROBLEM_CODES
 from materia_nb.loadout.rules import HINT_CODES
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
-from materia_nb.magics.registry import VERBS, Argument, Verb
+from materia_nb.magics.registry import FAMILIES, GROUPS, RENAMED, VERBS, Argument, Verb, family, summary_of
 from materia_nb.widgets.cast_parts import alone_names
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,16 +73,6 @@ MAGICS_HEAD = f"""\
 magic out again.
 """
 
-GROUPS: Mapping[str, str] = {
-    "loading": "Loadouts, and who answers",
-    "foreseeing": "What a loadout can do before it is cast, and casts beside one another",
-    "casting": "Running a cast",
-    "attempting": "One turn, or one cast, several times",
-    "looking": "Looking at a cast, in words and in panels",
-    "editing": "Changing a cast between its steps",
-    "casts": "Casts on disk, after one another, and help",
-}
-
 
 def main(arguments: Sequence[str]) -> int:
     """Write what is generated, or with ``--check`` say what is out of date; the exit code."""
@@ -110,7 +100,7 @@ def generated() -> dict[Path, str]:
     """What each generated file should hold, by its path in the project."""
     return {
         FORMAT: with_tables((ROOT / FORMAT).read_text(encoding="utf-8"), config_fields()),
-        MAGICS: magics_page(VERBS.values()),
+        MAGICS: magics_page(),
         RUN_DIRECTORY: with_events((ROOT / RUN_DIRECTORY).read_text(encoding="utf-8")),
         PANEL: with_parts((ROOT / PANEL).read_text(encoding="utf-8")),
         DEBUGGING: with_failures((ROOT / DEBUGGING).read_text(encoding="utf-8")),
@@ -220,22 +210,24 @@ def cell(text: str) -> str:
 # -- the magics -----------------------------------------------------------------------
 
 
-def magics_page(verbs: Iterable[Verb]) -> str:
-    """The reference of the verbs, grouped as their modules are, in the order of the help."""
+def magics_page() -> str:
+    """The reference of the verbs, grouped and in the order of the help."""
     parts = [MAGICS_HEAD]
-    by_module: dict[str, list[Verb]] = {}
-    for verb in verbs:
-        by_module.setdefault(verb.handler.__module__.rpartition(".")[2], []).append(verb)
-    if by_module.keys() - GROUPS.keys():
-        sys.exit(
-            f"scripts/make_docs.py: no heading for the verbs of {sorted(by_module.keys() - GROUPS.keys())}"
-        )
-    for module, title in GROUPS.items():
-        group = by_module.get(module, [])
+    for title, words in GROUPS.items():
         parts.append(f"## {title}\n")
-        parts.append("".join(f"- [`{verb.name}`](#{verb.name}): {verb.summary}\n" for verb in group))
-        parts += [verb_section(verb) for verb in group]
+        parts.append("".join(f"- [`{word}`](#{word}): {summary_of(word)}\n" for word in words.split()))
+        parts += [word_section(word) for word in words.split()]
+    parts.append("## Words of before\n\nThey answer with the new word, and do nothing else.\n")
+    parts.append(
+        "| was | is now |\n|---|---|\n" + "".join(f"| `{old}` | `{new}` |\n" for old, new in RENAMED.items())
+    )
     return "\n".join(parts)
+
+
+def word_section(word: str) -> str:
+    """The verbs that begin with a word."""
+    parts = [verb_section(VERBS[word])] if word in VERBS else [f"### {word}\n\n{FAMILIES[word]}\n"]
+    return "\n".join([*parts, *(verb_section(VERBS[f"{word} {second}"]) for second in family(word))])
 
 
 def verb_section(verb: Verb) -> str:

@@ -8,10 +8,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from materia_nb.widgets.messages import ToCast, messages_of
+from materia_nb.loadout.design import OPERATIONS
+from materia_nb.widgets.design_acts import ACTS
+from materia_nb.widgets.messages import ToCanvas, ToCast, messages_of
 
 TARGET: Final = Path("materia_nb/widgets/front/messages.d.ts")
-RECEIVERS: Final = (ToCast,)
+_ARGUMENTS: Final = {
+    "str": "string",
+    "str | None": "string | null",
+    "bool": "boolean",
+    "Ids": "string[]",
+    "float": "number",
+}
+RECEIVERS: Final = (ToCast, ToCanvas)
 
 HEAD: Final = """\
 // Made from widgets/messages.py by `{command}`: change the types there, not this file.
@@ -26,18 +35,48 @@ export type Send<Messages> = <Kind extends keyof Messages & string>(
 
 def messages_page(command: str) -> str:
     """Return the file, which says that ``command`` makes it."""
-    return "\n".join([HEAD.format(command=command), *map(_receiver, RECEIVERS)])
-
-
-def _receiver(receiver: type) -> str:
-    rows = [
-        f"  /** {_words(one)} */\n  {kind}: {_object(one.model_json_schema())};"
-        for kind, one in messages_of(receiver).items()
+    receivers = [
+        _interface(
+            receiver.__name__,
+            _words(receiver),
+            {
+                kind: (_words(one), _object(one.model_json_schema()))
+                for kind, one in messages_of(receiver).items()
+            },
+        )
+        for receiver in RECEIVERS
     ]
-    return f"/** {_words(receiver)} */\nexport interface {receiver.__name__} {{\n" + "\n".join(rows) + "\n}\n"
+    return "\n".join([HEAD.format(command=command), *receivers, _designer()])
 
 
-def _words(one: type) -> str:
+def _designer() -> str:
+    """Write the messages of design mode: each is an act or an operation, and brings what that is given."""
+    operations = {name: (one.about, one.parameters) for name, one in OPERATIONS.items()}
+    acts = {
+        kind: (_words(one), dict([*inspect.signature(one).parameters.items()][1:]))
+        for kind, one in ACTS.items()
+    }
+    messages = {
+        kind: (about, _given(parameters)) for kind, (about, parameters) in sorted((operations | acts).items())
+    }
+    return _interface("ToDesign", "What the designer of a loadout is told.", messages)
+
+
+def _given(parameters: Mapping[str, inspect.Parameter]) -> str:
+    """Write the type of an object with the arguments of a function."""
+    fields = [
+        f"{name.strip('_')}{'' if one.default is one.empty else '?'}: {_ARGUMENTS.get(one.annotation, 'unknown')}"
+        for name, one in parameters.items()
+    ]
+    return f"{{ {'; '.join(fields)} }}" if fields else "{}"
+
+
+def _interface(name: str, about: str, messages: Mapping[str, tuple[str, str]]) -> str:
+    rows = [f"  /** {words} */\n  {kind}: {fields};\n" for kind, (words, fields) in messages.items()]
+    return f"/** {about} */\nexport interface {name} {{\n{''.join(rows)}}}\n"
+
+
+def _words(one: object) -> str:
     return " ".join((inspect.getdoc(one) or "").split("\n\n")[0].split())
 
 

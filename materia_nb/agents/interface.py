@@ -371,7 +371,7 @@ def sound(
     if free and reply.cut and not reply.text.strip():
         raise AgentError(
             f"The answer of {who} was cut off by {reply.cut}, so there is none",
-            hint="give the agent more max_tokens (--max-tokens N, or max_tokens in its settings), then resend",
+            hint="give the agent more max_tokens (--max-tokens N, or max_tokens in its settings), then retry --turn",
             kind="answer_cut",
         )
     text = reply.text if write is None or reply.value is None else write(reply.value)
@@ -404,7 +404,7 @@ def sound_usage(given: Any, who: object) -> StepUsage:
 
 def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str, str]:
     """Say what an exception of an agent means for the cast: kind, message, hint."""
-    hint = "put it right, then resend the turn, or recast the visit"
+    hint = "put it right, then retry --turn, or retry the visit"
     if isinstance(error, MateriaError):
         kind = outgoing_line(error.kind) if isinstance(error, AgentError) else "agent_error"
         where = f" ({error.where})" if error.where and error.where != socket else ""

@@ -107,7 +107,7 @@ class FunctionAgent:
             raise AgentError(
                 f"Function {self.name} failed for {turn.socket_id} with {named_error(error)}",
                 where=_where(self.function, error),
-                hint="put it right, then resend the turn or recast; traceback shows how it came there",
+                hint="put it right, then retry --turn or retry; why --traceback shows how it came there",
             ) from error
         return reply_from(value, f"Function {self.name}")
 
@@ -187,7 +187,7 @@ class PinnedAgent:
             raise AgentError(
                 f"{turn.socket_id} is pinned to {self.pin.words}, which has no answer for visit {turn.visit}",
                 where=turn.socket_id,
-                hint=f"unpin {turn.socket_id}, or pin it to something else, then recast",
+                hint=f"pin --off {turn.socket_id}, or pin it to something else, then retry",
                 kind="pin_exhausted",
             )
         return Reply(text)

@@ -362,7 +362,7 @@ def _to_ask(runner: Runner, socket: str | None) -> Session:
     if session.asking or (visit.mode == "draft" and visit.drafts and session.wish is None):
         what = "tool calls wait to be approved" if session.asking else "a draft waits to be judged"
         raise MateriaError(
-            f"A person decides first: {what}.", hint="approve or deny; refine or finalize", kind="not_waiting"
+            f"A person decides first: {what}.", hint="approve or deny; refine or accept", kind="not_waiting"
         )
     return session
 

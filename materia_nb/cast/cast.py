@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +31,9 @@ from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.late import late
 from materia_nb.loadout.graph import END, Graph
+from materia_nb.loadout.vocabulary import WAITING_FOR
 from materia_nb.store.verifying import Verified, verify
 
 if TYPE_CHECKING:
@@ -106,8 +107,7 @@ class Cast:
         Raises:
             MateriaError: there is no such panel (``unknown_panel``).
         """
-        # Widgets stand above casts, and are loaded by whoever shows one.
-        panels = import_module("materia_nb.widgets.cast_panel")
+        panels = late("panels of a cast")
         if panel is None:
             return panels.show(self, height=height)
         return panels.show_one(self, panel, height=height)
@@ -187,7 +187,11 @@ class Cast:
         return self.runner.session.state.failure
 
     def why(self, step: int | None = None) -> Why:
-        """Explain why a step went where it went; the latest one by default."""
+        """Explain why a step went where it went.
+
+        Args:
+            step: a step number; the latest if left out.
+        """
         return self.now.why(step)
 
     def watch(self, watcher: Callable[[Cast], None]) -> Callable[[], None]:
@@ -203,13 +207,40 @@ class Cast:
 
         return self.runner.followers.watch(tell)
 
-    def spent(self, *by: str) -> SpentView:
-        """Tell where tokens, cost and time went: by ``socket`` (the default), ``materia`` or ``item``, or several of these.
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call ``listener`` whenever more of an answer has come, while a step runs; returns a function that ends it."""
+        return self.runner.followers.listen(listener)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step or an edit is being made, by whichever thread."""
+        return self.runner.busy()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether :meth:`stop` was called since a run, or a step, began."""
+        return self.runner.stop.is_set()
+
+    @property
+    def raised(self) -> BaseException | None:
+        """What an agent raised last in this kernel, if one did."""
+        return self.runner.raised
+
+    @property
+    def attempts(self) -> Attempts | None:
+        """The latest of :meth:`attempt`, also of one that was interrupted."""
+        return self.runner.attempts if isinstance(self.runner.attempts, Attempts) else None
+
+    def usage(self, *by: str) -> SpentView:
+        """Show where tokens, cost and time went: by socket (the default), materia or item, or several of these.
 
         Steps that going back left behind count too. It shows itself as a table with the sum; iterating gives the rows,
         ``frame()`` a pandas data frame::
 
-            cast.spent("socket", "item")
+            cast.usage("socket", "item")
+
+        Args:
+            by: socket, materia or item; socket if left out.
 
         Raises:
             MateriaError: there is no such thing to add up by (``unknown_group``).
@@ -221,12 +252,12 @@ class Cast:
         return SpentView(groups, spent(self.runner.rules, self.runner.session, groups))
 
     def blame(self, path: str) -> BlameView:
-        """Tell what made a value of the state what it is, the latest change first: which step, answer and rule.
+        """Show which step, answer and rule made a value of the state what it is, the latest change first.
 
         It shows itself as a table; iterating gives each change with its ``step``, ``rule`` and ``source``.
 
         Args:
-            path: dotted, such as ``plan.title`` or ``state.workItems.0.title``.
+            path: a dotted path into the state, such as workItems.0.title.
 
         Raises:
             MateriaError: the path names nothing (``bad_path``), or the cast is shown as recorded (``not_castable``).
@@ -366,19 +397,25 @@ class Cast:
         return "until" if there else None
 
     def reply(self, answer: str | Mapping[str, JSON]) -> StepRecord:
-        """Answer the agent socket that is waiting, as a person; an object is written as the socket hands over.
+        """Answer the socket that waits for a person; where an agent asks something, answer that, where a cast failed, what failed.
 
-        Where a cast failed or was aborted within a visit, this answers by hand in the place of whatever failed, a
+        An object is written as the socket hands over. An agent that holds the cast gets the text in the same
+        conversation. Where a cast failed or was aborted within a visit, this answers by hand in the place of whatever failed, a
         utility too: a utility's text goes the way of a real stdout (R6-R10). Journal, why and timeline say so.
 
         An answer that breaks the handoff's rules is refused with all its issues: nothing is recorded, no
         repair turn is used up, and the socket goes on waiting (R42).
+
+        Args:
+            answer: as text, or as a value; in a notebook also a $variable.
 
         Raises:
             ~materia_nb.handoff.protocol.RefusedAnswer: the answer breaks the rules; ``issues`` says how.
             MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), or the cast stopped behind a socket
                 that had answered (``nothing_owed``).
         """
+        if self.status == "held" and isinstance(answer, str):
+            return self.approvals.answer(answer)
         with self.runner.lock():
             self.runner.begin()
             if self.status in ("failed", "aborted"):
@@ -409,22 +446,46 @@ class Cast:
             return self.steps[-1]
 
     def refine(self, message: str) -> StepRecord:
-        """Ask a multi-turn agent to change its draft, in the conversation of this visit."""
+        """Ask a multi-turn agent to change its draft, in the conversation of this visit.
+
+        Args:
+            message: what should be different.
+        """
         return self._record(decide.refine, clean(message))
 
-    def finalize(self) -> StepRecord:
-        """Accept the draft of a multi-turn socket: its agent is asked for the final result."""
-        return self._record(decide.finalize)
+    def accept(self, decision: str | None = None) -> StepRecord:
+        """Accept what an agent has given so far: a draft, for which it then gives the final result; or the output with which it holds the cast.
+
+        Args:
+            decision: of an output that holds the cast: what counts as its word (satisfied, not_satisfied), or a socket
+                to go on to, whatever the edges say; as the output says itself if left out.
+
+        Raises:
+            MateriaError: there is no draft, or nothing is held (``not_held``), or there is no such socket.
+        """
+        if decision is None and self.status != "held":
+            return self._record(decide.finalize)
+        word = None if decision is None else decision.replace(" ", "_")
+        satisfied = next((one.satisfied for one, condition in WAITING_FOR.items() if condition == word), None)
+        return self.approvals.decide(satisfied=satisfied, target=decision if satisfied is None else None)
 
     def _record(self, command: Callable[..., Events], *given: object) -> StepRecord:
         self.runner.and_ask(command, *given)
         return self.steps[-1]
 
+    def write_now(self) -> None:
+        """Write the files that are derived from the journal, which otherwise follow when a run stops."""
+        self.runner.write_now()
+
+    def stop(self) -> None:
+        """End a run between two steps, from another thread: a step that is being made is ended, and can be made again."""
+        self.runner.stop.set()
+
     def abort(self, reason: str = "stopped by the person", *, leave: bool = False) -> None:
-        """Stop the cast; recast or revive goes on with it. A step that another thread runs is ended first.
+        """End the cast where it is; retry goes on with it. A step that another thread runs is ended first.
 
         Args:
-            reason: kept with the failure.
+            reason: why, for the journal.
             leave: go on without a function that does not return; what it answers later is thrown away. One that runs
                 in the main thread ends by an interrupt of the kernel only.
         """
@@ -438,13 +499,22 @@ class Cast:
             self.runner.keep(decide.abort(self.runner.rules, self.runner.session, reason, now()))
             self.runner.write_derived()
 
-    def recast(self) -> StepRecord | None:
-        """Run the socket where a failed or aborted cast stopped once more, from its first prompt."""
-        return self._again(decide.recast)
+    def retry(self, *, turn: bool = False, limit: bool = False) -> StepRecord | None:
+        """Go on where a cast failed or was aborted: run the socket once more, from its first prompt.
 
-    def revive(self) -> StepRecord | None:
-        """Go on with a failed or aborted cast, with the limit that stopped it granted once more."""
-        return self._again(decide.revive)
+        Args:
+            turn: ask only the turn that was cut short once more: same prompt, same conversation, same tool calls so far.
+            limit: go on with the limit that stopped the cast granted once more.
+
+        Raises:
+            MateriaError: the cast has not stopped (``not_stopped``), there is nothing to run or ask once more
+                (``nothing_to_send``, ``nothing_owed``), or both are given (``usage``).
+        """
+        if turn and limit:
+            raise MateriaError("Retry either the turn or past the limit.", kind="usage")
+        if turn:  # when it waits already, perhaps in other words, it only has to be asked
+            return self._record(decide.resend if self.now.prompt is None else decide.nothing)
+        return self._again(decide.revive if limit else decide.recast)
 
     def _again(self, command: Callable[..., Events]) -> StepRecord | None:
         with self.runner.lock():
@@ -457,10 +527,14 @@ class Cast:
             return self.steps[-1] if self.steps else None
 
     def skip(self, note: str, *, item: bool = False) -> StepRecord:
-        """Go on without the socket where the cast failed or was aborted; the note says why, in the journal and in why.
+        """Go on without the socket where a cast failed, by its always edge, or without its item; the journal keeps the note.
 
         It is as if the socket had said nothing: nothing of it comes into the state, and the first ``always`` edge is
-        taken (R3). With ``item`` the whole work item is passed over, and the next one is begun (R46).
+        taken (R3).
+
+        Args:
+            note: why, for the journal and for why.
+            item: the whole work item is passed over, and the next one is begun (R46).
 
         Raises:
             MateriaError: the note is blank (``usage``), the cast has not stopped (``not_stopped``), it stopped
@@ -473,39 +547,28 @@ class Cast:
             self.runner.write_derived()
             return self.steps[-1]
 
-    def resend(self) -> StepRecord:
-        """Ask the turn that failed, or was aborted, once more: same prompt, same conversation, same tool calls so far.
-
-        Raises:
-            MateriaError: no turn of an agent was cut short (``nothing_to_send``, ``not_stopped``).
-        """
-        # When it waits already, perhaps in other words, it only has to be asked.
-        return self._record(decide.resend if self.now.prompt is None else decide.nothing)
-
-    def back(self, number: int | None = None, *, change: str | None = None) -> None:
-        """Go on from the state after an earlier step; later steps are kept as an abandoned branch.
-
-        Files that utilities changed since are not changed back.
+    def back(self, step: int | None = None, *, change: str | None = None) -> None:
+        """Go on from an earlier step; later steps are kept as a branch, files that utilities changed stay as they are.
 
         Args:
-            number: the step; 0 is the start.
-            change: in place of it a dotted path into the state: back to right before what stands there was
-                changed last, as ``blame`` tells it.
+            step: the step to go on from; 0 is the start.
+            change: in place of a step: right before what stands at this path of the state was changed last, as
+                blame says.
 
         Raises:
             MateriaError: there is no such step (``no_step``), nothing ever changed the value (``no_change``), or the
                 cast did not go on from that step (``back``).
         """
-        if (number is None) is (change is None):
+        if (step is None) is (change is None):
             raise MateriaError(
                 "Say either which step to go back to, or before which change.",
                 hint="back(3), or back(change='workItems.0.title')",
                 kind="usage",
             )
         if change is not None:
-            number = self._before_change(change)
-        assert number is not None  # noqa: S101 - one of the two was given
-        self.runner.edit(decide.back_to, self.steps.at(number).number if number else 0)
+            step = self._before_change(change)
+        assert step is not None  # noqa: S101 - one of the two was given
+        self.runner.edit(decide.back_to, self.steps.at(step).number if step else 0)
         self.runner.write_now()
 
     def _before_change(self, path: str) -> int:
@@ -519,21 +582,21 @@ class Cast:
         behind = made.rule == "edit" and self.steps.at(made.step).after.status in ("ready", "complete")
         return made.step if behind else made.step - 1
 
-    def fork(self, number: int | None = None, *, root: Path | None = None) -> Cast:
-        """Start another cast from this one, in a directory of its own; this one stays as it is (R55).
+    def fork(self, step: int | None = None, *, root: Path | None = None) -> Cast:
+        """Start another cast from a step, in a directory of its own; this one stays as it is (R55).
 
         It begins with a copy of who answers here, of the pins and of the breakpoints; what is set in one of the two
         later reaches the other no more (R47).
 
         Args:
-            number: the step after which the cast is taken as it was, as ``at`` shows it: what was edited later is
-                left out. 0 is the start. The cast as it is now by default, with all edits.
+            step: as it was after this step, without later edits, as ``at`` shows it; 0 is the start. As it is now if
+                left out, with all edits.
             root: where the directory is made; beside that of this cast by default.
 
         Raises:
             MateriaError: there is no such step (``no_step``), or the cast did not go on from it (``back``).
         """
-        kept = self.steps.at(number).number if number else number
+        kept = self.steps.at(step).number if step else step
         return self._begun_as_mine(beginning.forked(self.runner, kept, root))
 
     def _go_on(self, replay: Replay) -> Cast:
@@ -579,7 +642,7 @@ class Cast:
             at_once: how many are asked at the same time, by threads.
 
         Returns:
-            What was answered; it shows itself as a table. ``cast.runner.attempts`` is the latest, also of
+            What was answered; it shows itself as a table. ``cast.attempts`` is the latest, also of
             an attempt that was interrupted.
 
         Raises:

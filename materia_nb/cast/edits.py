@@ -192,13 +192,13 @@ class Edits:
     def redefine(
         self, materia: str, definition: Mapping[str, JSON] | None = None, owner: Path | None = None
     ) -> None:
-        """Take a changed definition of a materia into this cast, which keeps a copy of its loadout otherwise.
+        """Take a materia's changed command, script, timeout, model or tools into the running cast; retry then runs it.
 
-        From then on its socket runs, or asks, what the new one says; ``recast`` does so where the cast failed. What
+        A cast keeps a copy of its loadout otherwise. From then on its socket runs, or asks, what the new one says. What
         earlier steps were decided by cannot change under them: only some fields may differ, such as its command.
 
         Args:
-            materia: its id.
+            materia: its name.
             definition: as in a config; what the workbench has now, in files and cells, if left out.
             owner: the directory of its config file, where its scripts are looked for (R24).
 
@@ -230,9 +230,10 @@ class Edits:
         self._runner.edit(decide.undo)
 
     def recommit(self, output: str | Mapping[str, JSON]) -> StepRecord:
-        """Correct the output of the last step: it is checked and decided anew, the original is kept.
+        """Correct the output of the last step; it is checked and decided anew, the original is kept.
 
-        An object is written as the socket hands over, as in ``reply``.
+        Args:
+            output: the corrected output; an object is written as the socket hands over, as in ``reply``.
 
         Raises:
             MateriaError: the corrected output breaks the handoff's rules (kind ``recommit``), or
@@ -408,7 +409,7 @@ def _check(materia: str, old: JSON, new: Mapping[str, JSON], owner: Path | None)
     if found is None:
         raise MateriaError(
             f"The cast has this very definition of {materia} already.",
-            hint="recast runs it once more; a script is read from its file each time",
+            hint="retry runs it once more; a script is read from its file each time",
             kind="redefine",
         )
     if found.kept:
@@ -474,7 +475,12 @@ class Approvals(Asked):
         return self._ask(decide.approve, self._asked())
 
     def deny(self, reason: str = "", *, calls: Sequence[ToolCall] | None = None) -> StepRecord:
-        """Refuse what an agent asks a person for; it is told why, and goes on without. See :meth:`approve`."""
+        """Refuse the tool calls, or the command, that the agent asks approval for; it goes on without.
+
+        Args:
+            reason: why, for the agent.
+            calls: as for :meth:`approve`.
+        """
         if self.asking or calls is not None:
             return self._ask(decide.decide_calls, "denied", clean(reason), calls)
         return self._ask(decide.deny, self._asked(), clean(reason))
@@ -491,7 +497,7 @@ class Approvals(Asked):
             needs = self._cast.held.needs or "a decision"
             raise MateriaError(
                 f"The agent does not ask for consent to a command but for {needs}.",
-                hint="answer, or decide",
+                hint="reply, or accept its output",
                 kind="not_asked",
             )
         return approval

@@ -144,7 +144,7 @@ class Exports:
 
 
 FORMAT: Final = "materia-nb recording 1"
-_RECORDING: Final = OwnFormat("recording", FORMAT, "record FILE writes one of the current cast")
+_RECORDING: Final = OwnFormat("recording", FORMAT, "export recording FILE writes one of the current cast")
 _META: Final = ("model", "provider", "finish")
 """What is recorded of the things that an agent gives beside an answer; others may hold paths or keys."""
 _KINDS: Final[Mapping[str, TurnKind]] = {

@@ -404,7 +404,7 @@ def _loadout(name: str, document: Mapping[str, JSON], own: str | None = None) ->
     loadouts = document["loadouts"]
     assert isinstance(loadouts, dict)  # noqa: S101 - tests check every card
     body = {**loadouts[own or name], "materia": document["materia"]}
-    return code_cell(_lines(f"%%materia loadout {name}", laid_out(body)))
+    return code_cell(_lines(f"%%materia define loadout {name}", laid_out(body)))
 
 
 def code_cell(source: str) -> dict[str, JSON]:

@@ -65,7 +65,7 @@ class Library:
 
     @property
     def config(self) -> LayeredConfig:
-        """The config of all layers, merged; read on first use and again by :meth:`load` and :meth:`reload`."""
+        """The config of all layers, merged; read on first use and again by :meth:`load`."""
         return self.reread() if self._config is None else self._config
 
     def read(self, given: str | Path | Mapping[str, JSON] | None) -> LayeredConfig:
@@ -85,8 +85,11 @@ class Library:
         named = given if isinstance(given, str) and given else DEFAULT_ARTIFACT_DIR
         return place_to_record(self.project / named)
 
-    def load(self, path: str | Path | Mapping[str, JSON]) -> LoadoutView:
+    def load(self, path: str | Path | Mapping[str, JSON] | None = None) -> LoadoutView:
         """Load a config file on top of the other layers and take its active loadout. See :meth:`Workbench.load`."""
+        if path is None:
+            self.reread()
+            return self._taken()
         given = path if isinstance(path, Mapping) else self.find(Path(path))
         config = self.read(given)
         before = self._given, self._config, self._chosen
@@ -104,11 +107,6 @@ class Library:
         return taken.noting(
             *(f"{name} of {label} is no longer loaded: one file at a time is" for name, label in gone.items())
         )
-
-    def reload(self) -> LoadoutView:
-        """Read every layer again, after a file was changed. A cast keeps the loadout that it started with."""
-        self.reread()
-        return self._taken()
 
     def _taken(self) -> LoadoutView:
         """Show the chosen loadout, with its shipped scripts copied to the profile."""

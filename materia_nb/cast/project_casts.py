@@ -117,7 +117,7 @@ class ProjectCasts:
         """The cast that verbs are about: the one started or opened last."""
         if self.last is None:
             raise MateriaError(
-                "There is no cast yet.", hint="cast a request, or open one (casts)", kind="no_cast"
+                "There is no cast yet.", hint="cast a request, or open one (list casts)", kind="no_cast"
             )
         return self.last
 

@@ -106,8 +106,8 @@ class QuestBoard:
         """Put a request at the end of the board.
 
         Args:
-            request: what is asked for; not blank.
-            loadout: what to cast it with; None for the loadout that is chosen when it is run.
+            request: what is asked for.
+            loadout: what it is cast with; else the one that is chosen when it is run.
         """
         if type(request) is not str or not request.strip():  # a notebook gives what it likes
             raise MateriaError("The request is missing.", hint="say what is asked for", kind="bad_quest")
@@ -117,7 +117,12 @@ class QuestBoard:
         return self._change(lambda board: board.adding(request.strip(), loadout)).quests[-1]
 
     def move(self, reference: str | int, to: str | int) -> None:
-        """Move a quest ``top``, ``up``, ``down``, ``bottom``, or to a place counted from 1."""
+        """Move a quest on the board.
+
+        Args:
+            reference: its id or its number.
+            to: top, up, down, bottom, or a place counted from 1.
+        """
 
         def moved(board: Board) -> Board:
             quest = _found(board, reference)
@@ -148,7 +153,7 @@ class QuestBoard:
         run too; running again goes on with the next.
 
         Args:
-            count: the most quests to run; None for all.
+            count: the most quests to run; all if left out.
 
         Raises:
             MateriaError: the board is being run here already (``busy``), a cast cannot be started or is
@@ -182,7 +187,7 @@ class QuestBoard:
         self._stop.set()
         cast = self._here(self._active)
         if cast is not None:
-            cast.runner.stop.set()
+            cast.stop()
 
     def watch(self, watcher: Callable[[], object]) -> Callable[[], None]:
         """Call ``watcher`` after every change that is made here; returns a function that ends it."""

@@ -31,31 +31,34 @@ class Act(NamedTuple):
 
 ACTS: Final[Mapping[ActName, Act]] = {
     "take": Act(
-        "Take the changed {materia} and recast",
+        "Take the changed {materia} and retry",
         "this cast uses it from here on",
-        "redefine {materia}, then recast",
+        "edit redefine {materia}, then retry",
         "the workbench has another definition of the materia than the cast",
     ),
     "resend": Act(
-        "Resend",
-        "ask the same turn once more, in the same conversation",
-        "resend",
+        "Retry the turn",
+        "ask it once more, in the same conversation",
+        "retry --turn",
         "a turn of an agent was cut short",
     ),
-    "recast": Act("Recast", "run the socket once more, from its first prompt", "recast", "always"),
+    "recast": Act("Retry", "run the socket once more, from its first prompt", "retry", "always"),
     "budget": Act(
         "Raise the budget",
         "more tokens for this cast, and go on",
-        "budget N, then revive",
+        "edit budget N, then retry --limit",
         "the budget is used up",
     ),
     "revive": Act(
-        "Revive", "go on, the limit that stopped it granted once more", "revive", "a limit was reached"
+        "Retry past the limit",
+        "go on, the limit that stopped it granted once more",
+        "retry --limit",
+        "a limit was reached",
     ),
     "reword": Act(
         "Change its prompt",
         "for this turn only; then step",
-        "reword PART",
+        "edit reword PART",
         "a turn of an agent was cut short",
     ),
     "answer": Act(
@@ -67,13 +70,13 @@ ACTS: Final[Mapping[ActName, Act]] = {
     "correct": Act(
         "Correct the answer",
         "decide the last step again with another output; the original is kept",
-        "recommit ANSWER",
+        "edit recommit ANSWER",
         "the step before the failure has an output",
     ),
     "pin": Act(
         "Pin an answer",
         "it is answered so from now on, in this cast",
-        "pin {socket} ANSWER, then recast",
+        "pin {socket} ANSWER, then retry",
         "the socket owes an answer",
     ),
     "skip": Act(
@@ -121,7 +124,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "assignment": Kind(
         "could not be put into the state",
         ("skip_item", "skip"),
-        "recast fails again, whatever is answered: a cast keeps its loadout, so mend `assign` there and start a new cast",
+        "retry fails again, whatever is answered: a cast keeps its loadout, so mend `assign` there and start a new cast",
     ),
     "budget": Kind("used up the budget", ("budget", "revive")),
     "aborted": Kind("was stopped by a person", ("recast", "resend", "revive", *_BY_HAND)),

@@ -459,7 +459,7 @@ class Runner:
                     return
                 kind, message, hint = agent_failure(agent, visit.socket, error)
                 if here.socket.is_utility:
-                    hint = "put it right, pin something else or unpin it, then recast"
+                    hint = "put it right, pin something else or unpin it, then retry"
                 self._fail(kind, message, hint)
                 return
             finally:

@@ -95,24 +95,22 @@ class Workbench(Shown):
 
     @property
     def config(self) -> LayeredConfig:
-        """The config of all layers, merged; read on first use and again by :meth:`load` and :meth:`reload`."""
+        """The config of all layers, merged; read on first use and again by :meth:`load`."""
         return self.library.config
 
-    def load(self, path: str | Path | Mapping[str, JSON]) -> LoadoutView:
-        """Load a config file on top of the other layers and take its active loadout.
+    def load(self, path: str | Path | Mapping[str, JSON] | None = None) -> LoadoutView:
+        """Load a config file on top of the other layers, and choose its active loadout; without one, read all files again.
+
+        A cast keeps the loadout that it started with.
 
         Args:
-            path: a ``.json``, ``.jsonc``, ``.json5``, ``.yaml`` or ``.yml`` file, relative to the
-                project directory or to the current one; or a config as a mapping.
+            path: a .json, .jsonc, .json5, .yaml or .yml file, relative to the project directory or to the current
+                one, or a config as a mapping; left out, every layer is read again, after a file was changed.
 
         Raises:
             MateriaError: the file cannot be read; what was loaded before stays.
         """
         return self.library.load(path)
-
-    def reload(self) -> LoadoutView:
-        """Read every layer again, after a file was changed. A cast keeps the loadout that it started with."""
-        return self.library.reload()
 
     @property
     def loadouts(self) -> Mapping[str, str]:
@@ -209,13 +207,13 @@ class Workbench(Shown):
         """Copy a loadout into the project's ``.pi/pi-materia.json``, to be edited there, and choose it.
 
         Everything else in the file stays, and the file is written whole or not at all. After
-        editing it, :meth:`reload` reads it again.
+        editing it, :meth:`load` without a file reads it again.
 
         Args:
-            name: the loadout, of whatever layer; bundled ones cannot be changed but in a copy.
-            new: what the copy is called, ``<name>-Copy`` if left out.
-            materia: whether the materia that it places are copied too, under their own names: the
-                copies then count for every loadout of the project. Those that the file defines stay.
+            name: which one, of whatever layer; bundled ones cannot be changed but in a copy.
+            new: what the copy is called; left out, the same name with -Copy.
+            materia: copy the materia that it places too, under their own names: the copies then count for every
+                loadout of the project, and those that the file defines stay.
 
         Raises:
             MateriaError: there is no such loadout, there is one of the new name, or the file cannot be written.
@@ -326,11 +324,11 @@ class Workbench(Shown):
         agents: Mapping[str, object] | None = None,
         pins: Mapping[str, object] | None = None,
     ) -> Cast:
-        """Start a cast of a loadout. Nothing runs yet: ``step`` or ``run`` goes on.
+        """Start a cast of the chosen loadout, and show it with its panels; buttons, step or run go on with it.
 
         Args:
             request: what is asked for; prompts and utilities read it.
-            loadout: which loadout; the chosen one by default. A design is cast as it is now, saved or not.
+            loadout: another loadout than the chosen one. A design is cast as it is now, saved or not.
             agents: who answers in this cast only, by socket or materia (``*`` for everyone else).
             pins: what is pinned in this cast only, by socket or materia; see :meth:`pin`.
 
@@ -489,12 +487,12 @@ class Workbench(Shown):
     @overload
     def gallery(self, name: str) -> Opened: ...
     def gallery(self, name: str | None = None) -> Gallery | Opened:
-        """Show ten patterns and ten classic mistakes; with a name, write that card as a notebook to run.
+        """List ten patterns and ten classic mistakes; with a name, write that one as a notebook beside this one.
 
         ``wb.gallery()["critic-loop"]`` is a card with its loadout, answers and tests, and writes nothing.
 
         Args:
-            name: the card to open, as ``NAME.ipynb`` in the project directory.
+            name: the card to open, as NAME.ipynb in the project directory; all are listed if left out.
 
         Raises:
             MateriaError: there is no such card (``unknown_card``), or there is such a file (``exists``).
@@ -597,14 +595,6 @@ class Workbench(Shown):
         )
         return sweep(look, asked, folder, executor, retry=retry, progress=progress)
 
-    def redefine(self, materia: str) -> None:
-        """Take the definition that a materia has now, in files and cells, into the current cast; see there.
-
-        Raises:
-            MateriaError: there is no such materia (``unknown_materia``), or as ``cast.edit.redefine``.
-        """
-        self.current.edit.redefine(materia)
-
     @property
     def current(self) -> Cast:
         """The cast that verbs are about: the one started or opened last."""
@@ -650,7 +640,7 @@ class Workbench(Shown):
 
         Args:
             reference: as for :meth:`open`.
-            yes: whether it is meant; without it nothing happens but an error that says what would be deleted.
+            yes: it is meant; without it nothing happens but an error that says what would be deleted.
 
         Returns:
             The id of the cast that was.
@@ -676,8 +666,12 @@ class Workbench(Shown):
         """
         return self._casts.ask(expression, casts)
 
-    def open(self, reference: str | Path) -> Cast:
-        """Open a cast to look at it: an id, the beginning of one, ``-1`` for the latest, or a directory."""
+    def open(self, reference: str | Path = "-1") -> Cast:
+        """Open a cast to look at it, also one recorded by the reference engine.
+
+        Args:
+            reference: an id, the beginning of one, a name, ``-1`` for the latest, or a directory.
+        """
         return self._casts.open(reference)
 
     def compare(self, a: object, b: object) -> CompareView | StepCompareView | LoadoutCompareView:
@@ -714,7 +708,11 @@ class Workbench(Shown):
         return self._casts.replay(loadout, casts)
 
     def resume(self, reference: str | Path = "-1") -> Cast:
-        """Open a cast to go on with it; see :meth:`open` for ``reference``."""
+        """Open a cast to go on with it, after a restart or a crash.
+
+        Args:
+            reference: as for :meth:`open`.
+        """
         return self._casts.resume(reference)
 
     def verify(self, reference: str | Path = "-1") -> Verified:

@@ -144,7 +144,7 @@ def _play(cast: Cast, agent: _VectorAgent) -> None:
             if isinstance(entry, dict) and "user" in entry:
                 cast.refine(entry["user"])
             elif visit.mode == "draft" and visit.drafts:
-                cast.finalize()
+                cast.accept()
             else:
                 return
 

@@ -226,7 +226,7 @@ def _check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event
     usage, budget = draft.usage, draft.budget
     events = _blind(rules, draft, visit)
     if (over := used_up(draft)) is not None:
-        hint = "raise the budget of this cast (budget N), then revive it"
+        hint = "raise the budget of this cast (edit budget N), then retry --limit"
         limit = ev.BudgetLimit(
             tokens=usage.tokens,
             max_tokens=budget.max_tokens,
@@ -346,7 +346,7 @@ def _reported(here: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | 
         if words
         else f"state.{name} has ok: false, and does not say why",
         here.socket.id,
-        f"its output says so in state.{name}: see what that names, then recast; a not_satisfied edge would answer it",
+        f"its output says so in state.{name}: see what that names, then retry; a not_satisfied edge would answer it",
         undo=advance.cursor if advance is not None and unrouted.advanced is not None else None,
     )
 

@@ -139,7 +139,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
     if state.status != "ready":
         raise MateriaError(
             f"The cast is {state.status}, so no socket can be entered.",
-            hint="reply to the socket that waits, or recast or revive a cast that stopped",
+            hint="reply to the socket that waits, or retry a cast that stopped",
             kind="not_ready",
         )
     draft = Draft(state)

@@ -189,7 +189,7 @@ class _Work:
                         "abandon it: the cast goes on with the next item; or leave it and change what it says"
                     )
                     if how != WORKED_ON:
-                        hint = "revive or recast first, or leave it where it is"
+                        hint = "retry first, or leave it where it is"
                     raise MateriaError(
                         f"{_title(item)!r} is being worked on{self._where(one)}, so it cannot be {doing}.",
                         hint=hint,

@@ -164,7 +164,7 @@ def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Fa
         f"The exit route {route.id} of {visit.socket} to {route.target} may be taken {counted(limit, 'time')} outside "
         f"items (limits.maxEdgeTraversals) and was chosen once more{_in_round(draft.trail, route.target)}.",
         visit.socket,
-        "look at why it keeps coming back (why), then revive to allow it again, or raise the limit in the loadout",
+        "look at why it keeps coming back (why), then retry --limit to allow it again, or raise the limit in the loadout",
         route.target,
         (("edge", *key, None), rules.graph.limits.max_edge_traversals),
     )
@@ -181,7 +181,7 @@ def count_detour(rules: Rules, draft: Draft, visit: Visit, target: str) -> Failu
         f"The detour from {visit.socket} to {target} may be taken {counted(limit, 'time')} "
         "(limits.maxEdgeTraversals) and was asked for once more.",
         visit.socket,
-        "look at why it keeps being asked for (why), then revive to allow it again",
+        "look at why it keeps being asked for (why), then retry --limit to allow it again",
         target,
         (("edge", *key, None), rules.graph.limits.max_edge_traversals),
     )
@@ -213,7 +213,7 @@ def cycles_failed(rules: Rules, state: View, socket: str, item: Item, limit: int
         f"Item {item.key} went round {limit + 1} times without advancing: "
         f"{_round_of(state.trail, socket, step - begun)}.",
         socket,
-        "see why the item is not done; revive to allow more rounds, or give the retry edge a maxTraversals",
+        "see why the item is not done; retry --limit to allow more rounds, or give the retry edge a maxTraversals",
         socket,
         (("cycles", item.id), max(rules.graph.limits.max_no_advance_cycles, 1)),
     )
@@ -228,7 +228,7 @@ def _over(rules: Rules, trail: tuple[str, ...], visit: Visit, edge: Edge, limit:
         f"The edge {visit.socket} -> {edge.to} ({edge.when}) may be taken {counted(limit, 'time')}{where} ({bound}) "
         f"and was chosen once more{_in_round(trail, edge.to)}.",
         visit.socket,
-        "look at why it keeps coming back (why), then revive to allow it again, or raise the limit in the loadout",
+        "look at why it keeps coming back (why), then retry --limit to allow it again, or raise the limit in the loadout",
         edge.to,
         (("edge", visit.socket, edge.place, visit.item.id if visit.item else None), granted),
     )

@@ -24,7 +24,7 @@ from materia_nb.loadout.graph import END
 
 GO_ON: Final = "Go on with this work where you stopped."
 
-CORRECT_THE_UTILITY: Final = "correct the utility, then recast; the cast keeps its copy of the definition until redefine takes a changed one"
+CORRECT_THE_UTILITY: Final = "correct the utility, then retry; the cast keeps its copy of the definition until edit redefine takes a changed one"
 """What to do about a utility that failed."""
 
 
@@ -135,7 +135,7 @@ def decided(
     if word is None and target is None and here.wanted.only_guarded:
         raise MateriaError(
             f"The output does not say whether it is satisfied, and {visit.socket} has guarded edges only.",
-            hint="decide whether it is satisfied, or name the socket to go on to",
+            hint="accept satisfied or accept not_satisfied, or name the socket to go on to",
             kind="usage",
         )
     reading = Reading(
@@ -299,8 +299,10 @@ def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Transition:
     )
 
 
-_ASK_AGAIN: Final = "recast to ask again, revive for another repair turn, or correct the answer yourself"
-_MORE_TOKENS: Final = "give the agent more max_tokens (--max-tokens N, or max_tokens in its settings) or ask for less, then recast"
+_ASK_AGAIN: Final = (
+    "retry to ask again, retry --limit for another repair turn, or correct the answer yourself"
+)
+_MORE_TOKENS: Final = "give the agent more max_tokens (--max-tokens N, or max_tokens in its settings) or ask for less, then retry"
 
 
 def _refused(

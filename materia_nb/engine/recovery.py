@@ -33,7 +33,7 @@ def abort(state: CastState, reason: str) -> Transition:
         ABORTED,
         reason,
         state.at.socket if state.at else None,
-        "recast to go on from this socket",
+        "retry to go on from this socket",
         again=state.status == "waiting",
     )
     at = state.at and state.at._replace(grant=None)  # consent to a command is taken back with it
@@ -69,7 +69,7 @@ def resend(rules: Rules, state: CastState) -> Transition:
     if here is None or visit is None or here.socket.is_utility or failure is None or not failure.again:
         raise MateriaError(
             "There is no turn to send again: no agent was cut short.",
-            hint="recast runs the socket once more, revive grants an exhausted limit",
+            hint="retry runs the socket once more, retry --limit grants an exhausted limit",
             kind="nothing_to_send",
         )
     event = ev.TurnResent(about=about(rules, visit))
@@ -97,7 +97,7 @@ def skip(rules: Rules, state: CastState) -> Transition:
     Raises:
         MateriaError: the cast did not stop within a visit (``nothing_owed``).
     """
-    visit = _owed(state, "revive goes on where a limit stopped it")
+    visit = _owed(state, "retry --limit goes on where a limit stopped it")
     draft = Draft(state._replace(at=visit._replace(grant=None)))
     draft.failure = None
     event = ev.SocketSkipped(about=about(rules, visit), visit=visit.visit)
@@ -129,7 +129,7 @@ def revive(rules: Rules, state: CastState) -> Transition:
     if state.status == "held":
         raise MateriaError(
             "The cast is held; there is no limit to grant once more.",
-            hint="answer, decide, or recast to ask anew",
+            hint="answer, decide, or retry to ask anew",
             kind="not_stopped",
         )
     kind = failure.kind if failure else "passive"
@@ -187,7 +187,7 @@ def _revive_budget(
 ) -> Transition:
     if (over := used_up(state)) is not None:
         raise MateriaError(
-            f"The budget is still used up: {over}", hint="raise it first: budget N", kind="budget"
+            f"The budget is still used up: {over}", hint="raise it first: edit budget N", kind="budget"
         )
     draft = Draft(state)
     draft.failure = None

@@ -50,7 +50,7 @@ class Witness:
         end: ``complete`` or the kind of the failure; None when no end can be reached, or none is known from there.
         answers: what agents say, by socket, turn by turn.
         pins: what utilities are pinned to, by socket.
-        drafts: the sockets whose drafts a person accepts (``cast.finalize()``).
+        drafts: the sockets whose drafts a person accepts (``cast.accept()``).
     """
 
     what: str

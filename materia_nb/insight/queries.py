@@ -352,7 +352,7 @@ def suggestion(found: list[Suggestion], number: int) -> Suggestion:
     if type(number) is not int or not 1 <= number <= len(found):
         raise MateriaError(
             f"There is no suggestion {number!r}; the cast has {len(found)}.",
-            hint="suggestions lists them, numbered from 1",
+            hint="edit remember lists them, numbered from 1",
             kind="no_suggestion",
         )
     return found[number - 1]

@@ -146,7 +146,7 @@ def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one 
     if by in _ASKED:
         return [_ASKED[by].format(socket=decision.socket, target=target, reason=decision.reason)]
     if by == "draft":
-        return ["It was a draft: refine it, or continue to the final result."]
+        return ["It was a draft: refine it, or accept it."]
     if by == "implied end" and not decision.looks:
         exhausted = decision.advance is not None and decision.advance.exhausted
         lack = "loop has no exit route from here" if exhausted else "socket has no edges"

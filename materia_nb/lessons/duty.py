@@ -86,7 +86,7 @@ class Night(Shown):
         if decision == "approve" and self.cases[number - 1].says is not None:
             cast.approvals.approve()
         elif decision in ("approve", "answer"):
-            cast.approvals.answer("Ms Day keeps them.")
+            cast.reply("Ms Day keeps them.")
         else:
             cast.approvals.deny("Not on my shift.")
         return cast, sorted({*FILES} - self.files)

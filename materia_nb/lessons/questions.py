@@ -122,7 +122,7 @@ class Question:
     """
 
     def __init__(self, cast: Cast, tries: int = 1, name: str = "") -> None:
-        if cast.runner.busy():
+        if cast.busy:
             raise MateriaError(
                 "A step is running, so it is not settled yet what comes next.",
                 hint="wait for its end, or pause",
@@ -235,7 +235,7 @@ class Question:
 
     def close(self) -> None:
         """Let go of the twin and remove its folder; a guess that was judged can still be asked for."""
-        self.twin.runner.stop.set()
+        self.twin.stop()
         self.twin.close()
         self._remove()
 

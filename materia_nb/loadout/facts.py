@@ -1,7 +1,7 @@
 """Facts that follow from a raw config; checking, hints and resolving all read them here.
 
-Facts take JSON of any shape and never raise; what is derived of a loadout, its loop regions, exits and advances (R15),
-is derived of a valid one.
+Facts take JSON of any shape and never raise, and so does what is derived of a loadout: its loop regions, exits and
+advances (R15).
 """
 
 from __future__ import annotations
@@ -394,42 +394,47 @@ def placed_materia(facts: Facts) -> list[str]:
     return [id_ for id_ in named if isinstance(id_, str)]
 
 
-# -- what is derived of a valid loadout ------------------------------------------------------
+# -- what is derived of a loadout, as far as it is well formed ---------------------------------
 
 
 @dataclass(slots=True)
 class Derivation:
-    """What was derived for a loadout, with a sentence for each fact."""
+    """What was derived for a loadout, with a sentence for each fact. ``ids`` are the sockets that ways may lead to."""
 
     facts: Facts
+    ids: Collection[str]
     loops: dict[str, Loop] = field(default_factory=dict)
     advances: dict[str, Advance] = field(default_factory=dict)
     json_sources: set[str] = field(default_factory=set)
-    told: list[Derived] = field(default_factory=list)
+    sentences: list[Derived] = field(default_factory=list)
 
-    def tell(self, source: str, text: str) -> None:
+    def say(self, source: str, text: str) -> None:
         """Put a derived fact into words for the person who reads the graph."""
-        self.told.append(Derived(source, text))
+        self.sentences.append(Derived(source, text))
+
+    def leads(self, to: JSON) -> TypeGuard[str]:
+        """Whether a way may lead there."""
+        return isinstance(to, str) and (to == END or to in self.ids)
 
 
-def derive(facts: Facts) -> Derivation:
-    """Derive loops, routes and advances of a loadout without problems (R12, R13, R15)."""
-    result = Derivation(facts)
+def derive(facts: Facts, ids: Collection[str] | None = None) -> Derivation:
+    """Derive loops, routes and advances of a loadout (R12, R13, R15); what is not well formed is left out."""
+    result = Derivation(facts, facts.sockets if ids is None else ids)
     for loop in facts.loops:
+        generator = loop.consumes.get("from") if loop.consumes else None
         result.loops[loop.id] = Loop(
             id=loop.id,
-            sockets=tuple(member for member in loop.members if member in facts.sockets),
-            generator=loop.consumes["from"] if loop.consumes else None,
+            sockets=tuple(member for member in loop.members if member in result.ids),
+            generator=generator if generator in result.ids else None,
             output=loop.output if loop.consumes else None,
             iterator=loop_iterator(loop),
             routes=tuple(_routes(result, loop)),
         )
-    for loop in facts.loops:
-        if loop.consumes:
-            _derive_from_legacy_exit(result, loop)
-    for loop in facts.loops:
-        if loop.consumes:
-            _derive_from_exits(result, loop)
+    consumers = [loop for loop in facts.loops if loop.consumes]
+    for loop in consumers:
+        _derive_from_legacy_exit(result, loop)
+    for loop in consumers:
+        _derive_from_exits(result, loop)
     return result
 
 
@@ -460,72 +465,76 @@ def loop_iterator(loop: LoopFacts) -> Iterator | None:
     return Iterator(loop.items(), loop.alias(), loop.cursor(first), loop.id)
 
 
+def _written_routes(result: Derivation, loop: LoopFacts) -> list[ExitRoute]:
+    routes = []
+    for place, route in loop.exits():
+        source, when, to = (route.get(name) for name in ("from", "condition", "targetSocketId"))
+        if isinstance(source, str) and source in result.ids and is_condition(when) and result.leads(to):
+            routes.append(ExitRoute(text_or(route.get("id"), f"#{place}"), loop.id, source, when, to))
+    return routes
+
+
+def _legacy_way(result: Derivation, loop: LoopFacts) -> tuple[str, Condition, str] | None:
+    """The older form of an exit: from where, when, and where to."""
+    source, when, to = ((loop.legacy or {}).get(name) for name in ("from", "when", "to"))
+    if isinstance(source, str) and source in result.ids and is_condition(when) and result.leads(to):
+        return source, when, to
+    return None
+
+
 def _routes(result: Derivation, loop: LoopFacts) -> list[ExitRoute]:
-    routes = [
-        ExitRoute(route["id"], loop.id, route["from"], route["condition"], route["targetSocketId"])
-        for route in as_list(loop.raw.get("exits"))
-    ]
-    legacy = loop.legacy
-    if legacy is None or legacy["to"] == END:
+    routes, legacy = _written_routes(result, loop), _legacy_way(result, loop)
+    if legacy is None or legacy[2] == END:
         return routes
-    source, when, target = legacy["from"], legacy["when"], legacy["to"]
+    source, when, target = legacy
     route = ExitRoute(f"exit:{source}:{when}", loop.id, source, when, target, derived=True)
     replaced = next((r for r in routes if (r.source, r.condition) == (source, when)), None)
     if replaced is not None and (replaced.id, replaced.target) == (route.id, target):
         return routes
     instead = f", in place of {replaced.id}" if replaced is not None else ""
-    result.tell(f"loops.{loop.id}.exit", f"{loop.id} is left from {source} to {target} when {when}{instead}")
+    result.say(f"loops.{loop.id}.exit", f"{loop.id} is left from {source} to {target} when {when}{instead}")
     return [r for r in routes if r is not replaced] + [route]
 
 
 def _derive_from_legacy_exit(result: Derivation, loop: LoopFacts) -> None:
-    if loop.legacy is None:
+    legacy, facts = _legacy_way(result, loop), result.facts
+    if legacy is None or legacy[0] not in facts.sockets:
         return
-    source, when = loop.legacy["from"], loop.legacy["when"]
-    if (
-        when in GUARDS
-        and result.facts.authored_parse(source) is None
-        and not result.facts.is_generator(source)
-    ):
-        spread = result.facts.sharing(source) if result.facts.is_utility(source) else [source]
-        result.json_sources.update(spread)
-        result.tell(
-            f"{source}.parse", f"{source} is parsed as json, because loop {loop.id} is left when it is {when}"
-        )
-    if not is_object(result.facts.sockets[source].get("advance")):
-        _give_advance(result, loop, source, when)
+    source, when, _ = legacy
+    if when in GUARDS and facts.authored_parse(source) is None and not facts.is_generator(source):
+        result.json_sources.update(facts.sharing(source) if facts.is_utility(source) else [source])
+        why = f"{source} is parsed as json, because loop {loop.id} is left when it is {when}"
+        result.say(f"{source}.parse", why)
+    _give_advance(result, loop, source, when)
 
 
 def _derive_from_exits(result: Derivation, loop: LoopFacts) -> None:
-    routes = as_list(loop.raw.get("exits"))
-    if not routes or _has_advance(result, loop):
+    routes = _written_routes(result, loop)
+    if _has_advance(result, loop):
         return
-    for source in dict.fromkeys(route["from"] for route in routes):
-        if is_object(result.facts.sockets[source].get("advance")) or source in result.advances:
-            continue
-        conditions = [route["condition"] for route in routes if route["from"] == source]
+    for source in dict.fromkeys(route.source for route in routes):
+        conditions = [route.condition for route in routes if route.source == source]
         _give_advance(result, loop, source, combined_condition(conditions))
 
 
 def _has_advance(result: Derivation, loop: LoopFacts) -> bool:
     """Whether a member moves the loop's cursor, as written or as derived from a legacy exit."""
     for member in loop.members:
-        cursor = loop.cursor(member)
         derived = result.advances.get(member)
-        if result.facts.advance_cursor(member) == cursor or (
-            derived is not None and derived.cursor == cursor
-        ):
+        moved = (result.facts.advance_cursor(member), derived.cursor if derived is not None else None)
+        if loop.cursor(member) in moved:
             return True
     return False
 
 
 def _give_advance(result: Derivation, loop: LoopFacts, source: str, when: Condition) -> None:
-    advance = Advance(loop.cursor(source), loop.items(), when, derived=True)
-    if source in result.advances:
+    """Let a socket move on by an exit, unless it says itself how it moves on, or another exit does."""
+    if source in result.advances or is_object(result.facts.sockets.get(source, {}).get("advance")):
         return
+    advance = Advance(loop.cursor(source), loop.items(), when, derived=True)
     result.advances[source] = advance
     moment = "each time it completes" if when == "always" else f"when it is {when}"
-    result.tell(
+    result.say(
         f"{source}.advance",
         f"{source} moves {advance.cursor} over {advance.items} {moment} (exit of loop {loop.id})",
     )
@@ -533,16 +542,15 @@ def _give_advance(result: Derivation, loop: LoopFacts, source: str, when: Condit
 
 def socket_advance(result: Derivation, id_: str) -> Advance | None:
     """Return how a socket moves on: as written, with what it takes from its iterator, or as derived (R14)."""
-    raw: JSON = result.facts.sockets[id_].get("advance")
+    facts = result.facts
+    raw: JSON = facts.sockets.get(id_, {}).get("advance")
     if not is_object(raw):
         return result.advances.get(id_)
-    facts = result.facts
-    cursor = raw.get("cursor") or facts.cursor_of(id_)
-    items = raw.get("items") or facts.items_of(id_)
+    cursor, when = facts.advance_cursor(id_) or "?", raw.get("when")
+    items = raw["items"] if is_text(raw.get("items")) else facts.items_of(id_) or "?"
     missing = [name for name in ("cursor", "items") if raw.get(name) is None]
     if missing:
         names = " and ".join(missing)
-        result.tell(
-            f"{id_}.advance", f"{id_} takes the {names} of its advance from its iterator ({cursor}, {items})"
-        )
-    return Advance(str(cursor), str(items), raw.get("when", "always"))
+        why = f"{id_} takes the {names} of its advance from its iterator ({cursor}, {items})"
+        result.say(f"{id_}.advance", why)
+    return Advance(cursor, items, when if is_condition(when) else "always")

@@ -54,15 +54,13 @@ ITEM_CONTEXTS: Final[tuple[TellsItems, ...]] = get_args(TellsItems)
 
 
 def cast_context(given: JSON) -> CastContext:
-    """Return what a valid ``castContext`` means: one of the words, or an object that takes parts away from ``full``."""
-    if isinstance(given, str):
-        return CAST_CONTEXTS[given]
+    """Return what a ``castContext`` means: one of the words, or an object that takes parts away from ``full``."""
     if not isinstance(given, Mapping):
-        return CAST_CONTEXTS["full"]
-    fields = dict(given)
-    if isinstance(fields.get("state"), list):
-        fields["state"] = tuple(fields["state"])
-    return CastContext(**fields)
+        return CAST_CONTEXTS.get(given, CAST_CONTEXTS["full"]) if isinstance(given, str) else CastContext()
+    parts = {name: given[name] for name in CastContext.__slots__ if name in given}
+    if isinstance(parts.get("state"), list):
+        parts["state"] = tuple(parts["state"])
+    return CastContext(**parts)
 
 
 @dataclass(frozen=True, slots=True)

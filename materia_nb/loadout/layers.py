@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -190,7 +191,7 @@ def load_layers(
     environment = os.environ if env is None else env
     merge = _Merge()
     if bundled:
-        merge.add_file("bundled", BUNDLED)
+        merge.add("bundled", str(BUNDLED), BUNDLED, _bundled())
     profile = profile_file(environment)
     if profile is not None:
         merge.add_file("profile", profile, tolerant=True)
@@ -208,6 +209,12 @@ def load_layers(
     if notebook:
         merge.add("notebook", "this notebook", None, dict(notebook))
     return merge.result()
+
+
+@cache
+def _bundled() -> JSON:
+    """Read what comes with the package, once: it does not change while a process runs."""
+    return frozen(read_config(BUNDLED))
 
 
 def whole_over(definition: Mapping[str, JSON], below: Mapping[str, JSON]) -> Object:
@@ -327,7 +334,7 @@ class _Merge:
 
 def _over(below: JSON, raw: JSON) -> JSON:
     """Put a definition over the one below it, field by field; null takes a field away (R33)."""
-    if not is_object(raw):
+    if not is_object(raw) or (below is None and None not in raw.values()):
         return raw
     merged = {**as_object(below), **raw}
     return {key: value for key, value in merged.items() if value is not None}

@@ -5,10 +5,10 @@ And to what can be drawn of a loadout that cannot be cast (R41).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.check_graph import check_loops, check_sockets
@@ -19,9 +19,7 @@ from materia_nb.loadout.facts import (
     WORK_ITEMS_SOURCE,
     Derivation,
     Facts,
-    LoopFacts,
     Object,
-    as_list,
     as_object,
     assigns_work_items,
     derive,
@@ -29,7 +27,6 @@ from materia_nb.loadout.facts import (
     is_object,
     is_parallel,
     is_text,
-    loop_iterator,
     materia_group,
     materia_kind,
     placed_materia,
@@ -39,11 +36,8 @@ from materia_nb.loadout.facts import (
     whole,
 )
 from materia_nb.loadout.graph import (
-    END,
-    Advance,
     Budget,
     Edge,
-    ExitRoute,
     Graph,
     Limits,
     Loop,
@@ -82,11 +76,29 @@ def check_config(document: JSON, loadout: str | None = None) -> Report:
     return Report(tuple(find_problems(document, loadout)), tuple(find_hints(document, loadout)))
 
 
+_CHECKED: Final[dict[tuple[int, str | None], tuple[JSON, list[Problem]]]] = {}
+"""The problems of the last few documents that cannot change, by which object each is."""
+_MOST_CHECKED: Final = 8
+
+
 def find_problems(document: JSON, loadout: str | None = None) -> list[Problem]:
     """Return what stops a cast, without the hints; arguments as in :func:`check_config`.
 
-    The models are loaded here: pydantic is slow to import, and whoever loads no config needs none of it.
+    A document that cannot change is checked once: who looks at a loadout casts it next.
     """
+    if type(document) is not FrozenDict:
+        return _find_problems(document, loadout)
+    known, problems = _CHECKED.pop((id(document), loadout), (None, []))
+    if known is not document:
+        problems = _find_problems(document, loadout)
+    _CHECKED[id(document), loadout] = document, problems
+    for key in list(_CHECKED)[:-_MOST_CHECKED]:
+        _CHECKED.pop(key, None)
+    return list(problems)
+
+
+def _find_problems(document: JSON, loadout: str | None) -> list[Problem]:
+    """Check a document. The models are loaded here: pydantic is slow to import, and not everyone needs it."""
     from materia_nb.loadout.check_fields import check_fields, check_materia
     from materia_nb.loadout.models import Config, Loadout
 
@@ -181,26 +193,30 @@ def build_graph(
         raise LoadoutError(Report(tuple(problems)), name)
     if name is None:
         raise LoadoutError(Report((_NO_LOADOUT,)))
-    facts = Facts(name, document["loadouts"][name], as_object(document.get("materia")))
-    derivation = derive(facts)
+    facts = Facts(name, document["loadouts"][name], as_object(document.get("materia")), document)
     used = dict.fromkeys(placed_materia(facts))
     materia = {id_: _materia(id_, facts.materia[id_], (owners or {}).get(id_)) for id_ in used}
-    told = facts.raw.get("castContext") or document.get("castContext")
-    sockets = {
-        id_: _socket(derivation, id_, raw, materia[raw["materia"]], told)
-        for id_, raw in facts.sockets.items()
-    }
-    return Graph(
-        name=name,
-        entry=str(facts.entry),
-        sockets=FrozenDict(sockets),
-        loops=FrozenDict(derivation.loops),
+    graph = _resolved(derive(facts), {id_: materia[raw["materia"]] for id_, raw in facts.sockets.items()})
+    return replace(
+        graph,
         limits=_bounds(Limits, models.Limits, document.get("limits")),
         budget=_bounds(Budget, models.Budget, document.get("budget")),
-        derived=tuple(derivation.told),
-        consumers=FrozenDict(_consumers(derivation.loops.values())),
         document=frozen(_own_document(document, name, used)),
         keep_thinking=document.get("keepThinking") is not False,
+    )
+
+
+def _resolved(derivation: Derivation, materia: Mapping[str, Materia]) -> Graph:
+    """Return a graph of sockets that place these materia, by id; what is not well formed is left out."""
+    sockets = {id_: _socket(derivation, id_, materia[id_]) for id_ in derivation.ids}
+    entry = derivation.facts.entry
+    return Graph(
+        name=derivation.facts.name,
+        entry=entry if isinstance(entry, str) and entry in sockets else "",
+        sockets=FrozenDict(sockets),
+        loops=FrozenDict(derivation.loops),
+        derived=tuple(derivation.sentences),
+        consumers=FrozenDict(_consumers(derivation.loops.values())),
     )
 
 
@@ -232,29 +248,34 @@ def active_loadout(document: JSON) -> str | None:
 _NO_LOADOUT = Problem(INVALID_CONFIG, "loadouts", "the config has no loadouts", "add one")
 
 
-def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia, told: JSON) -> Socket:
-    facts = derivation.facts
+def _socket(derivation: Derivation, id_: str, materia: Materia) -> Socket:
+    facts, raw = derivation.facts, derivation.facts.sockets.get(id_, {})
     parse = _parse(derivation, id_, materia)
+    contexts = (owner.get("castContext") for owner in (raw, materia.raw, facts.raw, facts.config))
     return Socket(
         id=id_,
         materia=materia,
         parse=parse,
         assign=_assign(derivation, id_, materia),
-        edges=tuple(
-            Edge(edge["when"], edge["to"], place, whole(edge.get("maxTraversals")))
-            for place, edge in enumerate(as_list(raw.get("edges")))
-        ),
+        edges=tuple(_edges(derivation, id_)),
         advance=socket_advance(derivation, id_),
         iterator=socket_iterator(facts, id_),
         loops=tuple(loop.id for loop in facts.loops_of.get(id_, ())),
-        handoff=raw.get("handoff") or facts.raw.get("handoff") or DEFAULT_HANDOFF,
+        handoff=text_or(raw.get("handoff"), text_or(facts.raw.get("handoff"), DEFAULT_HANDOFF)),
         parse_derived=id_ in derivation.json_sources,
         finalize=raw.get("finalize") is True and parse == "json" and _finalizes_alone(materia),
-        cast_context=cast_context(raw.get("castContext") or materia.raw.get("castContext") or told),
+        cast_context=cast_context(next(filter(None, contexts), None)),
         prompt_form=raw.get("promptForm"),
         assignment=as_object(raw.get("assignment")),
         layout=_layout(facts, id_, raw),
     )
+
+
+def _edges(derivation: Derivation, id_: str) -> Iterator[Edge]:
+    for place, edge in derivation.facts.edges(id_):
+        when, to, most = edge.get("when"), edge.get("to"), whole(edge.get("maxTraversals"))
+        if is_condition(when) and derivation.leads(to):
+            yield Edge(when, to, place, most if most is not None and most > 0 else None)
 
 
 def _layout(facts: Facts, id_: str, raw: Object) -> Object | None:
@@ -274,18 +295,19 @@ def _parse(derivation: Derivation, id_: str, materia: Materia) -> Literal["json"
     authored = derivation.facts.authored_parse(id_)
     if materia.generator:
         if authored != "json":
-            derivation.tell(f"{id_}.parse", f"{id_} is parsed as json, because {materia.id} is a generator")
+            derivation.say(f"{id_}.parse", f"{id_} is parsed as json, because {materia.id} is a generator")
         return "json"
     return "json" if authored == "json" or id_ in derivation.json_sources else "text"
 
 
 def _assign(derivation: Derivation, id_: str, materia: Materia) -> tuple[tuple[str, str], ...]:
     """Return the assignments in effect: a utility's own, else the socket's; a generator hands on its items (R4)."""
-    assign = tuple((target, source) for _, target, source in derivation.facts.assignments(id_))
+    written = derivation.facts.assignments(id_) if id_ in derivation.facts.sockets else ()
+    assign = tuple((target, source) for _, target, source in written if isinstance(source, str))
     if not materia.generator:
         return assign
     if not any(assigns_work_items(target) and source == WORK_ITEMS_SOURCE for target, source in assign):
-        derivation.tell(
+        derivation.say(
             f"{id_}.assign", f"{id_} assigns {WORK_ITEMS} from {WORK_ITEMS_SOURCE}, being a generator"
         )
     others = tuple(pair for pair in assign if not assigns_work_items(pair[0]))
@@ -348,44 +370,15 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str] | 
     title, recorded = name or next(iter(loadouts), ""), visited or {}
     facts = Facts(title, as_object(loadouts.get(title)), as_object(as_object(document).get("materia")))
     ids = dict.fromkeys([*facts.sockets, *recorded])
-    entry, loops = facts.entry, {loop.id: _sketched_loop(loop, ids) for loop in facts.loops}
-    return Graph(
-        name=title,
-        entry=entry if isinstance(entry, str) and entry in ids else next(iter(recorded), ""),
-        sockets={id_: _sketched_socket(facts, id_, ids, recorded.get(id_, "no materia")) for id_ in ids},
-        loops=loops,
-        consumers=_consumers(loops.values()),
-    )
-
-
-def _sketched_socket(facts: Facts, id_: str, ids: Collection[str], recorded: str) -> Socket:
-    raw = facts.sockets.get(id_, {})
-    named, advance = raw.get("materia"), raw.get("advance")
-    return Socket(
-        id=id_,
-        materia=_plain_materia(named if is_text(named) else recorded, facts.materia_of(id_)),
-        parse="json" if facts.authored_parse(id_) == "json" or facts.is_generator(id_) else "text",
-        assign=(),
-        edges=tuple(
-            Edge(edge["when"], edge["to"], place, most if most is not None and most > 0 else None)
-            for place, edge in facts.edges(id_)
-            if is_condition(edge.get("when")) and _leads(edge.get("to"), ids)
-            for most in (whole(edge.get("maxTraversals")),)
-        ),
-        advance=_sketched_advance(facts, id_, advance) if is_object(advance) else None,
-        iterator=socket_iterator(facts, id_),
-        loops=tuple(loop.id for loop in facts.loops_of.get(id_, ())),
-        layout=_layout(facts, id_, raw),
-    )
-
-
-def _sketched_advance(facts: Facts, id_: str, raw: Object) -> Advance:
-    when, items = raw.get("when"), raw.get("items")
-    return Advance(
-        facts.advance_cursor(id_) or "?",
-        items if is_text(items) else facts.items_of(id_) or "?",
-        when if is_condition(when) else "always",
-    )
+    materia = {}
+    for id_ in ids:
+        named = facts.sockets.get(id_, {}).get("materia")
+        title_of = named if is_text(named) else recorded.get(id_, "no materia")
+        materia[id_] = _plain_materia(title_of, facts.materia_of(id_))
+    graph = _resolved(derive(facts, ids), materia)
+    # It cannot be cast, so nobody speaks a protocol; one that is not installed must not keep it from being looked at.
+    sockets = {id_: replace(one, handoff=DEFAULT_HANDOFF) for id_, one in graph.sockets.items()}
+    return replace(graph, entry=graph.entry or next(iter(recorded), ""), sockets=sockets)
 
 
 def _plain_materia(id_: str, raw: Object) -> Materia:
@@ -399,37 +392,3 @@ def _plain_materia(id_: str, raw: Object) -> Materia:
         raw=raw,
         group=materia_group(raw),
     )
-
-
-def _sketched_loop(loop: LoopFacts, ids: Collection[str]) -> Loop:
-    source, legacy = (loop.consumes or {}).get("from"), loop.legacy
-    routes = [
-        (
-            route.get("id"),
-            f"#{place}",
-            route.get("from"),
-            route.get("condition"),
-            route.get("targetSocketId"),
-            False,
-        )
-        for place, route in loop.exits()
-    ]
-    if legacy and legacy.get("to") != END:
-        way = legacy.get("from"), legacy.get("when"), legacy.get("to")
-        routes.append((None, f"exit:{way[0]}:{way[1]}", *way, True))
-    return Loop(
-        id=loop.id,
-        sockets=tuple(member for member in loop.members if member in ids),
-        generator=source if isinstance(source, str) and source in ids else None,
-        output=loop.output if loop.consumes else None,
-        iterator=loop_iterator(loop),
-        routes=tuple(
-            ExitRoute(id_ if is_text(id_) else place, loop.id, from_, when, to, derived)
-            for id_, place, from_, when, to, derived in routes
-            if isinstance(from_, str) and from_ in ids and is_condition(when) and _leads(to, ids)
-        ),
-    )
-
-
-def _leads(to: JSON, ids: Collection[str]) -> TypeGuard[str]:
-    return isinstance(to, str) and (to == END or to in ids)

@@ -254,7 +254,7 @@ def running(cast: Cast) -> Iterator[None]:
         yield
         return
     bar = _Bar(lambda: _told_of(cast))
-    ends = (cast.watch(lambda _: bar.update()), cast.runner.followers.listen(bar.update))
+    ends = (cast.watch(lambda _: bar.update()), cast.listen(bar.update))
     try:
         yield
     finally:

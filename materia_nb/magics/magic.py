@@ -23,7 +23,9 @@ from materia_nb.magics.registry import (
     Argument,
     Call,
     Verb,
+    family,
     find_verb,
+    first_words,
     help_text,
     is_silenced,
     parse,
@@ -145,15 +147,22 @@ def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
     """Offer what may stand behind the words ``before``."""
     before = [word for word in before if word]
     if not before:
-        return list(VERBS)
+        return first_words()
+    seconds = family(before[0]) if len(before) == 1 else []
+    if (whole := " ".join(before[:2])) in VERBS and len(before) > 1:
+        before = [whole, *before[2:]]
     verb = VERBS.get(before[0])
     if verb is None:
-        return []
+        return seconds
     options = verb.options
     last = options.get(before[-1])
     if last is not None and last.kind == "option":
         return _names(bench, last)
-    return [*_names(bench, _place(verb, before[1:])), *(name for name in options if name not in before)]
+    return [
+        *seconds,
+        *_names(bench, _place(verb, before[1:])),
+        *(name for name in options if name not in before),
+    ]
 
 
 def _place(verb: Verb, given: list[str]) -> Argument | None:
@@ -179,7 +188,7 @@ def _names(bench: Callable[[], Workbench], argument: Argument | None) -> list[st
     if argument is None or argument.completes is None:
         return []
     if argument.completes == "verb":
-        return list(VERBS)
+        return first_words()
     return _NAMES[argument.completes](bench())
 
 

@@ -1,19 +1,28 @@
 """The one list of verbs, which dispatch, help, completion and the docs read; and from a line to the arguments of a verb.
 
-Nothing in a line is expanded, since handoffs are full of braces; ``$name`` alone
+A verb is one word or, in a family, two (``edit items``). One that only calls a method is made from it: see
+:func:`from_method`. Nothing in a line is expanded, since handoffs are full of braces; ``$name`` alone
 stands for the value of a variable, and an unknown one is an error.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.cast import Cast
+from materia_nb.cast.views.status import StatusView
+from materia_nb.cast.views.step_views import StepView
 from materia_nb.cast.workbench import Workbench
 from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.file_io import read_own
+from materia_nb.magics.cast_display import running
 
 Completes: TypeAlias = Literal[
     "verb", "loadout", "socket", "materia", "part", "cast", "file", "agent", "pin", "card", "panel"
@@ -90,17 +99,10 @@ class Call:
         """Return the body of the cell; without one, the argument behind the verb, else None."""
         return self.get(key) if self.body is None else self.body
 
-    def needed(self, key: str, missing: str) -> Any:
-        """Return the body of the cell or the argument behind the verb; raises MateriaError when it is empty."""
-        found = self.body_or(key)
-        if found is None or found == "":
-            raise MateriaError(missing, hint="write it behind the verb, or in a cell", kind="usage")
-        return found
-
-    def request(self) -> str:
-        """Return the request behind the verb, with the body of the cell below it."""
-        said = str(self.get("request", ""))
-        return said if self.body is None else f"{said}\n{self.body.strip()}".strip()
+    def request(self, key: str = "request") -> Any:
+        """Return what is behind the verb, with the body of the cell, if there is one, below it."""
+        given = self.get(key, "")
+        return given if self.body is None else f"{given}\n{self.body.strip()}".strip()
 
 
 Handler: TypeAlias = Callable[[Call], Any]
@@ -130,7 +132,19 @@ class Verb:
 
 
 VERBS: Final[dict[str, Verb]] = {}
-"""Every verb by name, in the order of the help."""
+"""Every verb by name."""
+
+_WORDS: Final = tomllib.loads(read_own(Path(__file__).with_name("words.toml")))
+GROUPS: Final[Mapping[str, str]] = _WORDS["groups"]
+"""The first words of all verbs, in the order of the help."""
+FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]
+"""What a first word means that is no verb by itself."""
+RENAMED: Final[Mapping[str, str]] = _WORDS["renamed"]
+"""The verbs of before, and what is written in place of each."""
+SYNONYMS: Final[Mapping[str, str]] = {
+    word: hint for words, hint in _WORDS["instead"].items() for word in words.split()
+}
+"""What people type for a verb that has another name, and what to do instead."""
 
 
 def verb(
@@ -149,62 +163,182 @@ def verb(
     return register
 
 
-_INSTEAD: Final = (
-    (
-        "edit change modify",
-        "items, set, reword and recommit change the work items, the state, a prompt and an output",
-    ),
-    ("redo revert rewind rollback", "undo takes an edit back, back goes to a step"),
-    ("start begin new ask-for", "cast starts one"),
-    ("next go", "step runs one socket, run all that follow"),
-    ("retry rerun restart again", "recast runs the socket once more, resend the turn"),
-    ("stop kill cancel quit", "abort ends the cast"),
-    ("pause", "the Pause button of the panel (show) stops a run; break stops the next one"),
-    ("breakpoint watch bp", "break stops in front of a socket, break --on at a change"),
-    ("graph draw plot picture", "grid draws the graph"),
-    ("ls list", "casts, loadouts and materia list what there is"),
-    ("log history timeline route", "steps lists the steps"),
-    ("cost tokens", "usage tells tokens and cost"),
-    ("time duration profile", "spent tells where tokens, cost and time went"),
-    ("name tag note verdict rename annotate", "label says something of a cast or a step"),
-    ("remove rm del", "delete removes a cast with everything in its directory"),
-    ("diff difference versus", "compare shows where two casts or loadouts differ"),
-    ("origin provenance who", "blame shows what made a value of the state what it is"),
-    ("explain reason", "why explains a step"),
-    ("model models llm", "agent says who answers"),
-    ("export html report", "page writes the cast as one HTML page"),
-    ("query find search grep jsonpath", "ask looks through the outputs of all steps"),
-    ("lint validate verify", "check shows the problems of a loadout"),
-    ("fix repair autofix", "mend shows what one change mends, mend --save makes it"),
-    ("input output result", "handoff shows what a step was given and handed on"),
-    ("refresh reread", "reload reads the config files again"),
-    ("update replace take", "redefine takes a changed definition into the running cast"),
-)
-SYNONYMS: Final[Mapping[str, str]] = {word: hint for words, hint in _INSTEAD for word in words.split()}
-"""What people type for a verb that has another name, and what to do instead."""
+def value_of(_: Call, value: Any) -> Any:
+    """Show the value itself."""
+    return value
+
+
+def status_after(call: Call, _: object) -> Any:
+    """Show how the cast stands by then."""
+    return StatusView(call.cast.now)
+
+
+def step_after(call: Call, _: object) -> Any:
+    """Show the step that the cast is at by then."""
+    return StepView(call.cast.now)
+
+
+_OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {
+    "Workbench": lambda call: call.bench,
+    "QuestBoard": lambda call: call.bench.quests,
+    "Cast": lambda call: call.cast,
+    "Edits": lambda call: call.cast.edit,
+    "Approvals": lambda call: call.cast.approvals,
+}
+"""Where a verb finds the object whose method it calls, by the class of the method."""
+
+_COMPLETES: Final[Mapping[str, Completes]] = {
+    "loadout": "loadout",
+    "socket": "socket",
+    "materia": "materia",
+    "reference": "cast",
+}
+"""What tab completion offers for a parameter, by its name."""
+
+
+def from_method(
+    name: str,
+    method: Callable[..., Any],
+    show: Callable[[Call, Any], Any],
+    /,
+    *,
+    only: str = "",
+    cell: Literal["never", "may", "must"] = "never",
+    runs: bool = False,
+    example: str = "",
+    **changed: Mapping[str, Any],
+) -> None:
+    """Register a verb that calls a method: the signature gives its arguments, the docstring their help and the summary.
+
+    A parameter that can only be named is an option, or a flag if it is a bool; the last of the others takes the rest of
+    the line, and the body of the cell below it.
+
+    Args:
+        name: the verb.
+        method: of one of the classes that a call of a verb knows.
+        show: makes what is shown of the value that the method returned.
+        only: the parameters that a line can give, with blanks between; all if left out.
+        cell: whether it takes the body of a cell.
+        runs: whether it may take long, so that a bar shows how far the cast is.
+        example: how it is used.
+        changed: fields of its :class:`Argument` that are otherwise, by parameter.
+    """
+    parameters = inspect.signature(method).parameters
+    given = only.split() or [key for key in parameters if key != "self"]
+    words, helps = _documented(method)
+    last = next(
+        (key for key in reversed(given) if parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY), ""
+    )
+    arguments = {
+        key: replace(
+            _argument(parameters[key], helps.get(key, ""), last=key == last, needed=cell == "never"),
+            **changed.get(key, {}),
+        )
+        for key in given
+    }
+    owner = _OWNERS[method.__qualname__.partition(".")[0]]
+
+    def handler(call: Call) -> Any:
+        values = {key: value for key, one in arguments.items() if (value := call.get(one.key)) is not None}
+        if call.body is not None:
+            values[last] = call.request(arguments[last].key)
+        if cell != "never" and not values.get(last) and parameters[last].default is inspect.Parameter.empty:
+            what = arguments[last].name
+            raise MateriaError(
+                f"The {what} is missing.", hint=f"write it behind {name}, or in a cell", kind="usage"
+            )
+        places: list[Any] = []
+        for key in [key for key, one in arguments.items() if one.placed and key in values]:
+            value = values.pop(key)
+            places += value if arguments[key].kind == "words" else [value]
+        act = partial(getattr(owner(call), method.__name__), *places, **values)
+        if not runs:
+            return show(call, act())
+        with running(call.cast):
+            value = act()
+        return show(call, value)
+
+    ordered = sorted(arguments.values(), key=lambda one: one.kind in ("words", "rest"))
+    VERBS[name] = Verb(name, words, handler, tuple(ordered), cell, example or f"%materia {name}")
+
+
+def _argument(parameter: inspect.Parameter, words: str, *, last: bool, needed: bool) -> Argument:
+    """Make an argument of a parameter; without ``needed`` a cell may give the last one."""
+    name, kind = parameter.name, str(parameter.annotation)
+    whole = kind.startswith("int")
+    completes = _COMPLETES.get(name)
+    if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+        option: Literal["flag", "option"] = "flag" if kind == "bool" else "option"
+        return Argument(f"--{name.replace('_', '-')}", words, option, whole=whole, completes=completes)
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return Argument(name, words, "words", completes=completes)
+    place: Literal["word", "rest"] = "rest" if last and not whole else "word"
+    required = parameter.default is inspect.Parameter.empty and (needed or not last)
+    return Argument(name, words, place, required, whole, completes)
+
+
+_MARKS: Final = re.compile(r"``| \(R\d+\)")
+_ENTRY: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+def _documented(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """The first paragraph of a method's docstring, and what it says of each parameter; without the marks of code."""
+    doc = _MARKS.sub("", inspect.getdoc(method) or "")
+    _, _, behind = doc.partition("\nArgs:\n")
+    entries = _ENTRY.findall(behind.partition("\n\n")[0])
+    return " ".join(doc.partition("\n\n")[0].split()), {
+        name: " ".join(text.split()).removesuffix(".") for name, text in entries
+    }
+
+
+def first_words() -> list[str]:
+    """The first words of all verbs, in the order of the help."""
+    return [word for words in GROUPS.values() for word in words.split()]
+
+
+def family(word: str) -> list[str]:
+    """The second words of the verbs that begin with ``word``."""
+    return [name.partition(" ")[2] for name in VERBS if name.startswith(f"{word} ")]
 
 
 def find_verb(name: str) -> Verb:
-    """Return the verb of that name; raises MateriaError with the nearest one otherwise."""
-    try:
+    """Return the verb of that name; raises MateriaError with what was meant otherwise."""
+    if name in VERBS:
         return VERBS[name]
-    except KeyError:
-        raise MateriaError(
-            f"%materia has no verb {name!r}.",
-            hint=f"{SYNONYMS.get(name.lower()) or did_you_mean(name, VERBS)} (%materia help lists them all)",
-            kind="unknown_verb",
-        ) from None
+    if seconds := family(name):
+        raise MateriaError(f"{name} what?", hint=f"{name} {one_of_words(seconds)}", kind="usage")
+    if name in RENAMED:
+        raise MateriaError(f"`%materia {name}` is now `%materia {RENAMED[name]}`.", kind="renamed_verb")
+    hint = SYNONYMS.get(name.lower()) or did_you_mean(name, first_words())
+    raise MateriaError(
+        f"%materia has no verb {name!r}.", hint=f"{hint} (%materia help lists them all)", kind="unknown_verb"
+    )
+
+
+def one_of_words(names: Iterable[str]) -> str:
+    """Return names as a sentence lists them: ``a, b or c``."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def help_text(name: str | None = None) -> str:
-    """Return the help of one verb, or the list of all verbs."""
+    """Return the help of one verb or family, or the list of all verbs."""
     if name is not None:
-        return verb_help(find_verb(name))
-    width = max((len(verb) for verb in VERBS), default=0)
-    lines = ["Materia NB: load a loadout, cast it, look at every handoff.", ""]
-    lines += [f"  {verb.name:<{width}}  {verb.summary}" for verb in VERBS.values()]
+        verbs = [VERBS[name]] if name in VERBS else []
+        verbs += [VERBS[f"{name} {second}"] for second in family(name)]
+        return "\n\n".join(map(verb_help, verbs or [find_verb(name)]))
+    width = max(map(len, first_words()))
+    lines = ["Materia NB: load a loadout, cast it, look at every handoff."]
+    for title, words in GROUPS.items():
+        lines += ["", f"{title}:", *(f"  {word:<{width}}  {summary_of(word)}" for word in words.split())]
     lines += ["", "%materia help VERB says more about one. $name stands for the value of a variable."]
     return "\n".join(lines)
+
+
+def summary_of(word: str) -> str:
+    """What a first word does, and the second words that it can have."""
+    words = VERBS[word].summary if word in VERBS else FAMILIES[word]
+    return f"{words} ({word} {', '.join(family(word))})" if family(word) else words
 
 
 def verb_help(verb: Verb) -> str:
@@ -233,11 +367,14 @@ class Split(NamedTuple):
 
 
 def split_verb(line: str) -> Split:
-    """Take the verb off a line; a trailing ``;``, which IPython users write, is dropped."""
+    """Take the verb off a line, of two words where there is such a one; a trailing ``;``, which IPython users write, is dropped."""
     line = line.strip()
     if line.endswith(";"):
         line = line[:-1].rstrip()
     name, _, rest = line.partition(" ")
+    second, _, behind = rest.strip().partition(" ")
+    if f"{name} {second}" in VERBS:
+        return Split(f"{name} {second}", behind.strip())
     return Split(name, rest.strip())
 
 
@@ -259,6 +396,8 @@ def parse(verb: Verb, rest: str, names: Mapping[str, Any]) -> dict[str, Any]:
                 places.pop(0)
         elif raw.startswith("--") and not only_words:
             position = _option(verb, rest, match, given, names)
+        elif not places and (seconds := family(verb.name)):
+            raise _wrong(verb, f"{verb.name} has no {raw!r}: {did_you_mean(raw, seconds)}.")
         elif not places:
             raise _wrong(verb, f"{raw!r} is one argument too many.")
         elif places[0].kind == "words":

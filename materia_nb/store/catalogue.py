@@ -224,7 +224,7 @@ def _offered(entries: Sequence[CastEntry], reference: str) -> str:
         return f"did you mean {near!r}?"
     latest = entries[:_OFFERED]
     lines = [f"  {one.id}  {short(one.request or '', 50)}".rstrip() for one in latest]
-    return "\n".join(["choose one of the latest (casts lists them all):", *lines])
+    return "\n".join(["choose one of the latest (list casts shows them all):", *lines])
 
 
 def _counted(root: Path, back: int) -> Path:

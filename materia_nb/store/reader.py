@@ -328,7 +328,7 @@ class _Reader:
                 f"failed ({message})", entering.enter(self.rules, state) if state.status == "ready" else None
             )
         socket = state.at.socket if state.at else None
-        hint = event.hint if event.hint is not None else "recast to run it again"
+        hint = event.hint if event.hint is not None else "retry to run it again"
         failure = Failure(event.kind if event.kind is not None else self._kind(), message, socket, hint)
         if state.status == "waiting":
             self._forced(event, recovery.fail(state, failure))

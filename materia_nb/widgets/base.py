@@ -440,7 +440,7 @@ class Runs:
         """Let what runs of a cast stop after its step, or within it where it can."""
         owner = self._owner()
         if isinstance(owner, Cast):
-            owner.runner.stop.set()
+            owner.stop()
             self.asks_to_stop()
             self._tell()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import singledispatchmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from materia_nb.cast.breakpoint import breakpoint_of
 from materia_nb.cast.repairs import changed_definition
@@ -18,13 +18,22 @@ from materia_nb.widgets.cast_slices import asked_key
 from materia_nb.widgets.cast_surface import HEIGHT, CastSurface
 from materia_nb.widgets.inspector_blocks import check_element, stops_at
 from materia_nb.widgets.inspector_tabs import TABS
-from materia_nb.widgets.messages import PageMessage, Picked, Starting, ToCast, WhenIdle, read_message
+from materia_nb.widgets.messages import (
+    Gesture,
+    PageMessage,
+    Starting,
+    ToCanvas,
+    ToCast,
+    WhenIdle,
+    read_message,
+)
 from materia_nb.widgets.state_and_items import base_of, changed_blocks, foretold, issues_of, rebuilt, redone
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.cast.workbench import Workbench
     from materia_nb.widgets.base import Panel
+    from materia_nb.widgets.inspector_blocks import Element
     from materia_nb.widgets.state_and_items import Rebuilt
 
 
@@ -88,21 +97,19 @@ class CastPanel(CastSurface):
         if self.designing is None:
             self.select(check_element(self.cast.now, kind, key))
 
-    def _gesture(self, gesture: Mapping[str, Any]) -> None:
+    def _gesture(self, gesture: Gesture) -> None:
         """Do what was asked for on the graph, unless a loadout is designed there: then the designer hears it itself."""
         if self.designing is not None:
             return
-        what = gesture.get("what")
-        element = None if what is None else Picked(kind=what[0], id=what[1])
-        match gesture["kind"]:
-            case "ground":
+        match gesture:
+            case ToCanvas.Ground():
                 self.select(None)
-            case "open" if element is not None:
-                self.do(ToCast.Select(element=element))
-            case "break":
-                self.do(ToCast.Break(element=element, after=gesture.get("after", False)))
-            case "run_to":
-                self.do(ToCast.RunTo(socket=gesture["id"]))
+            case ToCanvas.Open(what=(kind, key)):
+                self._picked(kind, key)
+            case ToCanvas.Break(what=(kind, key), after=after):
+                self._break_at(check_element(self.cast.now, kind, key), after=after)
+            case ToCanvas.RunTo(id=socket):
+                self.do(ToCast.RunTo(socket=socket))
         self.refresh()
 
     # -- going on ---------------------------------------------------------------------
@@ -118,7 +125,7 @@ class CastPanel(CastSurface):
     @_act.register
     def _step(self, message: ToCast.Step) -> None:
         """Run one socket; where a step runs already, another one when it has ended: clicks come faster than steps."""
-        if self.runs.running == "Step" and not self.aborting and not self.cast.runner.stop.is_set():
+        if self.runs.running == "Step" and not self.aborting and not self.cast.stopping:
             self._more_steps += 1
         else:
             self._start(message, "Step", self._steps)
@@ -127,11 +134,11 @@ class CastPanel(CastSurface):
         """Run one socket, and as many more as were asked for meanwhile; write what follows from it."""
         cast = self.cast
         cast.step()
-        while self._more_steps and cast.status == "ready" and not cast.runner.stop.is_set():
+        while self._more_steps and cast.status == "ready" and not cast.stopping:
             self._more_steps -= 1
             cast.step()
         self._more_steps = 0
-        cast.runner.write_now()
+        cast.write_now()
 
     @_act.register
     def _run(self, message: ToCast.Run) -> None:
@@ -146,27 +153,27 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _recast(self, message: ToCast.Recast) -> None:
-        self._start(message, "Recast", self.cast.recast)
+        self._start(message, "Retry", self.cast.retry)
 
     @_act.register
     def _resend(self, message: ToCast.Resend) -> None:
-        self._start(message, "Resend", self.cast.resend)
+        self._start(message, "Retry", lambda: self.cast.retry(turn=True))
 
     @_act.register
     def _revive(self, message: ToCast.Revive) -> None:
-        self._start(message, "Revive", self.cast.revive)
+        self._start(message, "Retry", lambda: self.cast.retry(limit=True))
 
     @_act.register
     def _take_changed(self, message: ToCast.Take) -> None:
         changed = changed_definition(self.cast.now)
         if changed is not None:
             self.cast.edit.redefine(changed.materia)
-        self._start(message, "Recast", self.cast.recast)
+        self._start(message, "Retry", self.cast.retry)
 
     @_act.register
     def _pin_text(self, message: ToCast.PinText) -> None:
         self.cast.pins.add(message.socket, message.text)
-        self._start(message, "Recast", self.cast.recast)
+        self._start(message, "Retry", self.cast.retry)
 
     @_act.register
     def _skip(self, message: ToCast.Skip) -> None:
@@ -180,7 +187,7 @@ class CastPanel(CastSurface):
     @_act.register
     def _raise_budget(self, message: ToCast.RaiseBudget) -> None:
         self.cast.edit.budget_in_words(message.budget)
-        self._start(message, "Revive", self.cast.revive)
+        self._start(message, "Retry", lambda: self.cast.retry(limit=True))
 
     @_act.register
     def _pause(self, _: ToCast.Pause) -> None:
@@ -196,7 +203,7 @@ class CastPanel(CastSurface):
         if self.aborting:
             return
         cast, self.aborting = self.cast, True
-        cast.runner.stop.set()
+        cast.stop()
         self.runs.asks_to_stop()
 
         def end() -> None:
@@ -211,17 +218,16 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _break(self, message: ToCast.Break) -> None:
-        breakpoints, now = self.cast.breakpoints, self.cast.now
-        if message.breakpoint is not None:
-            breakpoints.toggle(breakpoint_of(message.breakpoint))
-            return
-        element = message.element
-        possible = stops_at(now, check_element(now, element and element.kind, element and element.id))
+        self.cast.breakpoints.toggle(breakpoint_of(message.breakpoint))
+
+    def _break_at(self, element: Element, *, after: bool) -> None:
+        """Set a breakpoint at a part of the graph, or take away whichever it has."""
+        breakpoints, possible = self.cast.breakpoints, stops_at(self.cast.now, element)
         there = [one for one in breakpoints if one.every_time in possible]
         if there:
             breakpoints.remove(*there)
         elif possible:
-            breakpoints.toggle(possible[1 if message.after else 0])
+            breakpoints.toggle(possible[1 if after else 0])
 
     @_act.register
     def _clear_breaks(self, _: ToCast.ClearBreaks) -> None:
@@ -304,7 +310,7 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _finalize(self, message: ToCast.Finalize) -> None:
-        self._start(message, "Continue", self.cast.finalize)
+        self._start(message, "Accept", self.cast.accept)
 
     @_act.register
     def _answer_hold(self, message: ToCast.Answer) -> None:

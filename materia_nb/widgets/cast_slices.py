@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BAR_CHARS: Final = 60
 """How long a command may be to be allowed in the bar, where all of it must be seen."""
 _NO_LIMIT: Final = (
-    "no limit stopped the cast, so there is none to grant once more: Recast runs the socket again"
+    "no limit stopped the cast, so there is none to grant once more: Retry runs the socket again"
 )
 
 

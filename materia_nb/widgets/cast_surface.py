@@ -107,7 +107,7 @@ class CastSurface(Panel):
 
     def _follow(self, cast: Cast) -> None:
         self.follow(cast)
-        self.at_close(cast.runner.followers.listen(self.later))
+        self.at_close(cast.listen(self.later))
         self.follow_runs(runs_of(cast))
 
     def _look_after_cells(self) -> None:

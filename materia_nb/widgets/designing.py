@@ -25,8 +25,8 @@ from materia_nb.widgets.design_acts import COLUMN, ROW
 from materia_nb.widgets.design_findings import dock_slice
 from materia_nb.widgets.design_inspector import inspector_slice, purpose
 from materia_nb.widgets.design_session import DesignSession, spots_in
-from materia_nb.widgets.frontend import GESTURES
 from materia_nb.widgets.graph_panel import GraphPanel
+from materia_nb.widgets.messages import Gesture, ToCanvas
 from materia_nb.widgets.picks import drawn_parts
 
 if TYPE_CHECKING:
@@ -134,8 +134,6 @@ def _entry(id_: str, raw: Object, placed: int) -> Slice:
     }
 
 
-_NOT_DESIGNING: Final = frozenset({"break", "run_to"})
-"""Gestures that are for casts."""
 _UNSAVED: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
 """Designs that were closed before they were saved, by the name of the loadout."""
 _OPEN: Final[WeakSet[Designing]] = WeakSet()
@@ -241,18 +239,20 @@ class Designing:
         if not self._following:
             self.heard("pick", {"what": [kind, key]})
 
-    def _gesture(self, message: Mapping[str, Any]) -> None:
-        kind = str(message.get("kind"))
-        values = {key: value for key, value in message.items() if key != "kind"}
-        if kind == "ground":
-            self.heard("pick", {"what": None})
-        elif kind == "open":
-            self.heard("pick", {"what": values.get("what")})
-        elif kind in GESTURES - _NOT_DESIGNING:
-            ids = values.pop("ids", None) if kind in ("delete", "copy", "cut", "duplicate") else None
-            if isinstance(ids, list) and ids:
-                self.session.heard("marquee", {"ids": ids})
-            self.heard(kind, values)
+    def _gesture(self, gesture: Gesture) -> None:
+        match gesture:
+            case ToCanvas.Ground():
+                self.heard("pick", {"what": None})
+            case ToCanvas.Open(what=what):
+                self.heard("pick", {"what": what})
+            case ToCanvas.Break() | ToCanvas.RunTo():
+                pass  # they are for casts
+            case _:
+                values = gesture.as_json()
+                kind, ids = values.pop("kind"), values.get("ids")
+                if ids and not isinstance(gesture, ToCanvas.Marquee):
+                    self.session.heard("marquee", {"ids": ids})
+                self.heard(kind, values)
 
     def _take_config(self) -> None:
         """Know the materia that were defined since; while a file cannot be read, those of before."""

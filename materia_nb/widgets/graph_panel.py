@@ -20,14 +20,15 @@ from materia_nb.display.escape import Html, html_text, part, shorten
 from materia_nb.display.geometry import Point
 from materia_nb.display.graph_parts import Marks, summary
 from materia_nb.display.layout import Direction, place
-from materia_nb.display.shapes import THEMES, ThemeName
+from materia_nb.display.shapes import THEMES
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import Graph
 from materia_nb.widgets.base import Panel, runs_of, show_html
-from materia_nb.widgets.frontend import FONT, GESTURES, CanvasFront, gesture
+from materia_nb.widgets.frontend import FONT, CanvasFront
 from materia_nb.widgets.graph_inspector import Inspector
+from materia_nb.widgets.messages import Gesture, ToCanvas, read_message
 from materia_nb.widgets.picks import Kind, Pick, picks
 from materia_nb.widgets.scene import Scene, drawn_conditions
 
@@ -43,8 +44,6 @@ _ROOM: Final = (780.0, 335.0)
 """What a picture has on a surface beside the inspector: the direction that is larger there is chosen."""
 Selected: TypeAlias = Callable[[Kind, str], object]
 """Told what was selected: its kind and its id."""
-Gesture: TypeAlias = Callable[[dict[str, Any]], object]
-"""Told what a person did on the canvas; see :meth:`GraphPanel.on_gesture`."""
 
 
 class _Cytoscape(cyto.CytoscapeWidget):
@@ -88,7 +87,7 @@ class GraphPanel(Panel):
         self._shown_marks: Marks | None = None
         self._led: _Moment | None = None
         self._callbacks: list[Selected] = []
-        self._gestures: list[Gesture] = []
+        self._gestures: list[Callable[[Gesture], object]] = []
         self._mode = "cast"
         self._folded: frozenset[str] = frozenset()
         self._places: Mapping[str, Point] = {}
@@ -172,14 +171,10 @@ class GraphPanel(Panel):
         self._callbacks.append(callback)
         return lambda: self._callbacks.remove(callback) if callback in self._callbacks else None
 
-    def on_gesture(self, callback: Gesture) -> Callable[[], None]:
-        """Call ``callback(message)`` for what a person does on the canvas beside selecting; returns a function that ends it.
+    def on_gesture(self, callback: Callable[[Gesture], object]) -> Callable[[], None]:
+        """Call ``callback`` for what a person does on the canvas beside selecting; returns a function that ends it.
 
-        A message is a dict whose ``kind`` is ``ground`` (a click beside everything), ``open`` (``what``), ``break``
-        (``what``, and ``after`` where it is meant behind a socket), ``run_to`` (``id``) or, in design mode, ``connect`` (``from``,
-        ``to``), ``move`` (``id``, ``x``, ``y``: the centre in pixels of the picture), ``marquee`` (``ids``), ``delete``
-        (``ids``, ``what``), ``drop`` (``materia``, ``x``, ``y``), ``undo``, ``redo``, ``copy``, ``cut``, ``paste`` or
-        ``duplicate``. ``what`` is a kind and id as :meth:`select` takes them, ids of sockets are checked.
+        What it can be called with are the types of gestures in :class:`~materia_nb.widgets.messages.ToCanvas`.
         """
         self._gestures.append(callback)
         return lambda: self._gestures.remove(callback) if callback in self._gestures else None
@@ -305,57 +300,34 @@ class GraphPanel(Panel):
         Raises:
             MateriaError: it is none that is known, or about something that is not there (``bad_message``).
         """
-        values = content if isinstance(content, Mapping) else {}
-        kind = str(values.get("kind"))
-        acts: dict[str, Callable[[Mapping[Any, Any]], object]] = {
-            "pick": self._pick,
-            "room": lambda values: self._fill(values.get("w"), values.get("h")),
-            "turn": lambda _: self.turn("right" if self._direction == "down" else "down"),
-            "fold": self._fold,
-            "svg": self._export,
-        }
-        if kind in acts:
-            acts[kind](values)
-        elif kind in GESTURES:
-            if kind == "ground":
-                self.mark(None)
-            message = gesture(kind, values, self._scene.picks)
-            if kind == "marquee":
-                self._marked = tuple(message.get("ids", ()))
-            for callback in tuple(self._gestures):
-                callback(message)
-            self.refresh()
-        else:
-            raise MateriaError(
-                f"The graph does not know the message {shorten(kind, 60)!r}.",
-                hint="reload the page: its front-end may be of another version",
-                kind="bad_message",
-            )
+        message = read_message(ToCanvas, content, self._scene.picks)
+        match message:
+            case ToCanvas.Pick(element=(kind, key)):
+                self.select(kind, key)
+            case ToCanvas.Room(w=wide, h=high):
+                self._fill(wide, high)
+            case ToCanvas.Turn():
+                self.turn("right" if self._direction == "down" else "down")
+            case ToCanvas.Fold(element=("loop", loop)):
+                self.fold(loop)
+            case ToCanvas.Svg(theme=theme, token=token):
+                svg = graph_svg(self.graph, self.marks, placed=self._scene.placed, theme=theme)
+                self.front.send({"kind": "svg", "svg": svg, "token": token})
+            case Gesture():
+                if isinstance(message, ToCanvas.Ground):
+                    self.selected = None
+                elif isinstance(message, ToCanvas.Marquee):
+                    self._marked = tuple(message.ids)
+                for callback in tuple(self._gestures):
+                    callback(message)
+                self.refresh()
 
-    def _pick(self, values: Mapping[Any, Any]) -> None:
-        if (pick := self._scene.picks.get(str(values.get("element")))) is not None:
-            self.select(*pick)
-
-    def _fold(self, values: Mapping[Any, Any]) -> None:
-        pick = self._scene.picks.get(str(values.get("element")))
-        if pick is not None and pick[0] == "loop":
-            self.fold(pick[1])
-
-    def _export(self, values: Mapping[Any, Any]) -> None:
-        theme: ThemeName = "dark" if values.get("theme") == "dark" else "light"
-        svg = graph_svg(self.graph, self.marks, placed=self._scene.placed, theme=theme)
-        self.front.send({"kind": "svg", "svg": svg, "token": str(values.get("token"))[:40]})
-
-    def _fill(self, wide: object, high: object) -> None:
+    def _fill(self, wide: float, high: float) -> None:
         """Turn the flow if the whole can be seen larger then, unless a person has turned or moved something."""
-        if (
-            not isinstance(wide, int | float)
-            or not isinstance(high, int | float)
-            or not 0 < high < 1e5 > wide > 0
-        ):
+        if not 0 < high < 1e5 > wide > 0 or self._turned or self._places:
             return
         direction = self._better_direction((wide, high))
-        if direction != self._direction and not self._turned and not self._places:
+        if direction != self._direction:
             self._direction = direction
             self._draw_anew(fresh=True)
 

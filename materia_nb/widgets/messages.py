@@ -7,20 +7,36 @@ does what its type asks for, and described to the page, in ``front/messages.d.ts
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_snake
 
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
+from materia_nb.loadout.graph import END
+from materia_nb.widgets.picks import Pick
 
 LongText: TypeAlias = Annotated[str, Field(max_length=2_000_000)]
 """What a person typed, or the page holds."""
 ShortText: TypeAlias = Annotated[str, Field(max_length=2_000)]
 """An id, a path, or a line."""
 WholeNumber: TypeAlias = Annotated[StrictInt, Field(ge=0, lt=2**53)]
+END_ELEMENT: Final = "s:end"
+"""The element of the canvas that is the end."""
 Token: TypeAlias = Annotated[str, Field(max_length=100)]
 """What a page asks with; the answer brings it back, so that other pages leave it alone."""
 
@@ -29,6 +45,10 @@ class PageMessage(BaseModel):
     """Something that a person did in a page, or that the page asks."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as a page sends it: its kind, and the fields that were given."""
+        return {"kind": to_snake(type(self).__name__), **self.model_dump(by_alias=True, exclude_unset=True)}
 
 
 class WhenIdle(PageMessage):
@@ -133,11 +153,9 @@ class ToCast:
         """End the cast."""
 
     class Break(PageMessage):
-        """Set a breakpoint or take it away; of a part of the graph, whichever it has."""
+        """Set a breakpoint or take it away."""
 
-        breakpoint: Any = None
-        element: Picked | None = None
-        after: StrictBool = False
+        breakpoint: Any
 
     class ClearBreaks(PageMessage):
         """Take all breakpoints away."""
@@ -342,6 +360,139 @@ class ToCast:
         b: WholeNumber
 
 
+def _picked(element: str, info: ValidationInfo) -> Pick | None:
+    """Say what an element of the canvas stands for; None for one that stands for nothing, or no longer."""
+    picks: Mapping[str, Pick] = (info.context or {}).get("picks", {})
+    return picks.get(element)
+
+
+def _socket(element: str, info: ValidationInfo) -> str:
+    pick = _picked(element, info)
+    if pick is None or pick[0] != "socket":
+        raise MateriaError(
+            f"There is no socket {shorten(element, 120)!r} any more.",
+            hint="the graph has changed meanwhile; try again",
+            kind="bad_message",
+        )
+    return pick[1]
+
+
+def _target(element: str, info: ValidationInfo) -> str:
+    return END if element == END_ELEMENT else _socket(element, info)
+
+
+Element: TypeAlias = Annotated[Any, BeforeValidator(_picked), WithJsonSchema({"type": "string"})]
+"""An element of the canvas; read, it is the :data:`~materia_nb.widgets.picks.Pick` that it stands for, or None."""
+SocketElement: TypeAlias = Annotated[ShortText, AfterValidator(_socket)]
+"""The element of a socket; read, it is the socket's id."""
+TargetElement: TypeAlias = Annotated[ShortText, AfterValidator(_target)]
+"""The element of a socket or of the end."""
+Pixels: TypeAlias = Annotated[float, Field(strict=True, ge=-1e6, le=1e6)]
+
+
+class Gesture(PageMessage):
+    """What a person does on the canvas beside selecting; whoever shows the canvas is told."""
+
+
+class ToCanvas:
+    """What the picture of a graph is told; elements of the canvas are read as what they stand for."""
+
+    class Pick(PageMessage):
+        """Select a part."""
+
+        element: Element
+
+    class Room(PageMessage):
+        """The canvas is so wide and high."""
+
+        w: float
+        h: float
+
+    class Turn(PageMessage):
+        """Let the flow run the other way."""
+
+    class Fold(PageMessage):
+        """Draw a loop as one card, or again as a region."""
+
+        element: Element
+
+    class Svg(PageMessage):
+        """Give the picture as SVG."""
+
+        theme: Literal["light", "dark"]
+        token: Token
+
+    class Ground(Gesture):
+        """A click beside everything."""
+
+    class Open(Gesture):
+        """Open a part in the inspector."""
+
+        what: Element
+
+    class Break(Gesture):
+        """Set a breakpoint at a part or take it away; ``after`` means behind a socket."""
+
+        what: Element
+        after: StrictBool = False
+
+    class RunTo(Gesture):
+        """Run until a socket comes next."""
+
+        id: SocketElement
+
+    class Connect(Gesture):
+        """Draw an edge."""
+
+        source: Annotated[SocketElement, Field(alias="from")]
+        to: TargetElement
+
+    class Move(Gesture):
+        """Put a socket somewhere: its centre in pixels of the picture."""
+
+        id: SocketElement
+        x: Pixels
+        y: Pixels
+
+    class Marquee(Gesture):
+        """Mark sockets."""
+
+        ids: list[SocketElement]
+
+    class Delete(Gesture):
+        """Take away the marked sockets, or a part."""
+
+        ids: list[SocketElement] = []
+        what: Element = None
+
+    class Drop(Gesture):
+        """Place a materia."""
+
+        materia: Annotated[str, Field(max_length=300)]
+        x: Pixels
+        y: Pixels
+
+    class Undo(Gesture):
+        """Take the last change of the design back."""
+
+    class Redo(Gesture):
+        """Make it again."""
+
+    class Copy(Gesture):
+        """Keep sockets, to be pasted."""
+
+        ids: list[SocketElement] = []
+
+    class Cut(Copy):
+        """Keep sockets and take them away."""
+
+    class Paste(Gesture):
+        """Place what was kept."""
+
+    class Duplicate(Copy):
+        """Place sockets once more."""
+
+
 @cache
 def messages_of(receiver: type) -> dict[str, type[PageMessage]]:
     """Return the types of the messages to a receiver, such as :class:`ToCast`, by their kinds."""
@@ -352,8 +503,13 @@ def messages_of(receiver: type) -> dict[str, type[PageMessage]]:
     }
 
 
-def read_message(receiver: type, content: object) -> PageMessage:
+def read_message(receiver: type, content: object, picks: Mapping[str, Pick] | None = None) -> PageMessage:
     """Read a message of a page.
+
+    Args:
+        receiver: who is told, such as :class:`ToCast`.
+        content: the message.
+        picks: what the elements of a canvas stand for.
 
     Raises:
         MateriaError: it is none that ``receiver`` knows, or a field of it is wrong (``bad_message``).
@@ -368,7 +524,9 @@ def read_message(receiver: type, content: object) -> PageMessage:
             kind="bad_message",
         )
     try:
-        return known.model_validate({name: value for name, value in values.items() if name != "kind"})
+        return known.model_validate(
+            {name: value for name, value in values.items() if name != "kind"}, context={"picks": picks or {}}
+        )
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(shorten(str(one), 40) for one in first["loc"])

@@ -733,7 +733,7 @@ def test_drafts_are_not_held_to_the_form_of_the_final_answer(tmp_path):
         cast = h.start(tmp_path, document, agent(server))
         cast.step()
         cast.refine("Rather not")
-        cast.finalize()
+        cast.accept()
     assert ["response_format" in asked for asked in server.asked] == [False, False, True]
 
 
@@ -742,7 +742,7 @@ def test_a_failure_fails_the_cast_and_resend_goes_on(tmp_path):
         cast = h.start(tmp_path, h.chain_config(2), agent(server))
         assert cast.run() == "failed"
         assert cast.failure.kind == "bad_key"
-        cast.resend()
+        cast.retry(turn=True)
         assert cast.run() == "complete"
     assert server.asked[0] == server.asked[1]
 
@@ -781,7 +781,7 @@ def test_a_turn_that_failed_after_its_calls_goes_on_behind_them(tmp_path):
         cast = h.start(tmp_path, document, agent(server))
         cast.approvals.allow("bash")
         assert cast.run() == "failed"
-        cast.resend()
+        cast.retry(turn=True)
         assert cast.run() == "complete"
     assert (tmp_path / "made").read_text() == "x\n", "the command ran once"
     assert [one["role"] for one in server.messages()] == ["user", "assistant", "tool"]

@@ -27,7 +27,7 @@ def no_keys(monkeypatch):
 FAILURES = {
     "rate_limited": (refuses(429, "Slow down", retry_after_ms="1"), "takes no more requests", "wait"),
     "quota": (refuses(429, "Pay first", error="insufficient_quota"), "quota or the credit", "account"),
-    "server": (refuses(500, "Oops"), "failed on its provider's side", "resend later"),
+    "server": (refuses(500, "Oops"), "failed on its provider's side", "retry --turn later"),
     "overloaded": (refuses(503, "Too busy"), "failed on its provider's side", "another model"),
     "bad_key": (refuses(401, "Incorrect API key"), "key was refused", "environment"),
     "forbidden": (refuses(403, "region not allowed"), "does not let you ask", "region"),
@@ -51,7 +51,7 @@ FAILURES = {
         "could not be read",
         "another",
     ),
-    "empty": (says("  "), "is empty", "resend"),
+    "empty": (says("  "), "is empty", "retry --turn"),
     "broken_event": (
         lambda exchange: (exchange.begin(), exchange.send(b"data: {broken\n\n"), exchange.end()),
         "could not be read",
@@ -66,7 +66,7 @@ FAILURES = {
             exchange.send(b'data: {"error": {"message": "It fell over", "type": "server_error"}}\n\n'),
         ),
         "It fell over",
-        "resend later",
+        "retry --turn later",
     ),
 }
 KINDS = {
@@ -218,7 +218,7 @@ def test_no_key_is_in_anything_that_a_cast_leaves(tmp_path, monkeypatch):
         made = agent(server)
         cast = h.start(tmp_path, h.chain_config(2), made)
         assert cast.run() == "failed"
-        cast.recast()
+        cast.retry()
         assert cast.run() == "failed"
     assert cast.failure.kind == "bad_request"
     files = [path for path in Path(tmp_path).rglob("*") if path.is_file()]

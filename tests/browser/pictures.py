@@ -124,7 +124,7 @@ FAILING = {
 
 
 def define(name: str, loadout: object) -> str:
-    return f"%%materia loadout {name}\n{json.dumps(loadout)}"
+    return f"%%materia define loadout {name}\n{json.dumps(loadout)}"
 
 
 def opened(lab: Lab, *cells: str) -> int:
@@ -192,7 +192,7 @@ def test_a_loop_with_two_exits(lab: Lab):
         define("Two-Exits", TWO_EXITS),
         START,
         "%materia run --until Publish",
-        "%materia panel graph",
+        "%materia show graph",
     )
     Picture(lab, cell=cell).wait_for_class("n:Publish", "current")
     keep(lab, cell, "loop-exits")

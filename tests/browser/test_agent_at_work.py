@@ -47,7 +47,7 @@ def test_words_come_while_it_works_and_a_command_waits_for_leave(lab: Lab):
     lab.open(
         lab.notebook(
             "%load_ext materia_nb",
-            f"%%materia loadout Building\n{json.dumps(LOADOUT)}",
+            f"%%materia define loadout Building\n{json.dumps(LOADOUT)}",
             AGENT,
             "%materia cast the widget",
             "%materia handoff",
@@ -83,7 +83,7 @@ def test_a_model_streams_into_a_cell_that_blocks_and_is_interrupted(lab: Lab):
         lab.open(
             lab.notebook(
                 "%load_ext materia_nb",
-                f"%%materia loadout Building\n{json.dumps(LOADOUT)}",
+                f"%%materia define loadout Building\n{json.dumps(LOADOUT)}",
                 f"%materia agent * openai:tiny --base-url {server.url}",
                 "wb.cast('the door').show('reply')",
                 "%materia step",

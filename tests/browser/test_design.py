@@ -415,7 +415,7 @@ def test_hostile_text_is_text_in_every_part(lab: Lab):
     lab.open(
         lab.notebook(
             "%load_ext materia_nb",
-            f"%%materia loadout Hostile\n{json.dumps(loadout)}",
+            f"%%materia define loadout Hostile\n{json.dumps(loadout)}",
             "panel = get_ipython().run_line_magic('materia', 'design Hostile'); panel",
         )
     )

@@ -96,7 +96,7 @@ FAILURES = {
     ),
     "agent_error": (
         f"failed('G', {AGENT}, {{'Count': lambda turn, n=[]: n.append(1) or (1/0 if len(n) == 1 else {ITEMS})}}, parse='json')",
-        "Count failed", pressed("Resend"),
+        "Count failed", pressed("Retry the turn"),
     ),
     "budget": (
         f"failed('H', {AGENT}, {{'Count': lambda: Reply('{ITEMS}', Usage(9, 9))}}, budget=5, parse='json')",

@@ -81,7 +81,7 @@ def test_hostile_text_stays_text(lab: Lab):
     lab.open(
         lab.notebook(
             "%load_ext materia_nb",
-            f"%%materia loadout Hostile\n{loadout}",
+            f"%%materia define loadout Hostile\n{loadout}",
             f"%materia cast {hostile}",
             "%materia run",
             "%materia prompt",

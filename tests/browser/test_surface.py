@@ -243,7 +243,7 @@ def test_a_part_that_is_only_a_row_is_a_tab_and_each_can_be_shown_alone(lab: Lab
         lab.notebook(
             f"%load_ext materia_nb\n{AGENTS}\n%materia use Plan-Build-Eval",
             PARTS,
-            *(f"%materia panel {name}" for name in names),
+            *(f"%materia show {name}" for name in names),
         )
     )
     lab.run_all()

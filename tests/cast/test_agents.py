@@ -52,7 +52,7 @@ def test_whatever_an_agent_raises_fails_the_cast_and_recast_asks_again(tmp_path,
     assert cast.failure.kind == kind
     assert told in cast.failure.message
     h.assert_same(open_cast(cast.run_dir), cast)
-    assert cast.recast().output == "one"
+    assert cast.retry().output == "one"
     assert cast.run() == "complete"
     assert [visit[:2] for visit in cast.route] == [("Socket-1", 1), ("Socket-2", 1)]
     h.assert_same(open_cast(cast.run_dir), cast)
@@ -92,7 +92,7 @@ def test_nonsense_fails_the_cast_and_not_the_journal(tmp_path, answer):
     assert cast.run() == "failed"
     assert cast.failure.kind == "agent_error"
     h.assert_same(open_cast(cast.run_dir), cast)
-    cast.recast()
+    cast.retry()
     assert cast.run() == "complete"
 
 
@@ -165,7 +165,7 @@ def test_r42_a_draft_may_be_anything_and_the_result_may_not(tmp_path, fields):
     cast.run()
     if fields:
         cast.reply("a draft")
-        cast.finalize()
+        cast.accept()
     with pytest.raises(RefusedAnswer):
         cast.reply("no json")
     cast.reply("{}")
@@ -264,7 +264,7 @@ def test_conversations_hold_what_was_asked_and_said(tmp_path):
     cast.refine("shorter")
     assert [m.text for m in cast.now.conversation][2:] == ["shorter", "answer 2"]
     h.assert_same(open_cast(cast.run_dir), cast)
-    cast.finalize()
+    cast.accept()
     assert cast.run() == "complete"
     kinds, prompts, said, indexes = zip(*heard, strict=True)
     assert kinds == ("work", "refine", "finalize")
@@ -294,11 +294,11 @@ def test_only_a_draft_can_be_refined_or_finalized(tmp_path):
     with pytest.raises(MateriaError, match="no draft to refine"):
         cast.refine("x")
     with pytest.raises(MateriaError, match="not a multi-turn socket"):
-        cast.finalize()
+        cast.accept()
     draft = h.start(tmp_path, h.one_config(h.agent("Draft", multiTurn=True)))
     draft.run()
     with pytest.raises(MateriaError, match="no draft"):
-        draft.finalize()
+        draft.accept()
     assert h.types_of(draft) == ["cast_start", "socket_start"]
 
 
@@ -309,7 +309,7 @@ def test_recast_of_drafts_keeps_the_earlier_ones(tmp_path):
     cast.run()
     cast.refine("other")
     assert cast.status == "failed"
-    cast.recast()
+    cast.retry()
     cast.refine("again")
     texts = [turn.text for turn in cast.steps[0].turns]
     assert texts == ["first", "second", "third"]

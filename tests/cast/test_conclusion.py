@@ -65,7 +65,7 @@ def test_a_complete_cast_ends_with_the_summary_and_the_suggestions(tmp_path):
     cast = cast_of(tmp_path, user_facing_summary="It is <b>done</b>.", memory_suggestions=["a", "b"])
     assert repr(cast).splitlines()[-2:] == [
         "It is <b>done</b>.",
-        "2 suggestions to keep: %materia suggestions",
+        "2 suggestions to keep: %materia edit remember",
     ]
     assert "<b>done" not in StatusView(cast.now)._repr_mimebundle_()["text/html"]
     cast.edit.remember(1)

@@ -42,7 +42,7 @@ def test_a_draft_that_is_a_valid_handoff_is_a_draft(tmp_path):
     )
     assert dict(cast.state) == {}
     assert turns[0].wants is None, "nothing may hold a draft to a schema"
-    cast.finalize()
+    cast.accept()
     assert "satisfied" in turns[1].wants
     assert cast.run() == "complete"
 
@@ -60,7 +60,7 @@ def test_nothing_but_a_person_goes_on_from_a_draft(tmp_path, go_on):
     again = resume_cast(cast.run_dir, cast.agents)
     assert again.run() == "person"
     assert len(turns) == 1
-    again.finalize()
+    again.accept()
     assert again.run() == "complete"
     assert [turn.kind for turn in turns] == ["work", "finalize"]
 
@@ -70,7 +70,7 @@ def test_a_person_may_write_drafts_too(tmp_path):
     cast.run()
     cast.reply(DONE)
     assert (cast.now.waiting_at.mode, cast.now.waiting_at.drafts) == ("draft", 2)
-    cast.finalize()
+    cast.accept()
     assert [message.text for message in turns[-1].conversation if message.role == "assistant"] == [
         "first",
         DONE,
@@ -81,7 +81,7 @@ def test_every_draft_is_kept_and_shown(tmp_path):
     cast, _ = drafting(tmp_path, "first", "<b>second</b>", DONE)
     cast.run()
     cast.refine("make it <i>bold</i>")
-    cast.finalize()
+    cast.accept()
     step = cast.steps[0]
     assert [(cast.run_dir / turn.artifact).read_text() for turn in step.turns] == [
         "first",
@@ -102,17 +102,17 @@ def test_every_draft_is_kept_and_shown(tmp_path):
     assert "2 drafts" in StepRows().between(cast.now, 1, 1)[0][-1]
 
 
-@pytest.mark.parametrize("go_on", ["revive", "resend"])
+@pytest.mark.parametrize("go_on", [{"limit": True}, {"turn": True}])
 def test_a_refinement_that_failed_goes_on_with_the_drafts(tmp_path, go_on):
     cast, turns = drafting(tmp_path, "first", AgentError("gone"), "second", DONE)
     cast.run()
     cast.refine("shorter")
     assert cast.status == "failed"
-    getattr(cast, go_on)()
+    cast.retry(**go_on)
     assert turns[2].prompt == "shorter"
     assert turns[2].conversation == turns[1].conversation
     assert cast.now.waiting_at.drafts == 2
-    cast.finalize()
+    cast.accept()
     assert cast.run() == "complete"
     h.assert_same(open_cast(cast.run_dir), cast)
 
@@ -121,11 +121,11 @@ def test_an_aborted_draft_waits_again_when_revived(tmp_path):
     cast, turns = drafting(tmp_path, "first", DONE)
     cast.run()
     cast.abort()
-    cast.revive()
+    cast.retry(limit=True)
     assert (cast.now.waiting_at.drafts, len(turns)) == (1, 1)
     assert cast.now.conversation[-1].text == "first"
     h.assert_same(open_cast(cast.run_dir), cast)
-    cast.finalize()
+    cast.accept()
     assert cast.run() == "complete"
 
 

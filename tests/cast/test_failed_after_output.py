@@ -109,14 +109,14 @@ def test_r48_an_exit_for_it_answers_it(tmp_path):
     assert cast.steps[-1].socket == "Socket-4"
 
 
-@pytest.mark.parametrize("again", ["recast", "revive"])
+@pytest.mark.parametrize("again", [{}, {"limit": True}])
 def test_r48_run_again_it_works_on_the_same_item(tmp_path, again):
     cast = looped(tmp_path, "always")
     assert cast.run() == "failed"
     assert (cast.failure.kind, cast.failure.message) == ("utility_failed", "at 0")
     assert cast.now.engine.cursors == {"workItemIndex": 1}
     cast.pins.add("Check", {"satisfied": True})
-    getattr(cast, again)()
+    cast.retry(**again)
     assert cast.run() == "complete"
     assert [(step.socket, step.item_key) for step in cast.steps] == [
         ("Socket-1", None), ("Socket-2", "WI-1"), ("Socket-3", "WI-1"),
@@ -131,7 +131,7 @@ def test_r48_behind_the_budget_it_fails_when_the_cast_is_revived(tmp_path):
     cast.run()
     assert cast.failure.kind == "budget"
     cast.edit.budget(None)
-    cast.revive()
+    cast.retry(limit=True)
     assert (cast.status, cast.failure.kind) == ("failed", "utility_failed")
     h.assert_same(open_cast(cast.run_dir), cast)
 
@@ -170,7 +170,7 @@ def test_r54_recast_is_not_offered_since_it_would_only_fail_again(tmp_path):
     cast = unassignable(tmp_path)
     cast.run()
     assert [one.name for one in offers(cast.now)] == ["skip"]
-    cast.recast()
+    cast.retry()
     assert (cast.status, cast.failure.kind) == ("failed", "assignment")
     cast.skip("assigned to nothing")
     assert cast.run() == "complete"
@@ -180,7 +180,7 @@ def test_r54_a_second_output_of_the_visit_does_not_overwrite_the_first(tmp_path)
     answers = iter([json.dumps({"context": "x" * 70_000}), '{"context": "short"}'])
     cast = h.start(tmp_path, h.one_config(parse="json", assign={"..": "$"}), lambda: next(answers))
     cast.run()
-    cast.recast()
+    cast.retry()
     cast.close()
     assert [turn.artifact for turn in cast.steps[-1].turns] == [
         "sockets/Socket-1/1.md",

@@ -65,13 +65,13 @@ def test_r19_only_the_handoff_is_repaired():
     assert play.go(say(satisfied=True)).at == "Next"
     play = Play(config(FIRST), "work", "no json")
     assert play.go("again none").at == "repair_exhausted"
-    assert names(play.revive().prompt) == ["repair", "return"]
+    assert names(play.retry(limit=True).prompt) == ["repair", "return"]
     assert play.go(YES).at == "Next"
 
 
 def test_recasting_begins_with_the_work():
     play = Play(config(FIRST), "work", "no json", "none")
-    assert names(play.recast().prompt) == ["request", "place", "task", "return"]
+    assert names(play.retry().prompt) == ["request", "place", "task", "return"]
     assert play.visit.mode == "work"
     assert play.go("work again").visit.mode == "final"
 
@@ -206,7 +206,7 @@ def test_a_model_that_fails_after_the_work_is_revived_without_working_again(tmp_
     agent = scripted(*broken, DONE)
     cast = h.start(tmp_path, h.one_config(**ONE), agent)
     assert cast.run() == "failed"
-    cast.revive()
+    cast.retry(limit=True)
     assert cast.run() == "complete"
     failed, revived = agent.turns[-2:]
     assert (revived.kind, revived.prompt, revived.conversation) == (
@@ -222,7 +222,7 @@ def test_an_exhausted_repair_is_revived_in_the_conversation(tmp_path):
     cast = h.start(tmp_path, h.one_config(**ONE), agent)
     cast.run()
     assert cast.failure.kind == "repair_exhausted"
-    cast.revive()
+    cast.retry(limit=True)
     assert cast.run() == "complete"
     assert [one.text for one in agent.turns[-1].conversation if one.role == "assistant"] == [
         "work",

@@ -172,7 +172,7 @@ def begun(wb, seen=lambda turn: None):
 
 def without_ids(cast):
     """What a cast knows, but for its id and times; also as it is on disk."""
-    cast.runner.write_now()
+    cast.write_now()
     lines = [{"type": line["type"], **line["data"]} for line in h.lines_of(cast)]
     for line in lines:
         line.pop("worked", None)

@@ -60,10 +60,8 @@ def test_blocked_holds_the_cast_until_a_person_answers(tmp_path):
     for go_on in (cast.step, cast.run):
         with pytest.raises(MateriaError, match="held \\(pause\\): because ESCALATE"):
             go_on()
-    with pytest.raises(MateriaError, match="No socket is waiting"):
-        cast.reply("x")
     same_when_opened(cast)
-    record = cast.approvals.answer("The key is in the drawer.")
+    record = cast.reply("The key is in the drawer.")
     assert [turn.mode for turn in record.turns] == ["work", "resume"]
     assert record.turns[1].prompt.parts[0].text == "The person answers:\nThe key is in the drawer."
     assert [message.role for message in cast.now.conversation] == ["user", "assistant"] * 2
@@ -76,23 +74,23 @@ def test_blocked_holds_the_cast_until_a_person_answers(tmp_path):
 def test_escalation_is_decided_by_a_person(tmp_path):
     critic = say("UNVERIFIED", "LOOP", routing__can_further_iteration_help=False)
     for decision, then in [
-        ({"satisfied": True}, "Done"),
-        ({"satisfied": False}, "Work"),
-        ({"target": "Fix"}, "Fix"),
-        ({"target": "end"}, "end"),
+        ("satisfied", "Done"),
+        ("not_satisfied", "Work"),
+        ("Fix", "Fix"),
+        ("end", "end"),
     ]:
         cast = start(tmp_path / then, "envelope", [critic])
         cast.run()
         assert cast.now.held.action == "escalate"
         assert "would not help" in cast.now.held.reason
         assert "would not help" in "\n".join(cast.why().lines)
-        cast.approvals.decide(**decision)
+        cast.accept(decision)
         assert cast.now.next_socket == then
         assert cast.state["context"].startswith("[Check M] ")
-        assert cast.steps[-1].decision.by == ("person" if "target" in decision else "edge")
+        assert cast.steps[-1].decision.by == ("edge" if "satisfied" in decision else "person")
         same_when_opened(cast)
     with pytest.raises(MateriaError, match="nothing waits for a person"):
-        cast.approvals.decide(satisfied=True)
+        cast.accept("satisfied")
     with pytest.raises(MateriaError, match="nothing waits for a person"):
         cast.approvals.answer("x")
 
@@ -101,14 +99,14 @@ def test_a_decision_for_no_socket_is_refused_and_nothing_lost(tmp_path):
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "ESCALATE")])
     cast.run()
     with pytest.raises(MateriaError, match="no socket 'Donne'"):
-        cast.approvals.decide(target="Donne")
+        cast.accept("Donne")
     assert cast.status == "held"
     with pytest.raises(MateriaError, match="blank"):
-        cast.approvals.answer("  ")
+        cast.reply("  ")
     with pytest.raises(MateriaError, match="does not ask for consent"):
         cast.approvals.approve()
     with pytest.raises(MateriaError, match="guarded edges only"):
-        cast.approvals.decide()
+        cast.accept()
     assert cast.status == "held"
 
 
@@ -146,7 +144,7 @@ def test_a_detour_without_end_is_bounded(tmp_path):
     assert cast.failure.kind == "edge_traversals_exhausted"
     assert "detour from Check to Fix" in cast.failure.message
     assert cast.now.engine.counts["detour:Check->Fix", 0] == 26
-    cast.revive()
+    cast.retry(limit=True)
     assert cast.now.next_socket in ("Check", "Fix")
     same_when_opened(cast)
 
@@ -560,7 +558,7 @@ def test_a_held_cast_is_aborted_and_asked_anew(tmp_path):
     cast.abort()
     assert cast.status == "aborted"
     assert cast.now.held is None
-    cast.recast()
+    cast.retry()
     assert cast.run() == "complete"
     assert cast.now.engine.visits["Check"] == 1
     same_when_opened(cast)
@@ -576,7 +574,7 @@ def test_a_budget_that_stops_a_decision_keeps_the_chosen_target(tmp_path):
     cast.approvals.decide(target="Fix")
     assert cast.failure.kind == "budget"
     cast.edit.budget(None)
-    cast.revive()
+    cast.retry(limit=True)
     assert "Fix" in sockets(cast)
     same_when_opened(cast)
 

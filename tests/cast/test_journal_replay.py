@@ -66,7 +66,7 @@ def test_utilities_with_real_processes(tmp_path):
     cast = watched(tmp_path, document)
     assert cast.run() == "failed"
     assert cast.state["n"] == 2
-    cast.recast()
+    cast.retry()
     assert cast.failure.kind == "invalid_output"
     check_everywhere(cast, tmp_path)
 
@@ -76,13 +76,13 @@ def test_drafts_refinements_and_repair_of_the_final_result(tmp_path):
     cast = watched(tmp_path, h.one_config(h.agent("D", multiTurn=True), parse="json"), lambda: next(answers))
     cast.run()
     cast.refine("more \ud800 of it")
-    cast.finalize()
+    cast.accept()
     assert cast.run() == "complete"
     assert [turn.mode for turn in cast.steps[0].turns] == ["draft", "draft", "final", "repair"]
     check_everywhere(cast, tmp_path)
 
 
-@pytest.mark.parametrize("go_on", ["recast", "revive"])
+@pytest.mark.parametrize("go_on", [{}, {"limit": True}])
 @pytest.mark.parametrize(
     "limits, kind",
     [
@@ -102,7 +102,7 @@ def test_going_on_after_a_limit(tmp_path, limits, kind, go_on):
     assert cast.failure.kind == kind
     for _ in range(4):
         if cast.status == "failed":
-            getattr(cast, go_on)()
+            cast.retry(**go_on)
         if cast.status == "ready":
             cast.run()
     check_everywhere(cast, tmp_path)
@@ -117,9 +117,9 @@ def test_budget_stop_change_and_revival(tmp_path):
     assert cast.run() == "failed"
     assert cast.failure.kind == "budget"
     with pytest.raises(MateriaError, match="still used up"):
-        cast.revive()
+        cast.retry(limit=True)
     cast.edit.budget(100)
-    cast.revive()
+    cast.retry(limit=True)
     cast.edit.budget(None)
     assert cast.run() == "complete"
     assert cast.now.engine.usage[:3] == (24, 21, 0.375)
@@ -128,7 +128,7 @@ def test_budget_stop_change_and_revival(tmp_path):
 
 
 @pytest.mark.parametrize("between", [False, True])
-@pytest.mark.parametrize("go_on", ["recast", "revive"])
+@pytest.mark.parametrize("go_on", [{}, {"limit": True}])
 def test_abort_and_going_on(tmp_path, between, go_on):
     cast = watched(tmp_path, h.chain_config(3), {"Socket-1": lambda: "1", "Socket-3": lambda: "3"})
     cast.run(steps=1)
@@ -136,7 +136,7 @@ def test_abort_and_going_on(tmp_path, between, go_on):
         cast.step()
     cast.abort("no more")
     h.assert_same(open_cast(cast.run_dir), cast)
-    getattr(cast, go_on)()
+    cast.retry(**go_on)
     cast.reply("2")
     assert cast.run() == "complete"
     check_everywhere(cast, tmp_path)
@@ -154,7 +154,7 @@ def test_agents_that_fail_and_interrupts(tmp_path):
     cast = watched(tmp_path, h.chain_config(2), agent)
     while cast.status != "complete":
         with contextlib.suppress(KeyboardInterrupt):
-            cast.recast() if cast.status == "failed" else cast.step()
+            cast.retry() if cast.status == "failed" else cast.step()
     check_everywhere(cast, tmp_path)
 
 
@@ -162,8 +162,8 @@ def test_a_revived_utility_does_not_write_over_what_was_refused(tmp_path):
     code = "import pathlib; p = pathlib.Path('n'); n = p.read_text() if p.exists() else ''; p.write_text(n + 'x'); print(n)"
     cast = watched(tmp_path, h.one_config(h.python(code, parse="json")))
     cast.run()
-    cast.revive()
-    cast.revive()
+    cast.retry(limit=True)
+    cast.retry(limit=True)
     assert [turn.text for turn in cast.steps[0].turns] == ["\n", "x\n", "xx\n"]
     check_everywhere(cast, tmp_path)
 
@@ -258,9 +258,9 @@ def _play(cast: Cast, actions, current: dict) -> None:
         "step": lambda text: cast.step(),
         "reply": cast.reply,
         "refine": cast.refine,
-        "finalize": lambda text: cast.finalize(),
-        "recast": lambda text: cast.recast(),
-        "revive": lambda text: cast.revive(),
+        "finalize": lambda text: cast.accept(),
+        "recast": lambda text: cast.retry(),
+        "revive": lambda text: cast.retry(limit=True),
         "abort": cast.abort,
         "budget": lambda text: cast.edit.budget(len(text) * 20),
     }

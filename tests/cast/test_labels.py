@@ -211,13 +211,13 @@ def test_the_verbs(shell):
     assert text(line(shell, "label my-run --tag a,b --verdict good")) == (
         "The cast: named my-run; judged good; tagged a, b."
     )
-    assert "my-run" in text(line(shell, "casts --tag a"))
-    assert text(line(shell, "casts --tag zzz")) == "no casts yet"
+    assert "my-run" in text(line(shell, "list casts --tag a"))
+    assert text(line(shell, "list casts --tag zzz")) == "no casts yet"
     assert "named my-run" in text(run(shell, "%materia resume my-run"))
     line(shell, "reply {'workItems': []}".replace("'", '"'))
     assert "Step 1: note: odd" in text(line(shell, 'label --step 1 --note "odd"'))
     assert "nothing is said of it any more" in text(line(shell, 'label --step 1 --note ""'))
-    line(shell, "unlabel")
+    line(shell, "label --undo")
     assert shell.user_ns["wb"].current.labels.of(1).note == "odd"
     with pytest.raises(MateriaError, match="would delete"):
         line(shell, "delete my-run")

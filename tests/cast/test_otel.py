@@ -108,7 +108,7 @@ def test_a_failure_is_that_of_its_socket_and_of_the_cast(tmp_path):
     assert {span.name for span in failed} == {"invoke_workflow T", "invoke_agent M"}
     assert {span.attributes["error.type"] for span in failed} == {"agent_error"}
     cast.agents.default = lambda: "x"
-    cast.recast()
+    cast.retry()
     cast.run()
     spans = sent(cast)
     (whole,) = [span for span in spans.values() if span.parent is None]
@@ -208,7 +208,7 @@ def test_the_verb_and_the_environment(shell, collector, monkeypatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
     line(shell, "use Plan-Build-Eval")
     line(shell, "cast a page")
-    assert text(line(shell, "otel")) == "Sent 1 span."
+    assert text(line(shell, "export otel")) == "Sent 1 span."
     assert len(got) == 1
 
 

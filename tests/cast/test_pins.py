@@ -10,7 +10,6 @@ from cast_helpers import agent, at, config, lines_of, python, start, types_of
 from materia_nb import MateriaError, Workbench
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
-from materia_nb.magics.magic import candidates
 from materia_nb.magics.registry import Call, find_verb
 from materia_nb.store.journal import Journal
 
@@ -83,7 +82,7 @@ def test_a_function_that_raises_fails_the_cast_and_names_itself(bench):
     assert cast.run() == "failed"
     assert "broken" in cast.failure.message
     cast.pins.add("Count", PIN)
-    cast.recast()
+    cast.retry()
     assert cast.state["by"] == "pin"
 
 
@@ -331,7 +330,7 @@ def test_the_verb_pins_a_cell_and_shows_what_is_pinned(bench):
     shown = magic(bench, "pin", json.dumps(PIN), name="Count")
     assert shown.rows == [("Count", "a text", "this cast and later ones", json.dumps(PIN))]
     assert bench.current.step().pinned == "a text"
-    assert repr(magic(bench, "unpin", name="Count")) == "nothing is pinned"
+    assert repr(magic(bench, "pin", name="Count", off=True)) == "nothing is pinned"
 
 
 def test_the_verb_alone_pins_the_latest_output_of_this_cast(bench):
@@ -340,9 +339,13 @@ def test_the_verb_alone_pins_the_latest_output_of_this_cast(bench):
     assert magic(bench, "pin").rows[0][:3] == ("Socket-1", "its output of step 1", "later casts, of T")
 
 
-def test_what_is_pinned_is_offered_for_unpin(bench):
+def test_what_a_pin_is_taken_from_has_no_answer(bench):
     bench.pin("Count", PIN)
-    assert candidates(lambda: bench, ["unpin"]) == ["Count"]
+    with pytest.raises(MateriaError, match="no longer pinned has no answer"):
+        magic(bench, "pin", name="Count", off=True, to="x")
+    assert list(bench.pins) == ["Count"]
+    with pytest.raises(MateriaError, match="Say what is meant"):
+        magic(bench, "pin", off=True)
 
 
 # -- an agent set for a utility --------------------------------------------------------------

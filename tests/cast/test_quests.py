@@ -259,7 +259,7 @@ def test_a_failure_stops_the_run_and_running_again_goes_on_with_the_next(wb, boa
     assert board.run() == "empty"
     assert statuses(board) == ["failed", "done"]
     wb.agent("Answer", lambda: "better")
-    failed.recast()
+    failed.retry()
     failed.run()
     assert statuses(board) == ["done", "done"], "what was mended by hand is found"
 
@@ -402,10 +402,11 @@ def test_the_verb(shell, board):
     "text, told",
     [
         ("quest ad x", "did you mean 'add'"),
-        ("quest run many", "no number"),
-        ("quest move", "Which quest"),
-        ("quest move 1", "cannot be moved"),
-        ("quest requeue", "Which quest"),
+        ("quest run many", "whole number"),
+        ("quest move", "QUEST is missing"),
+        ("quest move 1", "TO is missing"),
+        ("quest move 1 x", "cannot be moved"),
+        ("quest requeue", "QUEST is missing"),
         ("quest add", "request is missing"),
     ],
 )
@@ -417,8 +418,8 @@ def test_a_line_that_cannot_be_understood(shell, board, text, told):
 
 
 def test_completion_of_actions(wb):
-    assert candidates(lambda: wb, ["quest"])[:6] == ["add", "list", "run", "move", "remove", "requeue"]
-    assert "Ask" in candidates(lambda: wb, ["quest", "--loadout"])
+    assert candidates(lambda: wb, ["quest"]) == ["list", "add", "run", "move", "remove", "requeue"]
+    assert "Ask" in candidates(lambda: wb, ["quest", "add", "--loadout"])
 
 
 def test_an_empty_board_is_the_default():

@@ -141,7 +141,7 @@ def test_what_was_spent_before_an_answer_is_spent_again(tmp_path):
     first = h.start(tmp_path, h.chain_config(2), Lines(None, "one", None, "two"))
     for _ in range(2):
         assert first.run() == "failed"
-        first.resend()
+        first.retry(turn=True)
     assert first.run() == "complete"
     assert first.now.engine.usage[:3] == (24, 2, 1.0)
     again = same_again(first, tmp_path)
@@ -157,7 +157,7 @@ def test_what_was_spent_before_an_answer_is_spent_again(tmp_path):
 def test_of_a_visit_that_was_recast_only_the_turns_since_are_answered_again(tmp_path):
     first = h.start(tmp_path, h.one_config(**HANDED_OVER), Lines("work one", None, "work two", DONE))
     assert first.run() == "failed"
-    first.recast()
+    first.retry()
     assert first.run() == "complete"
     again = same_again(first, tmp_path)
     assert again.run() == "complete"
@@ -171,13 +171,13 @@ def test_drafts_from_before_a_recast_are_not_taken_for_the_final_answer(tmp_path
     first = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), Lines("a", "b", "c", "THE FINAL"))
     first.run()
     first.abort()
-    first.recast()
+    first.retry()
     first.refine("once more")
-    first.finalize()
+    first.accept()
     again = same_again(first, tmp_path)
     again.run()
     again.refine("once more")
-    again.finalize()
+    again.accept()
     assert said(again) == [("draft", "b"), ("draft", "c"), ("final", "THE FINAL")]
 
 
@@ -185,10 +185,10 @@ def test_a_draft_that_is_accepted_earlier_than_then_is_followed_by_the_final_ans
     first = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), Lines("a", "b", "THE FINAL"))
     first.run()
     first.refine("once more")
-    first.finalize()
+    first.accept()
     again = same_again(first, tmp_path)
     again.run()
-    again.finalize()
+    again.accept()
     assert said(again) == [("draft", "a"), ("final", "THE FINAL")]
 
 
@@ -197,14 +197,14 @@ def test_a_cast_that_is_answered_from_a_recording_can_be_recast(tmp_path):
     first.run()
     for wish in ("more", "still more"):
         first.refine(wish)
-    first.finalize()
+    first.accept()
     again = same_again(first, tmp_path)
     again.run()
     again.abort()
-    again.recast()
+    again.retry()
     for wish in ("more", "still more"):
         again.refine(wish)
-    again.finalize()
+    again.accept()
     assert [text for _, text in said(again)] == ["a", "a", "b", "c", "THE FINAL"]
 
 
@@ -216,7 +216,7 @@ def test_a_repair_that_was_granted_once_more_is_found(tmp_path):
     def go_on(cast):
         cast.run()
         while cast.status == "failed":
-            cast.revive()
+            cast.retry(limit=True)
         cast.run()
 
     go_on(first)

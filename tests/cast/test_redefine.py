@@ -25,7 +25,7 @@ def loadout(command, **fields):
 
 @pytest.fixture
 def failed(shell):
-    cell(shell, "loadout L", loadout(BAD))
+    cell(shell, "define loadout L", loadout(BAD))
     cast = line(shell, "cast x")
     with pytest.raises(MateriaError):
         line(shell, "run"), cast.run()
@@ -33,26 +33,26 @@ def failed(shell):
 
 
 def test_a_failed_utility_says_that_the_cast_keeps_its_copy(shell, failed):
-    assert "the cast keeps its copy of the definition until redefine" in failed.failure.hint
+    assert "the cast keeps its copy of the definition until edit redefine" in failed.failure.hint
 
 
 def test_the_corrected_command_is_run_by_recast(shell, failed):
-    cell(shell, "loadout L", loadout(GOOD))
-    line(shell, "redefine Count")
-    assert "complete" in text(line(shell, "recast")) or failed.run() == "complete"
+    cell(shell, "define loadout L", loadout(GOOD))
+    line(shell, "edit redefine Count")
+    assert "complete" in text(line(shell, "retry")) or failed.run() == "complete"
     assert failed.state["n"] == 3
 
 
 def test_it_is_in_the_journal_and_there_after_resuming(shell, failed):
-    cell(shell, "loadout L", loadout(GOOD))
-    line(shell, "redefine Count")
+    cell(shell, "define loadout L", loadout(GOOD))
+    line(shell, "edit redefine Count")
     event = json.loads((failed.run_dir / "events.jsonl").read_text().splitlines()[-1])
     assert (event["type"], event["data"]["definition"]["command"]) == ("materia_redefined", GOOD)
     assert event["data"]["previous"]["command"] == BAD
     failed.close()
     resumed = line(shell, f"resume {failed.id}")
     assert resumed is not failed
-    resumed.recast()
+    resumed.retry()
     assert resumed.state["n"] == 3
 
 
@@ -79,13 +79,13 @@ def test_what_cannot_be_taken_changes_nothing(shell, failed, changed, told):
 
 def test_a_materia_that_is_not_there_is_told(shell, failed):
     with pytest.raises(MateriaError, match="no materia 'Cuont'") as caught:
-        line(shell, "redefine Cuont")
+        line(shell, "edit redefine Cuont")
     assert "Count" in caught.value.hint
 
 
 def test_a_recast_that_fails_again_says_how_often_it_was_tried(shell, failed):
-    failed.recast()
-    failed.recast()
+    failed.retry()
+    failed.retry()
     assert "tried 3 times" in repr(failed)
     failed.close()
     assert "tried 3 times" in repr(line(shell, f"resume {failed.id}"))
@@ -107,5 +107,5 @@ def test_an_interrupt_leaves_the_journal_and_the_copy_of_the_config_as_one(shell
     events = [json.loads(one)["type"] for one in (failed.run_dir / "events.jsonl").read_text().splitlines()]
     kept = json.loads((failed.run_dir / "config.resolved.json").read_text())
     assert (events[-1], kept["materia"]["Count"]["command"]) == ("materia_redefined", GOOD)
-    failed.recast()
+    failed.retry()
     assert failed.state["n"] == 3

@@ -100,7 +100,7 @@ def test_an_answer_by_hand_that_would_be_refused_is_not_recorded(failed):
 
 def test_a_pin_answers_after_recast(failed):
     failed.pins.add("Socket-1", {"state": {"n": 5}})
-    failed.recast()
+    failed.retry()
     assert failed.state["n"] == 5
     assert failed.run() == "complete"
 
@@ -141,7 +141,7 @@ def test_a_budget_is_raised_then_revived(tmp_path):
     assert names(cast) == ["budget"]
     cast.edit.budget(None)
     assert "revive" in names(cast)
-    cast.revive()
+    cast.retry(limit=True)
     assert len(cast.steps) == 2
 
 
@@ -204,13 +204,13 @@ def test_an_aborted_cast_is_answered_by_hand_too(tmp_path):
 
 def test_what_the_workbench_changed_is_offered_with_its_difference(shell):
     bad, good = (h.python(code, parse="json") for code in ("raise SystemExit(3)", "print('{}')"))
-    cell(shell, "loadout L", loadout(bad))
+    cell(shell, "define loadout L", loadout(bad))
     cast = line(shell, "cast x")
     assert cast.run() == "failed"
     assert changed_definition(cast.now) is None
     said = text(line(shell, "status"))
-    assert "ways on: recast; reply ANSWER; pin Socket-1 ANSWER, then recast; skip NOTE" in said
-    cell(shell, "loadout L", loadout(good))
+    assert "ways on: retry; reply ANSWER; pin Socket-1 ANSWER, then retry; skip NOTE" in said
+    cell(shell, "define loadout L", loadout(good))
     changed = changed_definition(cast.now)
     assert changed is not None
     assert ("-", '    "raise SystemExit(3)"') in changed.lines
@@ -218,18 +218,18 @@ def test_what_the_workbench_changed_is_offered_with_its_difference(shell):
     assert names(cast, changed)[0] == "take"
     said = text(line(shell, "status"))
     assert "Count was changed since this cast began:" in said
-    assert "ways on: redefine Count, then recast; recast; " in said
-    line(shell, "redefine Count")
+    assert "ways on: edit redefine Count, then retry; retry; " in said
+    line(shell, "edit redefine Count")
     assert changed_definition(cast.now) is None
-    line(shell, "recast")
+    line(shell, "retry")
     assert cast.run() == "complete"
 
 
 def test_what_earlier_steps_went_by_is_named_and_not_offered(shell):
-    cell(shell, "loadout L", loadout(h.python("raise SystemExit(3)", parse="json")))
+    cell(shell, "define loadout L", loadout(h.python("raise SystemExit(3)", parse="json")))
     cast = line(shell, "cast x")
     assert cast.run() == "failed"
-    cell(shell, "loadout L", loadout(h.python("print(1)", parse="text")))
+    cell(shell, "define loadout L", loadout(h.python("print(1)", parse="text")))
     changed = changed_definition(cast.now)
     assert changed.kept == ("parse",)
     assert "take" not in names(cast, changed)
@@ -242,7 +242,7 @@ def loadout(materia):
 
 
 def test_the_verbs_do_it_too(shell):
-    cell(shell, "loadout L", loadout(h.python("raise SystemExit(3)", parse="json")))
+    cell(shell, "define loadout L", loadout(h.python("raise SystemExit(3)", parse="json")))
     for verb in ('reply {"state": {"n": 1}}', "skip not today"):
         cast = line(shell, "cast x")
         assert cast.run() == "failed"

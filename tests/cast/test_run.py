@@ -36,7 +36,7 @@ def test_runs_to_the_end_and_then_refuses(cast):
     for go_on in (cast.run, cast.step, cast.abort, lambda: cast.run("Socket-2")):
         with pytest.raises(MateriaError, match="The cast is complete"):
             go_on()
-    for go_on in (cast.recast, cast.revive):
+    for go_on in (cast.retry, lambda: cast.retry(limit=True)):
         with pytest.raises(MateriaError, match="complete, not failed or aborted"):
             go_on()
     assert (h.facts(cast), (cast.run_dir / "events.jsonl").read_bytes()) == before
@@ -129,14 +129,14 @@ def test_a_run_stops_in_front_of_a_person(tmp_path):
 
 
 def test_the_stop_event_ends_a_run_between_steps(cast):
-    cast.watch(lambda c: c.runner.stop.set() if len(c.steps) == 4 and c.status == "ready" else None)
+    cast.watch(lambda c: c.stop() if len(c.steps) == 4 and c.status == "ready" else None)
     assert cast.run() == "stopped"
     assert len(cast.steps) == 4
     assert cast.status == "ready"
 
 
 def test_a_step_after_a_stop_runs(cast):
-    cast.runner.stop.set()
+    cast.stop()
     assert cast.step().socket == "Socket-1"
 
 
@@ -156,7 +156,7 @@ def test_a_stop_during_an_agent_leaves_the_socket_waiting(tmp_path):
     thread = threading.Thread(target=lambda: ended.append(cast.run()))
     thread.start()
     assert started.wait(60)
-    cast.runner.stop.set()
+    cast.stop()
     thread.join(60)
     assert ended == ["stopped"]
     assert cast.status == "waiting"

@@ -167,7 +167,7 @@ def test_r39_a_draft_tells_nothing_and_its_final_result_does(tmp_path):
     cast = h.start(tmp_path, h.one_config(h.agent(multiTurn=True), parse="json"))
     cast.run()
     cast.reply({"event": [NOTE]})
-    cast.finalize()
+    cast.accept()
     assert told(cast) == []
     cast.reply({"event": [NOTE]})
     assert told(cast) == [(1, NOTE)]

@@ -172,20 +172,20 @@ def test_a_failed_turn_is_sent_again_with_its_calls(tmp_path):
     assert cast.now.usage.tokens == 11, "what the failed turn cost is counted"
     reopened(cast)
     cast.approvals.allow("bash")
-    assert cast.resend().output == "made"
+    assert cast.retry(turn=True).output == "made"
     assert agent.turns[1].calls == (READ,)
     assert cast.steps[0].notes == ("429 from the server; trying again in 1 s (1 of 3)",)
     assert cast.now.usage.tokens == 15
     reopened(cast)
     with pytest.raises(MateriaError, match="not failed"):
-        cast.resend()
+        cast.retry(turn=True)
 
 
 def test_recast_begins_the_visit_anew_and_keeps_the_lost_calls(tmp_path):
     agent = Toolsmith(fail=True)
     cast = start(tmp_path, agent)
     cast.run()
-    cast.recast()
+    cast.retry()
     assert agent.turns[1].calls == ()
     assert cast.steps[0].calls == (READ, READ)
     assert cast.now.calls == (READ,)
@@ -209,7 +209,7 @@ def test_a_utility_cannot_be_sent_again(tmp_path):
     cast = h.start(tmp_path, config)
     cast.run()
     with pytest.raises(MateriaError, match="no turn to send again"):
-        cast.resend()
+        cast.retry(turn=True)
 
 
 def test_an_aborted_turn_is_sent_again(tmp_path):
@@ -217,7 +217,7 @@ def test_an_aborted_turn_is_sent_again(tmp_path):
     cast = start(tmp_path, agent)
     cast.run()
     cast.abort()
-    assert cast.resend().output is None, "the call still waits for approval"
+    assert cast.retry(turn=True).output is None, "the call still waits for approval"
     assert cast.approvals.asking == (MAKE,)
     reopened(cast)
 
@@ -237,7 +237,7 @@ def test_what_is_said_while_it_comes_is_heard_and_not_kept(tmp_path):
 
     agent = Talker()
     cast = start(tmp_path, agent)
-    stop = cast.runner.followers.listen(lambda: heard.append(cast.now.saying))
+    stop = cast.listen(lambda: heard.append(cast.now.saying))
     cast.step()
     assert heard == ["on", "once", "once more", "again", ""]
     assert cast.now.saying == ""
@@ -364,7 +364,7 @@ def test_a_draft_is_not_refined_while_calls_wait(tmp_path):
     cast.run()
     cast.refine("first wish")
     assert cast.approvals.asking
-    for act in (lambda: cast.refine("second wish"), cast.finalize):
+    for act in (lambda: cast.refine("second wish"), cast.accept):
         with pytest.raises(MateriaError, match="wait for your approval"):
             act()
     assert cast.approvals.approve().output == "made"
@@ -383,10 +383,10 @@ def test_a_wording_that_is_refused_leaves_the_cast_failed(tmp_path):
 
 def test_a_stop_is_not_forgotten_by_leave_that_is_refused(tmp_path):
     cast = start(tmp_path, Toolsmith())
-    cast.runner.stop.set()
+    cast.stop()
     with pytest.raises(MateriaError, match="Nothing waits for approval"):
         cast.approvals.approve()
-    assert cast.runner.stop.is_set()
+    assert cast.stopping
 
 
 def test_a_listener_that_went_and_raises_does_no_harm(tmp_path):
@@ -403,7 +403,7 @@ def test_a_listener_that_went_and_raises_does_no_harm(tmp_path):
         stop()
         raise RuntimeError("gone")
 
-    stop = cast.runner.followers.listen(leave)
+    stop = cast.listen(leave)
     assert cast.step().output == "said"
     assert "gone" in cast.runner.messages[-1]
 
@@ -416,7 +416,7 @@ def test_what_failed_is_of_the_past_once_the_turn_is_sent_again(tmp_path):
     cast.run()
     assert "The cast stopped (transport)" in str(cast.why())
     assert cast.now.notes == ("429 from the server; trying again in 1 s (1 of 3)",)
-    cast.resend()
+    cast.retry(turn=True)
     assert cast.approvals.asking
     assert "is asked again" in str(cast.why())
     assert "transport" not in str(cast.why())
@@ -431,5 +431,5 @@ def test_resend_goes_on_with_a_turn_that_was_reworded(tmp_path):
     cast.run()
     cast.approvals.allow("bash")
     cast.edit.reword("task", "in other words")
-    assert cast.resend().output == "made"
+    assert cast.retry(turn=True).output == "made"
     assert agent.turns[1].prompt.endswith("in other words")

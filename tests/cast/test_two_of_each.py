@@ -168,7 +168,7 @@ def known(cast):
 
 def kept(cast):
     """Every byte that is on disk of a cast."""
-    cast.runner.write_now()
+    cast.write_now()
     return {
         one.relative_to(cast.run_dir): one.read_bytes()
         for one in cast.run_dir.rglob("*")

@@ -35,8 +35,8 @@ def test_a_program_that_says_nothing_of_tokens_makes_them_unknown(tmp_path):
     assert report["tokens"] == {"input": None, "output": None, "total": None}
     assert (report["cost"], report["uncounted"], report["unpriced"]) == ({"total": None}, 2, 2)
     assert "unknown" in repr(usage_view(cast.now))
-    assert "unknown" in repr(cast.spent())
-    assert "0 tokens" not in repr(cast.spent())
+    assert "unknown" in repr(cast.usage())
+    assert "0 tokens" not in repr(cast.usage())
     assert json.loads((cast.run_dir / "usage.json").read_text()) == report
     assert cast.steps.frame is not None
     assert all(row["tokens"] is None for row in map(cast.steps._row, cast.steps))
@@ -95,12 +95,12 @@ def test_a_budget_in_money_warns_and_stops_and_can_be_raised(tmp_path):
     types = h.types_of(cast)
     assert (types.count("budget_warning"), types.count("budget_limit")) == (1, 1)
     with pytest.raises(MateriaError, match="still used up"):
-        cast.revive()
+        cast.retry(limit=True)
     assert "120%, used up" in repr(budget_view(cast.now))
     cast.close()
     again = resume_cast(cast.run_dir, h.table(priced(0.4)))
     again.edit.budget_in_words("2.50 USD")
-    assert again.revive() == "complete" or again.run() == "complete"
+    assert again.retry(limit=True) == "complete" or again.run() == "complete"
     assert again.now.engine.budget.max_cost_usd == 2.5
 
 

@@ -44,7 +44,7 @@ def test_no_value_shows_where_it_is_in_memory_or_its_insides(wb):
         cast.why(1),
         cast.at(1),
         cast.steps.at(2),
-        cast.spent(),
+        cast.usage(),
         wb.breakpoints,
         wb.agents,
         wb.casts(),

@@ -372,7 +372,7 @@ def test_a_held_cast_can_be_opened_again_and_asked_again(tmp_path, name):
     cast.close()
     resumed = resume_cast(cast.run_dir)
     resumed.agents.set("Plan", lambda: fine)
-    resumed.recast()
+    resumed.retry()
     assert (resumed.status, resumed.now.next_socket, len(resumed.route)) == ("ready", "Socket-2", 1)
     h.assert_same(open_cast(cast.run_dir), resumed)
     resumed.close()

@@ -24,8 +24,8 @@ def test_the_verbs_show_a_table_and_the_state(shell, bench):
     shell.user_ns["wb"] = bench
     line(shell, "cast x")
     run(shell, "%materia run")
-    assert "title" not in text(run(shell, "%materia ask $.workItems[*].title"))
-    assert text(run(shell, "%materia ask $.workItems[*].title")).splitlines()[2].split() == [
+    assert "title" not in text(run(shell, "%materia steps ask $.workItems[*].title"))
+    assert text(run(shell, "%materia steps ask $.workItems[*].title")).splitlines()[2].split() == [
         "1",
         "Socket-1",
         "a",
@@ -34,7 +34,7 @@ def test_the_verbs_show_a_table_and_the_state(shell, bench):
     assert run(shell, "%materia state $.workItems[0].title").value == "a"
     assert run(shell, "%materia state \"$.workItems[?(@.title == 'b')].title\"").value == "b"
     assert run(shell, "%materia state workItems.2.title").value == "c"
-    assert "nothing found" in text(run(shell, "%materia ask $.nothing"))
+    assert "nothing found" in text(run(shell, "%materia steps ask $.nothing"))
     with pytest.raises(MateriaError, match="nothing at"):
         run(shell, "%materia state $.nothing[*]")
 

@@ -48,7 +48,7 @@ def cast_of(wb, witness):
     cast = wb.cast("as the witness says", agents={"*": witness.answers}, pins=witness.pins)
     while cast.status in {"ready", "waiting"}:
         if cast.run() == "person" and cast.status != "held":
-            cast.finalize()
+            cast.accept()
     return cast
 
 

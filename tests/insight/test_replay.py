@@ -261,7 +261,7 @@ def test_the_verb_replays_the_current_cast_or_all(shell, bench):
     assert "It goes as it did." in text(run(shell, "%materia replay"))
     body = json.loads(json.dumps(bench.config.document["loadouts"]["Plan-Build-Eval"]))
     no_retry(body["sockets"], {})
-    cell(shell, "loadout Plan-Build-Eval", json.dumps(body))
+    cell(shell, "define loadout Plan-Build-Eval", json.dumps(body))
     assert "otherwise from step 3" in text(run(shell, "%materia replay Plan-Build-Eval"))
     assert "otherwise" in text(run(shell, "%materia replay --all"))
 
@@ -295,7 +295,7 @@ def test_going_on_keeps_edits_corrections_and_granted_limits(tmp_path):
     cast.edit.budget(100_000)
     cast.run()
     assert cast.failure.kind == "edge_traversals_exhausted"
-    cast.revive()
+    cast.retry(limit=True)
     cast.run()
     found = cast.replay(build_graph(config))
     assert not found

@@ -28,19 +28,19 @@ def test_what_was_spent_adds_up_to_what_the_cast_used(paid):
     paid.back(3)
     paid.run()
     for by in (("socket",), ("materia",), ("item",), ("socket", "item")):
-        rows = list(paid.spent(*by))
+        rows = list(paid.usage(*by))
         assert sum(one.usage.tokens for one in rows) == paid.now.usage.tokens
         assert sum(one.visits for one in rows) == len(paid.steps) + sum(map(len, paid.now.abandoned))
         assert sum(one.left.tokens for one in rows) == 15 * sum(map(len, paid.now.abandoned))
 
 
 def test_it_is_told_by_socket_and_by_item(paid):
-    by_socket = {one.of: (one.visits, one.turns, one.usage.input) for one in paid.spent()}
+    by_socket = {one.of: (one.visits, one.turns, one.usage.input) for one in paid.usage()}
     assert by_socket[("Socket-3",)] == (3, 3, 30)
-    by_item = {one.of[0]: one.visits for one in paid.spent("item")}
+    by_item = {one.of[0]: one.visits for one in paid.usage("item")}
     assert sum(by_item.values()) == len(paid.steps)
     assert by_item[""] == 2  # the plan and the end belong to no item
-    shown = repr(paid.spent())
+    shown = repr(paid.usage())
     assert "in all" in shown
     assert "USD" in shown
     assert "left behind" not in shown
@@ -48,7 +48,7 @@ def test_it_is_told_by_socket_and_by_item(paid):
 
 def test_it_is_a_frame(paid):
     pd = pytest.importorskip("pandas")
-    frame = paid.spent("socket", "item").frame()
+    frame = paid.usage("socket", "item").frame()
     assert isinstance(frame, pd.DataFrame)
     assert frame["tokens_in"].sum() == paid.now.usage.input
     assert list(frame.columns[:2]) == ["socket", "item"]
@@ -56,9 +56,9 @@ def test_it_is_a_frame(paid):
 
 def test_unknown_groups_and_casts_without_steps(tmp_path):
     cast = h.start(tmp_path, h.chain_config(1))
-    assert repr(cast.spent()) == "no steps yet"
+    assert repr(cast.usage()) == "no steps yet"
     with pytest.raises(MateriaError, match="added up by 'sockets'"):
-        cast.spent("sockets")
+        cast.usage("sockets")
     assert repr(SpentView(("socket",), [])) == "no steps yet"
     cast.close()
 
@@ -83,6 +83,6 @@ def test_the_verb(shell):
     line(shell, "use Plan-Build-Eval")
     line(shell, "cast a page")
     line(shell, 'reply {"workItems": []}')
-    assert "Socket-1" in text(line(shell, "spent socket,item"))
+    assert "Socket-1" in text(line(shell, "usage socket,item"))
     line(shell, "back --change workItems")
     assert "after 0 steps" in text(line(shell, "status"))

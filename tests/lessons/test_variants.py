@@ -106,7 +106,7 @@ def test_answers_and_predictions_are_kept_and_counted(cast, shell):
     with suppress(MateriaError):
         check("05-utilities", runs=(1, 2))
     check("05-utilities", runs=(2, 2))
-    rows = line(shell, "progress").rows
+    rows = line(shell, "predict --progress").rows
     assert rows[0] == ("03-loops", "visits", "1", "✓", "1")
     assert rows[1] == ("04-rework", "drafts", "3", "✗", "0")
     assert rows[2][:2] == ("08-x", "the-way")
@@ -117,7 +117,7 @@ def test_answers_and_predictions_are_kept_and_counted(cast, shell):
 
 
 def test_nothing_answered_and_a_disk_that_refuses_are_no_errors(shell, tmp_path, monkeypatch):
-    assert "nothing was answered yet" in repr(line(shell, "progress"))
+    assert "nothing was answered yet" in repr(line(shell, "predict --progress"))
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MATERIA_GUESSES", str(tmp_path / "file" / "guesses.jsonl"))
     assert "is right" in str(check("", a=(1, 1)))

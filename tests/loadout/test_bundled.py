@@ -50,7 +50,7 @@ def play(wb, loadout, replies, *, ends="complete"):
     """Cast a loadout with replies by materia, and return the cast and the numbers of the sockets it visited."""
     cast = wb.cast("improve it", loadout=loadout, agents={"*": replies})
     while (pause := cast.run()) == "person":
-        cast.finalize()
+        cast.accept()
     assert pause == ends, cast.failure
     return cast, "".join(socket.removeprefix("Socket-") for socket, *_ in cast.route)
 
@@ -133,7 +133,7 @@ def test_full_auto_gives_up_on_an_item_and_can_be_revived(wb):
     replies = {**LOOP, "Auto-Plan": PLAN, "Auto-Eval": [NO] * 4 + [YES] * 2, "Maintain": [YES, YES]}
     cast, _ = play(wb, "Full-Auto", replies, ends="failed")
     assert cast.failure.kind == "edge_traversals_exhausted"
-    cast.revive()
+    cast.retry(limit=True)
     assert cast.run() == "complete"
 
 
@@ -154,7 +154,7 @@ def test_planning_consult(wb):
     assert cast.run() == "person"
     cast.refine("two of them")
     assert cast.run() == "person"
-    cast.finalize()
+    cast.accept()
     assert cast.run() == "complete"
     assert [socket for socket, *_ in cast.route] == ["Socket-1", "Socket-2"]
     assert "about a" in cast.steps[-1].prompt.text

@@ -43,7 +43,7 @@ def test_the_copy_can_be_edited_and_the_bundled_one_stays(wb, file):
     document = read_config(file)
     document["loadouts"]["Teach-Rework-Copy"]["sockets"]["Socket-2"]["edges"][1]["maxTraversals"] = 7
     file.write_text(json.dumps(document))
-    wb.reload()
+    wb.load()
     assert wb.graph("Teach-Rework-Copy").sockets["Socket-2"].edges[1].max_traversals == 7
     assert wb.graph("Teach-Rework").sockets["Socket-2"].edges[1].max_traversals == 2
 
@@ -166,14 +166,14 @@ def test_the_verbs_tell_where_each_field_came_from_r33(shell, project):
     (project / ".pi/pi-materia.json").write_text(
         '{"materia": {"Build": {"model": "x"}}, "loadouts": {"Ask": {"label": "A"}}}'
     )
-    rows = {row[0]: row for row in shell.run_line_magic("materia", "materia Build").rows}
+    rows = {row[0]: row for row in shell.run_line_magic("materia", "list materia Build").rows}
     assert rows["model"][:2] == ("model", "x")
     assert rows["model"][2].startswith("project (")
     assert rows["prompt"][2].startswith("bundled (")
-    assert {row[0]: row[3] for row in shell.run_line_magic("materia", "materia").rows}[
+    assert {row[0]: row[3] for row in shell.run_line_magic("materia", "list materia").rows}[
         "Build"
     ] == "bundled, project"
-    fields = {row[0]: row[2] for row in shell.run_line_magic("materia", "loadouts Ask").rows}
+    fields = {row[0]: row[2] for row in shell.run_line_magic("materia", "list loadouts Ask").rows}
     assert fields["label"].startswith("project (")
     assert fields["sockets"].startswith("bundled (")
 

@@ -456,7 +456,7 @@ def test_what_was_taken_out_of_a_loadout_does_not_shine_through_from_below_r33(w
 def test_a_loadout_that_a_file_changes_in_part_is_designed_as_a_whole_r33(wb, project):
     (project / PROJECT_FILE).parent.mkdir()
     (project / PROJECT_FILE).write_text('{"loadouts": {"Ask": {"description": "mine"}}}')
-    wb.reload()
+    wb.load()
     design = wb.design("Ask")
     assert set(design.document) >= {"entry", "sockets", "description"}
     assert "saved in" in wb.save_design(design)

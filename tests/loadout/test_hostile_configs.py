@@ -22,10 +22,10 @@ ODD = [
     {"a": {"sockets": {"b": 5}}},
 ]
 VERBS = [
-    "loadouts",
-    "loadouts a",
-    "materia",
-    "materia a",
+    "list loadouts",
+    "list loadouts a",
+    "list materia",
+    "list materia a",
     "agent a person",
     "check",
     "show",

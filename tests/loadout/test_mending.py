@@ -243,15 +243,15 @@ def test_the_verb_shows_first_and_saves_when_told(shell, project):
     )
     file.write_text(text_of)
     line(shell, "load two.json")
-    shown = text(line(shell, "mend"))
+    shown = text(line(shell, "check --mend"))
     assert "set parse of Socket-1 to json" in shown
     assert file.read_text() == text_of
-    said = text(line(shell, "mend --save"))
+    said = text(line(shell, "check --mend --save"))
     assert said.splitlines()[-1].startswith("saved in")
     kept = json.loads(file.read_text())["loadouts"]["Two"]
     assert (kept["entry"], kept["sockets"]["Socket-1"]["parse"]) == ("Socket-1", "json")
-    assert text(line(shell, "mend")).startswith("no one change mends anything")
-    assert text(line(shell, "mend --save")).startswith("Nothing mends itself")
+    assert text(line(shell, "check --mend")).startswith("no one change mends anything")
+    assert text(line(shell, "check --mend --save")).startswith("Nothing mends itself")
 
 
 def test_mending_all_leaves_nothing_that_mends_itself():

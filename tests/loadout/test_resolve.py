@@ -12,7 +12,17 @@ import pytest
 from hypothesis import given
 
 from loadout_samples import CONDITIONS, config, edge, looped, route, valid_configs
-from materia_nb.loadout import Advance, Budget, ExitRoute, Iterator, Limits, build_graph, check_config
+from materia_nb.jsonvalue import frozen
+from materia_nb.loadout import (
+    Advance,
+    Budget,
+    ExitRoute,
+    Iterator,
+    Limits,
+    build_graph,
+    check_config,
+    resolve,
+)
 from materia_nb.loadout.fields import Count, Milliseconds, Model, known
 
 LEGACY = {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}
@@ -307,3 +317,18 @@ def test_a_thousand_sockets_build_in_no_time():
     start = time.process_time()
     build_graph(document)
     assert time.process_time() - start < 1
+
+
+def test_a_config_that_cannot_change_is_checked_once_and_any_other_each_time(monkeypatch):
+    checked = []
+    monkeypatch.setattr(resolve, "check_sockets", lambda _, facts: checked.append(facts.name))
+    document = config({"Socket-1": {"materia": "P"}})
+    fixed = frozen(document)
+    for _ in range(2):
+        assert check_config(fixed, "T").ok
+        build_graph(fixed, "T")
+    assert checked == ["T"]
+    check_config(document, "T")
+    document["materia"].clear()
+    assert len(check_config(document).problems) == len(check_config(frozen(document)).problems)
+    assert checked == ["T"] * 4

@@ -13,24 +13,24 @@ from materia_nb.magics.cast_display import RecordText
 
 def test_a_loadout_with_problems_is_kept_but_not_chosen(shell):
     line(shell, "load hello.json")
-    shown = cell(shell, "loadout Bad", "entry: X\nsockets: {}")
+    shown = cell(shell, "define loadout Bad", "entry: X\nsockets: {}")
     assert "Bad is kept but cannot be cast, so it is not chosen; Hello stays chosen" in text(shown)
     assert 'role="alert"' in shown._repr_mimebundle_()["text/html"]
     assert line(shell, "cast hi").graph.name == "Hello"
     assert "Bad" in line(shell, "check Bad").name
-    cell(shell, "loadout Bad", "entry: S\nsockets: {S: {materia: hi}}")
+    cell(shell, "define loadout Bad", "entry: S\nsockets: {S: {materia: hi}}")
     assert shell.user_ns["wb"].chosen == "Bad", "mended, it is chosen"
 
 
 def test_a_chosen_loadout_that_is_broken_by_a_cell_is_not_cast(shell):
-    cell(shell, "loadout Mine", "entry: S\nsockets: {S: {materia: Build}}")
-    cell(shell, "loadout Mine", "entry: X\nsockets: {}")
+    cell(shell, "define loadout Mine", "entry: S\nsockets: {S: {materia: Build}}")
+    cell(shell, "define loadout Mine", "entry: X\nsockets: {}")
     assert line(shell, "cast hi").graph.name != "Mine"
 
 
 def test_a_cast_says_which_loadout_it_takes_when_another_was_just_refused(shell):
     line(shell, "load hello.json")
-    cell(shell, "loadout Bad", "entry: X\nsockets: {}")
+    cell(shell, "define loadout Bad", "entry: X\nsockets: {}")
     said = "casts Hello: Bad was just defined and cannot be cast"
     line(shell, "cast hi")
     assert said in text(line(shell, "status"))
@@ -58,12 +58,18 @@ def test_loading_another_file_says_what_is_no_longer_loaded(shell, project):
 def test_a_changed_file_is_read_again(shell, project):
     line(shell, "load hello.json")
     (project / "hello.json").write_text(json.dumps(HELLO).replace('"hello"', '"morning"'))
-    assert "morning" in text(line(shell, "reload"))
+    assert "morning" in text(line(shell, "load"))
 
 
 @pytest.mark.parametrize(
     "typed,told",
-    [("edit", "items, set, reword"), ("Redo", "undo"), ("retry", "recast"), ("zzz", "one of")],
+    [
+        ("modify", "edit changes"),
+        ("Redo", "undo"),
+        ("rerun", "retry"),
+        ("zzz", "one of"),
+        ("edit", "items, set"),
+    ],
 )
 def test_a_verb_of_another_name_leads_to_ours(shell, typed, told):
     with pytest.raises(MateriaError) as caught:
@@ -85,11 +91,11 @@ def test_resuming_what_is_not_there_lists_the_casts_with_what_they_were_asked(sh
     with pytest.raises(MateriaError) as caught:
         line(shell, "resume nope")
     assert f"{made.id}  write a guide / - short" in caught.value.hint
-    assert "write a guide / - short" in text(line(shell, "casts"))
+    assert "write a guide / - short" in text(line(shell, "list casts"))
 
 
 def test_who_answers_in_a_cast_is_refused_for_nobody(shell):
-    line(shell, "loadouts")
+    line(shell, "list loadouts")
     wb = shell.user_ns["wb"]
     with pytest.raises(MateriaError, match="no materia or socket 'Plam'") as caught:
         wb.cast("x", loadout="Plan-Build-Eval", agents={"Plam": "person"})

@@ -7,7 +7,7 @@ import pytest
 import materia_nb
 from magics_helpers import ASK, cell, line, text
 from materia_nb.errors import MateriaError
-from materia_nb.magics.registry import VERBS
+from materia_nb.magics.registry import RENAMED, VERBS, find_verb, first_words, split_verb
 from model_server import says, serving
 
 
@@ -29,7 +29,7 @@ def test_the_graph_is_drawn_in_several_forms(shell):
     line(shell, "cast x")
     assert "current" in line(shell, "grid")._repr_mimebundle_()["image/svg+xml"]
     assert "flowchart" in text(line(shell, "grid --mermaid"))
-    cell(shell, "loadout Bad", "entry: X\nsockets: {}")
+    cell(shell, "define loadout Bad", "entry: X\nsockets: {}")
     with pytest.raises(MateriaError, match="has problems"):
         line(shell, "grid --mermaid Bad")
 
@@ -38,15 +38,15 @@ def test_where_everything_comes_from_can_be_seen(shell, project):
     (project / ".pi").mkdir()
     (project / ".pi" / "pi-materia.json").write_text("{ not json")
     line(shell, "load hello.json")
-    cell(shell, "loadout Mine", "entry: Socket-1\nsockets: {Socket-1: {materia: hi}}")
-    shown = text(line(shell, "loadouts"))
+    cell(shell, "define loadout Mine", "entry: Socket-1\nsockets: {Socket-1: {materia: hi}}")
+    shown = text(line(shell, "list loadouts"))
     assert "Hello" in shown
     assert "given" in shown
     assert "bundled" in shown
     assert "notebook" in shown
     assert "left out" in shown
     assert "pi-materia.json:1" in "".join(shown.split()), "folded where it is too long"
-    shown = text(line(shell, "materia"))
+    shown = text(line(shell, "list materia"))
     assert "hi" in shown
     assert "a process" in shown
     assert "agent, generator" in shown
@@ -60,7 +60,7 @@ def test_the_bench_is_the_variable_wb(shell):
     assert list(mine.loadouts) == ["Hello"]
     shell.user_ns["wb"] = 5
     with pytest.raises(MateriaError, match="holds int"):
-        line(shell, "casts")
+        line(shell, "list casts")
 
 
 def test_loading_twice_leaves_one_matcher_and_unloading_none(shell):
@@ -89,19 +89,19 @@ def test_a_typo_is_one_short_red_error(shell):
 @pytest.mark.parametrize(
     "given, told",
     [
-        ("load", "FILE is missing"),
+        ("use", "LOADOUT is missing"),
         ("step two", "must be a whole number"),
         ("run --unti Socket-1", "--until"),
         ("run --until", "needs a value"),
         ("status now", "one argument too many"),
         ("reply", "answer is missing"),
-        ("loadout X", "takes the body of a cell"),
+        ("define loadout X", "takes the body of a cell"),
         ("cast $nothing", "no variable 'nothing'"),
         ("load nowhere.json", "nowhere.json"),
         ("use Hallo", "Hello"),
         ("open 1999", "1999"),
         ("step 0", "1 or more"),
-        ("budget much", "2.50 USD for a cost"),
+        ("edit budget much", "2.50 USD for a cost"),
         ("why 99", "no step 99"),
         ("break Socket-9", "no socket 'Socket-9'"),
         ("state nope", "nothing at 'nope'"),
@@ -118,7 +118,18 @@ def test_bad_input_says_what_and_what_to_do(shell, given, told):
 
 
 def test_verbs_before_any_cast_say_what_to_do(shell):
-    for verb in ("status", "step", "run", "state", "why", "handoff", "prompt", "abort", "recast", "budget"):
+    for verb in (
+        "status",
+        "step",
+        "run",
+        "state",
+        "why",
+        "handoff",
+        "prompt",
+        "abort",
+        "retry",
+        "edit budget",
+    ):
         with pytest.raises(MateriaError, match="no cast yet"):
             line(shell, verb)
 
@@ -129,7 +140,7 @@ def test_a_cell_body_on_a_verb_that_takes_none(shell):
 
 
 def test_nothing_is_expanded_but_whole_dollar_words(shell):
-    cell(shell, "loadout Ask", ASK)
+    cell(shell, "define loadout Ask", ASK)
     shell.user_ns["topic"] = "cats {and} dogs"
     assert line(shell, "cast it's {x} $5 {{y}}").request == "it's {x} $5 {{y}}"
     assert line(shell, "cast $topic").request == "cats {and} dogs"
@@ -139,7 +150,7 @@ def test_nothing_is_expanded_but_whole_dollar_words(shell):
 
 
 def test_a_person_answers_in_the_next_cell(shell):
-    cell(shell, "loadout Ask", ASK)
+    cell(shell, "define loadout Ask", ASK)
     cast = line(shell, "cast the plan")
     shown = text(line(shell, "run"))
     assert "Socket-1 (Judge) needs an answer" in shown
@@ -160,7 +171,7 @@ def test_a_person_answers_in_the_next_cell(shell):
 
 
 def test_a_dict_is_an_answer_too(shell):
-    cell(shell, "loadout Ask", ASK)
+    cell(shell, "define loadout Ask", ASK)
     cast = line(shell, "cast x")
     line(shell, "run")
     shell.user_ns["answer"] = {"satisfied": False}
@@ -171,7 +182,7 @@ def test_a_dict_is_an_answer_too(shell):
 
 
 def test_agents_are_defined_in_cells(shell):
-    cell(shell, "loadout Ask", ASK)
+    cell(shell, "define loadout Ask", ASK)
     shell.user_ns["verdict"] = True
     cell(shell, "agent Judge", "return {'satisfied': verdict, 'context': 'Judge x' in prompt and 'Judge'}")
     shown = text(cell(shell, "agent Teller", "import asyncio\nawait asyncio.sleep(0)\nreturn turn.socket_id"))
@@ -186,18 +197,18 @@ def test_agents_are_defined_in_cells(shell):
 
 
 def test_an_agent_that_raises_is_named(shell):
-    cell(shell, "loadout Ask", ASK)
+    cell(shell, "define loadout Ask", ASK)
     cell(shell, "agent Judge", "return 1 / 0")
     line(shell, "cast x")
     shown = text(line(shell, "run"))
     assert "ZeroDivisionError" in shown
     cell(shell, "agent Judge", "return {'satisfied': False}")
-    line(shell, "recast")
+    line(shell, "retry")
     assert shell.user_ns["wb"].current.steps[-1].output == '{"satisfied":false}'
 
 
 def test_a_command_answers(shell):
-    cell(shell, "loadout Ask", ASK)
+    cell(shell, "define loadout Ask", ASK)
     line(shell, "agent * command cat")
     cast = line(shell, "cast x")
     line(shell, "step")
@@ -210,7 +221,7 @@ def test_a_command_answers(shell):
 )
 def test_a_model_answers(shell, how, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    cell(shell, "loadout Ask", ASK)
+    cell(shell, "define loadout Ask", ASK)
     with serving(says('{"satisfied": true, "context": "c"}'), says("told")) as server:
         shown = text(line(shell, f"agent * {how.format(server.url)}"))
         assert "openai:tiny" in shown
@@ -224,7 +235,7 @@ def test_a_model_answers(shell, how, monkeypatch):
 
 def test_a_model_is_told_how_long_its_answer_may_be(shell, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    cell(shell, "loadout Ask", ASK)
+    cell(shell, "define loadout Ask", ASK)
     with serving(says('{"satisfied": true, "context": "c"}')) as server:
         line(shell, f"agent * openai:tiny --base-url {server.url} --max-tokens 20")
         line(shell, "cast x")
@@ -235,7 +246,7 @@ def test_a_model_is_told_how_long_its_answer_may_be(shell, monkeypatch):
 
 def test_the_model_of_each_materia_answers(shell, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    cell(shell, "loadout Ask", ASK.replace("Judge: {tools", "Judge: {model: openai:judge, tools"))
+    cell(shell, "define loadout Ask", ASK.replace("Judge: {tools", "Judge: {model: openai:judge, tools"))
     with serving(says('{"satisfied": true, "context": "c"}')) as server:
         line(shell, f"agent * model --base-url {server.url} --key-env TOY_KEY")
         cast = line(shell, "cast x")
@@ -243,7 +254,7 @@ def test_the_model_of_each_materia_answers(shell, monkeypatch):
         assert cast.failure.kind == "no_key"
         assert "needs TOY_KEY in the environment" in cast.failure.message
         monkeypatch.setenv("TOY_KEY", "toy-key")
-        line(shell, "resend")
+        line(shell, "retry --turn")
         line(shell, "run")
         assert cast.failure.kind == "no_model"
         assert "materia Teller names no model" in cast.failure.message
@@ -267,19 +278,25 @@ def test_a_bad_model_says_what_and_what_to_do(shell, given, told):
 
 
 def test_a_utility_is_defined_in_a_cell(shell):
-    shown = text(cell(shell, "utility Count", "import json\nprint(json.dumps({'state': {'n': 3}}))"))
+    shown = text(cell(shell, "define utility Count", "import json\nprint(json.dumps({'state': {'n': 3}}))"))
     assert "Count.py" in shown
-    cell(shell, "loadout Counting", '{"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Count"}}}')
+    cell(
+        shell,
+        "define loadout Counting",
+        '{"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Count"}}}',
+    )
     cast = line(shell, "cast x")
     line(shell, "run")
     assert cast.state["n"] == 3
     with pytest.raises((MateriaError, SyntaxError)):
-        cell(shell, "utility Broken", "print(")
+        cell(shell, "define utility Broken", "print(")
 
 
 def test_a_loadout_with_problems_shows_all_of_them(shell):
     shown = text(
-        cell(shell, "loadout Bad", "entry: S\nsockets: {Socket-1: {materia: Nobody, edges: [{to: X}]}}")
+        cell(
+            shell, "define loadout Bad", "entry: S\nsockets: {Socket-1: {materia: Nobody, edges: [{to: X}]}}"
+        )
     )
     assert "unknown-endpoint" in shown
     assert "invalid-edge-condition" in shown
@@ -290,7 +307,7 @@ def test_a_loadout_with_problems_shows_all_of_them(shell):
 
 
 def test_breakpoints_until_and_steps(shell):
-    cell(shell, "loadout Ask", ASK)
+    cell(shell, "define loadout Ask", ASK)
     shell.user_ns["wb"].agent("Judge", lambda turn: {"satisfied": True, "context": "c"})
     shell.user_ns["wb"].agent("Teller", lambda turn: "t")
     line(shell, "cast x")
@@ -312,7 +329,7 @@ def test_breakpoints_until_and_steps(shell):
 
 
 def test_breakpoints_of_each_kind(shell):
-    cell(shell, "loadout Ask", ASK)
+    cell(shell, "define loadout Ask", ASK)
     said = iter(["no JSON", {"satisfied": True, "context": "c"}])
     shell.user_ns["wb"].agent("Judge", lambda turn: next(said))
     shell.user_ns["wb"].agent("Teller", lambda turn: "t")
@@ -335,29 +352,45 @@ def test_breakpoints_of_each_kind(shell):
 
 
 def test_abort_recast_budget_and_resume(shell, project):
-    cell(shell, "loadout Ask", ASK)
+    cell(shell, "define loadout Ask", ASK)
     cast = line(shell, "cast x")
     line(shell, "run")
     assert "aborted" in text(line(shell, "abort not now"))
-    line(shell, "recast")
+    line(shell, "retry")
     assert cast.status == "waiting"
-    assert "1,000" in text(line(shell, "budget 1_000"))
-    assert "none" in text(line(shell, "budget none"))
+    assert "1,000" in text(line(shell, "edit budget 1_000"))
+    assert "none" in text(line(shell, "edit budget none"))
     cast.close()
     again = line(shell, f"resume {cast.id}")
     assert again.now.waiting_at.socket == "Socket-1"
     assert again.now.engine == cast.now.engine
     looked = line(shell, "open -1")
     assert looked.id == cast.id
-    assert cast.id in text(line(shell, "casts"))
-    assert "cast.html" in text(line(shell, "page"))
+    assert cast.id in text(line(shell, "list casts"))
+    assert "cast.html" in text(line(shell, "export page"))
     assert "<html" in (cast.run_dir / "cast.html").read_text()
+
+
+@pytest.mark.parametrize("old", sorted(RENAMED))
+def test_a_verb_of_before_answers_with_the_new_one_and_does_nothing(shell, old):
+    with pytest.raises(MateriaError) as caught:
+        line(shell, f"{old} x")
+    assert str(caught.value) == f"`%materia {old}` is now `%materia {RENAMED[old]}`."
+    find_verb(split_verb(RENAMED[old]).verb)  # it is one
+    assert old not in VERBS
+
+
+def test_a_family_alone_says_what_there_is(shell):
+    assert "%materia edit undo" in text(line(shell, "help edit"))
+    with pytest.raises(MateriaError, match="items, set, reword"):
+        line(shell, "edit")
 
 
 def test_help_knows_every_verb(shell):
     overview = text(line(shell, "help"))
+    assert sorted(first_words()) == sorted({name.partition(" ")[0] for name in VERBS}), "each in one group"
     for name, verb in VERBS.items():
-        assert name in overview
+        assert all(word in overview for word in name.split())
         assert verb.summary
         assert verb.example.splitlines()[0] in text(line(shell, f"help {name}"))
     assert text(line(shell, "")) == overview == text(line(shell, "--help"))
@@ -368,10 +401,13 @@ def test_help_knows_every_verb(shell):
 @pytest.mark.parametrize(
     "typed, offered",
     [
-        ("%materia lo", {"load", "loadouts", "loadout"}),
+        ("%materia lo", {"load"}),
         ("%%materia repl", {"reply", "replay"}),
         ("x = %materia sta", {"state", "status"}),
         ("%materia use Plan-", {"Plan-Build-Eval"}),
+        ("%materia edit re", {"redefine", "recommit", "remember", "reword"}),
+        ("%materia explore o", {"odds"}),
+        ("%materia edit redefine h", {"hi", "hello"}),
         ("%materia run --u", {"--until"}),
         ("%materia run --until h", {"hello"}),
         ("%materia load he", {"hello.json"}),
@@ -416,22 +452,24 @@ def test_r46_items_are_laid_out_asked_for_again_and_abandoned(shell):
     wb.agent("*", lambda: {"satisfied": True})
     cast = line(shell, "cast x")
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
-    assert [row[1] for row in line(shell, "items").rows] == ["done", "open"]
+    assert [row[1] for row in line(shell, "edit items").rows] == ["done", "open"]
     shown = text(
         cell(
-            shell, "items", "- {title: first, context: c}\n- {title: a, context: c}\n- {title: b, context: c}"
+            shell,
+            "edit items",
+            "- {title: first, context: c}\n- {title: a, context: c}\n- {title: b, context: c}",
         )
     )
     assert "Moved: 'first' is 2, not 1." in shown
     cast.step()
-    made = line(shell, "items --again 1 --abandon")
+    made = line(shell, "edit items --again 1 --abandon")
     assert [row[1:3] for row in made.rows] == [("passed over", "first"), ("open", "a"), ("open", "b")]
     assert "'first' is abandoned" in text(made)
     assert "'a' is worked on again" in made._repr_mimebundle_()["text/html"].replace("&#x27;", "'").replace(
         "&#39;", "'"
     )
     with pytest.raises(MateriaError, match="No work item is called 'zz'"):
-        line(shell, "items --again zz")
+        line(shell, "edit items --again zz")
 
 
 def test_editing_between_steps(shell):
@@ -443,16 +481,16 @@ def test_editing_between_steps(shell):
     bench.agent("Maintain", lambda: {"satisfied": True})
     cast = line(shell, "cast x")
     line(shell, "step")
-    assert "b2" in text(cell(shell, "items", "- {title: b2, context: c}\n- {title: a, context: x}"))
-    line(shell, "undo")
+    assert "b2" in text(cell(shell, "edit items", "- {title: b2, context: c}\n- {title: a, context: x}"))
+    line(shell, "edit undo")
     assert [one["title"] for one in cast.work_items] == ["a"]
-    line(shell, "set plan.approved true")
+    line(shell, "edit set plan.approved true")
     assert cast.state["plan"] == {"approved": True}
-    line(shell, "set note some words")
+    line(shell, "edit set note some words")
     assert cast.state["note"] == "some words"
     line(shell, "run --steps 2")
     assert cast.now.next_socket == "Socket-2"
-    assert "Socket-4" in text(line(shell, 'recommit {"satisfied": true}'))
+    assert "Socket-4" in text(line(shell, 'edit recommit {"satisfied": true}'))
     line(shell, "run")
     assert cast.status == "complete"
     assert "next: Socket-3" in text(line(shell, "back 2"))
@@ -460,7 +498,7 @@ def test_editing_between_steps(shell):
     assert bench.current is forked
     assert forked.id != cast.id
     with pytest.raises(MateriaError, match="list"):
-        cell(shell, "items", "{}")
+        cell(shell, "edit items", "{}")
 
 
 def test_an_agent_for_nobody_is_no_silent_success(shell):

@@ -13,7 +13,7 @@ from materia_nb.widgets.frontend import FONT
 
 @pytest.fixture
 def asked(shell):
-    cell(shell, "loadout Ask", ASK)
+    cell(shell, "define loadout Ask", ASK)
     return shell
 
 
@@ -38,10 +38,10 @@ def test_an_agent_cell_is_named_with_its_line(asked):
 
 def test_the_traceback_can_be_seen(asked):
     with pytest.raises(MateriaError, match="No agent"):
-        line(asked, "cast x") and line(asked, "traceback")
+        line(asked, "cast x") and line(asked, "why --traceback")
     run(asked, "%%materia agent Judge\nreturn 1 / 0")
     failed(asked)
-    assert "ZeroDivisionError" in text(line(asked, "traceback"))
+    assert "ZeroDivisionError" in text(line(asked, "why --traceback"))
 
 
 def test_the_font_of_the_canvas_is_one_that_cytoscape_takes():

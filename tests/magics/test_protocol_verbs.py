@@ -24,7 +24,7 @@ materia:
 def shell(project, monkeypatch):
     monkeypatch.chdir(project)
     made = new_shell()
-    made.run_cell_magic("materia", "loadout Do", LOADOUT)
+    made.run_cell_magic("materia", "define loadout Do", LOADOUT)
     made.user_ns["wb"].agents.set("Do", lambda: block({**contract(), **NOTES}))
     yield made
     made.user_ns["wb"].close()
@@ -46,12 +46,12 @@ def ran(shell):
 
 def test_translate_gives_the_object_and_what_is_lost(shell):
     ran(shell)
-    view = line(shell, "translate sparse 1")
+    view = line(shell, "handoff --as sparse 1")
     assert view.value["satisfied"] is True
     assert view.name == "sparse"
     assert "$.agent_status.agent_id" in text(view)
     assert "Step 1, Socket-1: agent-contract as sparse" in view._repr_mimebundle_()["text/html"]
-    assert line(shell, "translate agent-contract").lost == []
+    assert line(shell, "handoff --as agent-contract").lost == []
 
 
 def test_handoff_shows_the_contract(shell):
@@ -63,24 +63,23 @@ def test_handoff_shows_the_contract(shell):
 
 def test_suggestions_are_listed_and_kept_by_number(shell):
     assert ran(shell).status == "complete"
-    listed = line(shell, "suggestions")
+    listed = line(shell, "edit remember")
     assert len(listed) == 2
     assert "The build needs an hour." in text(listed)
     assert "kept" not in text(listed).splitlines()[2]
     assert HOSTILE not in listed._repr_mimebundle_()["text/html"]
-    assert "kept" in text(line(shell, "remember 1")).splitlines()[2]
+    assert "kept" in text(line(shell, "edit remember 1")).splitlines()[2]
     assert [one.kept for one in shell.user_ns["wb"].current.now.suggestions] == [True, False]
 
 
 @pytest.mark.parametrize(
     "said, told",
     [
-        ("translate", "PROTOCOL is missing"),
-        ("translate sprase", "sparse"),
-        ("translate sparse 9", "no step 9"),
-        ("remember", "NUMBER is missing"),
-        ("remember 7", "the cast has 2"),
-        ("remember x", "whole number"),
+        ("handoff --as", "needs a value"),
+        ("handoff --as sprase", "sparse"),
+        ("handoff --as sparse 9", "no step 9"),
+        ("edit remember 7", "the cast has 2"),
+        ("edit remember x", "whole number"),
     ],
 )
 def test_what_cannot_be_done_says_so(shell, said, told):

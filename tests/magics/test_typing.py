@@ -31,8 +31,8 @@ materia: {Teller: {tools: none, prompt: "Tell"}}
 
 @pytest.fixture
 def asked(shell):
-    cell(shell, "loadout Ask", ASK)
-    cell(shell, "loadout Tell", UTILITY)
+    cell(shell, "define loadout Ask", ASK)
+    cell(shell, "define loadout Tell", UTILITY)
     line(shell, "cast one")
     line(shell, "step")
     return shell
@@ -59,9 +59,9 @@ def test_a_message_about_a_draft_and_an_answer_reach_their_verb(asked, prose):
 
 @EACH
 def test_a_prompt_layer_a_value_and_a_correction_may_be_any_prose(asked, prose):
-    assert prose.strip() in run(asked, f"%%materia reword task\n{prose}").prompt.text
+    assert prose.strip() in run(asked, f"%%materia edit reword task\n{prose}").prompt.text
     run(asked, "%%materia reply\nfirst")
-    run(asked, f"%%materia recommit\n{prose}")
+    run(asked, f"%%materia edit recommit\n{prose}")
     assert asked.user_ns["wb"].current.steps[-1].output.strip() == prose.strip()
 
 
@@ -105,11 +105,11 @@ def test_unloading_takes_the_questions_out_too(shell):
 
 
 def test_every_prompt_is_seen_before_a_cast_costs_anything(shell):
-    shown = line(shell, "prompts Plan-Build-Eval --items 2 --request moss --contexts full,request")
+    shown = line(shell, "explore prompts Plan-Build-Eval --items 2 --request moss --contexts full,request")
     full, request = shown.sides
     assert (len(full.told), full.end) == (8, "complete")
     assert request.characters < full.characters
     assert "moss" in shown[1].text
     assert 'Plan-Build-Eval B: castContext "request", 8 prompts' in text(shown)
     with pytest.raises(MateriaError, match="is no castContext"):
-        line(shell, "prompts Plan-Build-Eval --contexts everything")
+        line(shell, "explore prompts Plan-Build-Eval --contexts everything")

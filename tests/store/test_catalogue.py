@@ -41,11 +41,11 @@ def stages(tmp_path):
     yield cast, "ready"
     cast.abort("no")
     yield cast, "aborted"
-    cast.revive()
+    cast.retry(limit=True)
     yield cast, "failed"
     cast.edit.budget(None)
     yield cast, "failed"
-    cast.revive()
+    cast.retry(limit=True)
     yield cast, "complete"
 
 
@@ -53,7 +53,7 @@ def test_status_and_steps_from_the_journal_alone_and_from_the_manifest(tmp_path,
     for cast, status in stages(tmp_path):
         assert cast.status == status
         for derived in (True, False):
-            cast.runner.write_now() if derived else (cast.run_dir / "manifest.json").unlink()
+            cast.write_now() if derived else (cast.run_dir / "manifest.json").unlink()
             entry = only(root)
             assert (entry.status, entry.steps) == (status, len(cast.steps)), derived
 

@@ -247,7 +247,7 @@ def test_a_cast_that_is_over_is_taken_again_when_it_goes_on(tmp_path):
     other = resume_cast(cast.run_dir, h.table(fails))  # nobody holds it
     other.close()
     fails.mended = True
-    cast.recast()
+    cast.retry()
     with pytest.raises(MateriaError) as caught:
         resume_cast(cast.run_dir)
     assert cast.status == "ready"

@@ -64,7 +64,7 @@ def test_a_disk_that_fills_up_anywhere_gives_one_error_and_a_resumable_cast(tmp_
     cast.close()
     again = resume_cast(cast.run_dir, h.table(reply))
     h.assert_same(again, undisturbed)
-    again.runner.write_now()
+    again.write_now()
     assert (cast.run_dir / "usage.json").exists()
 
 

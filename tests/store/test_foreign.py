@@ -135,7 +135,7 @@ def test_half_of_a_surrogate_pair_can_be_forked(tmp_path):
 def test_a_fork_has_neither_links_nor_pipes(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "done")
     cast.step()
-    cast.runner.write_now()
+    cast.write_now()
     (cast.run_dir / "sockets" / "passwd").symlink_to("/etc/passwd")
     os.mkfifo(cast.run_dir / "sockets" / "pipe")
     made = cast.fork()

@@ -162,5 +162,5 @@ def test_the_magic_verifies_also_what_cannot_be_opened(recorded, changed, shell)
     folder = changed([*recorded[0][:4], b"no event\n", *recorded[0][4:]])
     with pytest.raises(MateriaError, match="damaged"):
         open_cast(folder)
-    told = str(shell.run_line_magic("materia", f"verify {folder}"))
+    told = str(shell.run_line_magic("materia", f"doctor {folder}"))
     assert "Good only up to here: up to step 1, 4 lines." in told

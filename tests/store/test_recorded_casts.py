@@ -310,7 +310,7 @@ def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
 
 @pytest.mark.parametrize(
     "act",
-    [Cast.step, Cast.fork, Cast.recast, lambda cast: cast.edit.undo(), lambda cast: cast.edit.set("a", 1)],
+    [Cast.step, Cast.fork, Cast.retry, lambda cast: cast.edit.undo(), lambda cast: cast.edit.set("a", 1)],
     ids=["step", "fork", "recast", "undo", "edit"],
 )
 def test_a_cast_whose_loadout_cannot_be_cast_says_so_instead_of_going_on(act):

@@ -143,7 +143,7 @@ def test_r29_refused_answers_and_drafts_are_kept(tmp_path):
         lambda: cast.reply("draft one"),
         lambda: cast.refine("shorter"),
         lambda: cast.reply("draft two"),
-        cast.finalize,
+        cast.accept,
         lambda: cast.reply('{"context": "c"}'),
         cast.run,
     ):
@@ -201,7 +201,7 @@ def test_r30_manifest_and_usage_follow_from_the_journal(tmp_path):
     for name in ("manifest.json", "usage.json", "contexts/Socket-4-1.md"):
         (cast.run_dir / name).unlink()
     again = resume_cast(cast.run_dir)
-    again.runner.write_now()
+    again.write_now()
     assert {name: (cast.run_dir / name).read_bytes() for name in files(cast) - {"cast.lock"}} == before
 
 

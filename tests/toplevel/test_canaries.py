@@ -115,12 +115,11 @@ VERBS = (
         "prompt",
         "usage",
         "usage item",
-        "spent",
-        "budget",
-        "events",
+        "edit budget",
+        "steps events",
         "state",
     ),
-    *("traceback", "casts", "grid", "agent", "items", "show", "label 1 --note note"),
+    *("why --traceback", "list casts", "grid", "agent", "edit items", "show", "label 1 --note note"),
 )
 
 

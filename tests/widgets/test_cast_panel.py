@@ -56,6 +56,11 @@ def say(panel, kind, **values):
     return panel.front.surface["notice"].get("words", "")
 
 
+def stop_at(panel, element, **values):
+    """Set a breakpoint at an element of the canvas, as its menu does."""
+    panel.graph.guarded(panel.graph.heard)({"kind": "break", "what": element, **values})
+
+
 def done(panel):
     assert runs_of(panel.cast).wait(30)
     panel.refresh()
@@ -94,7 +99,7 @@ def test_a_cast_is_gone_through_by_messages(cast, make):
     say(panel, "run_to", socket="Socket-4")
     done(panel)
     assert cast.now.next_socket == "Socket-4"
-    say(panel, "break", element={"kind": "socket", "id": "Socket-5"})
+    stop_at(panel, "n:Socket-5")
     assert [one["words"] for one in panel.front.bar["breaks"]] == ["before Narrate"]
     say(panel, "run")
     done(panel)
@@ -171,7 +176,7 @@ def test_a_function_that_does_not_return_is_left_behind(bench, cast, make):
     done(panel)
     assert cast.status == "aborted"
     bench.agent("Build", lambda: "built")
-    assert cast.recast().output == "built"
+    assert cast.retry().output == "built"
     held.go_on.set()
     cast.run()
     assert {step.output for step in cast.steps if step.socket == "Socket-2"} == {"built"}
@@ -599,8 +604,8 @@ def test_runs_stop_when_a_watched_path_changes(cast, make):
 def test_a_breakpoint_of_each_kind_is_set_told_and_taken_away(cast, make):
     panel = make(cast)
     breaks = lambda: [one["words"] for one in panel.front.bar["breaks"]]  # noqa: E731
-    say(panel, "break", element={"kind": "socket", "id": "Socket-3"}, after=True)
-    say(panel, "break", element={"kind": "edge", "id": "edge:1:Socket-3"})
+    stop_at(panel, "n:Socket-3", after=True)
+    stop_at(panel, "e:edge:1:Socket-3")
     assert breaks() == ["after Eval", "Eval → Build (edge 2)"]
     say(panel, "run")
     done(panel)
@@ -609,7 +614,7 @@ def test_a_breakpoint_of_each_kind_is_set_told_and_taken_away(cast, make):
     (stop,) = panel.front.inspector["title"]["stops"]
     assert stop == ["Eval → Build (edge 2)", {"kind": "edge", "socket": "Socket-3", "edge": 2}, True]
     say(panel, "break", breakpoint=stop[1])
-    say(panel, "break", element={"kind": "socket", "id": "Socket-3"})
+    stop_at(panel, "n:Socket-3")
     assert breaks() == [], "what a part of the graph has is taken away"
     say(panel, "select", element={"kind": "socket", "id": "Socket-3"})
     stops = panel.front.inspector["title"]["stops"]
@@ -625,7 +630,7 @@ def test_a_breakpoint_of_each_kind_is_set_told_and_taken_away(cast, make):
     assert breaks() == ["Eval not satisfied"]
     for hostile in ({"kind": "before", "socket": "x"}, {"kind": "edge"}, [], "before"):
         assert say(panel, "break", breakpoint=hostile)
-    assert say(panel, "break", element={"kind": "loop", "id": "gone"})
+    stop_at(panel, "l:gone")
     assert breaks() == ["Eval not satisfied"]
 
 
@@ -740,12 +745,12 @@ def test_the_verbs_show_and_panel(project, monkeypatch):
     panel = run("show")
     assert isinstance(panel, CastPanel)
     assert panel.front.bar["modes"] == ["cast", "design"]
-    alone = run("panel items")
+    alone = run("show items")
     assert alone.front.surface["alone"] == "items"
-    assert run("panel items") is not alone
+    assert run("show items") is not alone
     assert alone.closed
     with pytest.raises(MateriaError, match="no panel 'item'") as raised:
-        run("panel item")
+        run("show item")
     assert "items" in raised.value.hint
 
 
@@ -802,18 +807,18 @@ def test_an_agent_that_failed_in_any_way_is_mended_by_each_act_that_is_offered(t
 
 
 def test_a_cell_that_changes_what_failed_is_seen_by_the_panel(make, shell):
-    cell(shell, "loadout L", loadout("raise SystemExit(3)"))
+    cell(shell, "define loadout L", loadout("raise SystemExit(3)"))
     cast = line(shell, "cast x")
     cast.run()
     panel = make(cast)
     assert "take" not in [one["name"] for one in content(panel, "answer")["failed"]["offers"]]
-    cell(shell, "loadout L", loadout("print('{}')"))
+    cell(shell, "define loadout L", loadout("print('{}')"))
     shell.events.trigger("post_run_cell", None)
     panel.refresh()
     shown = content(panel, "answer")["failed"]
     assert shown["offers"][0] == {
         "name": "take",
-        "words": "Take the changed Count and recast",
+        "words": "Take the changed Count and retry",
         "does": "this cast uses it from here on",
     }
     (change,) = [one for one in shown["blocks"] if one["is"] == "diff"]

@@ -74,10 +74,10 @@ def test_a_row_is_known_to_the_verb_and_its_completion(project, monkeypatch, mad
     shell = new_shell()
     shell.run_line_magic("materia", "use Ask")
     shell.run_line_magic("materia", "cast hello")
-    panel = shell.run_line_magic("materia", "panel made-up")
+    panel = shell.run_line_magic("materia", "show made-up")
     assert panel.front.surface["alone"] == "made-up"
     panel.close()
-    assert candidates(lambda: Workbench(project), ["panel"]) == cast_parts.alone_names()
+    assert candidates(lambda: Workbench(project), ["show"]) == cast_parts.alone_names()
     assert "made-up" in cast_parts.alone_names()
 
 
@@ -88,7 +88,7 @@ from materia_nb.widgets.cast_parts import PARTS, Part
 PARTS["made-up"] = Part(name="made-up", at="dock", title="Made up", blocks=lambda seen: [])
 from materia_nb.magics import verbs
 from materia_nb.magics.registry import help_text
-print(help_text("panel"))
+print(help_text("show"))
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert "toolbar, graph or made-up" in done.stdout

@@ -50,23 +50,25 @@ def test_canvas_and_form_select_the_same_part(panel):
 
 
 def test_gestures_of_the_canvas_are_acts_of_the_design(panel):
-    told = panel.designing._gesture
-    told({"kind": "drop", "materia": "Narrate", "x": 220.0, "y": 330.0})
+    def send(message):
+        panel.canvas.guarded(panel.canvas.heard)(message)
+
+    send({"kind": "drop", "materia": "Narrate", "x": 220.0, "y": 330.0})
     assert panel.design.document["layout"]["sockets"]["Socket-6"] == {"x": 1, "y": 3}
     assert panel.designing.places() == {"Socket-6": (220, 330)}
-    told({"kind": "move", "id": "Socket-5", "x": 700.0, "y": 40.0})
+    send({"kind": "move", "id": "n:Socket-5", "x": 700.0, "y": 40.0})
     assert set(panel.designing.places()) == {"Socket-5", "Socket-6"}
-    told({"kind": "undo"})
+    send({"kind": "undo"})
     assert set(panel.designing.places()) == {"Socket-6"}, "it stands where the layout of before left it"
-    told({"kind": "connect", "from": "Socket-5", "to": "Socket-6"})
-    told({"kind": "connect", "from": "Socket-6", "to": "end"})
+    send({"kind": "connect", "from": "n:Socket-5", "to": "n:Socket-6"})
+    send({"kind": "connect", "from": "n:Socket-6", "to": "s:end"})
     assert panel.design.document["sockets"]["Socket-6"]["edges"] == [{"when": "always", "to": "end"}]
     assert "Socket-6" in panel.canvas.graph.sockets
-    told({"kind": "marquee", "ids": ["Socket-5", "Socket-6"]})
-    told({"kind": "delete", "ids": ["Socket-6"]})
+    send({"kind": "marquee", "ids": ["n:Socket-5", "n:Socket-6"]})
+    send({"kind": "delete", "ids": ["n:Socket-6"]})
     assert "Socket-6" not in panel.design.document["sockets"]
-    told({"kind": "undo"})
-    told({"kind": "ground"})
+    send({"kind": "undo"})
+    send({"kind": "ground"})
     assert panel.front.design["inspector"]["kind"] == "loadout"
 
 

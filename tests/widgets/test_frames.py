@@ -134,7 +134,7 @@ def test_no_frame_is_torn_while_a_run_goes_on(tmp_path):
     going.start()
     while len(frames) < FRAMES and going.is_alive():
         panel.refresh()
-    cast.runner.stop.set()
+    cast.stop()
     going.join(60)
     assert len({tuple(frame) for frame in frames}) > 10, "the run went on meanwhile"
     assert [frame for frame in frames if len(set(frame)) != 1] == []

@@ -8,7 +8,7 @@ import pytest
 
 from materia_nb.errors import MateriaError
 from materia_nb.widgets.cast_panel import CastPanel
-from materia_nb.widgets.messages import ItemRow, Picked, ToCast, messages_of, read_message
+from materia_nb.widgets.messages import Gesture, ItemRow, Picked, ToCanvas, ToCast, messages_of, read_message
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
 
@@ -69,3 +69,25 @@ def test_each_message_to_a_cast_is_done_by_somebody_and_described():
     acts = set(vars(CastPanel)["_act"].dispatcher.registry)
     assert set(messages_of(ToCast).values()) == acts - {object}
     assert [kind for kind, one in messages_of(ToCast).items() if not one.__doc__] == []
+
+
+def test_elements_of_the_canvas_are_read_as_what_they_stand_for():
+    picks = {"n:Socket-1": ("socket", "Socket-1"), "e:edge:1:Socket-1": ("edge", "edge:1:Socket-1")}
+
+    def read(kind, **fields):
+        return read_message(ToCanvas, {"kind": kind, **fields}, picks)
+
+    assert read("open", what="e:edge:1:Socket-1").what == ("edge", "edge:1:Socket-1")
+    assert read("open", what="n:gone").what is None
+    connect = read("connect", **{"from": "n:Socket-1", "to": "s:end"})
+    assert (connect.source, connect.to) == ("Socket-1", "end")
+    assert connect.as_json() == {"kind": "connect", "from": "Socket-1", "to": "end"}
+    for kind, fields in (("run_to", {"id": "e:edge:1:Socket-1"}), ("marquee", {"ids": ["n:gone"]})):
+        with pytest.raises(MateriaError, match="no socket"):
+            read(kind, **fields)
+
+
+def test_what_the_canvas_does_itself_is_no_gesture():
+    gestures = [kind for kind, one in messages_of(ToCanvas).items() if issubclass(one, Gesture)]
+    assert {"ground", "open", "break", "run_to", "connect", "duplicate"} <= set(gestures)
+    assert set(messages_of(ToCanvas)) - set(gestures) == {"pick", "room", "turn", "fold", "svg"}

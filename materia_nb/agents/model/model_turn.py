@@ -393,7 +393,7 @@ class Talk:
                 raise AgentError(
                     f"{self._made.name} asked for tools more than {self._options.most_rounds} times in one turn",
                     where=turn.socket_id,
-                    hint="is the task too large for one socket? resend to let it go on, or set the most_rounds of the agent",
+                    hint="is the task too large for one socket? retry --turn to let it go on, or set the most_rounds of the agent",
                     kind="too_many_calls",
                 )
             response, calls = self._asked_for(response, said.text)

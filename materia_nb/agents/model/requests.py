@@ -46,7 +46,7 @@ _REFUSALS: Final = re.compile(r"content[_ ]?(policy|filter)|safety|moderation|fl
 _ABOUT_KEY: Final = re.compile(r"\b(api[ _-]?)?(key|token|credential)s?\b", re.IGNORECASE)
 _TOOLS: Final = re.compile(r"\btools?\b", re.IGNORECASE)
 _NO_TOOLS: Final = (
-    "if the model takes no tools, set the agent again with --no-tools (tools=False), then resend"
+    "if the model takes no tools, set the agent again with --no-tools (tools=False), then retry --turn"
 )
 _AGAIN: Final = (
     ai.ModelRateLimitError,
@@ -71,22 +71,22 @@ class Kind(NamedTuple):
 _RATE: Final = Kind(
     "rate_limited",
     "{model} takes no more requests for now",
-    "wait a while, then resend; or use another model",
+    "wait a while, then retry --turn; or use another model",
 )
 _QUOTA: Final = Kind(
     "rate_limited",
     "The quota or the credit for {model} is used up",
-    "see to the account, or use another model; then resend",
+    "see to the account, or use another model; then retry --turn",
 )
 _LONG: Final = Kind(
     "context_too_long",
     "The conversation is too long for {model}",
-    "use a model that takes more, or let the prompt and the tools say less; then resend",
+    "use a model that takes more, or let the prompt and the tools say less; then retry --turn",
 )
 _KEY: Final = Kind(
     "bad_key",
     "The key was refused for {model}",
-    "put a key that may use the model into the environment, then resend",
+    "put a key that may use the model into the environment, then retry --turn",
 )
 _DENIED: Final = Kind(
     "denied",
@@ -97,23 +97,25 @@ _MODEL: Final = Kind(
     "bad_model", "{model} was not found", "is the name right, and the base URL, if there is one?"
 )
 _SLOW: Final = Kind(
-    "agent_timeout", "{model} took too long", "give the agent a longer timeout_s, then resend"
+    "agent_timeout", "{model} took too long", "give the agent a longer timeout_s, then retry --turn"
 )
-_REFUSED: Final = Kind("refused", "{model} refused to answer", "change the prompt or the model, then resend")
+_REFUSED: Final = Kind(
+    "refused", "{model} refused to answer", "change the prompt or the model, then retry --turn"
+)
 _REQUEST: Final = Kind(
-    "bad_request", "The request to {model} was refused", "change the settings or the model, then resend"
+    "bad_request", "The request to {model} was refused", "change the settings or the model, then retry --turn"
 )
 _LINE: Final = Kind(
     "transport",
     "{model} could not be reached or broke off",
-    "is the provider up, and the base URL right? then resend",
+    "is the provider up, and the base URL right? then retry --turn",
 )
 _DOWN: Final = Kind(
-    "transport", "{model} failed on its provider's side", "resend later, or use another model"
+    "transport", "{model} failed on its provider's side", "retry --turn later, or use another model"
 )
-_OTHER: Final = Kind("agent_error", "Asking {model} failed", "put it right, then resend")
+_OTHER: Final = Kind("agent_error", "Asking {model} failed", "put it right, then retry --turn")
 _MALFORMED: Final = Kind(
-    "malformed", "The answer of {model} could not be read", "resend, or use another model"
+    "malformed", "The answer of {model} could not be read", "retry --turn, or use another model"
 )
 
 
@@ -352,7 +354,7 @@ class Requests:
                 if size > LONGEST_ANSWER:
                     raise AgentError(
                         f"{self.made.name} answered with more than {LONGEST_ANSWER:,} characters",
-                        hint="resend, or give the agent fewer max_tokens in its settings",
+                        hint="retry --turn, or give the agent fewer max_tokens in its settings",
                         kind="agent_reply_too_long",
                     )
                 if text := _text(event):

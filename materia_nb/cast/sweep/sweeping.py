@@ -113,7 +113,7 @@ def _run(cast: Cast) -> None:
     """Run it until it is over or a person is needed; drafts are accepted as they come."""
     while cast.now.writable and cast.status in ("ready", "waiting"):
         if _has_draft(cast):
-            cast.finalize()
+            cast.accept()
         elif cast.run() == "person" and not _has_draft(cast):
             return
 

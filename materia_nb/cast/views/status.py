@@ -154,7 +154,7 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
         yield f"and {counted(len(told) - CONCLUSION_LINES, 'more line')}: cast.now.conclusion has all"
     left = sum(not one.kept for one in cast.suggestions)
     if left:
-        yield f"{counted(left, 'suggestion')} to keep: %materia suggestions"
+        yield f"{counted(left, 'suggestion')} to keep: %materia edit remember"
 
 
 def _pinned(cast: Snapshot) -> Iterator[str]:
@@ -201,7 +201,7 @@ def _waiting_for(cast: Snapshot) -> str:
     if cast.approvals.asking or cast.approvals.due:
         return f"waiting: {visit.socket}{item} {_about_calls(cast)}"
     if visit.mode == "draft" and visit.drafts:
-        return f"waiting: {visit.socket}{item} has a draft; refine it, or continue to the final result"
+        return f"waiting: {visit.socket}{item} has a draft; refine it, or accept it"
     who = f"{visit.socket} ({socket.materia.label}){item}"
     what = "needs an answer"
     if cast.approvals.grant is not None:
@@ -254,7 +254,7 @@ def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
     return [
         f"held by {socket} ({hold.action}): {hold.reason}",
         *consent_lines(cast),
-        f"to go on: {asked}, decide in its place, correct its output (recommit), or abort",
+        f"to go on: {asked}, accept its output as it is (accept), correct it (edit recommit), or abort",
     ]
 
 

@@ -153,7 +153,6 @@ def _never_written(facts: Facts) -> Iterator[Found]:
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return
-    shared = _placed_elsewhere(facts)
     ways = _ways(facts)
     anything, by_name = _writers(facts)
     known = _OF_THE_ENGINE | {split_path(name)[0] for name in _aliases(facts)}
@@ -169,8 +168,7 @@ def _never_written(facts: Facts) -> Iterator[Found]:
                 writers = anything | touching
                 past[read.path] = writers, _without(entry, ways, writers)
             writers, came = past[read.path]
-            elsewhere = read.shared and not writers and facts.sockets[id_].get("materia") in shared
-            if id_ not in came or elsewhere:
+            if id_ not in came or (read.shared and not writers and _placed_elsewhere(facts, id_)):
                 continue
             if id_ not in before:
                 before[id_] = _without(entry, ways, {id_})
@@ -180,15 +178,14 @@ def _never_written(facts: Facts) -> Iterator[Found]:
             yield _unwritten(read, writers - {id_}, list(_line(came, id_))[::-1])
 
 
-def _placed_elsewhere(facts: Facts) -> set[str]:
-    """The materia that other loadouts of the config place too."""
-    others = as_object(facts.config.get("loadouts")).items()
-    return {
-        id_
+def _placed_elsewhere(facts: Facts, id_: str) -> bool:
+    """Whether another loadout of the config places the materia of a socket too."""
+    materia, others = facts.sockets[id_].get("materia"), as_object(facts.config.get("loadouts")).items()
+    return any(
+        materia in placed_materia(Facts(name, raw, facts.materia))
         for name, raw in others
         if is_object(raw) and name != facts.name
-        for id_ in placed_materia(Facts(name, raw, facts.materia))
-    }
+    )
 
 
 def _unwritten(read: _Read, others: set[str], way: list[str]) -> Found:

@@ -1,4 +1,5 @@
-"""The verbs, in the order of the help."""
+"""The verbs; :data:`materia_nb.magics.registry.GROUPS` has their order."""
 
-# ruff: noqa: F401, I001 - importing a module registers its verbs, and the order is that of the help
-from materia_nb.magics.verbs import loading, foreseeing, casting, looking, editing, casts, attempting
+from materia_nb.magics.verbs import casting, casts, loading, looking
+
+__all__ = ["casting", "casts", "loading", "looking"]

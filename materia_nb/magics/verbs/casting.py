@@ -1,59 +1,51 @@
-"""Verbs that go on with a cast: cast, step, enter, run, reply, refine, continue, abort, recast, skip, revive, budget, break."""
+"""Verbs that go on with a cast, or with many."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from materia_nb.cast import Cast
+from materia_nb.cast.edits import Approvals
 from materia_nb.cast.views.status import StatusView, consent_lines
 from materia_nb.cast.views.step_views import StepView
-from materia_nb.cast.views.tables import GROUPS, allowed_view, breakpoints_view, budget_view, usage_view
-from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.loadout.vocabulary import WAITING_FOR
+from materia_nb.cast.views.tables import allowed_view, breakpoints_view
+from materia_nb.cast.workbench import Workbench
+from materia_nb.errors import MateriaError
 from materia_nb.magics.cast_display import running
-from materia_nb.magics.registry import Argument, Call, verb
+from materia_nb.magics.registry import Argument, Call, from_method, status_after, step_after, value_of, verb
+
+from_method(
+    "cast",
+    Workbench.cast,
+    value_of,
+    only="request loadout",
+    cell="may",
+    request={"required": False},
+    example="%materia cast ship the widget",
+)
 
 
 @verb(
-    "cast",
-    Argument("--loadout", "another loadout than the chosen one", "option", completes="loadout"),
-    Argument("request", "what is asked for", "rest"),
-    cell="may",
-    example="%materia cast ship the widget",
+    "step",
+    Argument(
+        "--enter", "only enter the socket, to look at its prompt, or change it, before it is asked", "flag"
+    ),
+    Argument("count", "how many steps, 1 if left out", whole=True),
 )
-def cast(call: Call) -> Any:
-    """Start a cast of the chosen loadout, and show it with its panels; buttons, step or run go on with it."""
-    return call.bench.cast(call.request(), loadout=call.get("loadout"))
-
-
-@verb("step", Argument("count", "how many steps, 1 if left out", whole=True))
 def step(call: Call) -> Any:
     """Run one socket, or as many as you say."""
-    count = call.get("count")
+    current, count = call.cast, call.get("count")
+    if call.get("enter"):
+        if count is not None:
+            raise MateriaError("One socket is entered.", hint="step --enter", kind="usage")
+        current.enter()
+        return StatusView(current.now)
     if count is not None and count < 1:
         raise MateriaError("The number of steps must be 1 or more.", kind="usage")
-    return _run(call, _step if count is None else lambda cast: cast.run(steps=count))
-
-
-def _step(cast: Cast) -> None:
-    cast.step()
-    cast.runner.write_now()
-
-
-def _run(call: Call, act: Callable[[Cast], object]) -> StepView:
-    """Let the current cast do what takes time, with a bar beside it, and show the step that it is at then."""
-    current = call.cast
     with running(current):
-        act(current)
+        current.run(steps=count) if count is not None else current.step()
+    current.write_now()
     return StepView(current.now)
-
-
-@verb("enter")
-def enter(call: Call) -> Any:
-    """Enter the next socket without running it, to look at its prompt, or change it (reword), before it is asked."""
-    call.cast.enter()
-    return StatusView(call.cast.now)
 
 
 @verb(
@@ -70,70 +62,27 @@ def run(call: Call) -> Any:
     return StatusView(current.now, pause, current.breakpoints.hit)
 
 
-@verb(
-    "reply",
-    Argument("answer", "the answer as text, or a $variable (text or a dict)", "rest"),
-    cell="may",
-    example='%%materia reply\n{"satisfied": true}',
+from_method("reply", Cast.reply, step_after, cell="may", example='%%materia reply\n{"satisfied": true}')
+from_method("refine", Cast.refine, step_after, cell="may", example="%materia refine make it shorter")
+from_method(
+    "accept",
+    Cast.accept,
+    step_after,
+    decision={"name": "word", "completes": "socket"},
+    example="%materia accept\n%materia accept satisfied",
 )
-def reply(call: Call) -> Any:
-    """Answer the agent socket that waits for a person; where a cast failed, answer in the place of what failed."""
-    answer = call.body_or("answer")
-    if answer is None:
-        raise MateriaError(
-            "The answer is missing.", hint="write it behind reply, or in a %%materia reply cell"
-        )
-    current = call.cast
-    current.reply(answer)
-    return StepView(current.now)
 
 
-@verb(
-    "refine",
-    Argument("message", "what should be different", "rest"),
-    cell="may",
-    example="%materia refine make it shorter",
-)
-def refine(call: Call) -> Any:
-    """Ask a multi-turn agent to change its draft."""
-    call.cast.refine(str(call.needed("message", "Say what should be different.")))
-    return StepView(call.cast.now)
-
-
-@verb("continue")
-def continue_(call: Call) -> Any:
-    """Accept the draft of a multi-turn socket: its agent gives the final result."""
-    call.cast.finalize()
-    return StepView(call.cast.now)
-
-
-@verb(
-    "answer",
-    Argument("text", "the answer", "rest"),
-    cell="may",
-    example="%materia answer take the second option",
-)
-def answer(call: Call) -> Any:
-    """Answer the agent that holds the cast; it goes on in the same conversation."""
-    call.cast.approvals.answer(str(call.needed("text", "The answer is missing.")))
-    return StepView(call.cast.now)
-
-
-@verb(
-    "approve",
-    Argument("--always", "later calls of the same tools need not ask in this cast", "flag"),
-)
+@verb("approve", Argument("--always", "later calls of the same tools need not ask in this cast", "flag"))
 def approve(call: Call) -> Any:
     """Approve the tool calls that wait for it, or the exact command that the agent asks consent for, and show which."""
     approved = consent_lines(call.cast.now)
-    _run(call, lambda cast: cast.approvals.approve(always=bool(call.get("always"))))
+    with running(call.cast):
+        call.cast.approvals.approve(always=bool(call.get("always")))
     return StepView(call.cast.now, approved)
 
 
-@verb("deny", Argument("reason", "why, for the agent", "rest"))
-def deny(call: Call) -> Any:
-    """Refuse the tool calls, or the command, that the agent asks approval for; it goes on without."""
-    return _run(call, lambda cast: cast.approvals.deny(str(call.get("reason", ""))))
+from_method("deny", Approvals.deny, step_after, only="reason", runs=True)
 
 
 @verb(
@@ -150,24 +99,6 @@ def allow(call: Call) -> Any:
     elif tools:
         current.approvals.allow(*tools)
     return allowed_view(current.now)
-
-
-@verb(
-    "decide",
-    Argument(
-        "word",
-        f"{', '.join(WAITING_FOR.values())}, or a socket to go on to",
-        required=True,
-        completes="socket",
-    ),
-    example="%materia decide satisfied",
-)
-def decide(call: Call) -> Any:
-    """Decide in the place of the agent that holds the cast: its output is taken, and the cast goes on."""
-    word, current = str(call.get("word")), call.cast
-    said = next((verdict.satisfied for verdict, condition in WAITING_FOR.items() if condition == word), None)
-    current.approvals.decide(satisfied=said, target=word if said is None else None)
-    return StepView(current.now)
 
 
 _MEANT: Final = ("after", "refused", "not_satisfied", "same_again", "hollow_answer")
@@ -243,72 +174,104 @@ def _condition(expression: str, call: Call) -> Any:
     return holds
 
 
-@verb(
-    "abort",
-    Argument("reason", "why, for the journal", "rest"),
-)
-def abort(call: Call) -> Any:
-    """Stop the cast."""
-    call.cast.abort(str(call.get("reason") or "stopped by the person"))
-    return StatusView(call.cast.now)
-
-
-@verb("resend")
-def resend(call: Call) -> Any:
-    """Ask the turn that failed once more, in the same conversation; reword changes its prompt first."""
-    return _run(call, Cast.resend)
-
-
-@verb("recast")
-def recast(call: Call) -> Any:
-    """Run the socket where a failed or aborted cast stopped once more."""
-    return _run(call, Cast.recast)
+from_method("abort", Cast.abort, status_after, only="reason")
+from_method("retry", Cast.retry, step_after, runs=True, example="%materia retry\n%materia retry --limit")
+from_method("skip", Cast.skip, step_after, example="%materia skip the counter is down today")
 
 
 @verb(
-    "skip",
-    Argument("--item", "the whole work item is passed over, and the next one is begun", "flag"),
-    Argument("note", "why, for the journal", "rest", required=True),
-    example="%materia skip the counter is down today",
+    "attempt",
+    Argument("socket", "the one that waits or comes next", completes="socket"),
+    Argument("--n", "how often each agent is asked; once if left out", "option", whole=True),
+    Argument(
+        "--agents",
+        "who is asked: agents with commas between, or a $list; who answers anyway if left out",
+        "option",
+    ),
+    Argument("--prompts", "a $list of prompts of the materia to ask instead", "option"),
+    Argument("--take", "make this one of the latest attempts the answer", "option", whole=True),
+    Argument("--pin", "pin the socket to this one of the latest attempts", "option", whole=True),
+    cell="may",
+    example="%materia attempt Socket-3 --n 3",
 )
-def skip(call: Call) -> Any:
-    """Go on without the socket where a cast failed, by its always edge, or without its item; the journal keeps the note."""
-    call.cast.skip(str(call.get("note")), item=bool(call.get("item")))
-    return StepView(call.cast.now)
-
-
-@verb("revive")
-def revive(call: Call) -> Any:
-    """Go on with a failed cast, with the limit that stopped it granted once more."""
-    return _run(call, Cast.revive)
+def attempt(call: Call) -> Any:
+    """Ask the turn that waits several times and lay the answers side by side; the cast stays as it is until one is taken. The body of a cell is another prompt of the materia to ask."""
+    cast = call.cast
+    take, pin = call.get("take"), call.get("pin")
+    if take is not None or pin is not None:
+        tried = cast.attempts
+        if tried is None:
+            raise MateriaError(
+                "Nothing was attempted yet.", hint="attempt first, then take one", kind="usage"
+            )
+        if pin is not None:
+            tried.pin(pin)
+        if take is None:
+            return tried
+        tried.take(take)
+        return StepView(cast.now)
+    prompts = call.get("prompts") if call.body is None else [call.body.strip()]
+    if isinstance(prompts, str):
+        prompts = [prompts]
+    return cast.attempt(call.get("socket"), call.get("n", 1), _listed(call.get("agents")), prompts)
 
 
 @verb(
-    "budget",
-    Argument("most", "the most tokens, or the most cost as in 2.50 USD; none for no limit", "words"),
-    example="%materia budget 200000",
+    "sweep",
+    Argument("request", "what is asked for, or a $list or $dict of requests", "rest"),
+    Argument(
+        "--loadouts", "which, with commas between; the chosen one if left out", "option", completes="loadout"
+    ),
+    Argument("--agents", "who answers: agents with commas between, or a $list or $dict of choices", "option"),
+    Argument("--repeat", "how often each is cast; once if left out", "option", whole=True),
+    Argument("--checks", "a $function, or a $list or $dict of checks and judges", "option"),
+    Argument("--dir", "where rows and casts are kept", "option"),
+    Argument("--retry", "make casts anew that did not come to their end", "flag"),
+    cell="may",
+    example="%materia sweep --loadouts Plan-Build-Eval,Full-Auto --repeat 3 a page on rain",
 )
-def budget(call: Call) -> Any:
-    """Show the tokens and the cost so far, or set the budget of this cast."""
-    most = call.get("most")
-    current = call.cast
-    if most is not None:
-        current.edit.budget_in_words(" ".join(map(str, most)))
-    return budget_view(current.now)
+def sweep(call: Call) -> Any:
+    """Run a grid of casts and summarize the results; casts that are done are not made again. Each line of a cell is a request."""
+    requests = call.get("request", ())
+    if call.body is not None:
+        requests = [line.strip() for line in call.body.splitlines() if line.strip()]
+    return call.bench.sweep(
+        _listed(call.get("loadouts")),
+        requests,
+        _listed(call.get("agents")),
+        call.get("repeat", 1),
+        call.get("checks"),
+        call.get("dir"),
+        retry=bool(call.get("retry")),
+    )
+
+
+def _listed(given: Any) -> Any:
+    """What stands between commas; lists and dicts as they are."""
+    return [one.strip() for one in given.split(",")] if isinstance(given, str) else given
 
 
 @verb(
-    "usage",
-    Argument("by", "socket, materia or item; socket if left out"),
-    example="%materia usage item",
+    "link",
+    Argument(
+        "--from", "an earlier cast, whose context the state gets as previous", "option", completes="cast"
+    ),
+    Argument(
+        "parts",
+        "loadouts and materia in their order; loadout:NAME or materia:NAME where a name means both",
+        "words",
+        required=True,
+        completes="part",
+    ),
+    Argument("request", "what is asked for; or in the cell", "rest"),
+    cell="may",
+    example="%materia link Planning-Consult Full-Auto -- ship the widget",
 )
-def usage(call: Call) -> Any:
-    """Show the tokens and the cost of this cast, added up by socket, materia or item."""
-    by = str(call.get("by") or "socket")
-    if by not in GROUPS:
+def link(call: Call) -> Any:
+    """Start a cast of loadouts and materia one behind the other; buttons, step or run go on with it."""
+    request = call.request()
+    if not request:
         raise MateriaError(
-            f"Usage is added up by socket, materia or item, not by {by!r}.",
-            hint=did_you_mean(by, GROUPS),
-            kind="usage",
+            "The request is missing.", hint="write it behind --: link A B -- request", kind="usage"
         )
-    return usage_view(call.cast.now, by)
+    return call.bench.link(*map(str, call.get("parts")), request=request, from_cast=call.get("from"))

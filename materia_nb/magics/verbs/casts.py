@@ -1,38 +1,186 @@
-"""Verbs about casts on disk, several casts, what agents suggest to remember, and help."""
+"""Verbs that change a cast between its steps, those about casts on disk and the quest board, and help."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from materia_nb.cast import Cast
+from materia_nb.cast.edits import Edits
 from materia_nb.cast.listing import casts_view
-from materia_nb.cast.views.tables import quests_view
-from materia_nb.display.blocks import Table, Text
+from materia_nb.cast.quests import WORDS, QuestBoard
+from materia_nb.cast.views.step_views import PromptView
+from materia_nb.cast.views.tables import budget_view, items_view, quests_view
+from materia_nb.cast.workbench import Workbench
+from materia_nb.display.blocks import JsonView, Table, Text
 from materia_nb.display.escape import shorten
+from materia_nb.engine.items import item_label
 from materia_nb.engine.labels import VERDICTS
+from materia_nb.engine.told import HEADINGS
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.queries import Suggestion
-from materia_nb.magics.registry import Argument, Call, help_text, verb
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout import read_text
+from materia_nb.magics.registry import (
+    Argument,
+    Call,
+    from_method,
+    help_text,
+    one_of_words,
+    status_after,
+    step_after,
+    value_of,
+    verb,
+)
 
-_CAST: Final = Argument(
-    "cast",
-    "its name, its id or the beginning of that, -1 for the latest, or a directory",
-    "rest",
-    completes="cast",
+_CAST: Final = {
+    "name": "cast",
+    "help": "its name, its id or the beginning of that, -1 for the latest, or a directory",
+}
+
+
+@verb(
+    "edit items",
+    Argument("--again", "items to work on again: numbers, keys or titles with commas between them", "option"),
+    Argument("--abandon", "give up the item being worked on and go on with the next", "flag"),
+    cell="may",
+    example='%%materia edit items\n[{"title": "Outline", "context": "Three headings."}]',
+)
+def items(call: Call) -> Any:
+    """Show the work items and how each stands; with a cell, replace them by the list in it, in JSON or YAML.
+
+    What is done comes first in the list, then what is being worked on, then the open ones in the order given.
+    """
+    said: list[str] = []
+    abandon = bool(call.get("abandon"))
+    if call.body is not None:
+        given = _value(call.body)
+        if not isinstance(given, list):
+            raise MateriaError(
+                "The cell must hold a list.", hint="each item has title and context", kind="items"
+            )
+        said += call.cast.edit.items(given, abandon=abandon)
+    elif abandon:
+        said += call.cast.edit.abandon()
+    if again := call.get("again"):
+        titles = [item_label(one, "") for one in call.cast.now.work_items]
+        named = [str(again)] if again in titles else [one.strip() for one in str(again).split(",")]
+        said += call.cast.edit.again(*named)
+    return items_view(call.cast.now, said)
+
+
+@verb(
+    "edit set",
+    Argument("path", "a dotted path; what is not there yet is made", required=True),
+    Argument("value", "JSON, or text as it is; none in a cell", "rest"),
+    cell="may",
+    example="%materia edit set plan.approved true",
+)
+def set_(call: Call) -> Any:
+    """Change one value in the state."""
+    given = call.body_or("value")
+    if given is None:
+        raise MateriaError("The value is missing.", hint="edit set plan.approved true", kind="usage")
+    current = call.cast
+    current.edit.set(str(call.get("path")), _value(given) if isinstance(given, str) else given)
+    return JsonView("state", dict(current.state))
+
+
+def _value(text: str | None) -> JSON:
+    """JSON, else YAML; a bare word is text."""
+    try:
+        return json.loads(text or "")
+    except ValueError:
+        return read_text(text or "", "yaml", where="the value")
+
+
+@verb(
+    "edit reword",
+    Argument(
+        "part",
+        one_of_words(HEADINGS),
+        "rest",
+        required=True,
+    ),
+    cell="must",
+    example="%%materia edit reword task\nBuild it in one file.",
+)
+def reword(call: Call) -> Any:
+    """Change one part of the prompt that is asked next, for this turn only; an empty cell leaves it out."""
+    current = call.cast
+    prompt = current.edit.reword(str(call.get("part")), (call.body or "").strip())
+    return PromptView(current.steps[-1], prompt)
+
+
+from_method(
+    "edit recommit",
+    Edits.recommit,
+    step_after,
+    cell="may",
+    example='%materia edit recommit {"satisfied": true}',
+)
+from_method(
+    "edit redefine", Edits.redefine, status_after, only="materia", example="%materia edit redefine Count"
+)
+from_method("edit undo", Edits.undo, status_after)
+
+
+@verb(
+    "edit budget",
+    Argument("most", "the most tokens, or the most cost as in 2.50 USD; none for no limit", "words"),
+    example="%materia edit budget 200000",
+)
+def budget(call: Call) -> Any:
+    """Show the tokens and the cost so far, or set the budget of this cast."""
+    most, current = call.get("most"), call.cast
+    if most is not None:
+        current.edit.budget_in_words(" ".join(map(str, most)))
+    return budget_view(current.now)
+
+
+@verb(
+    "edit remember",
+    Argument("number", "the number of a suggestion; all are listed if left out", whole=True),
+    example="%materia edit remember 2",
+)
+def remember(call: Call) -> Any:
+    """Keep a suggestion of an agent in what is known about the project; nothing is kept by itself."""
+    current, number = call.cast, call.get("number")
+    if number is not None:
+        current.edit.remember(number)
+    return _suggested(current.now.suggestions)
+
+
+def _suggested(suggestions: Sequence[Suggestion]) -> Table:
+    rows = []
+    for one in suggestions:
+        title = one.fields.get("description") or one.fields.get("text", "")
+        body = one.fields.get("body", "")
+        kept = "kept" if one.kept else ""
+        rows.append((str(one.number), str(one.step), one.kind, shorten(title, 120), shorten(body, 200), kept))
+    return Table(("", "step", "kind", "what", "in full", "kept"), rows, "no suggestions")
+
+
+from_method(
+    "back", Cast.back, status_after, example="%materia back 3\n%materia back --change workItems.0.title"
+)
+from_method(
+    "fork", Cast.fork, lambda call, cast: call.bench.take(cast), only="step", example="%materia fork 3"
 )
 
 
 @verb(
-    "casts",
+    "list casts",
     Argument("--name", "only those that were named so", "option"),
     Argument("--tag", "only those with this tag, or with all of several, with commas between them", "option"),
     Argument("--verdict", "only those that were judged so", "option", choices=VERDICTS),
     Argument("--loadout", "only those of a loadout of this name", "option", completes="loadout"),
     Argument("--status", "only those that stand so, such as failed", "option"),
-    example="%materia casts --tag rain --verdict good",
+    example="%materia list casts --tag rain --verdict good",
 )
-def casts(call: Call) -> Any:
+def list_casts(call: Call) -> Any:
     """List the casts of this project, newest first."""
     wanted = {name: call.get(name) for name in ("name", "verdict", "loadout", "status")}
     tags = [tag for tag in str(call.get("tag") or "").split(",") if tag]
@@ -49,6 +197,7 @@ def casts(call: Call) -> Any:
     Argument("--step", "say it of this step rather than of the cast", "option", whole=True),
     Argument("--cast", "of this cast rather than of the current one", "option", completes="cast"),
     Argument("--by", "who says it", "option"),
+    Argument("--undo", "take the last change of names, tags, notes and verdicts back", "flag"),
     example='%materia label first-good-one --tag rain,short\n%materia label --step 3 --verdict bad --note "It should have asked."',
 )
 def label(call: Call) -> Any:
@@ -56,50 +205,27 @@ def label(call: Call) -> Any:
     given: dict[str, Any] = {name: call.get(name) for name in ("name", "note", "verdict")}
     given |= {name: value for name in ("tag", "untag", "by") if (value := call.get(name)) is not None}
     bench, step, cast = call.bench, call.get("step"), call.get("cast")
+    if call.get("undo"):
+        call.cast.labels.undo()
+        return Text(f"Taken back. The cast: {call.cast.labels.of().words or 'nothing is said of it'}.")
     said = bench.current.labels.add(step, **given) if cast is None else bench.label(cast, step, **given)
     about = "The cast" if step is None else f"Step {step}"
     return Text(f"{about}: {said.words or 'nothing is said of it any more'}.")
 
 
-@verb("unlabel")
-def unlabel(call: Call) -> Any:
-    """Take the last change of names, tags, notes and verdicts back."""
-    call.cast.labels.undo()
-    said = call.cast.labels.of().words
-    return Text(f"Taken back. The cast: {said or 'nothing is said of it'}.")
-
-
-@verb(
+from_method("open", Workbench.open, value_of, reference=_CAST, example="%materia open -1")
+from_method("resume", Workbench.resume, value_of, reference=_CAST)
+from_method(
     "delete",
-    Argument("cast", "its name, its id or the beginning of that", required=True, completes="cast"),
-    Argument("--yes", "it is meant; without it nothing happens but that you are told what would go", "flag"),
+    Workbench.delete,
+    lambda _, id_: Text(f"Deleted {id_}."),
+    reference={**_CAST, "kind": "word"},
     example="%materia delete first-good-one --yes",
 )
-def delete(call: Call) -> Any:
-    """Delete a cast and its run directory. This cannot be undone."""
-    return Text(f"Deleted {call.bench.delete(str(call.get('cast')), yes=bool(call.get('yes')))}.")
-
-
-@verb("open", _CAST, example="%materia open -1")
-def open_(call: Call) -> Any:
-    """Open a cast to look at it, also one recorded by the reference engine."""
-    return call.bench.open(call.get("cast") or "-1")
-
-
-@verb("resume", _CAST)
-def resume(call: Call) -> Any:
-    """Open a cast to go on with it, after a restart or a crash."""
-    return call.bench.resume(call.get("cast") or "-1")
-
-
-@verb("verify", _CAST, example="%materia verify -1")
-def verify(call: Call) -> Any:
-    """Say up to which step a recorded cast is as it was written; works where it is too damaged to be opened."""
-    return Text(repr(call.bench.verify(call.get("cast") or call.cast.run_dir)))
 
 
 @verb(
-    "page",
+    "export page",
     Argument("file", "where to; cast.html in the run directory if left out", "rest"),
 )
 def page(call: Call) -> Any:
@@ -108,9 +234,9 @@ def page(call: Call) -> Any:
 
 
 @verb(
-    "record",
+    "export recording",
     Argument("file", "where to; recording.json in the run directory if left out", "rest"),
-    example="%materia record recordings/demo.json",
+    example="%materia export recording recordings/demo.json",
 )
 def record(call: Call) -> Any:
     """Write what was answered in the cast as a file that other casts can be answered from (agent * recorded:FILE)."""
@@ -126,12 +252,10 @@ def _wrote(call: Call, name: str, write: Callable[[Path], object]) -> Text:
 
 
 @verb(
-    "otel",
-    Argument(
-        "--content", "tell prompts, answers, and what tools were given and gave too; keys never are", "flag"
-    ),
+    "export otel",
+    Argument("--content", "with prompts, answers, and what tools were given and gave; keys never", "flag"),
     Argument("endpoint", "where to; OTEL_EXPORTER_OTLP_ENDPOINT, else localhost, if left out"),
-    example="%materia otel http://localhost:4318/v1/traces",
+    example="%materia export otel http://localhost:4318/v1/traces",
 )
 def otel(call: Call) -> Any:
     """Send the cast as OpenTelemetry spans to a collector, to be looked at in a tracing tool."""
@@ -139,125 +263,37 @@ def otel(call: Call) -> Any:
     return Text(f"Sent {counted(count, 'span')}.")
 
 
-@verb("help", Argument("verb", "a verb", completes="verb"))
+@verb("help", Argument("verb", "a verb", "rest", completes="verb"))
 def help_(call: Call) -> Any:
     """List the verbs, or explain one."""
     return Text(help_text(call.get("verb")))
 
 
-def _view(suggestions: list[Suggestion]) -> Table:
-    rows = []
-    for one in suggestions:
-        title = one.fields.get("description") or one.fields.get("text", "")
-        body = one.fields.get("body", "")
-        kept = "kept" if one.kept else ""
-        rows.append((str(one.number), str(one.step), one.kind, shorten(title, 120), shorten(body, 200), kept))
-    return Table(("", "step", "kind", "what", "in full", "kept"), rows, "no suggestions")
-
-
-@verb("suggestions")
-def suggestions(call: Call) -> Any:
-    """List what the agents of the cast suggest to remember; nothing of it is kept by itself."""
-    return _view(call.cast.now.suggestions)
-
-
-@verb(
-    "remember",
-    Argument("number", "the number of a suggestion", required=True, whole=True),
-    example="%materia remember 2",
-)
-def remember(call: Call) -> Any:
-    """Keep a suggestion in what is known about the project."""
-    current = call.cast
-    current.edit.remember(call.get("number"))
-    return _view(current.now.suggestions)
-
-
-@verb(
-    "link",
-    Argument(
-        "--from", "an earlier cast, whose context the state gets as previous", "option", completes="cast"
-    ),
-    Argument(
-        "parts",
-        "loadouts and materia in their order; loadout:NAME or materia:NAME where a name means both",
-        "words",
-        required=True,
-        completes="part",
-    ),
-    Argument("request", "what is asked for; or in the cell", "rest"),
-    cell="may",
-    example="%materia link Planning-Consult Full-Auto -- ship the widget",
-)
-def link(call: Call) -> Any:
-    """Start a cast of loadouts and materia one behind the other; buttons, step or run go on with it."""
-    request = call.request()
-    if not request:
-        raise MateriaError(
-            "The request is missing.", hint="write it behind --: link A B -- request", kind="usage"
-        )
-    return call.bench.link(*map(str, call.get("parts")), request=request, from_cast=call.get("from"))
-
-
-ACTIONS: Final = ("add", "list", "run", "move", "remove", "requeue")
-
-
-@verb(
-    "quest",
-    Argument(
-        "--loadout",
-        "for add: what it is cast with; else the one that is chosen then",
-        "option",
-        completes="loadout",
-    ),
-    Argument("action", f"{', '.join(ACTIONS)}; a panel with buttons if left out", choices=ACTIONS),
-    Argument(
-        "words",
-        "add: the request; run: how many, all if left out; move: QUEST and top, up, down, bottom or a place; "
-        "remove, requeue: QUEST",
-        "rest",
-    ),
-    cell="may",
-    example="%materia quest add ship the widget\n%materia quest move 2 top\n%materia quest run",
-)
+@verb("quest")
 def quest(call: Call) -> Any:
-    """Work with the board of requests of this project, which are cast one after another."""
-    board, action = call.bench.quests, call.get("action")
-    words = str(call.get("words") or "")
-    if call.body is not None and action != "add":
-        raise MateriaError(
-            "Only quest add takes the body of a cell.", hint="write it on a line", kind="usage"
-        )
-    if action is None:
-        from materia_nb.widgets.quest_panel import show_quests
+    """Show the board of requests of this project, which are cast one after another, with buttons."""
+    from materia_nb.widgets.quest_panel import show_quests
 
-        return show_quests(board)
-    if action == "add":
-        board.add(f"{words}\n{call.body or ''}".strip(), loadout=call.get("loadout"))
-    elif action == "run":
-        from materia_nb.cast.quests import WORDS
-
-        why = board.run(_count(words))
-        return Text("\n\n".join(filter(None, [repr(quests_view(board.quests)), WORDS[why]])))
-    elif action == "move":
-        which, _, place = words.partition(" ")
-        board.move(_needed(which), place.strip() or "")
-    elif action == "remove":
-        board.remove(_needed(words))
-    elif action == "requeue":
-        board.requeue(_needed(words))
-    return quests_view(board.quests)
+    return show_quests(call.bench.quests)
 
 
-def _needed(which: str) -> str:
-    if not which:
-        raise MateriaError("Which quest?", hint="give its number, as quest list shows it", kind="usage")
-    return which
+def _board(call: Call, _: object = None) -> Table:
+    return quests_view(call.bench.quests.quests)
 
 
-def _count(words: str) -> int | None:
-    if not words:
-        return None
-    if not words.isdecimal() or int(words) < 1:
-        raise MateriaError(f"How many quests? {words!r} is no number.", hint="quest run 1", kind="usage")
-    return int(words)
+def _ran(call: Call, why: Any) -> Text:
+    return Text("\n\n".join(filter(None, [repr(_board(call)), WORDS[why]])))
+
+
+@verb("quest list")
+def list_quests(call: Call) -> Any:
+    """List the quests, in their order."""
+    return _board(call)
+
+
+_QUEST: Final = {"name": "quest", "help": "its id or its number"}
+from_method("quest add", QuestBoard.add, _board, cell="may", example="%materia quest add ship the widget")
+from_method("quest run", QuestBoard.run, _ran, example="%materia quest run 1")
+from_method("quest move", QuestBoard.move, _board, reference=_QUEST, example="%materia quest move 2 top")
+from_method("quest remove", QuestBoard.remove, _board, reference=_QUEST, example="%materia quest remove 2")
+from_method("quest requeue", QuestBoard.requeue, _board, reference=_QUEST, example="%materia quest requeue 2")

@@ -1,9 +1,10 @@
-"""Verbs about loadouts and who answers: load, reload, loadouts, use, copy, grid, check, mend, loadout, agent, pin, unpin, utility."""
+"""Verbs about loadouts and who answers."""
 
 from __future__ import annotations
 
 import shlex
 import textwrap
+from dataclasses import replace
 from typing import Any
 
 from materia_nb.agents.command_agent import PREFIX
@@ -24,76 +25,55 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Table, Text
 from materia_nb.display.svg import GraphPicture
 from materia_nb.errors import MateriaError
-from materia_nb.magics.registry import Argument, Call, Verb, parse, verb
+from materia_nb.magics.registry import Argument, Call, Verb, from_method, parse, value_of, verb
 
 _NAMED = Argument("loadout", "a loadout, the chosen one if left out", "rest", completes="loadout")
 
 
-@verb(
+from_method(
     "load",
-    Argument(
-        "file", "a .json, .jsonc, .yaml or .yml file, or a variable", "rest", required=True, completes="file"
-    ),
+    Workbench.load,
+    value_of,
+    path={"name": "file", "completes": "file"},
     example="%materia load hello-utility.json",
 )
-def load(call: Call) -> Any:
-    """Load a config file and choose its active loadout."""
-    return call.bench.load(call.get("file"))
-
-
-@verb("reload")
-def reload(call: Call) -> Any:
-    """Read the config files again after one was changed; a cast that runs keeps its copy (see redefine)."""
-    return call.bench.reload()
-
-
-@verb(
-    "loadouts",
-    Argument(
-        "name", "one of them: its fields, and the layer that each comes from", "rest", completes="loadout"
-    ),
+from_method(
+    "use",
+    Workbench.use,
+    value_of,
+    name={"name": "loadout", "help": "its name", "completes": "loadout"},
+    example="%materia use Hello-Utility",
 )
-def loadouts(call: Call) -> Any:
+from_method(
+    "copy",
+    Workbench.copy_loadout,
+    value_of,
+    name={"name": "loadout", "completes": "loadout"},
+    new={"kind": "word"},
+    example="%materia copy Full-Auto My-Auto --materia",
+)
+
+
+@verb("list loadouts", replace(_NAMED, help="one of them: its fields, and the layer that each comes from"))
+def list_loadouts(call: Call) -> Any:
     """List the loadouts and the layers that they come from, or the fields of one."""
-    if (name := call.get("name")) is not None:
+    if (name := call.get("loadout")) is not None:
         return fields_view(call.bench.config, "loadout", name)
     return loadouts_view(call.bench.loadouts, call.bench.chosen, call.bench.config)
 
 
 @verb(
-    "materia",
+    "list materia",
     Argument(
-        "name", "one of them: its fields, and the layer that each comes from", "rest", completes="materia"
+        "materia", "one of them: its fields, and the layer that each comes from", "rest", completes="materia"
     ),
-    example="%materia materia Build",
+    example="%materia list materia Build",
 )
-def materia(call: Call) -> Any:
+def list_materia(call: Call) -> Any:
     """List the materia, the layers that they come from, and who answers; or the fields of one."""
-    if (name := call.get("name")) is not None:
+    if (name := call.get("materia")) is not None:
         return fields_view(call.bench.config, "materia", name)
     return materia_view(call.bench.config, call.bench.agents)
-
-
-@verb(
-    "use",
-    Argument("loadout", "its name", "rest", required=True, completes="loadout"),
-    example="%materia use Hello-Utility",
-)
-def use(call: Call) -> Any:
-    """Choose the loadout to cast."""
-    return call.bench.use(call.get("loadout"))
-
-
-@verb(
-    "copy",
-    Argument("loadout", "which one", required=True, completes="loadout"),
-    Argument("new", "what the copy is called; left out, the same name with -Copy"),
-    Argument("--materia", "copy the materia that it places too", "flag"),
-    example="%materia copy Full-Auto My-Auto --materia",
-)
-def copy(call: Call) -> Any:
-    """Copy a loadout into the project's .pi/pi-materia.json, to be edited there, and choose it."""
-    return call.bench.copy_loadout(call.get("loadout"), call.get("new"), materia=bool(call.get("materia")))
 
 
 @verb("grid", Argument("--mermaid", "as mermaid source, to paste into a document", "flag"), _NAMED)
@@ -110,50 +90,64 @@ def grid(call: Call) -> Any:
     return Text(picture.mermaid) if call.get("mermaid") else picture
 
 
-@verb("check", _NAMED)
-def check(call: Call) -> Any:
-    """Show the problems of a loadout and, apart from them, hints."""
-    name = call.get("loadout") or call.bench.chosen
-    return ReportView(name or "", call.bench.check(name))
-
-
 @verb(
-    "mend",
+    "check",
+    Argument("--mend", "show which of them one change mends, and how", "flag"),
     Argument(
-        "--save",
-        "make the changes that can be meant in one way only, and save them where the loadout is kept",
-        "flag",
+        "--save", "with --mend: make the changes that need no choice, where the loadout is kept", "flag"
     ),
     _NAMED,
-    example="%materia mend\n%materia mend --save Report",
+    example="%materia check\n%materia check --mend --save Report",
 )
-def mend(call: Call) -> Any:
-    """Show which problems and hints of a loadout one change mends; with --save, make those that need no choice."""
-    bench = call.bench
-    design = bench.design(call.get("loadout"))
+def check(call: Call) -> Any:
+    """Show the problems of a loadout and, apart from them, hints; with --mend what one change mends."""
+    bench, name = call.bench, call.get("loadout") or call.bench.chosen
+    if not call.get("mend"):
+        if call.get("save"):
+            raise MateriaError("Only what is mended is saved.", hint="check --mend --save", kind="usage")
+        return ReportView(name or "", bench.check(name))
+    design = bench.design(name)
     if call.get("save"):
         done = design.mend_all()
         if done:
             done.append(bench.save_design(design, anyway=True))
-        return Text(
-            "\n".join(done or ["Nothing mends itself: mend shows what you can choose, check what is left."])
-        )
+        nothing = "Nothing mends itself: check --mend shows what you can choose, check what is left."
+        return Text("\n".join(done or [nothing]))
     rows = [
         (one.code, one.source, how.words, "in the designer" if how.suggestion else "--save")
         for one, how in design.mends().items()
     ]
-    return Table(
-        ("code", "where", "would be mended so", "by"),
-        rows,
-        "no one change mends anything: check shows what is left",
-    )
+    empty = "no one change mends anything: check shows what is left"
+    return Table(("code", "where", "would be mended so", "by"), rows, empty)
 
 
 @verb(
-    "loadout",
+    "design",
+    Argument("--new", "begin an empty loadout of that name", "flag"),
+    _NAMED,
+    example="%materia design Plan-Build-Eval",
+)
+def design(call: Call) -> Any:
+    """Edit a loadout on its graph: sockets, edges, loops, exits; with its problems, undo, and saving."""
+    from materia_nb.widgets.design_panel import show_design
+
+    return show_design(call.bench, call.get("loadout"), new=bool(call.get("new")))
+
+
+from_method(
+    "gallery",
+    Workbench.gallery,
+    value_of,
+    name={"name": "card", "completes": "card"},
+    example="%materia gallery critic-loop",
+)
+
+
+@verb(
+    "define loadout",
     Argument("name", "what it is called", "rest", required=True),
     cell="must",
-    example="%%materia loadout Two-Steps\n"
+    example="%%materia define loadout Two-Steps\n"
     "entry: Socket-1\n"
     "sockets:\n"
     "  Socket-1: {materia: Plan, edges: [{when: always, to: Socket-2}]}\n"
@@ -228,6 +222,7 @@ def agent(call: Call) -> Any:
 
 @verb(
     "pin",
+    Argument("--off", "let it be answered as usual again", "flag"),
     Argument("name", "a socket or materia, utilities too; none to list", completes="materia"),
     Argument("--visit", "the one visit whose output is meant", "option", whole=True),
     Argument(
@@ -237,27 +232,23 @@ def agent(call: Call) -> Any:
         "rest",
     ),
     cell="may",
-    example='%materia pin Detect-VCS {"state": {"vcs": "git"}}',
+    example='%materia pin Detect-VCS {"state": {"vcs": "git"}}\n%materia pin --off Detect-VCS',
 )
 def pin(call: Call) -> Any:
     """Choose what answers a socket or materia, in this cast and later ones; a pinned utility starts no process."""
-    name = call.get("name")
-    if name is not None:
-        call.bench.pin(name, call.body_or("to"), visit=call.get("visit"))
-    elif call.body is not None:
-        raise MateriaError("Say what the cell is pinned to: a socket or materia.", kind="usage")
-    return _pinned(call.bench)
-
-
-@verb(
-    "unpin",
-    Argument("name", "a pinned socket or materia", required=True, completes="pin"),
-    example="%materia unpin Detect-VCS",
-)
-def unpin(call: Call) -> Any:
-    """Let a socket or materia be answered as usual again."""
-    call.bench.unpin(call.get("name"))
-    return _pinned(call.bench)
+    bench, name, to = call.bench, call.get("name"), call.body_or("to")
+    if name is None and (call.body is not None or call.get("off")):
+        raise MateriaError(
+            "Say what is meant: a socket or materia.", hint="pin NAME, pin --off NAME", kind="usage"
+        )
+    if call.get("off"):
+        if to is not None or call.get("visit") is not None:
+            raise MateriaError("What is no longer pinned has no answer.", hint="pin --off NAME", kind="usage")
+        bench.unpin(name)
+    elif name is not None:
+        bench.pin(name, to, visit=call.get("visit"))
+    here = {} if bench.cast_ is None else bench.cast_.pins
+    return pins_view(here, {name: (one.pin, one.loadout) for name, one in bench.pins.items()})
 
 
 def _model(text: str, call: Call) -> ModelAgent:
@@ -304,13 +295,13 @@ def _function(name: str, body: str, names: dict[str, Any]) -> Any:
 
 
 @verb(
-    "utility",
+    "define utility",
     Argument("name", "what the materia is called", required=True),
     Argument("--text", "stdout is text, not JSON", "flag"),
     Argument("--generator", "it produces workItems", "flag"),
     Argument("--timeout-ms", "how long it may run", "option", whole=True),
     cell="must",
-    example="%%materia utility Count-Files\n"
+    example="%%materia define utility Count-Files\n"
     "import json, os, sys\n"
     "context = json.load(sys.stdin)\n"
     "print(json.dumps({'state': {'files': len(os.listdir(context['cwd']))}}))",
@@ -326,8 +317,3 @@ def utility(call: Call) -> Any:
         **fields,
     )
     return Text(f"Utility {call.get('name')} runs {path.name}.")
-
-
-def _pinned(bench: Workbench) -> Table:
-    here = {} if bench.cast_ is None else bench.cast_.pins
-    return pins_view(here, {name: (one.pin, one.loadout) for name, one in bench.pins.items()})

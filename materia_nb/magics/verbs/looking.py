@@ -1,11 +1,12 @@
-"""Verbs that only look, and those that show panels or ask for a prediction."""
+"""Verbs that only look: at what a loadout can do, and at a cast, in words and in panels."""
 
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any
+from typing import Any, Final
 
 from materia_nb import lessons
+from materia_nb.cast import Cast
 from materia_nb.cast.views.status import StatusView, steps_view
 from materia_nb.cast.views.step_views import HandoffView, PromptView, TranslationView
 from materia_nb.cast.views.tables import found_view
@@ -13,17 +14,174 @@ from materia_nb.display.blocks import JsonView, Text
 from materia_nb.doctor import checkup
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.protocol import SAMPLE
+from materia_nb.insight.odds import Chances, Likely
 from materia_nb.insight.queries import query_of
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
-from materia_nb.magics.cast_display import running
-from materia_nb.magics.registry import Argument, Call, verb
+from materia_nb.magics.cast_display import counting, running
+from materia_nb.magics.registry import Argument, Call, from_method, one_of_words, value_of, verb
 from materia_nb.outgoing import outgoing_traceback
 from materia_nb.widgets.cast_parts import alone_names
 
+_LOADOUT: Final = Argument("loadout", "the loadout; the chosen one if left out", completes="loadout")
+_SATISFIED: Final = Argument(
+    "--satisfied", "the chance of satisfied: 0.7 for all, or Check=0.7,*=0.9; 0.5 if left out", "option"
+)
+_ITEMS: Final = Argument("--items", "how long every list is; 3 if left out", "option", whole=True)
 
-def _any_of(names: list[str]) -> str:
-    return " or ".join([", ".join(names[:-1]), names[-1]])
 
+@verb(
+    "explore",
+    _LOADOUT,
+    Argument("--items", "how long the lists are that are tried, such as 0-3 or 2,5", "option"),
+    example="%materia explore Plan-Build-Eval",
+)
+def explore(call: Call) -> Any:
+    """Show what a loadout can do: every way that its casts can go, without asking anybody."""
+    with counting("states") as told:
+        lengths = _lengths(str(call.get("items", "0-3")))
+        return call.bench.explore(call.get("loadout"), lengths, progress=told)
+
+
+@verb(
+    "explore odds",
+    _LOADOUT,
+    _SATISFIED,
+    _ITEMS,
+    example="%materia explore odds Plan-Build-Eval --satisfied 0.7",
+)
+def odds(call: Call) -> Any:
+    """Show how likely each end of a cast is, and how many turns it takes on average, exactly."""
+    items = call.get("items", 3)
+    with counting("states") as told:
+        explored = call.bench.explore(call.get("loadout"), (items,), progress=told)
+    return explored.odds(_chances(call.get("satisfied", 0.5)), items)
+
+
+@verb(
+    "explore rehearse",
+    _LOADOUT,
+    Argument("--n", "how many casts; 1000 if left out", "option", whole=True),
+    _SATISFIED,
+    _ITEMS,
+    Argument("--seed", "what the chances are drawn from; 1 if left out", "option", whole=True),
+    example="%materia explore rehearse Plan-Build-Eval --n 200 --satisfied 0.7",
+)
+def rehearse(call: Call) -> Any:
+    """Cast a loadout many times in memory, answered by chance, and show how the casts end."""
+    with counting("casts") as told:
+        return call.bench.rehearse(
+            call.get("loadout"),
+            call.get("n", 1000),
+            _chances(call.get("satisfied", 0.5)),
+            call.get("items", 3),
+            call.get("seed", 1),
+            progress=told,
+        )
+
+
+@verb(
+    "explore prompts",
+    _LOADOUT,
+    _ITEMS,
+    Argument("--request", "the request; a made-up word if left out", "option"),
+    Argument("--contexts", "castContext to be laid side by side, such as full,request", "option"),
+    example="%materia explore prompts Plan-Build-Eval --items 10 --contexts full,request",
+)
+def prompts(call: Call) -> Any:
+    """Show every prompt that a cast would have, with its size, without asking anybody; answers are made up."""
+    contexts = str(call.get("contexts") or "")
+    return call.bench.prompts(
+        call.get("loadout"),
+        call.get("request", SAMPLE),
+        call.get("items", 3),
+        [one.strip() for one in contexts.split(",") if one.strip()],
+    )
+
+
+def _lengths(text: str) -> list[int]:
+    found: list[int] = []
+    for piece in text.split(","):
+        first, _, last = piece.partition("-")
+        if not first.strip().isdecimal() or not (last or "0").strip().isdecimal():
+            raise MateriaError(f"{text!r} is no lengths of lists.", hint="write 0-3, or 2,5", kind="usage")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def _chances(given: object) -> Chances:
+    if isinstance(given, float | int | tuple | dict):
+        return given
+    text = str(given)
+    pairs = [piece.rpartition("=") for piece in text.split(",")]
+    try:
+        if len(pairs) == 1 and not pairs[0][1]:
+            return _chance(text)
+        return {name.strip(): _chance(chance) for name, _, chance in pairs}
+    except ValueError:
+        raise MateriaError(
+            f"{text!r} is no chance.",
+            hint="write 0.7, or Check=0.7,*=0.9; 0.6/0.3 says nothing in 0.3",
+            kind="usage",
+        ) from None
+
+
+def _chance(text: str) -> Likely:
+    yes, pair, nothing = text.partition("/")
+    return (float(yes), float(nothing)) if pair else float(yes)
+
+
+@verb(
+    "compare",
+    Argument("--steps", "A and B are numbers of steps of the current cast", "flag"),
+    Argument(
+        "a",
+        "a cast (an id, its beginning, -1 for the latest, -2 for the one before), or a loadout",
+        required=True,
+        completes="cast",
+    ),
+    Argument("b", "the other; the current cast if left out", completes="cast"),
+    example="%materia compare -2 -1\n%materia compare Plan-Build-Eval Full-Auto\n%materia compare --steps 3 5",
+)
+def compare(call: Call) -> Any:
+    """Show where two casts first differ and why, with their steps beside one another; or how two loadouts differ."""
+    bench, a = call.bench, call.get("a")
+    if call.get("steps"):
+        return bench.compare(*(bench.current.steps.at(_number(one)) for one in (a, call.get("b", -1))))
+    return bench.compare(a, call.get("b") or bench.current)
+
+
+@verb(
+    "replay",
+    Argument("loadout", "its name; the chosen one if left out", completes="loadout"),
+    Argument("--all", "every cast of a loadout of that name, in place of the current cast", "flag"),
+    Argument("--go-on", "make a cast of it, which goes on where the recorded answers end", "flag"),
+    example="%materia replay Plan-Build-Eval\n%materia replay Plan-Build-Eval --go-on",
+)
+def replay(call: Call) -> Any:
+    """Show where the recorded answers would have led in another loadout, or in this one as it is now; nothing runs."""
+    bench, name = call.bench, call.get("loadout")
+    if call.get("all"):
+        if call.get("go_on"):
+            raise MateriaError(
+                "One replay at a time can go on.", hint="open the cast, then replay --go-on", kind="usage"
+            )
+        return bench.replay(name)
+    found = bench.current.replay(bench.graph(name))
+    return StatusView(bench.take(found.go_on()).now) if call.get("go_on") else found
+
+
+def _number(given: object) -> int:
+    text = str(given)
+    try:
+        return int(text)
+    except ValueError:
+        raise MateriaError(
+            f"{text!r} is no step: it must be a whole number.", hint="compare --steps 3 5", kind="usage"
+        ) from None
+
+
+from_method("blame", Cast.blame, value_of, example="%materia blame workItems.0.title")
 
 _STEP = Argument("step", "a step number; -1, the latest, if left out", whole=True)
 
@@ -57,12 +215,18 @@ def state(call: Call) -> Any:
     return JsonView(name, found[0] if len(found) == 1 else found)
 
 
+@verb("steps")
+def steps(call: Call) -> Any:
+    """List the steps so far."""
+    return steps_view(call.cast.now)
+
+
 @verb(
-    "ask",
+    "steps ask",
     Argument("--all", "look through every cast of this project, which takes reading them whole", "flag"),
     Argument("--tag", "look through the casts with this tag", "option"),
     Argument("expression", "JSONPath, or a dotted path", "rest", required=True),
-    example="%materia ask $.workItems[*].title\n%materia ask --tag rain $.context",
+    example="%materia steps ask $.workItems[*].title\n%materia steps ask --tag rain $.context",
 )
 def ask(call: Call) -> Any:
     """Look through the outputs of all steps with JSONPath: each value found, with its step, socket and item."""
@@ -73,33 +237,26 @@ def ask(call: Call) -> Any:
 
 
 @verb(
-    "spent",
-    Argument("by", "socket, materia or item, or several with commas between them; socket if left out"),
-    example="%materia spent socket,item",
-)
-def spent(call: Call) -> Any:
-    """Show where tokens, cost and time went, steps that going back left behind included."""
-    by = [name for name in str(call.get("by", "socket")).split(",") if name]
-    return call.cast.spent(*by)
-
-
-@verb("steps")
-def steps(call: Call) -> Any:
-    """List the steps so far."""
-    return steps_view(call.cast.now)
-
-
-@verb(
-    "events",
+    "steps events",
     Argument("--severity", "only this severity or a graver one, such as warning", "option"),
     Argument("--type", "only events of this type", "option"),
     Argument("--socket", "only events of this socket", "option", completes="socket"),
-    example="%materia events --severity warning",
+    example="%materia steps events --severity warning",
 )
 def events(call: Call) -> Any:
-    """List what outputs told in their event field."""
+    """List the events that outputs reported."""
     wanted = {name: call.get(name) for name in ("severity", "type", "socket")}
     return call.cast.steps.events(**wanted)
+
+
+@verb(
+    "usage",
+    Argument("by", "socket, materia or item, or several with commas between them; socket if left out"),
+    example="%materia usage socket,item",
+)
+def usage(call: Call) -> Any:
+    """Show where tokens, cost and time went, steps that going back left behind included."""
+    return call.cast.usage(*filter(None, str(call.get("by", "socket")).split(",")))
 
 
 def _step(call: Call) -> StepRecord:
@@ -107,21 +264,21 @@ def _step(call: Call) -> StepRecord:
     return call.cast.steps.at(call.get("step", -1))
 
 
-@verb("handoff", _STEP)
+@verb(
+    "handoff",
+    Argument(
+        "--as",
+        f"in another format, with what that cannot hold: {one_of_words(OWN_PROTOCOLS)}, or one of another package",
+        "option",
+    ),
+    _STEP,
+    example="%materia handoff 3\n%materia handoff --as sparse 3",
+)
 def handoff(call: Call) -> Any:
     """Show what a step handed on: raw, parsed, issues, requirements, assignments."""
+    if (protocol := call.get("as")) is not None:
+        return TranslationView(call.cast.now, _step(call), str(protocol))
     return HandoffView(call.cast.now, _step(call))
-
-
-@verb(
-    "translate",
-    Argument("protocol", f"{', '.join(OWN_PROTOCOLS)}, or one of another package", required=True),
-    _STEP,
-    example="%materia translate sparse 3",
-)
-def translate(call: Call) -> Any:
-    """Show what a step handed on in another format, and what that format cannot hold."""
-    return TranslationView(call.cast.now, _step(call), str(call.get("protocol")))
 
 
 @verb("prompt", _STEP)
@@ -140,57 +297,50 @@ def prompt(call: Call) -> Any:
     return PromptView(record, record.prompt)
 
 
-@verb("why", _STEP, example="%materia why 3")
+@verb(
+    "why",
+    Argument("--traceback", "show where in your code the agent of the cast raised what made it fail", "flag"),
+    _STEP,
+    example="%materia why 3",
+)
 def why(call: Call) -> Any:
     """Explain why a step went where it went."""
-    return call.cast.why(call.get("step"))
-
-
-@verb("traceback")
-def traceback(call: Call) -> Any:
-    """Show where in your code the agent of the cast raised what made it fail."""
-    raised = call.cast.runner.raised
+    if not call.get("traceback"):
+        return call.cast.why(call.get("step"))
+    raised = call.cast.raised
     if raised is None:
         raise MateriaError("No agent of this cast raised anything in this kernel.", kind="no_traceback")
     return Text(outgoing_traceback(raised))
 
 
-@verb("show")
+@verb(
+    "show",
+    Argument("panel", f"one of its panels alone: {one_of_words(alone_names())}", completes="panel"),
+    example="%materia show\n%materia show items",
+)
 def show(call: Call) -> Any:
-    """Show the cast with buttons: go on with it, see its graph, edit items and state, answer, look at handoffs."""
+    """Show the cast with buttons: go on with it, see its graph, edit items and state, answer, look at handoffs; or one panel of it."""
     from materia_nb.widgets import cast_panel
 
+    if (name := call.get("panel")) is not None:
+        return cast_panel.show_one(call.cast, str(name))
     return cast_panel.show(call.cast, call.bench.take, bench=call.bench)
 
 
 @verb(
-    "panel",
-    Argument("name", _any_of(alone_names()), required=True, completes="panel"),
-    example="%materia panel items",
+    "doctor",
+    Argument(
+        "cast",
+        "a cast: say up to which step it is as it was written, even where it cannot be opened",
+        "rest",
+        completes="cast",
+    ),
+    example="%materia doctor\n%materia doctor -1",
 )
-def panel(call: Call) -> Any:
-    """Show one live panel of the cast; showing it again replaces it."""
-    from materia_nb.widgets import cast_panel
-
-    return cast_panel.show_one(call.cast, str(call.get("name")))
-
-
-@verb(
-    "design",
-    Argument("--new", "begin an empty loadout of that name", "flag"),
-    Argument("loadout", "a loadout, the chosen one if left out", "rest", completes="loadout"),
-    example="%materia design Plan-Build-Eval",
-)
-def design(call: Call) -> Any:
-    """Edit a loadout on its graph: sockets, edges, loops, exits; with problems told, undo, and saving."""
-    from materia_nb.widgets.design_panel import show_design
-
-    return show_design(call.bench, call.get("loadout"), new=bool(call.get("new")))
-
-
-@verb("doctor")
 def doctor(call: Call) -> Any:
-    """Check what is here and works: software, keys (names only), programs, folders, config, who answers."""
+    """Check what is here and works: software, keys (names only), programs, folders, config, who answers; or a recorded cast."""
+    if (cast := call.get("cast")) is not None:
+        return Text(repr(call.bench.verify(cast)))
     return checkup(call.bench)
 
 
@@ -199,6 +349,7 @@ def doctor(call: Call) -> Any:
     Argument("--sure", "you are sure of it", "flag"),
     Argument("--unsure", "you are guessing", "flag"),
     Argument("--as", "the name that the guess is kept under, such as 03-loops/first-item", "option"),
+    Argument("--progress", "show what you guessed and answered in the lessons so far", "flag"),
     Argument("--example", "this is no guess of yours: it is not kept", "flag"),
     Argument(
         "socket",
@@ -210,6 +361,8 @@ def doctor(call: Call) -> Any:
 )
 def predict(call: Call) -> Any:
     """Guess where the next step leads, and be told whether that is so, and why; the cast stays. Alone: with buttons."""
+    if call.get("progress"):
+        return lessons.progress()
     current, route = call.cast, call.get("socket")
     name = "" if call.get("example") else call.get("as") or f"{current.graph.name}/predict {current.id}"
     if route is None:
@@ -219,19 +372,3 @@ def predict(call: Call) -> Any:
     sure = True if call.get("sure") else False if call.get("unsure") else None
     with closing(lessons.question(current, name=name)) as asked, running(asked.twin):
         return asked.guess(route[0], sure=sure) if len(route) == 1 else asked.walk(route, sure=sure)
-
-
-@verb("progress")
-def progress(_: Call) -> Any:
-    """Show what you guessed and answered in the lessons: how many tries each question took, and what is right by now."""
-    return lessons.progress()
-
-
-@verb(
-    "gallery",
-    Argument("name", "the card to open; all are listed if left out", completes="card"),
-    example="%materia gallery critic-loop",
-)
-def gallery(call: Call) -> Any:
-    """List ten patterns and ten classic mistakes; with a name, write that one as a notebook beside this one."""
-    return call.bench.gallery(call.get("name"))

@@ -139,7 +139,7 @@ function formBox(send) {
       const wish = h("textarea", { class: "mnb-in", rows: "2", placeholder: "what should be different", "aria-label": "what should be different" });
       fields.wish = wish;
       body.append(wish, h("div", { class: "mnb-row" },
-        button("Continue", "accept the draft and ask for the final result", () => send("finalize"), { class: "mnb-b mnb-main" }),
+        button("Accept", "accept the draft and ask for the final result", () => send("finalize"), { class: "mnb-b mnb-main" }),
         button("Refine", "ask for a changed draft", () => wish.value.trim() && send("refine", { text: wish.value }))));
     }
     const text = h("textarea", { class: "mnb-in mnb-code", rows: "6", placeholder: form.text ? "the answer" : "the answer, as JSON", "aria-label": "the answer" });

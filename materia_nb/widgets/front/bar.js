@@ -46,16 +46,16 @@ export function barPart(host, send, shell) {
   const abort = button("Abort…", "end the cast; asks first", () => {
     if (!isEnabled(abort)) return;
     openMenu(abort, [
-      { words: "End this cast? Recast goes on with it." },
+      { words: "End this cast? Retry goes on with it." },
       { words: "Abort the cast", tone: "bad", act: () => send("abort") },
       { words: "Keep it", act: () => {} },
     ]);
   }, { class: "mnb-b mnb-bad", "aria-haspopup": "menu" });
   const leave = button("Leave it behind", "go on without the function that is waited for; what it answers later is thrown away", () => isEnabled(leave) && send("leave"));
   const again = h("span", { class: "mnb-again" });
-  const resend = button("Resend", "ask the turn that was cut short once more, in the same conversation", go("resend"));
-  const recast = button("Recast", "run the socket where it stopped once more", go("recast"));
-  const revive = button("Revive", "go on, the limit that stopped it granted once more", go("revive"));
+  const resend = button("Retry the turn", "ask the turn that was cut short once more, in the same conversation", go("resend"));
+  const recast = button("Retry", "run the socket where it stopped once more", go("recast"));
+  const revive = button("Retry past the limit", "go on, the limit that stopped it granted once more", go("revive"));
   again.append(recast, resend, revive);
   const asks = h("span", { class: "mnb-asks", role: "group" });
   const asksWords = h("span", { class: "mnb-cut mnb-code" });

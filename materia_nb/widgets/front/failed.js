@@ -13,7 +13,7 @@ export function failedBox(send, opens) {
   const more = h("div", { class: "mnb-col" });
   const node = h("div", { class: "mnb-col", hidden: true }, told, rows, more);
   let made = "", written = null;
-  const plainAct = (one, first) => [button(one.words.replace(/ .*recast$/, " it and recast"), one.does, () => send(one.name), { class: first ? "mnb-b mnb-main" : "mnb-b" }), null];
+  const plainAct = (one, first) => [button(one.words.replace(/ .*retry$/, " it and retry"), one.does, () => send(one.name), { class: first ? "mnb-b mnb-main" : "mnb-b" }), null];
   const opening = (words, title, body, first) => {
     body.hidden = true;
     const open = button(words, title, () => {

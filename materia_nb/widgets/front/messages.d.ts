@@ -38,8 +38,8 @@ export interface ToCast {
   leave: {};
   /** End the cast. */
   abort: {};
-  /** Set a breakpoint or take it away; of a part of the graph, whichever it has. */
-  break: { breakpoint?: unknown; element?: { kind: string; id: string } | null; after?: boolean };
+  /** Set a breakpoint or take it away. */
+  break: { breakpoint: unknown };
   /** Take all breakpoints away. */
   clear_breaks: {};
   /** Stop when what stands at a path of the state changes, or no longer. */
@@ -120,4 +120,174 @@ export interface ToCast {
   value: { token: string; path: Array<string> };
   /** Say what changed in the state from the end of one step to that of another. */
   diff: { token: string; a: number; b: number };
+}
+
+/** What the picture of a graph is told; elements of the canvas are read as what they stand for. */
+export interface ToCanvas {
+  /** Select a part. */
+  pick: { element: string };
+  /** The canvas is so wide and high. */
+  room: { w: number; h: number };
+  /** Let the flow run the other way. */
+  turn: {};
+  /** Draw a loop as one card, or again as a region. */
+  fold: { element: string };
+  /** Give the picture as SVG. */
+  svg: { theme: "light" | "dark"; token: string };
+  /** A click beside everything. */
+  ground: {};
+  /** Open a part in the inspector. */
+  open: { what: string };
+  /** Set a breakpoint at a part or take it away; ``after`` means behind a socket. */
+  break: { what: string; after?: boolean };
+  /** Run until a socket comes next. */
+  run_to: { id: string };
+  /** Draw an edge. */
+  connect: { from: string; to: string };
+  /** Put a socket somewhere: its centre in pixels of the picture. */
+  move: { id: string; x: number; y: number };
+  /** Mark sockets. */
+  marquee: { ids: Array<string> };
+  /** Take away the marked sockets, or a part. */
+  delete: { ids?: Array<string>; what?: string };
+  /** Place a materia. */
+  drop: { materia: string; x: number; y: number };
+  /** Take the last change of the design back. */
+  undo: {};
+  /** Make it again. */
+  redo: {};
+  /** Keep sockets, to be pasted. */
+  copy: { ids?: Array<string> };
+  /** Keep sockets and take them away. */
+  cut: { ids?: Array<string> };
+  /** Place what was kept. */
+  paste: {};
+  /** Place sockets once more. */
+  duplicate: { ids?: Array<string> };
+}
+
+/** What the designer of a loadout is told. */
+export interface ToDesign {
+  /** Place a materia in a new socket, or ask what is meant by one that is not there. */
+  add: { materia: string; x?: unknown; y?: unknown };
+  /** Connect two sockets, or a socket with the end. */
+  add_edge: { source: string; to: string; when?: string; place?: unknown; max_traversals?: unknown };
+  /** Add a way out of a loop, taken once its list is exhausted. */
+  add_exit: { loop: string; source: string; condition: string; target: string; id?: string | null };
+  /** Place a materia in a new socket without edges. The first socket of a loadout becomes its entry. */
+  add_socket: { materia: string; id?: string | null };
+  /** Choose one of the answers to the question; another number is none of them. */
+  answer: { number?: unknown };
+  /** Cast the design as it is now. */
+  cast: { request: string };
+  /** Change condition or target of an edge; what is None stays, and so do its other fields. */
+  change_edge: { source: string; place: unknown; when?: string | null; to?: string | null };
+  /** Change an exit route; what is None stays, its id too, which is a stable name. */
+  change_exit: { loop: string; place: unknown; source?: string | null; condition?: string | null; target?: string | null; id?: string | null };
+  /** Lead an edge from a socket to another one; out of a loop with a list, without more said, an exit. */
+  connect: { from: string; to: string; when?: string | null; most?: unknown };
+  /** Copy what is chosen. */
+  copy: {};
+  /** Copy what is chosen, and remove it. */
+  cut: {};
+  /** Remove a part; without one, what is marked or selected. */
+  delete: { what?: unknown; of?: unknown };
+  /** Delete a loop and its exits; its sockets and their edges stay. Raises MateriaError when there is no such loop. */
+  delete_loop: { id: string };
+  /** Go on with a draft, or throw it away. */
+  draft: { file?: unknown; discard?: boolean };
+  /** Place a materia in a new socket, or ask what is meant by one that is not there. */
+  drop: { materia: string; x?: unknown; y?: unknown };
+  /** Copy what is chosen, and put it in at once; what was copied before stays. */
+  duplicate: {};
+  /** Make an exit route of an edge: out of the loop once its list is done, and not before. */
+  edge_to_exit: { socket: string; place: unknown; loop: string };
+  /** Let casts start at a socket. */
+  entry: { id: string };
+  /** Add an exit to a loop. */
+  exit: { loop: string; from: string; when: string; to: string };
+  /** Make a plain edge of an exit route: it leaves the loop at any item; raises MateriaError when there is none. */
+  exit_to_edge: { loop: string; place: unknown };
+  /** Look at everything that can happen. */
+  explore: {};
+  /** Let go of what was typed and refused. */
+  forget: { of?: unknown; field?: unknown };
+  /** Say how often an edge may be taken (R18); None takes the limit away. */
+  limit_edge: { source: string; place: unknown; max_traversals: unknown };
+  /** Make a loop of sockets, over the items of the generator that leads into it, with the edges that lead on as its exits. */
+  loop: { ids?: unknown };
+  /** Define a materia, and then do what needed it. */
+  make: { id: string; what: string; then?: unknown };
+  /** Make a loop region of sockets. */
+  make_loop: { sockets: unknown; id?: string | null; consumes?: unknown; iterator?: unknown };
+  /** Define a new ``agent`` or ``utility``, to be filled in; raises MateriaError when the id cannot be used. */
+  make_materia: { id: string; kind: string };
+  /** Mark a socket, or mark it no more. */
+  mark: { id: string };
+  /** Mark the sockets in a frame. */
+  marquee: { ids: string[] };
+  /** Choose the members of a loop; without any, those that are marked. */
+  members: { loop: string; ids?: unknown };
+  /** Mend a finding of the report. */
+  mend: { code: unknown; source: unknown };
+  /** Put sockets where they were dragged to, in pixels. */
+  move: { id?: unknown; x?: unknown; y?: unknown; places?: unknown };
+  /** Put an edge at another place among those of its socket; raises MateriaError when there is none there. */
+  move_edge: { source: string; place: unknown; to: unknown };
+  /** Put an exit route at another place; raises MateriaError when there is none there. */
+  move_exit: { loop: string; place: unknown; to: unknown };
+  /** Move an edge or an exit up or down by one. */
+  order: { of: unknown; by: unknown };
+  /** Put in what was copied. */
+  paste: {};
+  /** Select a part; ``add`` marks a socket beside others, ``keep`` leaves the marks. */
+  pick: { what?: unknown; add?: boolean; keep?: boolean };
+  /** Say where a socket is drawn, as column and row in the loadout's layout; None takes that away. */
+  place_socket: { id: string; place: unknown };
+  /** Say where several sockets are drawn, as one step; see :func:`place_socket`. */
+  place_sockets: { places: unknown };
+  /** Do the step again that was undone last. */
+  redo: {};
+  /** Take what is on disk now. */
+  reload: {};
+  /** Remove an edge, well formed or not; raises MateriaError when there is no such edge. */
+  remove_edge: { source: string; place: unknown };
+  /** Remove an exit route, well formed or not; raises MateriaError when there is no such route. */
+  remove_exit: { loop: string; place: unknown };
+  /** Remove a socket with its edges, the edges to it, its place in loops and the exits from and to it. */
+  remove_socket: { id: string };
+  /** Remove several sockets at once; see :func:`remove_socket`. */
+  remove_sockets: { ids: unknown };
+  /** Spell a field of a socket as another one; raises MateriaError when it has no such field, or the other one too. */
+  rename_field: { id: string; old: string; new: string };
+  /** Give a loop another name; raises MateriaError when there is no such loop or the name is taken. */
+  rename_loop: { old: string; new: string };
+  /** Give a socket another id and change every reference to it: entry, edges, loops, exits, layout. */
+  rename_socket: { old: string; new: string };
+  /** Save the design where it is kept, or elsewhere; ask first where something would be lost. */
+  save: { to?: unknown; anyway?: boolean };
+  /** Take the value of one field, whole, for the part that it was typed at; what is refused stays there. */
+  set: { of: unknown; field: string; value?: unknown };
+  /** Choose the socket where a cast starts; raises MateriaError when there is no such socket. */
+  set_entry: { id: string };
+  /** Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or take it away with None. */
+  set_loadout: { field: string; value: unknown };
+  /** Set ``label`` of a loop or take it away with None; ``exit``, the older form of exits, can only be taken away. */
+  set_loop: { id: string; field: string; value: unknown };
+  /** Set a field of a materia, or take it away with None; every loadout that places it will have it so. */
+  set_materia: { id: string; field: string; value: unknown };
+  /** Choose the members of a loop; the exits of a socket that is no member any more go with it. */
+  set_members: { id: string; sockets: unknown };
+  /** Set a field of a socket, or take it away with None. */
+  set_socket: { id: string; field: string; value: unknown };
+  /** Say what a loop goes over; the other kind of source goes, and fields that are not given stay. */
+  set_source: { id: string; source: unknown; from?: unknown; items?: unknown; output?: unknown; as?: unknown; cursor?: unknown };
+  /** Choose what a loop goes over: the work items of the likely generator, a list, or nothing. */
+  source: { loop: string; source?: unknown };
+  /** Make an exit of an edge, or an edge of an exit. */
+  turn: { of: unknown };
+  /** Take the last step back. */
+  undo: {};
+  /** Show the shortest way to an end on the canvas. */
+  witness: { what: string };
 }

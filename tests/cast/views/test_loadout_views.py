@@ -112,9 +112,9 @@ def test_explore_tells_of_the_chosen_loadout(shell):
 
 
 def test_odds_and_rehearse_take_chances(shell):
-    o = line(shell, "odds Plan-Build-Eval --satisfied Socket-3=1,*=0.5 --items 2")
+    o = line(shell, "explore odds Plan-Build-Eval --satisfied Socket-3=1,*=0.5 --items 2")
     assert (o.satisfied, o.items) == ({"Socket-3": 1, "Socket-4": 0.5}, 2)
-    r = line(shell, "rehearse Plan-Build-Eval --n 5 --satisfied 1 --items 1 --seed 3")
+    r = line(shell, "explore rehearse Plan-Build-Eval --n 5 --satisfied 1 --items 1 --seed 3")
     assert (r.n, r.seed, r.ends) == (5, 3, {"complete": 5})
 
 
