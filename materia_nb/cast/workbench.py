@@ -35,7 +35,7 @@ from materia_nb.engine.outcome import PREVIOUS
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.odds import Chances
+from materia_nb.insight.odds import Chances, PerSocket
 from materia_nb.insight.prompts import Prompts
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import MOST_STATES
@@ -394,6 +394,7 @@ class Workbench(Shown):
         seed: int = 1,
         executor: Executor | None = None,
         *,
+        failed: PerSocket = 0.0,
         progress: Progress = False,
     ) -> RehearsalView:
         """Cast a loadout many times in memory with stub agents that answer by chance.
@@ -408,6 +409,8 @@ class Workbench(Shown):
             seed: what the chances are drawn from; the numbers are the same whoever works on them.
             executor: a ``concurrent.futures.Executor`` to share the work among; this thread if left out. A batch
                 whose worker was lost is done here.
+            failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or
+                materia.
             progress: whether a bar is printed to stderr; or a function that is called with how many casts are done
                 and how many there are, and ends the rehearsal if it raises.
 
@@ -415,7 +418,8 @@ class Workbench(Shown):
             MateriaError: the loadout has problems, or a chance is missing or none (``bad_chance``).
         """
         graph = self.graph(loadout)
-        return RehearsalView(**vars(rehearse(graph, n, satisfied, items, seed, executor, progress=progress)))
+        made = rehearse(graph, n, satisfied, items, seed, executor, failed=failed, progress=progress)
+        return RehearsalView(**vars(made))
 
     def prompts(
         self,

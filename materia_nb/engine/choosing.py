@@ -43,7 +43,7 @@ class Look(NamedTuple):
     def reason(self, result: Result) -> str:
         """Say in words why it matched or not, for a visit to which this happened."""
         condition = described(self.when)
-        if not condition.whatever:
+        if not condition.whatever or result not in TAKEN:
             return f"{result.words}; {self.when} needs {condition.asked}"
         if self.matched:
             return f"{self.when} matches"
@@ -72,18 +72,19 @@ def matches(when: str, result: Result) -> bool:
 
 
 def edge_choices(edges: Sequence[Edge]) -> Choices:
-    """Take the first edge that matches, else the implied end (R3)."""
-    return {result: _edge(edges, result) for result in TAKEN}
+    """Take the first edge that matches, else the implied end (R3); without an output, nothing where no edge waits for that."""
+    choices = {result: _edge(edges, result) for result in Result}
+    return {result: choice for result, choice in choices.items() if choice is not None}
 
 
-def _edge(edges: Sequence[Edge], result: Result) -> Choice:
+def _edge(edges: Sequence[Edge], result: Result) -> Choice | None:
     looks: list[Look] = []
     for edge in edges:
         taken = matches(edge.when, result)
         looks.append(Look("edge", edge.when, edge.to, taken, edge.place, used=0))
         if taken:
             return Choice(edge.to, "edge", tuple(looks), edge)
-    return Choice(END, "implied end", tuple(looks))
+    return Choice(END, "implied end", tuple(looks)) if result in TAKEN else None
 
 
 def exit_choices(routes: Sequence[ExitRoute]) -> Choices:

@@ -35,7 +35,7 @@ from materia_nb.engine.state import (
 from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen, set_path
 from materia_nb.loadout.graph import END, Advance
-from materia_nb.loadout.vocabulary import SENDING_BACK, Result
+from materia_nb.loadout.vocabulary import SENDING_BACK, TAKEN, Result
 
 
 def complete(
@@ -88,13 +88,59 @@ def complete(
         detour,
     )
     applied = Applied(assigned, fact, warnings) if assigned or fact or warnings else NOTHING_APPLIED
-    events: tuple[Event, ...] = (completed, *told)
+    return _go_on(
+        rules, here, draft, visit, unrouted, events=(completed, *told), reading=reading, applied=applied
+    )
+
+
+def fail(
+    rules: Rules,
+    here: SocketRules,
+    draft: Draft,
+    visit: Visit,
+    result: Result,
+    failure: Failure,
+    *,
+    events: tuple[Event, ...] = (),
+    reading: Reading | None = None,
+) -> Transition:
+    """Take the edge that waits for a visit without an output, and hand on why there is none (R60); else stop the cast."""
+    if result not in here.goes:
+        return stop_cast(draft, failure, visit, reading, events=events)
+    item, socket = visit.item, here.socket
+    reason = Handoff(
+        socket.id,
+        socket.materia.label,
+        item.id if item else None,
+        item.key if item else None,
+        draft.steps,
+        result,
+        failure.message,
+    )
+    followup.hand_over(draft, reason)
+    draft.at = visit._replace(grant=None)
+    unrouted = Unrouted(result, "", failure.message, exhausted=False, advanced=None)
+    return _go_on(rules, here, draft, visit, unrouted, events=events, reading=reading)
+
+
+def _go_on(
+    rules: Rules,
+    here: SocketRules,
+    draft: Draft,
+    visit: Visit,
+    unrouted: Unrouted,
+    *,
+    events: tuple[Event, ...],
+    reading: Reading | None,
+    applied: Applied = NOTHING_APPLIED,
+) -> Transition:
+    """Go the way on, unless the budget is used up (R20)."""
     if draft.budget.limited:
         told_of_budget, over = _check_budget(rules, draft, visit)
         events += told_of_budget
         if over:
             draft.unrouted = unrouted
-            decision = decision_of(visit, "budget", None, reading, applied)
+            decision = decision_of(visit, "budget", None, reading, applied)._replace(result=unrouted.result)
             return stop_cast(draft, over, visit, reading, decision, events=events)
     return route(rules, here, draft, visit, unrouted, events=events, reading=reading, applied=applied)
 
@@ -118,6 +164,8 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
     if here.consumer_cursors:
         _renew(draft, here.consumer_cursors)
     item, socket = draft.at.item if draft.at else None, here.socket
+    if Result.FAILED in here.goes and draft.handoffs.entries:
+        followup.forget_failures(draft, socket.id, item.id if item else None)
     if here.wanted.parse == "json":
         draft.last_json = reading.value
         draft.data = _canonical(here, draft.data, reading)
@@ -275,9 +323,16 @@ def route(
 ) -> Transition:
     """Choose the target and keep the books: follow-up, edge counts, the record of an item that is done."""
     if reported := _reported(here, draft, unrouted):
-        draft.unrouted = None
-        decision = decision_of(visit, "failure", None, reading, applied)
-        return stop_cast(draft, reported, visit, reading, decision, events=events)
+        if Result.FAILED not in here.goes:
+            draft.unrouted = None
+            decision = decision_of(visit, "failure", None, reading, applied)
+            return stop_cast(draft, reported, visit, reading, decision, events=events)
+        if reported.undo is not None:  # the item is not done
+            draft.cursors = FrozenDict({**draft.cursors, reported.undo: draft.cursors[reported.undo] - 1})
+        applied = applied._replace(advance=None)
+        unrouted = unrouted._replace(
+            result=Result.FAILED, context=reported.message, exhausted=False, advanced=None
+        )
     choice = _choose(rules, here, draft, visit, unrouted)
     failure = None
     if choice.edge is not None:
@@ -296,8 +351,11 @@ def route(
         done=visit.item is not None and visit.item.id == unrouted.advanced,
         exhausted=unrouted.exhausted,
     )
-    if reading is None:  # the output came before the budget stopped the cast
-        decision = decision._replace(result=unrouted.result)
+    decision = decision._replace(
+        result=unrouted.result
+    )  # of an output that may have come before the budget stopped the cast
+    if unrouted.result not in TAKEN:
+        decision = decision._replace(said=decision.said._replace(reason=unrouted.context or ""))
     if failure:
         return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), events=events)
     if unrouted.detour is not None:
@@ -317,7 +375,7 @@ def _keep_books(
         draft.follow_up = followup.capture(
             draft.follow_up, here.socket, choice.target, item, unrouted, visit.step
         )
-    if not reworked and draft.follow_up:
+    if not reworked and draft.follow_up and unrouted.result in TAKEN:
         draft.follow_up = followup.without_target(draft.follow_up, visit.socket)
     if done is not None:
         if draft.follow_up:
@@ -363,8 +421,8 @@ def _done_with(rules: Rules, draft: Draft, item: ItemId) -> None:
 
 
 def _choose(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:
-    """Choose the target: a person's word, the way back from a detour, an exit, an edge."""
-    back = draft.detours[-1:]
+    """Choose the target: a person's word, the way back from a detour that is done, an exit, an edge."""
+    back = draft.detours[-1:] if unrouted.result in TAKEN else ()
     if unrouted.target is not None or back:
         draft.detours = draft.detours[:-1]
     if unrouted.target is not None:

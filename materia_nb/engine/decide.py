@@ -117,11 +117,13 @@ def lacking(events: Events, paths: tuple[str, ...]) -> Events:
     return (first, ev.EvidenceMissing(about=first.about, visit=first.visit, paths=paths, ts=first.ts), *rest)
 
 
-def fail(_: Rules, session: Session, failure: Failure, worked: int, ts: int) -> Events:
+def fail(rules: Rules, session: Session, failure: Failure, worked: int, ts: int) -> Events:
     """Fail the waiting visit for a reason that the engine cannot know, after so many milliseconds of work."""
-    (ended,) = _events(session, recovery.fail(session.state, failure), ts)
-    assert isinstance(ended, ev.CastEnd)  # noqa: S101 - a failure ends the cast
-    return (replace(ended, hint=failure.hint, worked=worked),)
+    first, *rest = _events(session, recovery.fail(rules, session.state, failure), ts)
+    if isinstance(first, ev.SocketFailed):
+        return (replace(first, worked=worked), *rest)
+    assert isinstance(first, ev.CastEnd)  # noqa: S101 - a failure that is not gone on from ends the cast
+    return (replace(first, hint=failure.hint, worked=worked),)
 
 
 def abort(_: Rules, session: Session, reason: str, ts: int) -> Events:

@@ -109,6 +109,19 @@ class AnsweredByHand(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SocketFailed(Event):
+    """The agent or process of a visit failed, and the cast goes on by the edge that waits for that."""
+
+    type: ClassVar[str] = "socket_failed"
+    about: About = field(default_factory=dict)
+    visit: int | None = None
+    kind: str = ""
+    error: str = ""
+    hint: str | None = None
+    worked: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SocketSkipped(Event):
     """A person goes on without the socket where the cast stopped, or with `item` without its item; `note` says why."""
 
@@ -614,6 +627,7 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         RecoveryExhausted,
         SocketHeld,
         SocketContinued,
+        SocketFailed,
         EvidenceMissing,
         AnsweredByHand,
         SocketSkipped,

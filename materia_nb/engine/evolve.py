@@ -301,6 +301,15 @@ def _missing(_: Rules, session: Session, event: ev.EvidenceMissing) -> Session:
     return _latest_changed(session, missing=event.paths)
 
 
+def _failed(rules: Rules, session: Session, event: ev.SocketFailed) -> Session:
+    at = session.state.waiting_at
+    if at is None or event.about.get("socket") != at.socket:
+        raise Unfit(event, "and nothing waits there")
+    failure = Failure(event.kind, event.error, at.socket, event.hint)
+    step = _carried(session, event) or recovery.fail(rules, session.state, failure)
+    return _moved(session, step, event.ts, worked=event.worked)
+
+
 def _end(rules: Rules, session: Session, event: ev.CastEnd) -> Session:
     step, state = _carried(session, event), session.state
     if event.kind == recovery.ABORTED and state.status in ("ready", "waiting", "held"):
@@ -309,7 +318,7 @@ def _end(rules: Rules, session: Session, event: ev.CastEnd) -> Session:
         entered = _entered(session, step or entering.enter(rules, state), event)
     elif state.status == "waiting" and event.kind is not None and state.at is not None:
         failure = Failure(event.kind, event.error or "", state.at.socket, event.hint)
-        entered = _moved(session, step or recovery.fail(state, failure), event.ts, worked=event.worked)
+        entered = _moved(session, step or recovery.fail(rules, state, failure), event.ts, worked=event.worked)
     else:  # the event before it said so already
         entered = session if step is None else session._replace(state=step.state)
     status = entered.state.status
@@ -599,6 +608,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.CastStart: lambda rules, _, event: begin(rules, event),
     ev.SocketStart: _start,
     **dict.fromkeys(ev.OUTPUTS, _output),
+    ev.SocketFailed: _failed,
     ev.EvidenceMissing: _missing,
     ev.CastEnd: _end,
     ev.CastRecast: _again(recovery.recast),

@@ -108,15 +108,26 @@ def hand_over(draft: Draft, entry: Handoff) -> None:
 
 def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
     """Forget what a socket refused of an item, now that it is satisfied with it (R50); ``state.context`` keeps it."""
-    entries = draft.handoffs.entries
-    older, newer = entries[:-SCANNED], entries[-SCANNED:]
-    kept = tuple(one for one in newer if (one.result, one.socket, one.item) != (Result.NO, socket, item))
-    if len(kept) < len(newer):
-        draft.handoffs = draft.handoffs._replace(entries=older + kept)
+    _forget(draft, socket, item, Result.NO)
     draft.follow_up = tuple(
         one._replace(settled=True) if (one.source, one.item) == (socket, item) else one
         for one in draft.follow_up
     )
+
+
+def forget_failures(draft: Draft, socket: str, item: ItemId | None) -> None:
+    """Forget why earlier visits of a socket to an item failed, now that one gave an output (R60)."""
+    _forget(draft, socket, item, Result.FAILED, Result.REFUSED)
+
+
+def _forget(draft: Draft, socket: str, item: ItemId | None, *results: Result) -> None:
+    entries = draft.handoffs.entries
+    older, newer = entries[:-SCANNED], entries[-SCANNED:]
+    kept = tuple(
+        one for one in newer if (one.socket, one.item) != (socket, item) or one.result not in results
+    )
+    if len(kept) < len(newer):
+        draft.handoffs = draft.handoffs._replace(entries=older + kept)
 
 
 def records(kept: Handoffs, context: str) -> tuple[Handoff, ...]:

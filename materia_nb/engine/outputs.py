@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from materia_nb.engine import events as ev
-from materia_nb.engine.completing import apply_output, complete, start_detour, told_by
+from materia_nb.engine.completing import apply_output, complete, fail, start_detour, told_by
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.entering import first_prompt, form_for, turn_facts
-from materia_nb.engine.events import Transition, stop_cast
+from materia_nb.engine.events import Transition
 from materia_nb.engine.followup import cut
 from materia_nb.engine.limits import repairs_allowed
 from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repair_prompt, resume_prompt
@@ -21,6 +21,7 @@ from materia_nb.handoff.approval import Grant
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading
 from materia_nb.jsonvalue import JSON, frozen
 from materia_nb.loadout.graph import END
+from materia_nb.loadout.vocabulary import Result
 
 GO_ON: Final = "Go on with this work where you stopped."
 
@@ -327,7 +328,8 @@ def _refused(
             CORRECT_THE_UTILITY,
         )
         refused = ev.SocketRefused(about=of_visit, visit=visit.visit, process=process)
-        return stop_cast(draft, failure, visit, reading, events=(refused, *events))
+        events = (refused, *events)
+        return fail(rules, here, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
     if reading.action == "escalate" or (asks and visit.repairs >= MOST_REFUSED):
         return held(rules, draft, visit, text, reading)
@@ -341,7 +343,8 @@ def _refused(
             refused=(reading.issues, text),
         )
         exhausted = ev.RecoveryExhausted(about=of_visit, visit=visit.visit, error=told, attempt=visit.repairs)
-        return stop_cast(draft, failure, visit, reading, events=(exhausted, *events))
+        events = (exhausted, *events)
+        return fail(rules, here, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
     draft.at = visit
     before = prompt or first_prompt(rules, here, draft.done(), visit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from materia_nb.engine import completing
 from materia_nb.engine import events as ev
 from materia_nb.engine.completing import route
 from materia_nb.engine.entering import first_prompt, form_for
@@ -22,9 +23,21 @@ ABORTED: Final = "aborted"
 """The kind of a failure that is a person's word."""
 
 
-def fail(state: CastState, failure: Failure) -> Transition:
+def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
     """Something outside the engine went wrong with the waiting visit: a process, an agent."""
-    return stop_cast(Draft(state), failure._replace(again=True), waiting_visit(state))
+    visit = waiting_visit(state)
+    here = rules.sockets[visit.socket]
+    failure = failure._replace(again=True)
+    if Result.FAILED not in here.goes:
+        return stop_cast(Draft(state), failure, visit)
+    failed = ev.SocketFailed(
+        about=about(rules, visit),
+        visit=visit.visit,
+        kind=failure.kind,
+        error=failure.message,
+        hint=failure.hint,
+    )
+    return completing.fail(rules, here, Draft(state), visit, Result.FAILED, failure, events=(failed,))
 
 
 def abort(state: CastState, reason: str) -> Transition:

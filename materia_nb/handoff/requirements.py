@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -11,7 +11,7 @@ from typing import Literal
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, MISSING, get_path
 from materia_nb.loadout.graph import Socket
-from materia_nb.loadout.vocabulary import GUARDS, SENDING_BACK, SIMPLE
+from materia_nb.loadout.vocabulary import GUARDS, OF_OUTPUTS, SENDING_BACK, SIMPLE, Condition
 
 _FIRST_FIELD = re.compile(r"\$(?:\.([^.\[\]()*?@'\"\s,|]+)|\[\s*(?:'([^']+)'|\"([^\"]+)\")\s*\])")
 
@@ -73,7 +73,7 @@ class Requirements:
         check_items: whether each work item must be exactly a title and a context (R9).
         fields: top-level fields that an agent may use.
         sources: the ``$`` sources that must exist in the output, with the assignment target of each (R8).
-        only_guarded: whether the socket has edges and every one of them asks for a verdict.
+        only_guarded: whether the socket has edges for outputs and every one of them asks for a verdict.
         sends_back: whether an edge says where work goes that was not good enough.
     """
 
@@ -90,24 +90,26 @@ class Requirements:
 
 def requirements(socket: Socket) -> Requirements:
     """Derive what ``socket`` must return from its edges, advance, assignments and materia."""
+    followed = [edge.when for edge in socket.edges if edge.when in OF_OUTPUTS]
     sources = tuple((target, source) for target, source in socket.assign if source.startswith("$"))
     return Requirements(
         parse=socket.parse,
         utility=socket.is_utility,
-        why_satisfied=_why_satisfied(socket),
+        why_satisfied=_why_satisfied(socket, followed),
         work_items=socket.is_generator,
         check_items=not socket.is_utility or socket.is_generator,
         fields=frozenset(CANONICAL) | {name for _, source in sources if (name := first_field(source))},
         sources=sources,
         sends_back=any(edge.when in SENDING_BACK for edge in socket.edges),
-        only_guarded=bool(socket.edges) and all(edge.when in GUARDS for edge in socket.edges),
+        only_guarded=bool(followed) and all(when in GUARDS for when in followed),
     )
 
 
-def _why_satisfied(socket: Socket) -> str | None:
-    guards = [edge for edge in socket.edges if edge.when in GUARDS]
+def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
+    """Say why ``satisfied`` must be there; ``followed`` are the conditions of the edges that an output can take."""
+    guards = [when for when in followed if when in GUARDS]
     advance_guarded = socket.advance is not None and socket.advance.when in GUARDS
-    if socket.is_utility and any(edge.when not in GUARDS for edge in socket.edges):
+    if socket.is_utility and len(guards) < len(followed):
         guards, advance_guarded = [], False
     if guards:
         return "edges of this socket depend on it"

@@ -57,10 +57,10 @@ Path: TypeAlias = tuple[str, ...]
 
 
 class Scripted(NamedTuple):
-    """One thing that a socket can say.
+    """One thing that can happen to a visit.
 
     Attributes:
-        text: the answer.
+        text: the answer; empty where there is none, because the visit fails.
         result: what happens to the visit.
         items: how long its lists are, None when it has none.
         asks: what it asks for instead of a route: ``pause`` or ``escalate``, which hold the cast for a person; such an
@@ -136,6 +136,11 @@ class Answers:
         return found
 
     def _made(self, here: SocketRules) -> Iterator[Scripted]:
+        yield from self._outputs(here)
+        if Result.FAILED in here.goes:
+            yield Scripted("", Result.FAILED, None)
+
+    def _outputs(self, here: SocketRules) -> Iterator[Scripted]:
         if here.wanted.parse == "text":
             yield Scripted(SAMPLE, Result.NOTHING, None)
             return
@@ -253,7 +258,11 @@ def verdicts(here: SocketRules) -> tuple[Result, ...]:
     conditions = [edge.when for edge in socket.edges] + [route.condition for route in here.exits]
     if socket.advance is not None:
         conditions.append(socket.advance.when)
-    return (Result.NOTHING,) if all(described(one).whatever for one in conditions) else TAKEN
+    return (
+        (Result.NOTHING,)
+        if all(described(one).whatever or described(one).without_output for one in conditions)
+        else TAKEN
+    )
 
 
 def unasked(here: SocketRules) -> bool:

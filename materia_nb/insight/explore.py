@@ -16,26 +16,40 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.answers import Scripted, detouring, quiet, strangers, unasked
 from materia_nb.insight.odds import Chances, Odds, PerSocket, odds_of
-from materia_nb.insight.space import COMPLETE, FAILED, HELD, MOST_STATES, Node, Space, Taken, Way, walk
+from materia_nb.insight.space import (
+    COMPLETE,
+    FAILED,
+    FAILURE,
+    HELD,
+    MOST_STATES,
+    Node,
+    Space,
+    Taken,
+    Way,
+    walk,
+)
 from materia_nb.loadout.graph import END, ExitRoute, Graph
-from materia_nb.loadout.vocabulary import VERDICTS
+from materia_nb.loadout.vocabulary import Result
 from materia_nb.loadout.ways import knots, reachable_from, turned
 from materia_nb.sharing import Progress
 
 
 class ByVisit:
-    """A pin for a utility that answers otherwise at each visit."""
+    """A pin for a socket that answers otherwise at each visit; None stands for a visit that fails."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[str | None]) -> None:
         self.texts = tuple(texts)
         self.__name__ = "witness"
 
     def __call__(self, turn: Any) -> str:
-        """Return the answer of the turn's visit."""
-        return self.texts[int(turn.visit) - 1]
+        """Return the answer of the turn's visit, or raise MateriaError where it fails."""
+        text = self.texts[int(turn.visit) - 1]
+        if text is None:
+            raise MateriaError(FAILURE.message, where=turn.socket_id, kind=FAILURE.kind)
+        return text
 
     def __repr__(self) -> str:
-        return f"ByVisit({', '.join(self.texts)})"
+        return f"ByVisit({', '.join('a failure' if text is None else text for text in self.texts)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +63,7 @@ class Witness:
         route: the sockets that are visited, in order.
         end: ``complete`` or the kind of the failure; None when no end can be reached, or none is known from there.
         answers: what agents say, by socket, turn by turn.
-        pins: what utilities are pinned to, by socket.
+        pins: what utilities, and agents that fail, are pinned to, by socket.
         drafts: the sockets whose drafts a person accepts (``cast.accept()``).
     """
 
@@ -89,25 +103,35 @@ def _back(came: Mapping[int, tuple[int, Way]], start: int, at: int) -> list[tupl
 
 def witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int, Way]]) -> Witness:
     """Return the cast that goes these ways, each with the state that it leaves."""
-    said: dict[str, list[str]] = {}
+    visits: dict[str, list[Way]] = {}
     for number, way in ways:
-        socket = space.nodes[number].socket or ""
-        said.setdefault(socket, []).extend([SAMPLE] * (way.turns - 1) + [way.answer.text])
-    pinned = {id_: texts for id_, texts in said.items() if graph.sockets[id_].is_utility}
+        visits.setdefault(space.nodes[number].socket or "", []).append(way)
+    fails = {id_ for id_, each in visits.items() if any(way.answer.result is Result.FAILED for way in each)}
+    scripted = [id_ for id_ in visits if not graph.sockets[id_].is_utility and id_ not in fails]
     return Witness(
         what,
         tuple(space.nodes[number].socket or "" for number, _ in ways),
         space.nodes[ways[-1][1].to if ways else 0].end,
-        {id_: texts for id_, texts in said.items() if id_ not in pinned},
-        {id_: texts[0] if len(set(texts)) == 1 else ByVisit(texts) for id_, texts in pinned.items()},
-        tuple(id_ for id_ in said if graph.sockets[id_].materia.multi_turn and id_ not in pinned),
+        {
+            id_: [text for way in visits[id_] for text in ([SAMPLE] * (way.turns - 1) + [way.answer.text])]
+            for id_ in scripted
+        },
+        {id_: _pin(each) for id_, each in visits.items() if id_ not in scripted},
+        tuple(id_ for id_ in visits if graph.sockets[id_].materia.multi_turn and id_ in {*scripted, *fails}),
     )
+
+
+def _pin(visits: Sequence[Way]) -> str | ByVisit:
+    """What a socket is pinned to that is to answer these visits, one after the other."""
+    texts = [None if way.answer.result is Result.FAILED else way.answer.text for way in visits]
+    first = texts[0]
+    return first if first is not None and len(set(texts)) == 1 else ByVisit(texts)
 
 
 def played(rules: Rules, witness: Witness) -> Session:
     """Return the cast that a witness describes, as everything that it knows; nothing runs and nothing is written."""
     session = begin_at(entering.begin(rules, SAMPLE))
-    said = {id_: iter(texts) for id_, texts in witness.answers.items()}
+    scripts = {id_: iter(texts) for id_, texts in witness.answers.items()}
     while session.state.status in ("ready", "waiting"):
         if session.state.status == "ready":
             session = fold(rules, session, decide.enter(rules, session, 0))
@@ -116,10 +140,13 @@ def played(rules: Rules, witness: Witness) -> Session:
         if visit.mode == "draft" and visit.drafts:
             session = fold(rules, session, decide.finalize(rules, session, 0))
             continue
-        pin = witness.pins.get(visit.socket)
-        told = pin.texts[visit.visit - 1] if isinstance(pin, ByVisit) else pin
-        text = next(said[visit.socket]) if told is None else told
-        session = fold(rules, session, decide.answer(rules, session, Answer(text), 0))
+        pin = witness.pins[visit.socket] if visit.socket in witness.pins else next(scripts[visit.socket])
+        text = pin.texts[visit.visit - 1] if isinstance(pin, ByVisit) else pin
+        if text is None:
+            events = decide.fail(rules, session, FAILURE._replace(socket=visit.socket), 0, 0)
+        else:
+            events = decide.answer(rules, session, Answer(text), 0)
+        session = fold(rules, session, events)
     return session
 
 
@@ -345,6 +372,7 @@ class Exploration:
         satisfied: Chances = 0.5,
         items: int = 3,
         *,
+        failed: PerSocket = 0.0,
         tokens: PerSocket | None = None,
         cost: PerSocket | None = None,
     ) -> Odds:
@@ -355,13 +383,17 @@ class Exploration:
                 says nothing: one for all, or by socket or materia (``*`` for all others). An agent that is not asked
                 for ``satisfied`` says nothing, unless it is named.
             items: how long every list is.
+            failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or
+                materia.
             tokens: what a visit takes, by socket or materia.
             cost: the same in money.
 
         Raises:
             MateriaError: the search was cut off (``not_explored``), a chance is missing or none, or there is no mean (``endless``).
         """
-        return odds_of(self.graph, self._only(items), satisfied, items, tokens=tokens, cost=cost)
+        return odds_of(
+            self.graph, self._only(items), satisfied, items, failed=failed, tokens=tokens, cost=cost
+        )
 
     # -- inside ---------------------------------------------------------------------
 
@@ -476,7 +508,8 @@ def _happening(answer: Scripted) -> str:
     """What happens to a visit with this answer, behind where it is; empty where it says nothing."""
     if answer.asks:
         return f", asks to {answer.asks}"
-    return f", {answer.result.asked}".replace(":", "") if answer.result in VERDICTS else ""
+    tells = answer.result is not Result.NOTHING
+    return f", {answer.result.asked}".replace(":", "") if tells else ""
 
 
 def stalling(space: Space) -> tuple[str, ...]:

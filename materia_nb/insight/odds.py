@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
-from materia_nb.engine.rules import Rules
+from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.insight.answers import quiet, unasked, verdicts
 from materia_nb.insight.space import COMPLETE, HELD, Space, Way
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, VERDICTS, Result
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, VERDICTS, Result
 from materia_nb.loadout.ways import knots
 
 if TYPE_CHECKING:
@@ -115,15 +115,21 @@ _Each = TypeVar("_Each", float, Likely)
 
 
 class Chance(NamedTuple):
-    """How likely an output says ``satisfied: true``, and how likely nothing of it; else it says false."""
+    """How likely an output says ``satisfied: true``, and how likely nothing of it; else it says false.
+
+    ``failed`` is how likely there is no output at all, where an edge waits for that.
+    """
 
     yes: float
     nothing: float = 0.0
+    failed: float = 0.0
 
     def of(self, result: Result) -> float:
         """How likely it is that this happens to a visit."""
-        said = {Result.YES: self.yes, Result.NO: 1 - self.yes - self.nothing, Result.NOTHING: self.nothing}
-        return said.get(result, 0.0)
+        if result is Result.FAILED:
+            return self.failed
+        says = {Result.YES: self.yes, Result.NO: 1 - self.yes - self.nothing, Result.NOTHING: self.nothing}
+        return (1 - self.failed) * says.get(result, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +150,7 @@ class Odds:
         satisfied: the chance of each socket whose word decides something.
         nothing: the chance that it says nothing of ``satisfied``, where there is one. It is 1 for an agent that is
             not asked for it, unless ``satisfied`` names that socket or its materia.
+        failed: the chance of each socket that its agent or process fails, where that was given.
         ends: the chance of each end, ``complete`` or the kind of a failure.
         turns: how many turns agents have, on average.
         visits: how often each socket is visited, on average.
@@ -158,6 +165,7 @@ class Odds:
     items: int
     satisfied: Mapping[str, float]
     nothing: Mapping[str, float]
+    failed: Mapping[str, float]
     ends: Mapping[str, float]
     turns: float
     visits: Mapping[str, float]
@@ -174,12 +182,13 @@ def odds_of(
     satisfied: Chances,
     items: int,
     *,
+    failed: PerSocket = 0.0,
     tokens: PerSocket | None = None,
     cost: PerSocket | None = None,
 ) -> Odds:
     """Solve the chain of a space whose lists are all equally long."""
-    check_names(graph, satisfied, tokens, cost)
-    chances = chances_of(Rules(quiet(graph)), satisfied)
+    check_names(graph, satisfied, failed, tokens, cost)
+    chances = chances_of(Rules(quiet(graph)), satisfied, failed)
     size = len(space.nodes)
     ahead: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
     back: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
@@ -204,6 +213,7 @@ def odds_of(
         items,
         {socket: chance.yes for socket, chance in chances.items() if chance.nothing < 1},
         {socket: chance.nothing for socket, chance in chances.items() if chance.nothing},
+        {socket: chance.failed for socket, chance in chances.items() if chance.failed},
         dict(sorted(ends.items(), key=lambda pair: (-pair[1], pair[0]))),
         left[0],
         visits,
@@ -218,11 +228,8 @@ def odds_of(
 def weighed(ways: list[Way], chance: Chance | None) -> Iterator[tuple[float, Way]]:
     """Each way with its chance; one on which the cast is held for a person has none."""
     for way in ways:
-        if way.answer.asks:
-            continue
-        weight = 1.0
-        if chance is not None:
-            weight = chance.of(way.answer.result)
+        result = way.answer.result
+        weight = float(result in TAKEN) if chance is None else chance.of(result)
         if weight > 0:
             yield weight, way
 
@@ -238,6 +245,7 @@ def _moves(
         for way in space.ways[number]:
             if way.answer.result in VERDICTS:
                 sign = often[number] * (1 if way.answer.result is Result.YES else -1)
+                sign *= 1 - chances[node.socket].failed
                 complete, turns = found[node.socket]
                 found[node.socket] = (
                     complete + sign * success[way.to],
@@ -273,22 +281,27 @@ def at(graph: Graph, socket: str, each: _Each | Mapping[str, _Each]) -> _Each | 
     return next((each[name] for name in names if name in each), None)
 
 
-def chances_of(rules: Rules, satisfied: Chances) -> dict[str, Chance]:
-    """Return how likely it is what the outputs of each socket say whose word decides something.
+def chances_of(rules: Rules, satisfied: Chances, failed: PerSocket = 0.0) -> dict[str, Chance]:
+    """Return how likely it is what happens to the visits of each socket where that decides something.
 
     An agent that is not asked for ``satisfied`` says nothing of it, unless a chance is given for it by name.
 
+    Args:
+        rules: the loadout.
+        satisfied: the chance of ``satisfied: true``, or that and the chance that nothing is said of it.
+        failed: the chance that its agent or process fails, of the sockets of which an edge waits for that.
+
     Raises:
         MateriaError: none is given, it is not between 0 and 1, or a socket that must say one of the two is to say
-            nothing (``bad_chance``).
+            nothing, or to fail where no edge waits for that (``bad_chance``).
     """
-    found = {}
+    chances = {}
     for id_, here in rules.sockets.items():
-        if (possible := verdicts(here)) == (Result.NOTHING,):
-            continue
-        names = {id_, here.socket.materia.id} & set(satisfied if isinstance(satisfied, Mapping) else ())
-        if unasked(here) and not names:
-            found[id_] = Chance(0.0, 1.0)
+        fails = _chance_to_fail(rules, here, failed)
+        possible = verdicts(here)
+        if possible == (Result.NOTHING,) or (unasked(here) and not _named(here, satisfied)):
+            if fails or possible != (Result.NOTHING,):
+                chances[id_] = Chance(0.0, 1.0, fails)
             continue
         given = at(rules.graph, id_, satisfied)
         if given is None:
@@ -297,15 +310,36 @@ def chances_of(rules: Rules, satisfied: Chances) -> dict[str, Chance]:
                 id_,
                 f'satisfied={{"{id_}": 0.7, ...}}, or "*" for all others',
             )
-        chance = Chance(*map(float, given)) if isinstance(given, tuple) else Chance(float(given))
-        if min(chance) < 0 or sum(chance) > 1:
+        yes, nothing = map(float, given) if isinstance(given, tuple) else (float(given), 0.0)
+        chance = Chance(yes, nothing, fails)
+        if min(yes, nothing) < 0 or yes + nothing > 1:
             raise _bad_chance(f"The chance of {id_} is {given}.", id_, "a chance is 0 to 1, two together too")
         if chance.nothing and (Result.NOTHING not in possible or here.socket.handoff != DEFAULT_HANDOFF):
             raise _bad_chance(
                 f"{id_} must say whether it is satisfied.", id_, "give the chance of true alone: 0.7"
             )
-        found[id_] = chance
-    return found
+        chances[id_] = chance
+    return chances
+
+
+def _named(here: SocketRules, given: Chances) -> bool:
+    """Whether something is given for a socket by its own name, or by its materia's."""
+    return bool({here.socket.id, here.socket.materia.id} & set(given if isinstance(given, Mapping) else ()))
+
+
+def _chance_to_fail(rules: Rules, here: SocketRules, failed: PerSocket) -> float:
+    id_, fails = here.socket.id, at(rules.graph, here.socket.id, failed) or 0.0
+    if not 0 <= fails <= 1:
+        raise _bad_chance(f"The chance of {id_} to fail is {fails}.", id_, "a chance is 0 to 1")
+    if Result.FAILED in here.goes:
+        return fails
+    if fails and _named(here, failed):
+        raise _bad_chance(
+            f"No edge of {id_} waits for a failure: it would stop the cast.",
+            id_,
+            "give it an edge for failed",
+        )
+    return 0.0
 
 
 def _bad_chance(what: str, socket: str, hint: str) -> MateriaError:

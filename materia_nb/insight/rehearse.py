@@ -16,7 +16,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.answers import Answers, Scripted, quiet
-from materia_nb.insight.odds import Chance, Chances, chances_of, check_names
+from materia_nb.insight.odds import Chance, Chances, PerSocket, chances_of, check_names
 from materia_nb.insight.space import Taken, arrive, end_of, visit
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import SENDING_BACK, Result
@@ -40,6 +40,7 @@ class Rehearsal:
         items: how long every list was.
         seed: what the chances were drawn from.
         nothing: the sockets that may have said nothing of ``satisfied``, with the chance of it; see :class:`.odds.Odds`.
+        failed: the chance of each socket that its agent or process fails, where that was given.
         ends: how many ended so, by ``complete`` or the kind of a failure.
         turns: how many turns agents had, one number a cast.
         retries: how many edges that send work back were taken, one number a cast.
@@ -52,6 +53,7 @@ class Rehearsal:
     items: int
     seed: int
     nothing: Mapping[str, float]
+    failed: Mapping[str, float]
     ends: Mapping[str, int]
     turns: tuple[int, ...]
     retries: tuple[int, ...]
@@ -106,6 +108,7 @@ def rehearse(
     seed: int = 1,
     executor: Executor | None = None,
     *,
+    failed: PerSocket = 0.0,
     progress: Progress = False,
 ) -> Rehearsal:
     """Cast a loadout many times with stub agents; the numbers are the same whoever works on them.
@@ -118,6 +121,7 @@ def rehearse(
         items: how long every list is.
         seed: what the chances are drawn from, for each cast anew.
         executor: who works on it in batches; this thread if left out, and for batches whose worker was lost.
+        failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or materia.
         progress: whether a bar is printed; or what is called with how many casts are done and how many there are.
 
     Raises:
@@ -125,9 +129,9 @@ def rehearse(
     """
     if n < 1 or items < 0:
         raise MateriaError("A rehearsal needs casts and a length of lists.", hint="n from 1, items from 0")
-    check_names(graph, satisfied)
+    check_names(graph, satisfied, failed)
     small = quiet(graph)
-    chances = chances_of(Rules(small), satisfied)
+    chances = chances_of(Rules(small), satisfied, failed)
     sent = pickle.dumps(small)
     jobs = [Job(sent, chances, items, seed, at, min(at + BATCH, n)) for at in range(0, n, BATCH)]
     batches: dict[int, Batch] = {}
@@ -151,6 +155,7 @@ def rehearse(
         items,
         seed,
         {socket: chance.nothing for socket, chance in chances.items() if chance.nothing},
+        {socket: chance.failed for socket, chance in chances.items() if chance.failed},
         Counter(dict(Counter(end for one in whole for end in one.ends).most_common())),
         tuple(turns for one in whole for turns in one.turns),
         tuple(retries for one in whole for retries in one.retries),
@@ -197,8 +202,8 @@ def _run(
         here = rules.sockets[state.at.socket]
         visits[here.socket.id] += 1
         answer = _drawn(answers.of(here), chances.get(here.socket.id), rng)
-        done = visit(rules, here, state, answer.text)
-        turns += 0 if here.socket.is_utility else len(done.said)
+        done = visit(rules, here, state, answer)
+        turns += 0 if here.socket.is_utility else done.turns
         taken.update(done.taken)
         state = done.state
     all_taken.update(taken)
@@ -209,6 +214,10 @@ def _drawn(given: tuple[Scripted, ...], chance: Chance | None, rng: Random) -> S
     if chance is None:
         return given[0]
     drawn = rng.random()
+    if chance.failed:
+        if drawn < chance.failed:
+            return next(one for one in given if one.result is Result.FAILED)
+        drawn = (drawn - chance.failed) / (1 - chance.failed)
     result = (
         Result.YES if drawn < chance.yes else Result.NOTHING if drawn >= 1 - chance.nothing else Result.NO
     )

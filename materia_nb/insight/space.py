@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple, TypeAlias
 
-from materia_nb.engine import entering, outputs
+from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine.events import Transition
 from materia_nb.engine.items import list_at, state_path
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules, SocketRules
-from materia_nb.engine.state import CastState
+from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE, in_brief
 from materia_nb.insight.answers import Answers, Scripted, quiet
@@ -84,7 +84,7 @@ class Visited(NamedTuple):
     """What one visit came to: the state before the next visit or at the end, and what led there."""
 
     state: CastState
-    said: tuple[str, ...]
+    turns: int
     taken: tuple[Taken, ...]
 
 
@@ -155,8 +155,8 @@ class _Search:
     def _go(self, number: int, state: CastState, answer: Scripted) -> tuple[int, CastState]:
         """Give an answer in a state; returns the state that it leads to, with its number."""
         here = self._rules.sockets[state.at.socket if state.at is not None else ""]
-        done = visit(self._rules, here, state, answer.text)
-        turns = 0 if here.socket.is_utility else len(done.said)
+        done = visit(self._rules, here, state, answer)
+        turns = 0 if here.socket.is_utility else done.turns
         way = Way(self._place(done.state), answer, turns, done.taken)
         if way not in self.space.ways[number]:
             self.space.ways[number].append(way)
@@ -184,28 +184,35 @@ class _Search:
                 number, state = self._go(number, state, rng.choice(fits or given))
 
 
-def visit(rules: Rules, here: SocketRules, state: CastState, text: str) -> Visited:
-    """Answer the visit that waits, drafts and work before it included, and enter what comes next.
+FAILURE: Final = Failure("failed", "It failed, to show where that leads.")
+"""With what a visit fails that is to show where failures lead."""
+
+
+def visit(rules: Rules, here: SocketRules, state: CastState, answer: Scripted) -> Visited:
+    """Answer the visit that waits, drafts and work before it included, or let it fail, and enter what comes next.
 
     Raises:
         MateriaError: the socket refuses the answer (``no_answer``).
     """
-    said: list[str] = []
+    turns = 0
     decision: Decision | None = None
     while state.status == "waiting" and state.at is not None:
         at = state.at
         if at.mode == "draft" and at.drafts:
             state = outputs.finalize(rules, state, entering.prompt_for(rules, state)).state
             continue
-        said.append(SAMPLE if at.mode in here.any_text else text)
-        step = outputs.output(rules, state, said[-1])
-        _needs_taken(here, step)
+        turns += 1
+        if answer.result is Result.FAILED:
+            step = recovery.fail(rules, state, FAILURE)
+        else:
+            step = outputs.output(rules, state, SAMPLE if at.mode in here.any_text else answer.text)
+            _needs_taken(here, step)
         state, decision = step.state, step.decision
     taken = _taken(decision)
     if state.status == "ready":
         state, passed = arrive(rules, state)
         taken += passed
-    return Visited(state, tuple(said), taken)
+    return Visited(state, turns, taken)
 
 
 def arrive(rules: Rules, state: CastState) -> tuple[CastState, tuple[Taken, ...]]:

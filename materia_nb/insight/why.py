@@ -82,8 +82,8 @@ def explain(
         lines.append(_pinned(rules, decision, pinned))
     lines += decision.notes and [f"Output: {note}." for note in decision.notes]
     if decision.issues:
-        taken = decision.by not in ("repair", "failure", "escalate")
-        lines.append("The output says that it is not done:" if taken else "The output was refused:")
+        refused = not decision.said.accepted
+        lines.append("The output was refused:" if refused else "The output says that it is not done:")
         lines += [f"- {issue.line}" for issue in decision.issues]
     lines += [f"Note: {one.message}" for one in decision.warnings]
     lines += [
@@ -96,6 +96,8 @@ def explain(
     if decision.by in ("failure", "budget") and after.failure is None and after.status == "waiting":
         lines.append(f"{decision.socket} was cut short and is asked again.")
     else:
+        if decision.result is Result.FAILED and decision.failure is None:
+            lines.append(f"It failed: {decision.reason}")
         lines += _way(rules, decision)
     if onward is not None and onward.passed_over:
         lines.append(_passed_over(onward))
@@ -183,14 +185,17 @@ def _stopped(failure: Failure) -> list[str]:
 
 
 def _otherwise(rules: Rules, decision: Decision) -> list[str]:
-    """Say where other answers would have led, where that is elsewhere."""
+    """Say where it would have led had something else happened, where that is elsewhere."""
     if decision.socket is None:
         return []
     here = rules.sockets[decision.socket]
     unknown = decision.advance is None and here.socket.advance is not None
-    if here.wanted.parse == "text" or unknown:
-        return []
-    others = [result for result in VERDICTS if result is not decision.result]
+    possible = () if here.wanted.parse == "text" or unknown else VERDICTS
+    others = [
+        result
+        for result in (*possible, Result.FAILED)
+        if result in here.goes and result is not decision.result
+    ]
     ways = [(result, _target_if(here, decision.advance, result)) for result in others]
     return [
         f"With {result.asked} it would have gone to {target}."

@@ -40,7 +40,7 @@ from materia_nb.loadout.report import (
     shown,
     suggest,
 )
-from materia_nb.loadout.vocabulary import GUARDS, source_fault
+from materia_nb.loadout.vocabulary import GUARDS, described, source_fault
 from materia_nb.loadout.ways import rounds_in
 
 ID_FORM = "a letter, then letters, digits, dots, dashes or underscores, at most 64 in all"
@@ -169,10 +169,12 @@ def _place(id_: str, meant: str | None, facts: Facts, *, certain: bool) -> Mend 
 
 
 def _check_edges(findings: Findings, facts: Facts, id_: str) -> None:
-    unconditional: int | None = None
+    unconditional: int | None = None  # the first that every output matches
     for place, edge in enumerate(as_list(facts.sockets[id_].get("edges"))):
         here = f"{id_}.edges[{place}]"
-        if unconditional is not None:
+        when = as_object(edge).get("when")
+        awaited = described(when) if is_condition(when) else None
+        if unconditional is not None and not (awaited and awaited.without_output):
             findings.problem(
                 UNREACHABLE_EDGE,
                 here,
@@ -186,7 +188,7 @@ def _check_edges(findings: Findings, facts: Facts, id_: str) -> None:
             continue
         to_near = partial(_lead_to, id_, place)
         check_endpoint(findings, facts, edge.get("to"), f"{here}.to", near_mend=to_near)
-        if edge.get("when") == "always" and unconditional is None:
+        if awaited and awaited.whatever and unconditional is None:
             unconditional = place
 
 

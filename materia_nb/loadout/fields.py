@@ -19,7 +19,7 @@ from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.facts import Object, as_list, as_object, is_number, is_object, is_text, whole
 from materia_nb.loadout.graph import CAST_CONTEXTS, ITEM_CONTEXTS, LEAST_PROMPT_CHARACTERS, PROMPT_FORMS
 from materia_nb.loadout.report import INVALID_CONFIG
-from materia_nb.loadout.vocabulary import CONDITIONS, Condition, source_fault
+from materia_nb.loadout.vocabulary import CONDITIONS, OF_OUTPUTS, Condition, source_fault
 
 
 class Fault(ValueError):
@@ -143,6 +143,8 @@ Assigned: TypeAlias = Annotated[str, Kind(is_text, TEXT, _A_PATH)]
 """The source of an assignment that may have no effect, so that it need not be readable (R4)."""
 Parse: TypeAlias = Annotated[Literal["json", "text"], one_of(("json", "text"))]
 When: TypeAlias = Annotated[Condition, one_of(CONDITIONS)]
+WhenOutput: TypeAlias = Annotated[Condition, one_of(OF_OUTPUTS)]
+"""A condition that an output can meet."""
 Artifacts: TypeAlias = Annotated[Literal["outputs", "all"], one_of(("outputs", "all"))]
 PromptCharacters: TypeAlias = Annotated[int, _whole_from(LEAST_PROMPT_CHARACTERS)]
 PromptFormWord: TypeAlias = Annotated[str, one_of(PROMPT_FORMS)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import ConfigDict
@@ -26,21 +27,35 @@ from materia_nb.loadout.fields import (
     Texts,
     Told,
     When,
+    WhenOutput,
     known,
     one_of,
 )
 from materia_nb.loadout.report import INVALID_CONDITION, INVALID_EDGE, INVALID_LOOP, INVALID_SOCKET
-from materia_nb.loadout.vocabulary import CONDITION_SHAPE, DEFAULT_HANDOFF, OWN_PROTOCOLS
+from materia_nb.loadout.vocabulary import (
+    CONDITIONS,
+    DEFAULT_HANDOFF,
+    OF_OUTPUTS,
+    OWN_PROTOCOLS,
+    Condition,
+    in_words,
+)
 
 _OTHER_LIST: Final = 'write "workItems" or leave it out; for another list use iterator {"items": "state...."}'
 _TELLING: Final = ", ".join(f"`{name}`" for name, one in OWN_PROTOCOLS.items() if one.tells_the_task)
 
 
-def _condition(description: str, *rules: str, required: bool = True, **facts: Any) -> Any:
+def _condition(
+    description: str,
+    *rules: str,
+    required: bool = True,
+    words: Sequence[Condition] = OF_OUTPUTS,
+    **facts: Any,
+) -> Any:
     """Describe a field that takes a condition."""
     missing = "the condition is missing"
     facts = {"required": required, "code": INVALID_CONDITION, "missing": missing, **facts}
-    return known(description, CONDITION_SHAPE, *rules, **facts)
+    return known(description, in_words(words), *rules, **facts)
 
 
 def _done(description: str) -> Any:
@@ -56,8 +71,10 @@ class Edge(Model):
     code = INVALID_EDGE
 
     when: When = _condition(
-        "When it matches: `always`, or when the parsed output holds `satisfied` true or false. Required.",
+        "When it matches: `always`, when the parsed output holds `satisfied` true or false, or `failed`, when there is "
+        "no output because the agent or the process failed, or gave none that could be taken. Required.",
         "R3",
+        words=CONDITIONS,
         first=1,
     )
     to: Reference | None = known(
@@ -89,7 +106,7 @@ class Advance(Model):
         "R13",
         "R14",
     )
-    when: When = _condition("When to move; left out, always.", "R14", required=False)
+    when: WhenOutput = _condition("When to move; left out, always.", "R14", required=False)
     done: Reference | None = _done(
         "Where older loadouts went after the last item. It must exist; loops are left by their exits instead."
     )
@@ -172,7 +189,7 @@ class LegacyExit(Model):
     code = INVALID_LOOP
 
     from_: Reference | None = known("The member that decides. Required.", "socket id", "R15", name="from")
-    when: When = _condition("When the item is done and the cursor moves. Required.", "R15")
+    when: WhenOutput = _condition("When the item is done and the cursor moves. Required.", "R15")
     to: Reference | None = known("Where to go after the last item. Required.", "socket id or end", "R15")
 
 
@@ -194,7 +211,7 @@ class ExitRoute(Model):
     from_: Reference | None = known(
         "The member that exhausts the list. Required.", "socket id", "R16", name="from", first=2
     )
-    condition: When = _condition(
+    condition: WhenOutput = _condition(
         "When it is taken: the last output's `satisfied`, or always. Required; one route for each source and condition.",
         "R16",
         "R27",

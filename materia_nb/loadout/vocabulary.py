@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -14,7 +14,7 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.report import shown
 
-Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied"]
+Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied", "failed"]
 
 
 class Result(StrEnum):
@@ -119,9 +119,14 @@ class Described:
         return not self.holds(Result.NOTHING) and any(self.holds(result) for result in VERDICTS)
 
     @property
+    def without_output(self) -> bool:
+        """Whether it waits for visits that gave no output, so that only an edge can ask for it."""
+        return not any(self.holds(result) for result in TAKEN)
+
+    @property
     def asked(self) -> str:
         """What must have happened for it to match, in words."""
-        return " or ".join(result.asked for result in self.needs)
+        return "an output" if self.whatever else " or ".join(result.asked for result in self.needs)
 
 
 DESCRIBED: Final[Mapping[Condition, Described]] = {
@@ -156,6 +161,17 @@ DESCRIBED: Final[Mapping[Condition, Described]] = {
         sends_back=True,
         tone="no",
     ),
+    "failed": Described(
+        needs=(Result.REFUSED, Result.FAILED),
+        sign="⚠ failed",
+        short="⚠",
+        choice="⚠ failed",
+        phrase="when it failed",
+        light="#b3261e",
+        dark="#ff8a80",
+        dashes=(8, 3),
+        tone="bad",
+    ),
 }
 """Every condition, in the order in which they are offered; :data:`Condition` names the same ones."""
 CONDITIONS: Final[tuple[Condition, ...]] = tuple(DESCRIBED)
@@ -167,8 +183,16 @@ WAITING_FOR: Final[Mapping[Result, Condition]] = {
 """The condition that waits for a verdict and for nothing else; together they cover every verdict."""
 SENDING_BACK: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if one.sends_back)
 """Those whose edges send work back."""
+OF_OUTPUTS: Final[tuple[Condition, ...]] = tuple(
+    word for word, one in DESCRIBED.items() if not one.without_output
+)
+"""Those that an advance or an exit can ask for, which follow an output."""
 CONDITION_ADVICE: Final = "write one of: " + ", ".join(f'"{condition}"' for condition in CONDITIONS)
-CONDITION_SHAPE: Final = " or ".join((", ".join(CONDITIONS[:-1]), CONDITIONS[-1]))
+
+
+def in_words(conditions: Sequence[Condition]) -> str:
+    """List conditions, with an "or" before the last."""
+    return " or ".join((", ".join(conditions[:-1]), conditions[-1]))
 
 
 def unmet(conditions: Iterable[Condition]) -> list[Condition]:

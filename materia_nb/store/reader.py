@@ -331,7 +331,7 @@ class _Reader:
         hint = event.hint if event.hint is not None else "retry to run it again"
         failure = Failure(event.kind if event.kind is not None else self._kind(), message, socket, hint)
         if state.status == "waiting":
-            self._forced(event, recovery.fail(state, failure))
+            self._forced(event, recovery.fail(self.rules, state, failure))
         else:
             self._forced(event, Transition(state._replace(status="failed", next=None, failure=failure)))
 

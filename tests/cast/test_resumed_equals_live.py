@@ -64,7 +64,9 @@ def document(protocol: str, assign: h.Json | None = None) -> h.Json:
     sockets["Socket-2"]["finalize"] = True
     sockets["Socket-3"]["assign"] = assign or {}
     sockets["Socket-4"]["edges"] = [{"when": "always", "to": "Socket-5"}]
-    sockets["Socket-5"] = h.at("Judge", ("not_satisfied", "Socket-1"), parse="json", handoff=protocol)
+    sockets["Socket-5"] = h.at(
+        "Judge", ("not_satisfied", "Socket-1"), ("failed", "Socket-4"), parse="json", handoff=protocol
+    )
     made["materia"] |= {"Tell": h.agent("Tell", multiTurn=True), "Judge": h.agent("Judge")}
     return made
 

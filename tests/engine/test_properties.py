@@ -15,6 +15,7 @@ from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine.state import Failure, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import explain
+from materia_nb.loadout.vocabulary import Result
 
 
 def most_steps(graph):
@@ -42,8 +43,9 @@ def transition(rng, rules, state, prompt):
     if state.status == "waiting":
         if visit.mode == "draft" and visit.drafts:
             return lambda: outputs.finalize(rules, state, prompt)
-        if rng.random() < 0.005:
-            return lambda: recovery.fail(state, Failure("outside", "it broke", visit.socket))
+        awaited = Result.FAILED in rules.sockets[visit.socket].goes
+        if rng.random() < (0.2 if awaited else 0.005):
+            return lambda: recovery.fail(rules, state, Failure("outside", "it broke", visit.socket))
         text = answer(rng, rules.sockets[visit.socket])
         usage = Usage(rng.randint(0, 9), 1) if rng.random() < 0.5 else None
         return lambda: outputs.output(rules, state, text, usage, prompt)
@@ -174,7 +176,7 @@ def test_a_transition_that_does_not_fit_is_one_clear_error(document, status):
     calls = {
         "enter": lambda: entering.enter(rules, state),
         "output": lambda: outputs.output(rules, state, "x"),
-        "fail": lambda: recovery.fail(state, Failure("k", "m")),
+        "fail": lambda: recovery.fail(rules, state, Failure("k", "m")),
         "recast": lambda: recovery.recast(rules, state),
         "revive": lambda: recovery.revive(rules, state),
     }

@@ -21,6 +21,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import without_points
 from materia_nb.loadout import build_graph, read_config
 from materia_nb.loadout.layers import BUNDLED
+from materia_nb.loadout.vocabulary import TAKEN
 
 EXAMPLES = int(os.environ.get("MATERIA_EXAMPLES", "100"))
 
@@ -257,7 +258,7 @@ class Told:
         if self.state.data.get("context", "") != kept.made or not kept.entries:
             return
         newest = kept.entries[-1]
-        if not newest.socket:  # set by a person
+        if not newest.socket or newest.result not in TAKEN:  # set by a person; why there was no output
             return
         mine = [one for one in self.said if one.text]
         assert newest.text in {one.text for one in mine}, (newest, self.said)

@@ -270,7 +270,7 @@ def test_recasting_a_multi_turn_socket_begins_with_a_draft():
 def test_a_failure_from_outside_stops_and_recast_or_revive_ask_again():
     for again in (Play.recast, Play.revive):
         play = Play(config({"Run": at("U", edge("Next")), "Next": at("P")}))
-        play.take(recovery.fail(play.state, Failure("utility_timeout", "too slow", "Run")))
+        play.take(recovery.fail(play.rules, play.state, Failure("utility_timeout", "too slow", "Run")))
         assert play.at == "utility_timeout"
         step = again(play)
         assert (play.at, step.prompt, play.state.failure) == ("Run", None, None)

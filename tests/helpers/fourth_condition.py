@@ -79,7 +79,7 @@ def drawn() -> None:
         assert "2 ?" in picture
     assert f"? {WORD} → Do" in graph_text(graph)
     assert WORD in graph_mermaid(graph)
-    assert f"dashed: ? {WORD}" in _LEGEND
+    assert f"? {WORD}" in _LEGEND
     panel = GraphPanel(graph)
     one = next(one for one in panel.front.fixed["conditions"] if one["ink"] == WORD)
     assert one == {

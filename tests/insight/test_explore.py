@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from random import Random
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from builders import asks, at, config, edge, exit_route, loop, retry_loop, utility
+from builders import Play, asks, at, config, edge, exit_route, loop, retry_loop, utility
 from drawn_loadouts import loadouts, rules_of
 from materia_nb import Workbench
+from materia_nb.engine import outputs, recovery
+from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import ContractProtocol
 from materia_nb.insight import space
@@ -122,6 +125,32 @@ def test_the_exit_of_a_loop_that_is_passed_over_is_taken():
     assert e.can("exit:Eval:always")
     assert e.witness("exit:Eval:always").route == ("Plan", "Tell")
     assert e.unreached == ("Build", "Eval")
+
+
+# -- visits that fail --------------------------------------------------------------------------
+
+MENDED = {
+    "Try": asks(edge("Tell"), edge("Mend", "failed", most=2), materia="U"),
+    "Mend": at("P", edge("Try")),
+    "Tell": at("P"),
+}
+
+
+def test_an_edge_for_failures_is_taken_by_a_visit_that_fails():
+    e = explored(config(MENDED))
+    assert (e.never, e.unreached, set(e.ends)) == ([], (), {"complete", "edge_traversals_exhausted"})
+    assert "Try, a failure: edge 2 → Mend" in e.moves
+    assert e.most_turns() == 2 + 1
+
+
+def test_a_witness_of_a_failure_is_cast_as_it_is(tmp_path):
+    e = explored(config(MENDED))
+    for what in (("Try", 2), "failed"):
+        witness = e.witness(what)
+        cast = cast_of(bench_of(tmp_path / str(what), config(MENDED)), witness)
+        assert tuple(socket for socket, *_ in cast.route) == witness.route
+        assert outcome(cast) == witness.end
+        assert ("Try", 2) in taken_by(cast)
 
 
 # -- how many turns ---------------------------------------------------------------------------
@@ -285,12 +314,46 @@ def test_what_is_called_impossible_never_happens_in_rehearsals(document, name, i
     graph = rules_of(spoken(document, name)).graph
     e = Exploration(graph, range(3), SMALL)
     assume(e.complete_search)
-    r = rehearse(graph, 20, 0.6, items, seed)
+    r = rehearse(graph, 20, 0.6, items, seed, failed=0.2)
     assert {socket for socket, count in r.visits.items() if count}.isdisjoint(e.unreached)
     assert set(r.taken).isdisjoint(e.never)
     assert set(r.ends) <= set(e.ends)
     most = e.most_turns(items)
     assert most is None or max(r.turns) <= most
+
+
+@settings(max_examples=LAPS)
+@given(loadouts(), st.integers())
+def test_each_way_that_a_random_cast_takes_is_one_that_was_found_possible(document, seed):
+    e, rng = Exploration(rules_of(document).graph, range(3), SMALL), Random(seed)
+    assume(e.complete_search)
+    assigned = {target for one in e.graph.sockets.values() for target, _ in one.assign}
+    for _ in range(20):
+        play = Play(document)
+        while play.visit and len(play.route) < 60:
+            here = play.rules.sockets[play.visit.socket]
+            if play.visit.mode == "draft" and play.visit.drafts:
+                play.take(outputs.finalize(play.rules, play.state, play.prompt))
+            elif rng.random() < 0.3 and Result.FAILED in here.goes:
+                play.take(recovery.fail(play.rules, play.state, Failure("outside", "it broke")))
+            else:
+                play.answer(well_formed(rng, here, rows="rows" not in assigned))
+            look = play.decision.chosen if play.decision and play.decision.by in {"edge", "exit"} else None
+            if look is not None:
+                assert (look.route or (play.decision.socket, look.place + 1)) not in e.never
+        assert set(play.sockets).isdisjoint(e.unreached)
+        assert play.visit or play.at in e.ends or play.at == "repair_exhausted"
+
+
+def well_formed(rng, here, *, rows):
+    """An output that fits its socket: its lists have one length, and it has those that only it can give."""
+    count = rng.randrange(3)
+    value = {"satisfied": rng.random() < 0.5} if here.wanted.why_satisfied or rng.random() < 0.5 else {}
+    if here.wanted.work_items:
+        value["workItems"] = [{"title": f"t{n}", "context": "c"} for n in range(count)]
+    if here.socket.is_utility and rows:
+        value["state"] = {"rows": [{"title": "r"} for _ in range(count)]}
+    return value
 
 
 @settings(max_examples=max(1, LAPS // 2))  # each is cast on a disk, witness by witness

@@ -53,6 +53,25 @@ def test_how_the_odds_move_is_their_derivative():
     assert (moved.complete, moved.turns) == pytest.approx((2 * 0.75, -2))
 
 
+def test_the_odds_of_a_visit_that_fails_and_is_tried_once_more():
+    document = config({"Try": asks(edge("Try", "failed", 1), edge("end", "satisfied"), materia="U")})
+    e = Exploration(graph_of(document), 0)
+    o = e.odds(0.5, 0, failed={"Try": 0.25})
+    assert o.ends == pytest.approx({"complete": 0.75 + 0.25 * 0.75, "edge_traversals_exhausted": 0.25**2})
+    assert (o.visits, o.failed) == (pytest.approx({"Try": 1.25}), {"Try": 0.25})
+    assert e.odds(0.5, 0).ends == {"complete": 1, "edge_traversals_exhausted": 0}
+
+
+def test_a_failure_that_no_edge_waits_for_has_no_odds():
+    e = Exploration(
+        graph_of(config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "satisfied", 1))})), 0
+    )
+    with pytest.raises(MateriaError, match="No edge of Do waits for a failure") as caught:
+        e.odds(0.5, 0, failed={"Do": 0.1})
+    assert caught.value.kind == "bad_chance"
+    assert e.odds(0.5, 0, failed=0.1).failed == {}
+
+
 @pytest.mark.parametrize("chance", [0, 1])
 def test_a_sure_thing_is_sure(chance):
     assert once(chance).ends == {"complete": chance, "edge_traversals_exhausted": 1 - chance}
@@ -195,6 +214,6 @@ def test_exact_odds_and_rehearsals_agree(document, satisfied, items, seed):
     graph = rules_of(document).graph
     e = Exploration(graph, (items,), 1_000)
     assume(e.complete_search)
-    o = e.odds(satisfied, items)
+    o = e.odds(satisfied, items, failed=0.3)
     assert sum(o.ends.values()) == pytest.approx(1)
-    agree(o, rehearse(graph, CASTS, satisfied, items, seed))
+    agree(o, rehearse(graph, CASTS, satisfied, items, seed, failed=0.3))

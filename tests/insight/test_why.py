@@ -145,6 +145,6 @@ def test_a_revived_budget_stop_does_not_guess():
 @pytest.mark.parametrize("kind", ["aborted", "utility_exit"])
 def test_outside_failures_are_told(kind):
     play = Play(config({"Run": at("U")}))
-    step = recovery.fail(play.state, Failure(kind, "it broke", "Run", "mend it"))
+    step = recovery.fail(play.rules, play.state, Failure(kind, "it broke", "Run", "mend it"))
     assert "it broke" in str(why(play, step))
     assert "mend it" in str(why(play, step))

@@ -12,6 +12,7 @@ from materia_nb.loadout.vocabulary import (
     CONDITIONS,
     DESCRIBED,
     GUARDS,
+    OF_OUTPUTS,
     WAITING_FOR,
     Condition,
     Result,
@@ -27,6 +28,7 @@ from materia_nb.loadout.vocabulary import (
         ("always", [Result.YES, Result.NO, Result.NOTHING]),
         ("satisfied", [Result.YES]),
         ("not_satisfied", [Result.NO]),
+        ("failed", [Result.REFUSED, Result.FAILED]),
     ],
 )
 def test_what_each_condition_matches_r3(condition, matched):
@@ -63,8 +65,9 @@ def test_what_some_conditions_leave_open(conditions, missing):
 
 
 def test_conditions_that_an_output_can_match_both_of():
-    pairs = [(a, b) for a in CONDITIONS for b in CONDITIONS if not described(a).meets(described(b))]
+    pairs = [(a, b) for a in OF_OUTPUTS for b in OF_OUTPUTS if not described(a).meets(described(b))]
     assert pairs == [("satisfied", "not_satisfied"), ("not_satisfied", "satisfied")]
+    assert [one for one in CONDITIONS if described(one).meets(described("failed"))] == ["failed"]
 
 
 @pytest.mark.parametrize("result", list(Result))

@@ -402,7 +402,11 @@ def varied_casts(wb: Workbench) -> list[Any]:
     nowhere.run()
     nowhere.retry()
 
-    failed = [wb.cast("f", loadout=f"T-{name}") for name in ("Bad", "Gone")]
+    way_around = [{"when": "failed", "to": "end"}]
+    wb.define_loadout(
+        "T-Around", {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Gone", "edges": way_around}}}
+    )
+    failed = [wb.cast("f", loadout=f"T-{name}") for name in ("Bad", "Gone", "Around")]
     for cast in failed:
         cast.run()
     failed[0].retry()

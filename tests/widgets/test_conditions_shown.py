@@ -62,7 +62,7 @@ def test_an_advance_says_what_it_waits_for(condition):
 
 
 def test_the_legend_says_which_lines_are_whose():
-    assert line_legend() == "solid line: always or ✓ satisfied · dotted: ✗ not_satisfied"
+    assert line_legend() == "solid line: always or ✓ satisfied · dotted: ✗ not_satisfied · dashed: ⚠ failed"
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
@@ -112,7 +112,8 @@ def test_a_tone_is_one_that_the_style_sheet_has():
 
 
 def test_the_front_end_names_no_condition():
-    guards = [word for word in CONDITIONS if word not in ("always", "satisfied")]
+    statuses = ("satisfied", "failed")  # words that stand for other things there too
+    guards = [f"when-{word}" if word in statuses else word for word in CONDITIONS if word != "always"]
     for file in sorted([*FRONT.glob("*.js"), *FRONT.glob("*.css")]):
         text = file.read_text("utf-8")
         found = [word for word in guards if word in text] + re.findall(

@@ -269,11 +269,12 @@ class ExploreView(_View, Exploration):
         satisfied: Chances = 0.5,
         items: int = 3,
         *,
+        failed: PerSocket = 0.0,
         tokens: PerSocket | None = None,
         cost: PerSocket | None = None,
     ) -> OddsView:
         """Return how likely each end is and how many turns it takes on average; see :meth:`Exploration.odds`."""
-        return OddsView(**vars(super().odds(satisfied, items, tokens=tokens, cost=cost)))
+        return OddsView(**vars(super().odds(satisfied, items, failed=failed, tokens=tokens, cost=cost)))
 
     @property
     def marks(self) -> Marks:

@@ -278,7 +278,7 @@ def advancing(facts: Facts, loop: LoopFacts) -> dict[str, Condition]:
 
 def _meet(edge: JSON, advance: Condition) -> bool:
     """Whether an edge may be taken when an advance moves."""
-    return advance == "always" or (is_condition(edge) and described(edge).meets(described(advance)))
+    return is_condition(edge) and described(edge).meets(described(advance))
 
 
 def _unmatched(facts: Facts, id_: str, when: Condition) -> list[Condition]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from materia_nb import lessons
 from materia_nb.cast import Cast
@@ -15,7 +16,7 @@ from materia_nb.doctor import checkup
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.odds import Chances, Likely
+from materia_nb.insight.odds import Chances, Likely, PerSocket
 from materia_nb.insight.queries import query_of
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.cast_display import counting, running
@@ -26,6 +27,9 @@ from materia_nb.widgets.cast_parts import alone_names
 _LOADOUT: Final = Argument("loadout", "the loadout; the chosen one if left out", completes="loadout")
 _SATISFIED: Final = Argument(
     "--satisfied", "the chance of satisfied: 0.7 for all, or Check=0.7,*=0.9; 0.5 if left out", "option"
+)
+_FAILED: Final = Argument(
+    "--failed", "the chance to fail where an edge waits for that, as --satisfied; 0 if left out", "option"
 )
 _ITEMS: Final = Argument("--items", "how long every list is; 3 if left out", "option", whole=True)
 
@@ -47,6 +51,7 @@ def explore(call: Call) -> Any:
     "explore odds",
     _LOADOUT,
     _SATISFIED,
+    _FAILED,
     _ITEMS,
     example="%materia explore odds Plan-Build-Eval --satisfied 0.7",
 )
@@ -55,7 +60,7 @@ def odds(call: Call) -> Any:
     items = call.get("items", 3)
     with counting("states") as told:
         explored = call.bench.explore(call.get("loadout"), (items,), progress=told)
-    return explored.odds(_chances(call.get("satisfied", 0.5)), items)
+    return explored.odds(_chances(call.get("satisfied", 0.5)), items, failed=_failing(call))
 
 
 @verb(
@@ -63,6 +68,7 @@ def odds(call: Call) -> Any:
     _LOADOUT,
     Argument("--n", "how many casts; 1000 if left out", "option", whole=True),
     _SATISFIED,
+    _FAILED,
     _ITEMS,
     Argument("--seed", "what the chances are drawn from; 1 if left out", "option", whole=True),
     example="%materia explore rehearse Plan-Build-Eval --n 200 --satisfied 0.7",
@@ -76,6 +82,7 @@ def rehearse(call: Call) -> Any:
             _chances(call.get("satisfied", 0.5)),
             call.get("items", 3),
             call.get("seed", 1),
+            failed=_failing(call),
             progress=told,
         )
 
@@ -124,6 +131,15 @@ def _chances(given: object) -> Chances:
             hint="write 0.7, or Check=0.7,*=0.9; 0.6/0.3 says nothing in 0.3",
             kind="usage",
         ) from None
+
+
+def _failing(call: Call) -> PerSocket:
+    """Return the chances to fail, of which each is one number."""
+    chances = _chances(call.get("failed", 0.0))
+    each = chances.values() if isinstance(chances, Mapping) else (chances,)
+    if any(isinstance(one, tuple) for one in each):
+        raise MateriaError("A chance to fail is one number.", hint="write 0.1, or Build=0.1", kind="usage")
+    return cast("PerSocket", chances)
 
 
 def _chance(text: str) -> Likely:

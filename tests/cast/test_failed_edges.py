@@ -1,0 +1,51 @@
+"""A cast goes on by a ``failed`` edge, its journal tells it, and a resumed cast is the same (R60)."""
+
+from __future__ import annotations
+
+import cast_helpers as h
+from materia_nb.cast import resume_cast
+
+
+def document(**fields):
+    return h.config(
+        {
+            "Socket-1": h.at("Try", ("always", "Socket-3"), ("failed", "Socket-2")),
+            "Socket-2": h.at("Mend", ("always", "Socket-3")),
+            "Socket-3": h.at("Tell"),
+        },
+        {"Try": fields, "Mend": h.agent(), "Tell": h.agent()},
+    )
+
+
+def sockets(cast):
+    return [socket for socket, *_ in cast.route]
+
+
+def test_a_process_that_fails_is_gone_on_from_and_the_journal_says_why(tmp_path):
+    cast = h.start(tmp_path, document(**h.python("raise SystemExit(3)", parse="json")), lambda: "done")
+    assert cast.run() == "complete"
+    assert sockets(cast) == ["Socket-1", "Socket-2", "Socket-3"]
+    (failed,) = [line["data"] for line in h.lines_of(cast) if line["type"] == "socket_failed"]
+    assert (failed["socket"], failed["kind"]) == ("Socket-1", "utility_exit")
+    assert "ended with code 3" in failed["error"]
+    assert failed["worked"] >= 0
+    cast.close()
+    resumed = resume_cast(cast.run_dir)
+    assert resumed.runner.session == cast.runner.session
+    resumed.close()
+
+
+def test_an_agent_that_raises_is_gone_on_from_and_the_next_is_told(tmp_path):
+    prompts = []
+
+    def agent(turn):
+        if turn.socket_id == "Socket-1":
+            raise ValueError("the network is gone")
+        prompts.append(turn.prompt)
+        return "done"
+
+    cast = h.start(tmp_path, document(**h.agent()), agent)
+    assert cast.run() == "complete"
+    assert "the network is gone" in prompts[0]
+    assert "It failed: " in str(cast.why(1))
+    cast.close()

@@ -1,0 +1,154 @@
+"""An edge that waits for ``failed`` is taken where an agent or a process gives no output (R60)."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import Play, asks, at, config, edge, exit_route, items, loop, say
+from materia_nb.engine import recovery
+from materia_nb.engine.state import Failure
+from materia_nb.insight.why import explain
+from materia_nb.loadout import check_config
+from materia_nb.loadout.vocabulary import Result
+
+BROKE = Failure("utility_exit", "it ended with 1", "Try", "mend it")
+
+
+def tried(*edges, materia="U", **top):
+    return config({"Try": asks(*edges, materia=materia), "Mend": at("P"), "Tell": at("P")}, **top)
+
+
+def fails(play, failure=BROKE):
+    return play.take(recovery.fail(play.rules, play.state, failure))
+
+
+def told(play):
+    return str(explain(play.rules, "the step", play.decision, play.last.state))
+
+
+@pytest.mark.parametrize("edges", [("always", "failed"), ("failed", "always")])
+def test_a_failure_takes_the_edge_that_waits_for_it_wherever_it_stands(edges):
+    places = {"always": "Tell", "failed": "Mend"}
+    document = tried(*(edge(places[when], when) for when in edges))
+    play = Play(document)
+    step = fails(play)
+    assert (play.at, step.decision.by, step.decision.result) == ("Mend", "edge", Result.FAILED)
+    assert step.state.failure is None
+    assert Play(document, "{}").at == "Tell"
+
+
+def test_a_failure_that_no_edge_waits_for_stops_the_cast_and_can_be_recast():
+    play = Play(tried(edge("Tell")))
+    fails(play)
+    assert play.failure == "utility_exit"
+    play.recast()
+    assert play.at == "Try"
+
+
+def test_an_output_that_is_refused_for_good_is_a_failure_of_its_socket():
+    for materia, answers in (("U", ["no"]), ("P", ["no", "no"])):
+        play = Play(
+            tried(edge("Tell"), edge("Mend", "failed"), materia=materia, limits={"repairAttempts": 1}),
+            *answers,
+        )
+        assert (play.at, play.decision.result) == ("Mend", Result.REFUSED)
+        assert "The output was refused:" in told(play)
+        assert "the output was refused; failed needs a refused output or a failure" in told(play)
+
+
+def test_what_failed_is_handed_on_and_the_state_is_as_it_was():
+    play = Play(tried(edge("Tell"), edge("Mend", "failed")))
+    before = play.state
+    fails(play)
+    assert play.state.data == {**before.data, "context": "[Try U] it ended with 1"}
+    assert (play.state.last_output, play.state.last_json) == (before.last_output, before.last_json)
+    assert "it ended with 1" in play.prompt.text
+
+
+def test_why_an_earlier_visit_failed_is_forgotten_once_there_is_an_output():
+    play = Play(tried(edge("Try", "failed"), edge("Tell")))
+    fails(play)
+    assert [one.text for one in play.state.handoffs.entries] == ["it ended with 1"]
+    play.answer("{}")
+    assert play.state.handoffs.entries == ()
+
+
+def test_why_tells_the_failure_and_where_an_output_would_have_led():
+    play = Play(tried(edge("Tell", "satisfied"), edge("Mend", "failed")))
+    fails(play)
+    words = told(play)
+    assert "It failed: it ended with 1" in words
+    assert "Edge 2 to Mend was taken: it failed; failed needs a refused output or a failure." in words
+    assert "With satisfied: true it would have gone to Tell." in words
+    play = Play(tried(edge("Tell", "satisfied"), edge("Mend", "failed")), say(satisfied=True))
+    assert "With a failure it would have gone to Mend." in told(play)
+
+
+def test_a_retry_is_bounded_by_its_edge_for_each_item():
+    """The item is not done where its visit failed: the same one is tried again."""
+    document = config(
+        {
+            "Plan": asks(edge("Try"), materia="G"),
+            "Try": asks(edge("Try", "failed", 2), edge("Try"), materia="U"),
+        },
+        {"L": loop("Try", exits=[exit_route("Try", "always", "end")])},
+    )
+    play = Play(document, items("one", "two"))
+    for _ in range(2):
+        fails(play)
+    assert set(play.state.cursors.values()) == {0}
+    play.answer("{}")
+    fails(play)
+    fails(play)
+    assert play.route == [("Plan", None), *[("Try", "WI-1")] * 3, *[("Try", "WI-2")] * 3]
+    fails(play)
+    assert play.failure == "edge_traversals_exhausted"
+
+
+def test_a_failure_that_a_utility_reports_takes_the_edge_and_its_item_is_not_done():
+    """R48: unless something waits for ``not_satisfied``."""
+    sockets = {
+        "Plan": asks(edge("Try"), materia="G"),
+        "Try": asks(edge("Mend", "failed"), edge("Try"), materia="U"),
+        "Mend": at("P", edge("Try")),
+    }
+    document = config(sockets, {"L": loop("Try", "Mend", exits=[exit_route("Try", "always", "end")])})
+    broke = say(satisfied=False, state={"push": {"ok": False, "error": "no remote"}})
+    play = Play(document, items("one"), broke)
+    assert (play.at, play.visit.item.key, play.decision.reason) == ("Mend", "WI-1", "no remote")
+    assert set(play.state.cursors.values()) == {0}
+    assert "advance moved" not in told(play)
+
+
+def test_the_budget_stops_a_cast_whose_visits_fail():
+    document = tried(
+        edge("Try", "failed"), materia="P", budget={"maxTokens": 10}, limits={"repairAttempts": 0}
+    )
+    play = Play(document)
+    play.answer("no", tokens=11)
+    assert play.failure == "budget"
+    play.state = recovery.set_budget(play.state, 100)
+    play.revive()
+    assert play.at == "Try"
+
+
+def test_advances_and_exits_follow_an_output_so_they_cannot_wait_for_a_failure():
+    document = config(
+        {
+            "Plan": asks(edge("Do"), materia="G"),
+            "Do": asks(edge("Do"), materia="U", advance={"when": "failed"}),
+        },
+        {"L": loop("Do", exits=[exit_route("Do", "failed", "end")])},
+    )
+    found = [(one.source, one.hint) for one in check_config(document).problems]
+    advice = 'write one of: "always", "satisfied", "not_satisfied"'
+    assert found == [("Do.advance.when", advice), ("loops.L.exits[0].condition", advice)]
+
+
+def test_an_edge_for_failures_leaves_open_what_outputs_must_say():
+    """R7: a socket whose edges for outputs are all guarded must be told which it is."""
+    guarded = Play(tried(edge("Tell", "satisfied"), edge("Mend", "failed"), materia="P")).rules.sockets["Try"]
+    assert guarded.wanted.only_guarded
+    assert guarded.wanted.why_satisfied
+    free = Play(tried(edge("Tell"), edge("Mend", "failed"), materia="P")).rules.sockets["Try"]
+    assert (free.wanted.only_guarded, free.wanted.why_satisfied) == (False, None)
