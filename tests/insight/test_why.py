@@ -139,7 +139,7 @@ def test_a_revived_budget_stop_does_not_guess():
     play = Play(retry_loop(budget={"maxTokens": 1}), items("one"), "built")
     play.answer(YES, 5)
     play.state = recovery.set_budget(play.state, None)
-    assert "to Tell was taken" in str(why(play, play.retry(limit=True)))
+    assert "to Tell was taken" in str(why(play, play.revive()))
 
 
 @pytest.mark.parametrize("kind", ["aborted", "utility_exit"])
