@@ -392,10 +392,10 @@ class Snapshot:
             raise MateriaError(
                 f"There is no abandoned branch {branch}; the cast has {len(left)}.", kind="no_branch"
             )
-        found: list[StepRecord] = list(self.steps)
+        steps_of_branch: list[StepRecord] = list(self.steps)
         for steps in reversed(left[branch:]):
-            found[steps[0].number - 1 :] = steps
-        return found
+            steps_of_branch[steps[0].number - 1 :] = steps
+        return steps_of_branch
 
     def at(self, number: int, branch: int | None = None) -> Snapshot:
         """Return the cast as it was after a step.
@@ -430,7 +430,7 @@ class Snapshot:
         latest = record is self.steps[-1] and self.engine.status == "failed"
         after = self.engine if latest else record.after
         following = self.steps[record.number].entry if record.number < len(self.steps) else self.ended_by
-        told = explain(
+        why = explain(
             self.rules,
             record.title,
             record.decision,
@@ -442,9 +442,9 @@ class Snapshot:
         first = ["A person answered it by hand, after it had failed."] if record.by_hand else []
         if record.skipped is not None:
             first.append(f"A person went on without it: {record.skipped}")
-        said = self.label_of(record).words
-        last = [f"A person's label: {said}."] if said else []
-        return dataclasses.replace(told, lines=(*first, *told.lines, *last), thinking=record.thinking)
+        label = self.label_of(record).words
+        last = [f"A person's label: {label}."] if label else []
+        return dataclasses.replace(why, lines=(*first, *why.lines, *last), thinking=record.thinking)
 
     @property
     def side(self) -> Side:

@@ -110,8 +110,8 @@ def _live(now: Snapshot, visit: Visit | None) -> dict[str, Any]:
 
 def _reason(now: Snapshot) -> str:
     """What the model said before it asked for approval: its reason."""
-    said = [call.said for call in now.approvals.asking if call.said.strip()]
-    return "\n".join(dict.fromkeys(said)) or now.saying[-_TAIL:]
+    reasons = [call.said for call in now.approvals.asking if call.said.strip()]
+    return "\n".join(dict.fromkeys(reasons)) or now.saying[-_TAIL:]
 
 
 def hold_state(now: Snapshot) -> dict[str, Any]:
@@ -192,16 +192,16 @@ def form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
 
 
 def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, wanted: list[str]) -> str:
-    asked = (
+    whose_turn = (
         "You answer here."
         if who in (None, "person")
         else f"{part(who or '', 40)} answers {name} when you step; you can answer instead."
     )
     if draft:
-        return f"{asked} A draft, in plain words."
+        return f"{whose_turn} A draft, in plain words."
     if any_text:
-        return f"{asked} Any text will do."
-    return f"{asked} Wanted: {', '.join(wanted) or 'what the prompt says'}."
+        return f"{whose_turn} Any text will do."
+    return f"{whose_turn} Wanted: {', '.join(wanted) or 'what the prompt says'}."
 
 
 def clicked_text(

@@ -206,9 +206,9 @@ class Panel(Shown):
 
     def fail(self, error: Exception) -> None:
         """Show an exception in the panel; one of ours as its short text."""
-        told = told_of(error, self.title)
+        words = error_words(error, self.title)
         sign = '<b aria-hidden="true" style="color:#d5404d">✖</b>'
-        self._notice(Html(f'<div role="alert">{sign} {html_text(told, _LONGEST_NOTICE)}</div>'))
+        self._notice(Html(f'<div role="alert">{sign} {html_text(words, _LONGEST_NOTICE)}</div>'))
 
     def _notice(self, html: Html) -> None:
         with self._drawing:
@@ -219,11 +219,11 @@ class Panel(Shown):
 
     def _show(self) -> MimeBundle:
         text, svg = self.fallback()
-        shown = bundle(plain(text), svg=svg)
+        outputs = bundle(plain(text), svg=svg)
         if self.closed:
-            return shown
+            return outputs
         # Where there are widgets they are drawn, whatever else the bundle holds.
-        return {**(self.view._repr_mimebundle_() or {}), **shown}
+        return {**(self.view._repr_mimebundle_() or {}), **outputs}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {shorten(self.title, 120)}{', closed' if self.closed else ''}>"
@@ -244,7 +244,7 @@ class Panel(Shown):
                 widget.close()
 
 
-def told_of(error: Exception, title: str) -> str:
+def error_words(error: Exception, title: str) -> str:
     """Return what a person is told of an exception: of ours its text; any other is logged as well.
 
     Args:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import singledispatchmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from materia_nb.cast import Cast
 from materia_nb.cast.breakpoint import breakpoint_of
 from materia_nb.cast.repairs import changed_definition
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
@@ -14,7 +15,7 @@ from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import checked, clicked_text, typed_value
 from materia_nb.widgets.base import show_panel
 from materia_nb.widgets.cast_parts import PARTS, alone_names, dock_names
-from materia_nb.widgets.cast_slices import asked_key
+from materia_nb.widgets.cast_slices import StepRows, asked_key
 from materia_nb.widgets.cast_surface import HEIGHT, CastSurface
 from materia_nb.widgets.inspector_blocks import check_element, stops_at
 from materia_nb.widgets.inspector_tabs import TABS
@@ -27,42 +28,29 @@ from materia_nb.widgets.messages import (
     WhenIdle,
     read_message,
 )
-from materia_nb.widgets.state_and_items import base_of, changed_blocks, foretold, issues_of, rebuilt, redone
+from materia_nb.widgets.state_and_items import base_of, changed_blocks, effect_of, issues_of, rebuilt, redone
 
 if TYPE_CHECKING:
-    from materia_nb.cast import Cast
     from materia_nb.cast.workbench import Workbench
     from materia_nb.widgets.base import Panel
     from materia_nb.widgets.inspector_blocks import Element
     from materia_nb.widgets.state_and_items import Rebuilt
 
+_HEIGHTS: Final = (320, 2_000)
+_VERBS: Final[dict[type[Starting], Callable[[Cast], object]]] = {
+    ToCast.Run: Cast.run,
+    ToCast.Recast: Cast.retry,
+    ToCast.Resend: lambda cast: cast.retry(turn=True),
+    ToCast.Revive: lambda cast: cast.retry(limit=True),
+    ToCast.Finalize: Cast.accept,
+}
+"""What only goes on with the cast."""
+
 
 class CastPanel(CastSurface):
-    """A cast with all its parts, and what a person does there.
+    """A cast with all its parts, and what a person does there."""
 
-    Args:
-        cast: which.
-        forked: called with the new cast when one is forked here; it is shown in place.
-        bench: the workbench that its loadout can be designed in; without one there is no design mode.
-        height: in pixels.
-        alone: the name of one part where only that is shown, see ``PARTS`` in ``cast_parts.py``.
-    """
-
-    def __init__(
-        self,
-        cast: Cast,
-        forked: Callable[[Cast], object] = lambda _: None,
-        *,
-        bench: Workbench | None = None,
-        height: int = HEIGHT,
-        alone: str = "",
-    ) -> None:
-        super().__init__(cast, forked, bench=bench, height=height, alone=alone)
-        self._more_steps = 0
-        self.front.on_msg(self.guarded(lambda _, content, __: self.heard(content)))
-        if self.graph is not None:
-            self.graph.on_select(self._picked)
-            self.graph.on_gesture(self._gesture)
+    _more_steps = 0
 
     def heard(self, content: object) -> None:
         """Do what a message of the page asks for, and draw what came of it.
@@ -92,12 +80,12 @@ class CastPanel(CastSurface):
     def _act(self, message: PageMessage) -> None:
         raise NotImplementedError(type(message).__name__)
 
-    def _picked(self, kind: str, key: str) -> None:
+    def picked(self, kind: str, key: str) -> None:
         """Something was clicked on the graph."""
         if self.designing is None:
             self.select(check_element(self.cast.now, kind, key))
 
-    def _gesture(self, gesture: Gesture) -> None:
+    def gestured(self, gesture: Gesture) -> None:
         """Do what was asked for on the graph, unless a loadout is designed there: then the designer hears it itself."""
         if self.designing is not None:
             return
@@ -105,7 +93,7 @@ class CastPanel(CastSurface):
             case ToCanvas.Ground():
                 self.select(None)
             case ToCanvas.Open(what=(kind, key)):
-                self._picked(kind, key)
+                self.picked(kind, key)
             case ToCanvas.Break(what=(kind, key), after=after):
                 self._break_at(check_element(self.cast.now, kind, key), after=after)
             case ToCanvas.RunTo(id=socket):
@@ -141,10 +129,6 @@ class CastPanel(CastSurface):
         cast.write_now()
 
     @_act.register
-    def _run(self, message: ToCast.Run) -> None:
-        self._start(message, "Run", self.cast.run)
-
-    @_act.register
     def _run_to(self, message: ToCast.RunTo) -> None:
         socket = message.socket
         if socket != END:
@@ -152,16 +136,11 @@ class CastPanel(CastSurface):
         self._start(message, "Run", lambda: self.cast.run(socket))
 
     @_act.register
-    def _recast(self, message: ToCast.Recast) -> None:
-        self._start(message, "Retry", self.cast.retry)
-
-    @_act.register
-    def _resend(self, message: ToCast.Resend) -> None:
-        self._start(message, "Retry", lambda: self.cast.retry(turn=True))
-
-    @_act.register
-    def _revive(self, message: ToCast.Revive) -> None:
-        self._start(message, "Retry", lambda: self.cast.retry(limit=True))
+    def _go_on(
+        self, message: ToCast.Run | ToCast.Recast | ToCast.Resend | ToCast.Revive | ToCast.Finalize
+    ) -> None:
+        cast, verb = self.cast, _VERBS[type(message)]
+        self._start(message, type(message).__name__, lambda: verb(cast))
 
     @_act.register
     def _take_changed(self, message: ToCast.Take) -> None:
@@ -267,11 +246,16 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _line(self, message: ToCast.Line) -> None:
-        self.show_line(message.line)
+        steps = self.cast.now.line(message.line)
+        self.rows = StepRows(message.line)
+        self.look(None if message.line is None else len(steps))
 
     @_act.register
     def _height(self, message: ToCast.Height) -> None:
-        self.grow(message.by)
+        least, most = _HEIGHTS
+        self.height = min(most, max(least, self.height + message.by))
+        self.view.remove_class("mnb-grows")
+        self.view.layout.height = f"{self.height}px"
 
     @_act.register
     def _heard(self, _: ToCast.Heard) -> None:
@@ -307,10 +291,6 @@ class CastPanel(CastSurface):
     @_act.register
     def _refine(self, message: ToCast.Refine) -> None:
         self._start(message, "Refine", lambda: self.cast.refine(message.text))
-
-    @_act.register
-    def _finalize(self, message: ToCast.Finalize) -> None:
-        self._start(message, "Accept", self.cast.accept)
 
     @_act.register
     def _answer_hold(self, message: ToCast.Answer) -> None:
@@ -390,7 +370,8 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _fork(self, message: ToCast.Fork) -> None:
-        self.fork(message.step)
+        self.take(self.cast.fork(message.step))
+        self.dock = "compare"
 
     @_act.register
     def _page(self, _: ToCast.Page) -> None:
@@ -430,10 +411,10 @@ class CastPanel(CastSurface):
     def _check_items(self, message: ToCast.CheckItems) -> None:
         items, origins = self._rebuilt(message)
         issues = [[one.path, one.message] for one in issues_of(items)[:100]]
-        said, order = foretold(
+        words, order = effect_of(
             self.cast.now, items, origins, *redone(message.rows, origins, abandon=message.abandon)
         )
-        self.front.answer("check_items", message.token, issues=issues, said=said, order=order)
+        self.front.answer("check_items", message.token, issues=issues, said=words, order=order)
 
     @_act.register
     def _value(self, message: ToCast.Value) -> None:

@@ -119,9 +119,9 @@ class Part:
             return {"blocks": list(self.blocks(seen))}
         return self.state(seen) if self.state is not None else {}
 
-    def words(self, seen: Seen, shown: Slice) -> str:
+    def words(self, seen: Seen, drawn: Slice) -> str:
         """Return the words on its tab, empty where there is no tab now."""
-        return self.title if isinstance(self.title, str) else self.title(seen, shown)
+        return self.title if isinstance(self.title, str) else self.title(seen, drawn)
 
     def fallback(self, seen: Seen) -> tuple[str, str | None]:
         """Return text and SVG for readers without widgets."""
@@ -157,13 +157,13 @@ def _items(seen: Seen) -> Slice:
     return items_state(seen.now, busy=seen.doing.busy)
 
 
-def _items_title(_: Seen, shown: Slice) -> str:
-    total = len(shown["items"]) + shown["more"]
-    return f"Items {min(shown['done'], total)}/{total}" if total else "Items"
+def _items_title(_: Seen, drawn: Slice) -> str:
+    total = len(drawn["items"]) + drawn["more"]
+    return f"Items {min(drawn['done'], total)}/{total}" if total else "Items"
 
 
-def _events_title(_: Seen, shown: Slice) -> str:
-    count = sum(len(one.rows) for one in shown["blocks"])
+def _events_title(_: Seen, drawn: Slice) -> str:
+    count = sum(len(one.rows) for one in drawn["blocks"])
     return f"Events {count}" if count else ""
 
 
@@ -233,6 +233,6 @@ def tabs_of(seen: Seen, drawn: Mapping[str, Slice]) -> list[list[str]]:
     return [tab for tab in tabs if tab[1]]
 
 
-def told_parts() -> list[dict[str, str]]:
+def parts_for_page() -> list[dict[str, str]]:
     """Return what the page is told of the parts before it is told what they show: of each its name and place."""
     return [{"name": part.name, "at": part.at} for part in PARTS.values()]

@@ -438,7 +438,7 @@ def compare_state(casts: Sequence[Snapshot], place: int) -> dict[str, Any]:
 def _named(text: str, ours: tuple[str, str]) -> str:
     """Write the names of this panel for the A and B of a comparison."""
     where = r"(?:^|(?<=; )|(?<=, )|(?<=\bin )|(?<=only ))[AB](?= |[,.;]|$)"
-    return re.sub(where, lambda found: ours[found[0] == "B"], text)
+    return re.sub(where, lambda name: ours[name[0] == "B"], text)
 
 
 def _pair(pair: Pair, names: dict[str, str], first: int | None, ours: tuple[str, str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from materia_nb.display.escape import Html, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError
 from materia_nb.outgoing import plain
-from materia_nb.widgets.base import Panel, Runs, css, runs_of, show_html, told_of
+from materia_nb.widgets.base import Panel, Runs, css, error_words, runs_of, show_html
 from materia_nb.widgets.blocks import bounded
 from materia_nb.widgets.cast_parts import (
     PARTS,
@@ -25,8 +25,8 @@ from materia_nb.widgets.cast_parts import (
     dock_names,
     draw_parts,
     how_it_stands,
+    parts_for_page,
     tabs_of,
-    told_parts,
 )
 from materia_nb.widgets.cast_slices import StepRows
 from materia_nb.widgets.designing import Designing
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
     from materia_nb.widgets.graph_panel import GraphPanel
+    from materia_nb.widgets.messages import Gesture
     from materia_nb.widgets.picks import Pick
 
 HEIGHT: Final = 560
 """How high the surface is in pixels, unless it is said otherwise."""
-_HEIGHTS: Final = (320, 2_000)
 _log = logging.getLogger("materia_nb.widgets")
 
 _OUTPUT: Final = ".jp-OutputArea-child"
@@ -89,10 +89,13 @@ class CastSurface(Panel):
         self.aborting = self._ticking = self._asked = False
         self._said: dict[str, str] = {}
         self.designing: Designing | None = None
-        self.front = Front([part.slice for part in PARTS.values() if part.drawn], told_parts())
+        self.front = Front([part.slice for part in PARTS.values() if part.drawn], parts_for_page())
+        self.front.on_msg(self.guarded(lambda _, content, __: self.heard(content)))
         self.graph: GraphPanel | PicturePanel | None = None
         if self.alone is None or self.alone.at == "graph":
             self.graph = self.own(graph_panel(cast))
+            self.graph.on_select(self.picked)
+            self.graph.on_gesture(self.gestured)
         pictures = () if self.graph is None else (self.graph.view,)
         self.view.children = (css(RECORD_RULES), *pictures, self.front)
         self.view.add_class("mnb-surface")
@@ -126,6 +129,20 @@ class CastSurface(Panel):
         """Say that the record of the cast stands below this panel; it is hidden while the panel lives."""
         self.view.add_class("mnb-recorded")
 
+    # -- what a person does, which the panel does --------------------------------------------
+
+    def heard(self, content: object) -> None:
+        """Do what a message of the page asks for."""
+        raise NotImplementedError
+
+    def picked(self, kind: str, key: str) -> None:
+        """Select what was clicked on the graph."""
+        raise NotImplementedError
+
+    def gestured(self, gesture: Gesture) -> None:
+        """Do what was asked for on the graph."""
+        raise NotImplementedError
+
     # -- what is looked at --------------------------------------------------------------
 
     def select(self, element: Element | None) -> None:
@@ -149,21 +166,6 @@ class CastSurface(Panel):
         self.past = None if number is None else self.cast.at(number, self.rows.line)
         self.refresh()
 
-    def show_line(self, line: int | None) -> None:
-        """Show the steps of an abandoned branch; None for the present line.
-
-        Raises:
-            MateriaError: there is no such branch (``no_branch``).
-        """
-        steps = self.cast.now.line(line)
-        self.rows = StepRows(line)
-        self.look(None if line is None else len(steps))
-
-    def fork(self, number: int | None) -> None:
-        """Start another cast from a step; it is shown in place of this one, which can be gone back to."""
-        self._take(self.cast.fork(number))
-        self.dock = "compare"
-
     def show_cast(self, place: int) -> None:
         """Show one of the casts of this panel: the first, or one that was forked from it."""
         if not 0 <= place < len(self.casts):
@@ -171,13 +173,6 @@ class CastSurface(Panel):
         self.cast = self.casts[place]
         self.runs, self.rows = runs_of(self.cast), StepRows()
         self.past = self.selected = None
-
-    def grow(self, by: int) -> None:
-        """Make the surface higher or lower."""
-        least, most = _HEIGHTS
-        self.view.remove_class("mnb-grows")
-        self.height = min(most, max(least, self.height + by))
-        self.view.layout.height = f"{self.height}px"
 
     def set_mode(self, mode: str) -> None:
         """Switch between casting and designing the loadout of the cast."""
@@ -193,9 +188,9 @@ class CastSurface(Panel):
     def _designed(self, made: Cast) -> None:
         """A design was cast: the panel shows that cast, beside those that it had."""
         self.set_mode("cast")
-        self._take(made)
+        self.take(made)
 
-    def _take(self, made: Cast) -> None:
+    def take(self, made: Cast) -> None:
         """Show another cast in place of this one, which can be gone back to."""
         self.casts.append(made)
         self._follow(made)
@@ -216,7 +211,7 @@ class CastSurface(Panel):
 
     def fail(self, error: Exception) -> None:
         """Show an exception over the graph; one of ours as its short text."""
-        self._told({"words": bounded(told_of(error, self.title), 2_000), "tone": "bad"})
+        self._told({"words": bounded(error_words(error, self.title), 2_000), "tone": "bad"})
 
     def _told(self, notice: dict[str, str]) -> None:
         self._said = notice

@@ -12,7 +12,7 @@ from materia_nb.display.escape import part
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.loadout.design import Design
-from materia_nb.widgets.base import Panel, show_panel, told_of
+from materia_nb.widgets.base import Panel, error_words, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.designing import Designing, unsaved_design
@@ -93,7 +93,7 @@ class DesignPanel(Panel):
 
     def fail(self, error: Exception) -> None:
         """Show an error under the bar."""
-        told = told_of(error, self.title)
+        told = error_words(error, self.title)
         self.session.note = "alert", told
         bar = self.front.design.get("bar", {})
         self.front.design = {**self.front.design, "bar": {**bar, "note": {"sign": "alert", "words": told}}}

@@ -44,11 +44,11 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
     here = now.rules.sockets.get(socket)
     text = here is not None and (here.wanted.parse == "text")
     record = now.latest
-    told = _failure_blocks(now, changed)
+    blocks = _failure_blocks(now, changed)
     return {
         "key": f"{now.id} {len(now.steps)} {record.tries if record else 0} {failure.kind}",
-        "blocks": [one for one in told if not isinstance(one, Fold)],
-        "more": [one for one in told if isinstance(one, Fold)],
+        "blocks": [one for one in blocks if not isinstance(one, Fold)],
+        "more": [one for one in blocks if isinstance(one, Fold)],
         "offers": [
             {"name": one.name, "words": part(one.words, 80), "does": one.does}
             for one in (offers(now, changed) if now.writable else [])
@@ -123,8 +123,8 @@ def _command(now: Snapshot) -> dict[str, JSON] | None:
         return None
     name = f"{output_name(record.socket, record.visit, None, branch_suffix(record.branch))}.command.json"
     with contextlib.suppress(MateriaError, ValueError):
-        found = json.loads(RunDir(now.run_dir).text_of(name))
-        return found if isinstance(found, dict) else None
+        command = json.loads(RunDir(now.run_dir).text_of(name))
+        return command if isinstance(command, dict) else None
     return None
 
 
@@ -153,8 +153,8 @@ def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
             text = RunDir(now.run_dir).text_of(str(artifact)).rstrip()
         if not text and (name == "stdout" or command.get("startError")):
             continue
-        shown = pre(text[-_STDERR:]) if text else line("empty", "quiet")
-        parts += [head(name, small=True), shown] if name == "stderr" else [fold(name, [shown])]
+        content = pre(text[-_STDERR:]) if text else line("empty", "quiet")
+        parts += [head(name, small=True), content] if name == "stderr" else [fold(name, [content])]
     argv = command.get("command")
     inside = [pre("\n".join(map(str, argv)) if isinstance(argv, list) else str(argv))]
     kept = [f"{name} kept in {artifact}" for name, artifact in files if artifact]

@@ -45,7 +45,7 @@ def picks(graph: Graph) -> list[tuple[str, Pick]]:
     out: dict[str, list[Link]] = {}
     for link in links(graph):
         out.setdefault(link.source, []).append(link)
-    titles = Counter(link_title(link) for found in out.values() for link in found)
+    titles = Counter(link_title(link) for ways in out.values() for link in ways)
     named: list[tuple[str, Pick]] = []
     for socket in graph.sockets.values():
         entry = " · entry" if socket.id == graph.entry else ""
@@ -59,14 +59,14 @@ def picks(graph: Graph) -> list[tuple[str, Pick]]:
                 source = f" (from {part(socket.id)})" if titles[title] > 1 else ""
                 named.append((f"{_INDENT}{title}{source}", pick))
     named += [(f"loop {part(loop)}", ("loop", loop)) for loop in graph.loops]
-    return told_apart(named)
+    return numbered(named)
 
 
-def told_apart(found: list[tuple[str, Pick]]) -> list[tuple[str, Pick]]:
+def numbered(named: list[tuple[str, Pick]]) -> list[tuple[str, Pick]]:
     """Number names that still occur more than once: a list selects by name."""
     seen: Counter[str] = Counter()
     apart = []
-    for words, pick in found:
+    for words, pick in named:
         seen[words] += 1
         apart.append((words if seen[words] == 1 else f"{words}{_INDENT}({seen[words]})", pick))
     return apart
@@ -136,32 +136,32 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Pick]]:
             named.append((words, way_pick("exit", id_, place)))
         if is_object(as_object(raw).get("exit")):
             named.append((f"{_INDENT}exit, older form (loop {part(id_)})", way_pick("exit", id_, OLD)))
-    return told_apart(named)
+    return numbered(named)
 
 
 def drawn_parts(document: Object, graph: Graph) -> dict[Pick, Pick]:
     """Return which part each selectable element of the picture stands for."""
-    found: dict[Pick, Pick] = {("socket", id_): ("socket", id_) for id_ in graph.sockets}
-    found |= {("loop", id_): ("loop", id_) for id_ in graph.loops}
+    drawn: dict[Pick, Pick] = {("socket", id_): ("socket", id_) for id_ in graph.sockets}
+    drawn |= {("loop", id_): ("loop", id_) for id_ in graph.loops}
     routes = [(loop.id, route) for loop in graph.loops.values() for route in loop.routes]
     exits = [link for link in links(graph) if link.kind == "exit"]
     for link in links(graph):
         if link.kind == "edge" and link.place is not None:
-            found["edge", link.key] = way_pick("edge", link.source, link.place)
+            drawn["edge", link.key] = way_pick("edge", link.source, link.place)
         elif link.kind == "implied":
-            found["edge", link.key] = ("socket", link.source)
+            drawn["edge", link.key] = ("socket", link.source)
     taken: set[tuple[str, int]] = set()
     for link, (loop, route) in zip(exits, routes, strict=False):
         if route.derived:
-            found["exit", link.key] = way_pick("exit", loop, OLD)
+            drawn["exit", link.key] = way_pick("exit", loop, OLD)
             continue
         wanted = (route.source, route.condition, route.target)
         for place, raw in enumerate(ways_of(document, "exit", loop)):
             if _ends(raw) == wanted and (loop, place) not in taken:
                 taken.add((loop, place))
-                found["exit", link.key] = way_pick("exit", loop, place)
+                drawn["exit", link.key] = way_pick("exit", loop, place)
                 break
-    return found
+    return drawn
 
 
 def _ends(route: JSON) -> tuple[JSON, JSON, JSON]:
@@ -172,5 +172,4 @@ def _ends(route: JSON) -> tuple[JSON, JSON, JSON]:
 def _way(raw: JSON, kind: Kind) -> str:
     if not is_object(raw):
         return part(shown(raw))
-    said = [part(raw[name] if is_text(raw.get(name)) else "?") for name in ENDS[kind]]
-    return " → ".join(said)
+    return " → ".join(part(raw[name] if is_text(raw.get(name)) else "?") for name in ENDS[kind])

@@ -133,8 +133,8 @@ class QuestPanel(Panel):
         left = any(one.status in ("pending", "waiting") for one in quests)
         self.next_button.disabled = self.all_button.disabled = busy or not left
         self.stop_button.disabled = not busy
-        told = WORDS.get(str(self.runs.outcome), "")
-        show_html(self._status, html_lines(["running"] if busy else filter(None, [told])))
+        outcome = WORDS.get(str(self.runs.outcome), "")
+        show_html(self._status, html_lines(["running"] if busy else filter(None, [outcome])))
 
     def _offer(self, quests: tuple[Quest, ...]) -> None:
         """Offer the quests to choose from; the one that was chosen stays chosen."""

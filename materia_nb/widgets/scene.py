@@ -216,28 +216,28 @@ class Scene:
         return look
 
     def _look(self, marks: Marks) -> Look:
-        found: Look = {}
+        look: Look = {}
         for loop_id, box in self.placed.loops.items():
-            found[self._ids["l", loop_id]] = self._loop_look(loop_id, box, marks)
+            look[self._ids["l", loop_id]] = self._loop_look(loop_id, box, marks)
         for socket_id, box in self.placed.nodes.items():
-            found[self._ids["n", socket_id]] = self._socket_look(self.graph.sockets[socket_id], box, marks)
+            look[self._ids["n", socket_id]] = self._socket_look(self.graph.sockets[socket_id], box, marks)
         for key, box in self.placed.signs.items():
             at = Box(EDGE, EDGE, box.w, box.h)
             reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
-            found[self._ids["s", _SIGNS[key]]] = {
+            look[self._ids["s", _SIGNS[key]]] = {
                 "classes": "taken" if reached else "",
                 "words": "",
                 "svg": _picture(sign(key, at, marks, PLACES), box),
             }
         for made, line in self._lines.items():
-            found[made] = self._line_look(line, marks)
+            look[made] = self._line_look(line, marks)
             if line.label is not None:
-                found[self._chips[made]] = {
+                look[self._chips[made]] = {
                     "classes": "",
-                    "words": found[made]["words"],
+                    "words": look[made]["words"],
                     "svg": self._chip(line, line.label, marks),
                 }
-        return found
+        return look
 
     def _chip(self, line: Line, box: Box, marks: Marks) -> str:
         alone = self._pairs[line.link.traversal] == 1
@@ -289,12 +289,12 @@ class Scene:
         # Traversals are counted by the pair of sockets, so they say nothing about one of several edges.
         alone = link.kind == "edge" and self._pairs[link.traversal] == 1
         use = colour_use(link, marks)
-        told = link_words(link, marks) or ("no edges: it ends" if link.kind == "implied" else "always")
+        words = link_words(link, marks) or ("no edges: it ends" if link.kind == "implied" else "always")
         stops = link.route in marks.break_routes
         taken = {"now": "taken", "rim": "never", "A": "only-a", "B": "only-b"}.get(use, "")
         return {
             "classes": f"{taken} break".strip() if stops else taken,
-            "words": f"{self._name(link.source)} → {self._name(link.target)}\n{told}"
+            "words": f"{self._name(link.source)} → {self._name(link.target)}\n{words}"
             + ("\nbreakpoint" if stops else ""),
             "label": live_chip(link, marks, stub=line.stub, alone=alone),
         }

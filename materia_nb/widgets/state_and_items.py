@@ -30,15 +30,14 @@ _MOST_CHANGES: Final = 60
 
 def aliases(state: CastData) -> dict[str, list[str]]:
     """Return the names under which one item is shown, by the first of them: they are one thing and one row."""
-    found: dict[str, list[str]] = {}
-    names = [name for name, value in state.items() if isinstance(value, dict) and value]
-    for name in names:
-        twin = next((one for one in found if same(state[one], state[name])), None)
-        if twin is not None and name != "workItems":
-            found[twin].append(name)
+    twins: dict[str, list[str]] = {}
+    for name in (name for name, value in state.items() if isinstance(value, dict) and value):
+        first = next((one for one in twins if same(state[one], state[name])), None)
+        if first is not None and name != "workItems":
+            twins[first].append(name)
         else:
-            found[name] = []
-    return {name: others for name, others in found.items() if others}
+            twins[name] = []
+    return {name: others for name, others in twins.items() if others}
 
 
 CastData = dict[str, JSON]
@@ -85,11 +84,11 @@ def changed_blocks(before: CastData, after: CastData, title: str) -> list[Block]
     kept_before, kept_after = (
         {name: value for name, value in data.items() if name not in folded} for data in (before, after)
     )
-    found = changes(kept_before, kept_after)
-    if not found:
+    differences = changes(kept_before, kept_after)
+    if not differences:
         return [head(title), line("nothing", "quiet")]
-    rows = [(one.path, _what(one), _text(one.a), _text(one.b)) for one in found[:_MOST_CHANGES]]
-    if len(found) > _MOST_CHANGES:
+    rows = [(one.path, _what(one), _text(one.a), _text(one.b)) for one in differences[:_MOST_CHANGES]]
+    if len(differences) > _MOST_CHANGES:
         rows.append(("…", "more", "", ""))
     return [head(title), table(("path", "", "before", "after"), rows)]
 
@@ -192,7 +191,7 @@ def redone(
     return again, abandon and origins is not None
 
 
-def foretold(
+def effect_of(
     cast: Snapshot,
     items: list[JSON],
     origins: Sequence[int | None] | None,

@@ -16,7 +16,7 @@ from materia_nb.widgets.state_and_items import (
     aliases,
     base_of,
     changed_blocks,
-    foretold,
+    effect_of,
     items_state,
     rebuilt,
     redone,
@@ -95,14 +95,14 @@ def test_r46_what_applying_rows_would_move_is_said_before(cast):
     items, origins = rebuilt(rows, listed, known=True)
     again, abandon = redone(rows, origins, abandon=True)
     assert (origins, again, abandon) == ([2, 0, 1], [0], True)
-    said, order = foretold(cast.now, items, origins, again, abandon)
+    said, order = effect_of(cast.now, items, origins, again, abandon)
     assert order == [2, 1, 0], "the abandoned one, the one that is done again, the open one"
     assert said[:2] == [
         "'b' is abandoned; it stays in the list as passed over.",
         "'a' is worked on again, first of the open items.",
     ]
     assert cast.work_items == listed
-    refused, order = foretold(cast.now, items[:2], origins[:2], [], False)
+    refused, order = effect_of(cast.now, items[:2], origins[:2], [], False)
     assert order is None
     assert "'b' is being worked on" in refused[0]
 
@@ -111,7 +111,7 @@ def test_rows_that_come_from_a_page_are_found_again_in_what_applying_would_make(
     """Rows are plain objects then, and not those that a cast gave out."""
     cast.step()
     rows = [{"title": "", "context": ""}, *({**one} for one in cast.work_items)]
-    said, order = foretold(cast.now, rows, [None, *range(len(cast.work_items))], [], abandon=False)
+    said, order = effect_of(cast.now, rows, [None, *range(len(cast.work_items))], [], abandon=False)
     assert (said, order) == ([], list(range(len(rows))))
 
 
