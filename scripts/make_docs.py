@@ -1,7 +1,7 @@
 """Write the parts of the documentation that follow from the code: ``python scripts/make_docs.py``.
 
 Generated are docs/magics.md, the tables between markers in docs/loadout-format.md and docs/run-directory.md, the parts in
-docs/panel.md, the picture of the README, those of the bundled loadouts, docs/gallery.md with its pictures, the tests that explore writes for the
+docs/panel.md and docs/designing.md, the picture of the README, those of the bundled loadouts, docs/gallery.md with its pictures, the tests that explore writes for the
 cards, the cheat sheet, and the types of the messages of the page. ``--check`` writes nothing and fails when one of them is out of date.
 """
 
@@ -30,6 +30,7 @@ from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine import event_json, events
 from materia_nb.loadout import FieldRow, config_fields
+from materia_nb.loadout.design import OPERATIONS
 from materia_nb.loadout.report import PROBLEM_CODES
 from materia_nb.loadout.rules import HINT_CODES
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
@@ -42,6 +43,7 @@ MAGICS = Path("docs/magics.md")
 RUN_DIRECTORY = Path("docs/run-directory.md")
 PANEL = Path("docs/panel.md")
 DEBUGGING = Path("docs/debugging.md")
+DESIGNING = Path("docs/designing.md")
 GALLERY = Path("docs/gallery.md")
 CARDS = Path("materia_nb/gallery")
 IMAGES = Path("docs/images")
@@ -103,6 +105,7 @@ def generated() -> dict[Path, str]:
         MAGICS: magics_page(),
         RUN_DIRECTORY: with_events((ROOT / RUN_DIRECTORY).read_text(encoding="utf-8")),
         PANEL: with_parts((ROOT / PANEL).read_text(encoding="utf-8")),
+        DESIGNING: with_operations((ROOT / DESIGNING).read_text(encoding="utf-8")),
         DEBUGGING: with_failures((ROOT / DEBUGGING).read_text(encoding="utf-8")),
         **loadout_pictures(),
         **gallery_pages(),
@@ -134,6 +137,21 @@ def with_parts(page: str) -> str:
     """Put the parts that can be shown alone between their markers."""
     names = ", ".join(f"`{name}`" for name in alone_names())
     return _PART.sub(lambda match: f"{match[1]}{names}\n{match[3]}", page)
+
+
+# -- the operations of a design -----------------------------------------------------------
+
+
+def with_operations(page: str) -> str:
+    """Put the table of the operations of a design between its markers."""
+    lines = ["", "| operation | does |", "|---|---|"]
+    for name, operation in OPERATIONS.items():
+        given = ", ".join(
+            f"{one.name}=" if one.kind is one.KEYWORD_ONLY else one.name
+            for one in operation.parameters.values()
+        )
+        lines.append(f"| `{name}({given})` | {cell(operation.about.replace('``', '`'))} |")
+    return _PART.sub(lambda match: "\n".join([match[1].rstrip(), *lines, "", match[3]]), page)
 
 
 # -- failures ------------------------------------------------------------------------------

@@ -89,30 +89,19 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
     """Note what is wrong with the definition of the materia ``name``."""
     here = f"materia.{name}"
     if is_object(raw) and _is_ambiguous(raw):
-        findings.problem(
-            INVALID_MATERIA,
-            name,  # the source that the conformance vectors give
-            f"the materia {name!r} has both a prompt and something to run, and does not say which it is",
-            'write "type": "agent" or "type": "utility"',
-        )
+        what = f"the materia {name!r} has both a prompt and something to run, and does not say which it is"
+        findings.problem(INVALID_MATERIA, name, what, 'write "type": "agent" or "type": "utility"')
     utility = is_object(raw) and materia_kind(raw) == "utility"
     check_fields(findings, UtilityMateria if utility else AgentMateria, raw, here)
     if not is_object(raw):
         return
     if raw.get("parallel") is True and raw.get("generator") is not True:
-        findings.problem(
-            INVALID_MATERIA,
-            f"{here}.parallel",
-            f"materia {name!r} is parallel and no generator, so it has no items to hand to streams",
-            'write "generator": true too, or remove parallel',
-        )
+        what = f"materia {name!r} is parallel and no generator, so it has no items to hand to streams"
+        advice = 'write "generator": true too, or remove parallel'
+        findings.problem(INVALID_MATERIA, f"{here}.parallel", what, advice)
     if utility and raw.get("command") is not None and raw.get("script") is not None:
-        findings.problem(
-            INVALID_MATERIA,
-            f"{here}.script",
-            f"the utility {name!r} has both a command and a script, and does not say which is run",
-            "remove one of them",
-        )
+        what = f"the utility {name!r} has both a command and a script, and does not say which is run"
+        findings.problem(INVALID_MATERIA, f"{here}.script", what, "remove one of them")
     if utility and raw.get("command") is None and raw.get("script") is None:
         _nothing_to_run(findings, here, name, raw.get("utility"))
 
@@ -154,12 +143,8 @@ def hint_fields(findings: Findings, document: Object, loadout: str | None) -> No
     """Hint on the fields of a config; of one loadout and its materia when ``loadout`` names it."""
     _fields(findings, models.Config, document)
     if as_object(document.get("budget")).get("stopAtLimit") is False:
-        findings.hint(
-            NO_EFFECT,
-            "budget.stopAtLimit",
-            "the maximum always stops a cast",
-            "leave maxTokens out for no maximum",
-        )
+        what = "the maximum always stops a cast"
+        findings.hint(NO_EFFECT, "budget.stopAtLimit", what, "leave maxTokens out for no maximum")
     used: set[JSON] = set()
     for name, raw in as_object(document.get("loadouts")).items():
         if loadout is None or name == loadout:

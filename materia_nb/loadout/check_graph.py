@@ -210,24 +210,20 @@ def _check_agent_generator(findings: Findings, facts: Facts, id_: str) -> None:
         )
     for here, target, source in facts.assignments(id_):
         if assigns_work_items(target) and source != WORK_ITEMS_SOURCE:
-            findings.problem(
-                INVALID_GENERATOR,
-                here,
-                f"the work items of a generator come from $.workItems, not from {shown(source)}",
-                "remove this assignment, or assign to another name",
-            )
+            what = f"the work items of a generator come from $.workItems, not from {shown(source)}"
+            advice = "remove this assignment, or assign to another name"
+            findings.problem(INVALID_GENERATOR, here, what, advice)
 
 
 def _check_advance(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
     here = f"{id_}.advance"
     for field, default in (("cursor", facts.cursor_of(id_)), ("items", facts.items_of(id_))):
         if raw.get(field) is None and default is None:
-            findings.problem(
-                INVALID_SOCKET,
-                f"{here}.{field}",
-                f"advance names no {field}, and the socket has no iterator to take it from",
-                f"write {field}, give the socket a foreach, or list it in a loop that consumes work items",
+            what = f"advance names no {field}, and the socket has no iterator to take it from"
+            advice = (
+                f"write {field}, give the socket a foreach, or list it in a loop that consumes work items"
             )
+            findings.problem(INVALID_SOCKET, f"{here}.{field}", what, advice)
     check_done(findings, facts, here, raw)
 
 
@@ -371,21 +367,15 @@ def _check_legacy_exit(findings: Findings, facts: Facts, loop: LoopFacts, legacy
     if source is None or not is_condition(when) or loop.consumes is None:
         return
     if when in GUARDS and facts.authored_parse(source) == "text":
-        findings.problem(
-            INVALID_LOOP,
-            f"{source}.parse",
-            f"{source!r} is parsed as text, but loop {loop.id!r} is left from it when it is {when}",
-            'write "parse": "json", or let the exit be "always"',
-        )
+        what = f"{source!r} is parsed as text, but loop {loop.id!r} is left from it when it is {when}"
+        advice = 'write "parse": "json", or let the exit be "always"'
+        findings.problem(INVALID_LOOP, f"{source}.parse", what, advice)
     _check_legacy_advance(findings, facts, loop, source, when)
     back = [edge.get("when") for _, edge in facts.edges(source) if edge.get("to") in loop.members]
     if all(condition == when and when != "always" for condition in back):
-        findings.problem(
-            INVALID_LOOP,
-            f"{source}.edges",
-            f"{source!r} has no way back into loop {loop.id!r} while items are left",
-            f'add an edge to a member, such as {{"when": "always", "to": "{loop.members[0]}"}}',
-        )
+        what = f"{source!r} has no way back into loop {loop.id!r} while items are left"
+        advice = f'add an edge to a member, such as {{"when": "always", "to": "{loop.members[0]}"}}'
+        findings.problem(INVALID_LOOP, f"{source}.edges", what, advice)
 
 
 def _check_legacy_advance(findings: Findings, facts: Facts, loop: LoopFacts, source: str, when: str) -> None:
@@ -401,12 +391,9 @@ def _check_legacy_advance(findings: Findings, facts: Facts, loop: LoopFacts, sou
     }
     for field, wanted in derived.items():
         if authored[field] != wanted:
-            findings.problem(
-                INVALID_LOOP,
-                f"{source}.advance.{field}",
-                f"{field} is {shown(authored[field])}, but the exit of loop {loop.id!r} needs {wanted!r}",
-                f"write {wanted!r}, or remove advance: the exit derives it",
-            )
+            what = f"{field} is {shown(authored[field])}, but the exit of loop {loop.id!r} needs {wanted!r}"
+            advice = f"write {wanted!r}, or remove advance: the exit derives it"
+            findings.problem(INVALID_LOOP, f"{source}.advance.{field}", what, advice)
 
 
 def _exit_source(
@@ -418,12 +405,8 @@ def _exit_source(
         return None
     if source in loop.members:
         return source if source in facts.sockets else None
-    findings.problem(
-        INVALID_LOOP,
-        here,
-        f"{source!r} is no member of loop {loop.id!r}",
-        findings.near(source, loop.members) if loop.members else "list its members first",
-    )
+    advice = findings.near(source, loop.members) if loop.members else "list its members first"
+    findings.problem(INVALID_LOOP, here, f"{source!r} is no member of loop {loop.id!r}", advice)
     return None
 
 
@@ -448,12 +431,9 @@ def _check_exits(findings: Findings, facts: Facts, loop: LoopFacts) -> None:
         key = (route.get("from"), route.get("condition"))
         if is_text(key[0]) and is_condition(key[1]):
             if key in conditions:
-                findings.problem(
-                    INVALID_LOOP,
-                    f"{here}.condition",
-                    f"another route already leaves from {key[0]!r} when {key[1]}",
-                    "keep one route for each source and condition",
-                )
+                what = f"another route already leaves from {key[0]!r} when {key[1]}"
+                advice = "keep one route for each source and condition"
+                findings.problem(INVALID_LOOP, f"{here}.condition", what, advice)
             conditions.add(key)
         target, source = route.get("targetSocketId"), f"{here}.targetSocketId"
         check_endpoint(findings, facts, target, source, near_mend=remove)

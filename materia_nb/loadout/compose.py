@@ -305,11 +305,8 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
             f"There is no loadout or materia {name!r}.", hint=did_you_mean(name, known), kind="unknown_part"
         )
     if len(found) > 1:
-        raise MateriaError(
-            f"{name!r} is the name of a loadout and of a materia.",
-            hint=f"write loadout:{name} or materia:{name}",
-            kind="ambiguous_part",
-        )
+        what = f"{name!r} is the name of a loadout and of a materia."
+        raise MateriaError(what, hint=f"write loadout:{name} or materia:{name}", kind="ambiguous_part")
     if found == ["materia"]:
         return name, {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": name}}}
     raw = groups["loadout"][name]

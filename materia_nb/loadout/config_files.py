@@ -42,11 +42,8 @@ def read_config(path: str | Path) -> JSON:
     _check_plain(path)
     format_ = ENDINGS.get(path.suffix.lower())
     if format_ is None:
-        raise config_error(
-            f"a config file ends with one of {', '.join(ENDINGS)}, and this one does not",
-            path,
-            "rename the file",
-        )
+        what = f"a config file ends with one of {', '.join(ENDINGS)}, and this one does not"
+        raise config_error(what, path, "rename the file")
     return read_text(_text_of(path), format_, where=str(path))
 
 
@@ -176,11 +173,8 @@ def _text_of(path: Path) -> str:
         data = read_plain(path, MOST_BYTES, follow=True)
     except OSError as error:
         if error.errno == errno.EFBIG:
-            raise config_error(
-                f"the file has more than {MOST_BYTES:,} bytes",
-                path,
-                "a config is much smaller: is it the right file?",
-            ) from error
+            what = f"the file has more than {MOST_BYTES:,} bytes"
+            raise config_error(what, path, "a config is much smaller: is it the right file?") from error
         raise _os_error("read", path, error) from error
     try:
         return data.decode("utf-8-sig")

@@ -149,10 +149,8 @@ def bounded(document: JSON) -> JSON:
         if len(keys) > MOST_DEPTH:
             raise ParseError("the config is nested too deeply", "a config has a few levels only")
         if count >= MOST_VALUES:
-            raise ParseError(
-                f"the config has more than {MOST_VALUES:,} values",
-                "a config is much smaller: is it the right text?",
-            )
+            what = f"the config has more than {MOST_VALUES:,} values"
+            raise ParseError(what, "a config is much smaller: is it the right text?")
         if isinstance(value, dict):
             wrong = next((key for key in value if not isinstance(key, str)), None)
             if wrong is not None:
@@ -162,10 +160,8 @@ def bounded(document: JSON) -> JSON:
         elif isinstance(value, float) and not math.isfinite(value):
             raise ParseError(f"{_path(keys)} is {value}, which JSON does not have", "write a finite number")
         elif value is not None and not isinstance(value, list | str | bool | int | float):
-            raise ParseError(
-                f"{_path(keys)} is a {type(value).__name__}, which JSON does not have",
-                f"put it into quotes to make it text: {str(value)!r}",
-            )
+            what = f"{_path(keys)} is a {type(value).__name__}, which JSON does not have"
+            raise ParseError(what, f"put it into quotes to make it text: {str(value)!r}")
     return document
 
 

@@ -285,11 +285,8 @@ class _Merge:
     def add(self, name: LayerName, label: str, path: Path | None, document: JSON) -> None:
         """Put a document on top."""
         if not is_object(document):
-            raise config_error(
-                f"a config is an object, and this is {shown(document)}",
-                label,
-                'write {"loadouts": { ... }, "materia": { ... }}',
-            )
+            what = f"a config is an object, and this is {shown(document)}"
+            raise config_error(what, label, 'write {"loadouts": { ... }, "materia": { ... }}')
         for group in (*_NAMED, *_MERGED):
             if name in ("profile", "project") and not isinstance(document.get(group), dict | None):
                 raise config_error(
@@ -374,22 +371,16 @@ def add_definitions(path: Path, loadouts: Mapping[str, JSON], materia: Mapping[s
     there = {group: _group(document, group, path) for group in ("loadouts", "materia")}
     for name in loadouts:
         if name in there["loadouts"]:
-            raise config_error(
-                f"the file has a loadout {name!r} already",
-                f"{path}: loadouts",
-                "choose another name, or edit that one",
-            )
+            what = f"the file has a loadout {name!r} already"
+            raise config_error(what, f"{path}: loadouts", "choose another name, or edit that one")
     merged: Object = {**document, "loadouts": {**there["loadouts"], **loadouts}}
     if materia:
         merged["materia"] = {**materia, **there["materia"]}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise config_error(
-            f"the directory cannot be made: {error.strerror or error}",
-            path.parent,
-            "make the project writable",
-        ) from error
+        what = f"the directory cannot be made: {error.strerror or error}"
+        raise config_error(what, path.parent, "make the project writable") from error
     write_config(path, merged)
 
 

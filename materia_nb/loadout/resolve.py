@@ -35,16 +35,7 @@ from materia_nb.loadout.facts import (
     text_or,
     whole,
 )
-from materia_nb.loadout.graph import (
-    Budget,
-    Edge,
-    Graph,
-    Limits,
-    Loop,
-    Materia,
-    Socket,
-    cast_context,
-)
+from materia_nb.loadout.graph import Budget, Edge, Graph, Limits, Loop, Materia, Socket, cast_context
 from materia_nb.loadout.report import (
     INVALID_CONFIG,
     PARALLEL_GENERATION,
@@ -163,12 +154,8 @@ def _check_named(findings: Findings, document: Object, loadout: str | None) -> N
     active = document.get("activeLoadout")
     named = loadout is None and active is not None and is_object(document.get("loadouts"))
     if named and not (isinstance(active, str) and active in loadouts):
-        findings.problem(
-            INVALID_CONFIG,
-            "activeLoadout",
-            f"there is no loadout {shown(active)}",
-            findings.near(str(active), loadouts),
-        )
+        what = f"there is no loadout {shown(active)}"
+        findings.problem(INVALID_CONFIG, "activeLoadout", what, findings.near(str(active), loadouts))
 
 
 def build_graph(

@@ -7,6 +7,7 @@ every untouched part with the old, so unknown fields, spelling and the order of 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
@@ -51,8 +52,9 @@ class Operation:
 
     @property
     def about(self) -> str:
-        """What it does, in one line."""
-        return (self.function.__doc__ or "").splitlines()[0]
+        """What it does, in one line: that of its docstring, without what it raises."""
+        line = (self.function.__doc__ or "").splitlines()[0]
+        return re.split(r"[.;] (?:[Rr]aises|see) ", line)[0].removesuffix(".")
 
     def __call__(self, document: Object, definitions: Object, *arguments: Any, **options: Any) -> Change:
         """Return what it makes of a document; raises MateriaError when it cannot be done."""
@@ -112,29 +114,6 @@ def renamed(owner: Object, old: str, new: str) -> Object:
     return {new if key == old else key: value for key, value in owner.items()}
 
 
-def moved(found: list[JSON], place: int, to: int, where: str) -> list[JSON]:
-    """Return a list with one entry at another place; raises MateriaError when there is no such place."""
-    check_place(found, place, where)
-    check_place(found, to, where)
-    rest = [one for index, one in enumerate(found) if index != place]
-    return [*rest[:to], found[place], *rest[to:]]
-
-
-def without_place(found: list[JSON], place: int, where: str) -> list[JSON]:
-    """Return a list without one entry; raises MateriaError when there is none at that place."""
-    check_place(found, place, where)
-    return [*found[:place], *found[place + 1 :]]
-
-
-def entry_at(found: list[JSON], place: int, what: str, where: str, hint: str) -> Object:
-    """Return an entry of a list; raises MateriaError when there is none or it is no object."""
-    check_place(found, place, where)
-    entry = found[place]
-    if not is_object(entry):
-        raise refused(f"the {what} is {shown(entry)}, not an object", f"{where}[{place}]", hint)
-    return entry
-
-
 def objects_in(document: Object, name: str) -> Object:
     """Return ``sockets``, ``loops`` or ``layout`` of a document; one that is absent is empty.
 
@@ -186,17 +165,6 @@ def loop_in(document: Object, id_: str) -> Object:
 def with_loop(document: Object, id_: str, loop: Object) -> Object:
     """Return the document with a loop put in."""
     return {**document, "loops": {**objects_in(document, "loops"), id_: loop}}
-
-
-def check_place(found: list[JSON], place: int, where: str) -> None:
-    """Raise MateriaError when a list has no such place; the first is 0."""
-    if not 0 <= place < len(found):
-        last = len(found) - 1
-        raise refused(
-            f"there is no place {place!r}",
-            where,
-            f"choose one from 0 to {last}" if found else "there is nothing in it yet",
-        )
 
 
 def check_when(when: JSON, where: str) -> None:

@@ -254,11 +254,10 @@ def rewrite_yaml(text: str, new: JSON, where: str) -> str:
     yaml.dump(document, out)
     made = out.getvalue()
     if not _says(made, new):
-        raise refused(
-            "the YAML is written in a way that cannot be changed in place, with anchors or unusual comments",
-            where,
-            "save under another name, or put the shown changes in by hand",
+        what = (
+            "the YAML is written in a way that cannot be changed in place, with anchors or unusual comments"
         )
+        raise refused(what, where, "save under another name, or put the shown changes in by hand")
     return made
 
 

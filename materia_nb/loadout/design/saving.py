@@ -29,11 +29,8 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     """
     document = config.document["loadouts"][name]
     if not is_object(document):
-        raise refused(
-            f"The loadout is {shown(document)}, not an object.",
-            name,
-            "mend it in its file, or begin a new one",
-        )
+        what = f"The loadout is {shown(document)}, not an object."
+        raise refused(what, name, "mend it in its file, or begin a new one")
     layer = config.origin("loadout", name)
     below = config.below("loadout", name, layer.name)
     if layer.path is None:

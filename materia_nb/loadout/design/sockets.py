@@ -1,24 +1,19 @@
-"""Operations on sockets, their edges and their materia, and copying sockets with what leads between them."""
+"""Operations on sockets and their materia, and copying sockets with what leads between them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from materia_nb.errors import counted, did_you_mean
+from materia_nb.errors import did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design.document import (
     Change,
     as_json,
     check_new_id,
-    check_place,
     check_target,
-    check_when,
     counted_words,
-    entry_at,
-    list_in,
     materia_operation,
-    moved,
     objects_in,
     operation,
     refused,
@@ -27,7 +22,6 @@ from materia_nb.loadout.design.document import (
     with_field,
     with_socket,
     without,
-    without_place,
 )
 from materia_nb.loadout.facts import (
     Facts,
@@ -40,7 +34,6 @@ from materia_nb.loadout.facts import (
     is_text,
     materia_kind,
     next_socket_id,
-    whole,
 )
 from materia_nb.loadout.fields import Model, row_named, rows_of
 from materia_nb.loadout.graph import END
@@ -48,126 +41,6 @@ from materia_nb.loadout.models_graph import Socket
 from materia_nb.loadout.models_materia import AgentMateria, UtilityMateria
 from materia_nb.loadout.references import renamed_at, with_names, without_socket
 from materia_nb.loadout.report import shown
-
-
-@operation
-def add_edge(
-    document: Object,
-    source: str,
-    to: str,
-    when: str = "always",
-    place: int | None = None,
-    max_traversals: int | None = None,
-) -> Change:
-    """Connect two sockets, or a socket with the end.
-
-    Args:
-        document: the loadout.
-        source: where the edge starts.
-        to: where it leads: a socket or ``end``.
-        when: its condition (R3).
-        place: where it stands among the socket's edges, 0 first; None puts it last, but one with a guard before
-            the first ``always`` edge, since behind it nothing is looked at.
-        max_traversals: how often it may be taken for each item (R18).
-
-    Raises:
-        MateriaError: a socket, the condition, the place or the number is not known or not allowed.
-    """
-    edges = _edges(document, source)
-    check_when(when, f"{source}.edges")
-    check_target(document, to, f"{source}.edges")
-    edge: Object = {"when": when, "to": to}
-    if max_traversals is not None:
-        edge["maxTraversals"] = _limit(max_traversals, f"{source}.edges")
-    if place is None:
-        place = len(edges)
-        if when != "always":
-            place = next(
-                (at for at, one in enumerate(edges) if as_object(one).get("when") == "always"), place
-            )
-    check_place([*edges, edge], place, f"{source}.edges")
-    changed = _with_edges(document, source, [*edges[:place], edge, *edges[place:]])
-    return Change(changed, f"connected {source} to {to} ({when}) as edge {place + 1}")
-
-
-@operation
-def change_edge(
-    document: Object, source: str, place: int, *, when: str | None = None, to: str | None = None
-) -> Change:
-    """Change condition or target of an edge; what is None stays, and so do its other fields.
-
-    Raises:
-        MateriaError: there is no such edge or socket, or the condition is not canonical.
-    """
-    edge = edge_in(document, source, place)
-    here = f"{source}.edges[{place}]"
-    if when is not None:
-        check_when(when, f"{here}.when")
-        edge = {**edge, "when": when}
-    if to is not None:
-        check_target(document, to, f"{here}.to")
-        edge = {**edge, "to": to}
-    said = f"{shown(edge.get('when'))} to {shown(edge.get('to'))}".replace('"', "")
-    return Change(_with_edge(document, source, place, edge), f"edge {place + 1} of {source} is {said}")
-
-
-@operation
-def limit_edge(document: Object, source: str, place: int, max_traversals: int | None) -> Change:
-    """Say how often an edge may be taken (R18); None takes the limit away.
-
-    Raises:
-        MateriaError: there is no such edge, or the number is not a whole one from 1 up.
-    """
-    edge, here = edge_in(document, source, place), f"{source}.edges[{place}].maxTraversals"
-    most = None if max_traversals is None else _limit(max_traversals, here)
-    changed = _with_edge(document, source, place, with_field(edge, "maxTraversals", most))
-    limit = "has no limit of its own" if most is None else f"may be taken {counted(most, 'time')}"
-    return Change(changed, f"edge {place + 1} of {source} {limit}")
-
-
-@operation
-def move_edge(document: Object, source: str, place: int, to: int) -> Change:
-    """Put an edge at another place among those of its socket; raises MateriaError when there is none there."""
-    edges = moved(_edges(document, source), place, to, f"{source}.edges")
-    changed = _with_edges(document, source, edges)
-    return Change(changed, f"moved edge {place + 1} of {source} to place {to + 1}")
-
-
-@operation
-def remove_edge(document: Object, source: str, place: int) -> Change:
-    """Remove an edge, well formed or not; raises MateriaError when there is no such edge."""
-    edges = _edges(document, source)
-    changed = _with_edges(document, source, without_place(edges, place, f"{source}.edges"))
-    to = as_object(edges[place]).get("to")
-    where = f" to {to}" if isinstance(to, str) else ""
-    return Change(changed, f"removed edge {place + 1} of {source}{where}")
-
-
-def edge_in(document: Object, source: str, place: int) -> Object:
-    """Return an edge; raises MateriaError when there is none or it is no object."""
-    edges = _edges(document, source)
-    return entry_at(edges, place, "edge", f"{source}.edges", "remove it and connect anew")
-
-
-def _edges(document: Object, source: str) -> list[JSON]:
-    return list_in(socket_in(document, source), "edges", f"{source}.edges")
-
-
-def _with_edge(document: Object, source: str, place: int, edge: Object) -> Object:
-    edges = _edges(document, source)
-    return _with_edges(document, source, [*edges[:place], edge, *edges[place + 1 :]])
-
-
-def _with_edges(document: Object, source: str, edges: list[JSON]) -> Object:
-    return with_socket(document, source, with_field(socket_in(document, source), "edges", edges))
-
-
-def _limit(most: JSON, where: str) -> int:
-    number = whole(most)
-    if number is None or number < 1:
-        raise refused(f"maxTraversals is {shown(most)}", where, "give a whole number from 1 up")
-    return number
-
 
 # -- sockets ---------------------------------------------------------------------------------
 

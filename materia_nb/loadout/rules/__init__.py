@@ -13,13 +13,7 @@ from materia_nb.loadout.report import MISSING_COMMAND, Findings, Problem
 from materia_nb.loadout.rules import loops, protocols, sockets, state, ways
 from materia_nb.loadout.rules.rows import Rule
 
-RULES: Final[tuple[Rule, ...]] = (
-    *sockets.RULES,
-    *loops.RULES,
-    *ways.RULES,
-    *state.RULES,
-    *protocols.RULES,
-)
+RULES: Final[tuple[Rule, ...]] = (*sockets.RULES, *loops.RULES, *ways.RULES, *state.RULES, *protocols.RULES)
 HINT_CODES: Final = {
     **FIELD_HINTS,
     MISSING_COMMAND: "A utility whose program or script is not on this machine",

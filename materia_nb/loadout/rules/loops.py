@@ -77,12 +77,9 @@ def _never_advances(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
     """A loop of which no member moves on."""
     exits = loop.raw.get("exits") or loop.raw.get("exit")
     if loop.iterates and not advancing(facts, loop) and not (exits and loop.consumes is not None):
-        yield Found(
-            f"loops.{loop.id}",
-            "no member moves on to the next item, so the first item is worked on again and again",
-            "add exits (they derive an advance), or an advance on the last member",
-            _move_on(facts, loop),
-        )
+        what = "no member moves on to the next item, so the first item is worked on again and again"
+        advice = "add exits (they derive an advance), or an advance on the last member"
+        yield Found(f"loops.{loop.id}", what, advice, _move_on(facts, loop))
 
 
 def _move_on(facts: Facts, loop: LoopFacts) -> Mend | None:
@@ -130,11 +127,9 @@ def _budget_on_advance(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
     for id_, when in advancing(facts, loop).items():
         for place, edge in facts.edges(id_):
             if "maxTraversals" in edge and _meet(edge.get("when"), when):
-                yield Found(
-                    f"{id_}.edges[{place}].maxTraversals",
-                    "this edge is also taken when the item is done, which counts against the item's budget",
-                    "put the budget on an edge of its own that only a retry takes",
-                )
+                what = "this edge is also taken when the item is done, which counts against the item's budget"
+                advice = "put the budget on an edge of its own that only a retry takes"
+                yield Found(f"{id_}.edges[{place}].maxTraversals", what, advice)
 
 
 @rule(RULES, "loop", "idle-route")
@@ -207,12 +202,11 @@ def _empty_list_ends(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
         return
     source = ways[0][0]
     when = advancing(facts, loop).get(str(source), "satisfied")
-    yield Found(
-        f"loops.{loop.id}.exits",
-        f"with an empty list the cast ends as complete, and {' and '.join(dict.fromkeys(behind))} never runs",
-        f'write "advance": {{"when": "{when}"}} at {source!r} and give it an exit for always too',
-        _when_empty_too(facts, loop),
+    what = (
+        f"with an empty list the cast ends as complete, and {' and '.join(dict.fromkeys(behind))} never runs"
     )
+    advice = f'write "advance": {{"when": "{when}"}} at {source!r} and give it an exit for always too'
+    yield Found(f"loops.{loop.id}.exits", what, advice, _when_empty_too(facts, loop))
 
 
 def _when_empty_too(facts: Facts, loop: LoopFacts) -> Mend | None:

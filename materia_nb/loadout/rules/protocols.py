@@ -37,11 +37,8 @@ def _unknown_protocol(facts: Facts) -> Iterator[Found]:
     for source, owner in owners:
         name = owner.get("handoff")
         if is_text(name) and name not in OWN_PROTOCOLS and name not in (names := protocol_names()):
-            yield Found(
-                source,
-                f"no installed package offers the handoff protocol {name!r}, so this cannot be cast here",
-                did_you_mean(name, names),
-            )
+            what = f"no installed package offers the handoff protocol {name!r}, so this cannot be cast here"
+            yield Found(source, what, did_you_mean(name, names))
 
 
 @rule(RULES, "socket", NO_EFFECT)
@@ -70,12 +67,9 @@ def _not_told(facts: Facts, id_: str) -> Iterator[Found]:
     name, own = _spoken(facts, id_)
     if facts.is_utility(id_) or own.tells_the_task or not as_object(facts.sockets[id_].get("assignment")):
         return
-    yield Found(
-        f"{id_}.assignment",
-        f"the protocol {name} does not tell an agent its task",
-        f'write "handoff": {_ONE_THAT_TELLS}, or put the task into the prompt',
-        without_field(id_, "assignment"),
-    )
+    what = f"the protocol {name} does not tell an agent its task"
+    advice = f'write "handoff": {_ONE_THAT_TELLS}, or put the task into the prompt'
+    yield Found(f"{id_}.assignment", what, advice, without_field(id_, "assignment"))
 
 
 @rule(RULES, "socket", NO_EFFECT)
@@ -100,12 +94,9 @@ def _handoff_on_text(facts: Facts, id_: str) -> Iterator[Found]:
     name, _ = _spoken(facts, id_)
     written = is_text(facts.sockets[id_].get("handoff"))
     if not facts.is_utility(id_) and facts.gives_text(id_) and written and name != DEFAULT_HANDOFF:
-        yield Found(
-            f"{id_}.handoff",
-            f"the output of {id_!r} is text, which is taken whatever the protocol",
-            'write "parse": "json", or remove it',
-            without_field(id_, "handoff"),
-        )
+        what = f"the output of {id_!r} is text, which is taken whatever the protocol"
+        advice = 'write "parse": "json", or remove it'
+        yield Found(f"{id_}.handoff", what, advice, without_field(id_, "handoff"))
 
 
 @rule(RULES, "socket", "text-handoff")
@@ -114,11 +105,10 @@ def _text_handoff(facts: Facts, id_: str) -> Iterator[Found]:
     name, _ = _spoken(facts, id_)
     written = is_text(facts.sockets[id_].get("handoff"))
     if not facts.is_utility(id_) and facts.gives_text(id_) and not written and name != DEFAULT_HANDOFF:
-        yield Found(
-            f"{id_}.parse",
-            f"the output of {id_!r} is text, so it hands over nothing in the protocol {name} of this loadout",
-            'write "parse": "json", or "handoff": "sparse" where text is meant',
+        what = (
+            f"the output of {id_!r} is text, so it hands over nothing in the protocol {name} of this loadout"
         )
+        yield Found(f"{id_}.parse", what, 'write "parse": "json", or "handoff": "sparse" where text is meant')
 
 
 @rule(RULES, "socket", "not-finalized")
@@ -128,11 +118,8 @@ def _not_finalized(facts: Facts, id_: str) -> Iterator[Found]:
     if facts.is_utility(id_) or facts.gives_text(id_) or not own.apart:
         return
     if "finalize" not in facts.sockets[id_] and facts.materia_of(id_).get("multiTurn") is not True:
-        yield Found(
-            f"{id_}.finalize",
-            f"{id_!r} does its work and writes its {name} in one turn",
-            'write "finalize": true, so that it is asked for that when the work is done, or false',
-        )
+        advice = 'write "finalize": true, so that it is asked for that when the work is done, or false'
+        yield Found(f"{id_}.finalize", f"{id_!r} does its work and writes its {name} in one turn", advice)
 
 
 @rule(RULES, "socket", "not-in-protocol")
@@ -161,11 +148,9 @@ def _critic_not_asked(facts: Facts, id_: str) -> Iterator[Found]:
     # The end is no work that is sent back.
     back = any(edge.get("when") in SENDING_BACK and edge.get("to") != "end" for _, edge in facts.edges(id_))
     if back:
-        yield Found(
-            f"materia.{facts.sockets[id_].get('materia')}.prompt",
-            f"{id_!r} sends work back, and its prompt does not say when another round can help",
-            f"say in the prompt when {asked} is true and when it is false",
-        )
+        what = f"{id_!r} sends work back, and its prompt does not say when another round can help"
+        advice = f"say in the prompt when {asked} is true and when it is false"
+        yield Found(f"materia.{facts.sockets[id_].get('materia')}.prompt", what, advice)
 
 
 @rule(RULES, "loadout", "mixed-protocols")
@@ -179,8 +164,5 @@ def _mixed_protocols(facts: Facts) -> Iterator[Found]:
         formats = "; ".join(
             f"{name} in {', '.join(ids[:3])}{', …' * (len(ids) > 3)}" for name, ids in spoken.items()
         )
-        yield Found(
-            "handoff",
-            f"the agents of this loadout hand over in {len(spoken)} formats ({formats})",
-            'write "handoff" once, at the loadout, unless this is meant',
-        )
+        what = f"the agents of this loadout hand over in {len(spoken)} formats ({formats})"
+        yield Found("handoff", what, 'write "handoff" once, at the loadout, unless this is meant')

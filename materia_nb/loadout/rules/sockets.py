@@ -37,24 +37,17 @@ def _missing_entry(facts: Facts) -> Iterator[Found]:
     """A loadout without `entry`, which starts at its first socket."""
     if facts.raw.get("entry") is None and facts.sockets:
         first = next(iter(facts.sockets))
-        yield Found(
-            "entry",
-            f"no entry is written, so a cast starts at {facts.entry!r}, the first socket",
-            f'write "entry": "{facts.entry}"',
-            mend(f"Start at {first}", do("set_entry", first)),
-        )
+        what = f"no entry is written, so a cast starts at {facts.entry!r}, the first socket"
+        advice = f'write "entry": "{facts.entry}"'
+        yield Found("entry", what, advice, mend(f"Start at {first}", do("set_entry", first)))
 
 
 @rule(RULES, "socket", "socket-id")
 def _socket_id(facts: Facts, id_: str) -> Iterator[Found]:
     """An id that is not `Socket-1`, `Socket-2`, ...."""
     if is_socket_id(id_) and not CANONICAL_ID.fullmatch(id_):
-        yield Found(
-            f"sockets.{id_}",
-            f"{id_!r} is no canonical socket id",
-            "other tools expect Socket-1, Socket-2, ...; put names into the label of the materia",
-            renumber(facts, id_),
-        )
+        advice = "other tools expect Socket-1, Socket-2, ...; put names into the label of the materia"
+        yield Found(f"sockets.{id_}", f"{id_!r} is no canonical socket id", advice, renumber(facts, id_))
 
 
 @rule(RULES, "loadout", "unreachable-socket")
@@ -63,11 +56,8 @@ def _unreachable(facts: Facts) -> Iterator[Found]:
     reached = visited(facts, ways_on(facts))
     for id_ in facts.sockets:
         if reached and id_ not in reached:
-            yield Found(
-                id_,
-                "no edge and no exit route leads here from the entry",
-                "lead an edge to it, or remove it",
-            )
+            what = "no edge and no exit route leads here from the entry"
+            yield Found(id_, what, "lead an edge to it, or remove it")
 
 
 @rule(RULES, "loadout", "never-advances")
@@ -90,11 +80,8 @@ def _assign_target(facts: Facts, id_: str) -> Iterator[Found]:
     """A target that names nothing: the cast will fail there."""
     for here, target, _ in facts.assignments(id_):
         if not split_path(target):
-            yield Found(
-                here,
-                f"the target {shown(target)} names nothing, so the cast will fail here",
-                "name where the value goes, such as plan.steps",
-            )
+            what = f"the target {shown(target)} names nothing, so the cast will fail here"
+            yield Found(here, what, "name where the value goes, such as plan.steps")
 
 
 @rule(RULES, "socket", "assign-on-text")
@@ -102,12 +89,11 @@ def _assign_on_text(facts: Facts, id_: str) -> Iterator[Found]:
     """An assignment from a field of a text output, which has none."""
     for here, target, source in facts.assignments(id_):
         if is_text(source) and source.startswith("$") and source != "$" and facts.gives_text(id_):
-            yield Found(
-                here,
-                f"the output of {id_!r} is text, so {shown(source)} finds nothing in it and {shown(target)} stays unset",
-                f'write "parse": "json" at {here.partition(".assign")[0]}, or assign $, which is the text',
-                read_as_json(facts, id_),
+            what = f"the output of {id_!r} is text, so {shown(source)} finds nothing in it and {shown(target)} stays unset"
+            advice = (
+                f'write "parse": "json" at {here.partition(".assign")[0]}, or assign $, which is the text'
             )
+            yield Found(here, what, advice, read_as_json(facts, id_))
 
 
 @rule(RULES, "socket", "obsolete-field")
@@ -118,12 +104,9 @@ def _obsolete_field(facts: Facts, id_: str) -> Iterator[Found]:
     for here, target, source in facts.assignments(id_):
         head = source_head(source)
         if head in _OBSOLETE:
-            yield Found(
-                here,
-                f"agents hand over {_OBSOLETE[head]}, not {head}",
-                f"read $.{_OBSOLETE[head]} instead",
-                _newer_source(facts, id_, target, str(source)),
-            )
+            what = f"agents hand over {_OBSOLETE[head]}, not {head}"
+            advice = f"read $.{_OBSOLETE[head]} instead"
+            yield Found(here, what, advice, _newer_source(facts, id_, target, str(source)))
 
 
 def _newer_source(facts: Facts, id_: str, target: str, source: str) -> Mend | None:
@@ -161,12 +144,9 @@ def _guard_on_text(facts: Facts, id_: str) -> Iterator[Found]:
     owner = f"materia.{raw.get('materia')}" if facts.is_utility(id_) else id_
     for source, guard, effect in guards:
         if guard in GUARDS:
-            yield Found(
-                source,
-                f"the output of {id_!r} is text, so {effect.format(guard)}",
-                f'write "parse": "json" at {owner}, or use always',
-                read_as_json(facts, id_),
-            )
+            what = f"the output of {id_!r} is text, so {effect.format(guard)}"
+            advice = f'write "parse": "json" at {owner}, or use always'
+            yield Found(source, what, advice, read_as_json(facts, id_))
 
 
 @rule(RULES, "socket", NO_EFFECT)
@@ -177,12 +157,9 @@ def _decided_by_the_utility(facts: Facts, id_: str) -> Iterator[Found]:
     raw, definition = facts.sockets[id_], facts.materia_of(id_)
     for field in ("parse", "assign"):
         if raw.get(field) is not None and raw[field] != definition.get(field):
-            yield Found(
-                f"{id_}.{field}",
-                f"a utility works here, so the {field} of the socket has no effect",
-                f"write {field} at materia.{raw.get('materia')}",
-                without_field(id_, field),
-            )
+            what = f"a utility works here, so the {field} of the socket has no effect"
+            advice = f"write {field} at materia.{raw.get('materia')}"
+            yield Found(f"{id_}.{field}", what, advice, without_field(id_, field))
 
 
 @rule(RULES, "socket", "shared-parse")
@@ -192,11 +169,9 @@ def _shared_parse(facts: Facts, id_: str) -> Iterator[Found]:
         return
     source = next(one for one in facts.sharing(id_) if facts.exits_guarded(one))
     materia = facts.sockets[id_].get("materia")
-    yield Found(
-        f"{id_}.materia",
-        f"the output of {id_!r} is read as json, because a loop is left from {source!r}, where {materia!r} works too",
-        f'write "parse": "json" at materia.{materia}, or place another materia here',
-    )
+    what = f"the output of {id_!r} is read as json, because a loop is left from {source!r}, where {materia!r} works too"
+    advice = f'write "parse": "json" at materia.{materia}, or place another materia here'
+    yield Found(f"{id_}.materia", what, advice)
 
 
 @rule(RULES, "socket", "told-nothing")
@@ -225,11 +200,8 @@ def _unknown_script(id_: str, raw: Object) -> Iterator[Found]:
     """A shipped script that does not come with the package (R25)."""
     name = script_file(as_object(raw.get("script")).get("name"))
     if name is not None and raw.get("command") is None and name not in SHIPPED_SCRIPTS:
-        yield Found(
-            f"materia.{id_}.script.name",
-            f"no script {name!r} comes with the package, so it runs only where the profile has one",
-            did_you_mean(name, SHIPPED_SCRIPTS),
-        )
+        what = f"no script {name!r} comes with the package, so it runs only where the profile has one"
+        yield Found(f"materia.{id_}.script.name", what, did_you_mean(name, SHIPPED_SCRIPTS))
 
 
 @rule(RULES, "config", "active-loadout")
@@ -237,11 +209,8 @@ def _active_loadout(document: Object) -> Iterator[Found]:
     """Several loadouts and none of them active."""
     loadouts = [name for name, raw in as_object(document.get("loadouts")).items() if is_object(raw)]
     if len(loadouts) > 1 and document.get("activeLoadout") is None:
-        yield Found(
-            "activeLoadout",
-            f"no loadout is active, so {loadouts[0]!r}, the first, is cast",
-            'write "activeLoadout"',
-        )
+        what = f"no loadout is active, so {loadouts[0]!r}, the first, is cast"
+        yield Found("activeLoadout", what, 'write "activeLoadout"')
 
 
 @rule(RULES, "config", "unused-materia")
@@ -252,8 +221,5 @@ def _unused_materia(document: Object) -> Iterator[Found]:
     used = {id_ for raw in loadouts if is_object(raw) for id_ in placed_materia(Facts("", raw, materia))}
     for id_ in materia:
         if id_ not in used:
-            yield Found(
-                f"materia.{id_}",
-                f"no loadout uses the materia {id_!r}",
-                "place it, or remove it",
-            )
+            what = f"no loadout uses the materia {id_!r}"
+            yield Found(f"materia.{id_}", what, "place it, or remove it")

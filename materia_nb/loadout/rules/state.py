@@ -18,6 +18,7 @@ from materia_nb.loadout.facts import (
     variables,
 )
 from materia_nb.loadout.rules.rows import Found, Rule, rule
+from materia_nb.loadout.ways import turned
 
 RULES: Final[list[Rule]] = []
 StatePath: TypeAlias = tuple[str, ...]
@@ -34,13 +35,13 @@ def _lost_list(facts: Facts) -> Iterator[Found]:
         for raw in [*facts.sockets.values(), *map(facts.materia_of, facts.sockets)]
         for target in as_object(raw.get("assign"))
     }
-    before = _before(facts)
+    before = turned(_ways(facts))
     for id_ in alias_of:
         alias = _read_through(alias_of, list_of[id_], id_)
         if alias is None or alias[:1] in assigned:
             continue
         showing = _showing(alias_of, list_of, alias)
-        lost = [other for other in before.get(id_, ()) if other not in showing]
+        lost = [other for other in facts.sockets if other in before[id_] and other not in showing]
         if lost:
             yield Found(
                 f"{id_}.foreach" if facts.foreach(id_) is not None else id_,
@@ -104,20 +105,6 @@ def _showing(alias_of: dict[str, StatePath], list_of: dict[str, StatePath], alia
             return shown
         shown |= within
         aliases |= {alias_of[id_] for id_ in within}
-
-
-def _before(facts: Facts) -> dict[str, list[str]]:
-    """The sockets that lead to each socket, by edges and exits."""
-    found: dict[str, list[str]] = {}
-    for id_ in facts.sockets:
-        for to in facts.targets(id_):
-            found.setdefault(to, []).append(id_)
-    for loop in facts.loops:
-        for _, route in loop.exits():
-            start, target = route.get("from"), route.get("targetSocketId")
-            if isinstance(start, str) and isinstance(target, str):
-                found.setdefault(target, []).append(start)
-    return {to: list(dict.fromkeys(sources)) for to, sources in found.items()}
 
 
 # -- values that nothing has written ---------------------------------------------------------

@@ -54,19 +54,13 @@ def _never_taken(facts: Facts, id_: str) -> Iterator[Found]:
             continue
         here, remove = f"{id_}.edges[{place}]", mend("Remove it", do("remove_edge", id_, place))
         if when in seen and when != "always":
-            yield Found(
-                here,
-                f"edge {place + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first",
-                "remove it, or let one of them wait for something else",
-                remove,
+            what = (
+                f"edge {place + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first"
             )
+            yield Found(here, what, "remove it, or let one of them wait for something else", remove)
         elif when == "always" and not unmet(seen.keys() - {"always"}) and _must_say(facts, id_):
-            yield Found(
-                here,
-                f"the output of {id_!r} must say satisfied, true or false, and the edges before this one wait for both",
-                "remove it, or one of the two before it",
-                remove,
-            )
+            what = f"the output of {id_!r} must say satisfied, true or false, and the edges before this one wait for both"
+            yield Found(here, what, "remove it, or one of the two before it", remove)
         seen.setdefault(when, place)
 
 
@@ -89,11 +83,9 @@ def _no_way_out(facts: Facts) -> Iterator[Found]:
     lost = [id_ for id_ in facts.sockets if id_ in rounds and id_ in stuck]
     if lost:
         names = ", ".join(map(repr, lost[:_NAMED])) + (", …" if len(lost) > _NAMED else "")
-        yield Found(
-            f"{lost[0]}.edges",
-            f"from {names} no way leads to the end, so a cast that comes there goes round until an edge is used up, and fails",
-            'let one of the edges wait for satisfied, and give that socket an edge to "end" or onwards',
-        )
+        what = f"from {names} no way leads to the end, so a cast that comes there goes round until an edge is used up, and fails"
+        advice = 'let one of the edges wait for satisfied, and give that socket an edge to "end" or onwards'
+        yield Found(f"{lost[0]}.edges", what, advice)
 
 
 def _may_end(facts: Facts, id_: str) -> bool:

@@ -170,19 +170,19 @@ export interface ToCanvas {
 export interface ToDesign {
   /** Place a materia in a new socket, or ask what is meant by one that is not there. */
   add: { materia: string; x?: unknown; y?: unknown };
-  /** Connect two sockets, or a socket with the end. */
+  /** Connect two sockets, or a socket with the end */
   add_edge: { source: string; to: string; when?: string; place?: unknown; max_traversals?: unknown };
-  /** Add a way out of a loop, taken once its list is exhausted. */
+  /** Add a way out of a loop, taken once its list is exhausted */
   add_exit: { loop: string; source: string; condition: string; target: string; id?: string | null };
-  /** Place a materia in a new socket without edges. The first socket of a loadout becomes its entry. */
+  /** Place a materia in a new socket without edges. The first socket of a loadout becomes its entry */
   add_socket: { materia: string; id?: string | null };
   /** Choose one of the answers to the question; another number is none of them. */
   answer: { number?: unknown };
   /** Cast the design as it is now. */
   cast: { request: string };
-  /** Change condition or target of an edge; what is None stays, and so do its other fields. */
+  /** Change condition or target of an edge; what is None stays, and so do its other fields */
   change_edge: { source: string; place: unknown; when?: string | null; to?: string | null };
-  /** Change an exit route; what is None stays, its id too, which is a stable name. */
+  /** Change an exit route; what is None stays, its id too, which is a stable name */
   change_exit: { loop: string; place: unknown; source?: string | null; condition?: string | null; target?: string | null; id?: string | null };
   /** Lead an edge from a socket to another one; out of a loop with a list, without more said, an exit. */
   connect: { from: string; to: string; when?: string | null; most?: unknown };
@@ -192,7 +192,7 @@ export interface ToDesign {
   cut: {};
   /** Remove a part; without one, what is marked or selected. */
   delete: { what?: unknown; of?: unknown };
-  /** Delete a loop and its exits; its sockets and their edges stay. Raises MateriaError when there is no such loop. */
+  /** Delete a loop and its exits; its sockets and their edges stay */
   delete_loop: { id: string };
   /** Go on with a draft, or throw it away. */
   draft: { file?: unknown; discard?: boolean };
@@ -200,27 +200,27 @@ export interface ToDesign {
   drop: { materia: string; x?: unknown; y?: unknown };
   /** Copy what is chosen, and put it in at once; what was copied before stays. */
   duplicate: {};
-  /** Make an exit route of an edge: out of the loop once its list is done, and not before. */
+  /** Make an exit route of an edge: out of the loop once its list is done, and not before */
   edge_to_exit: { socket: string; place: unknown; loop: string };
   /** Let casts start at a socket. */
   entry: { id: string };
   /** Add an exit to a loop. */
   exit: { loop: string; from: string; when: string; to: string };
-  /** Make a plain edge of an exit route: it leaves the loop at any item; raises MateriaError when there is none. */
+  /** Make a plain edge of an exit route: it leaves the loop at any item */
   exit_to_edge: { loop: string; place: unknown };
   /** Look at everything that can happen. */
   explore: {};
   /** Let go of what was typed and refused. */
   forget: { of?: unknown; field?: unknown };
-  /** Say how often an edge may be taken (R18); None takes the limit away. */
+  /** Say how often an edge may be taken (R18); None takes the limit away */
   limit_edge: { source: string; place: unknown; max_traversals: unknown };
   /** Make a loop of sockets, over the items of the generator that leads into it, with the edges that lead on as its exits. */
   loop: { ids?: unknown };
   /** Define a materia, and then do what needed it. */
   make: { id: string; what: string; then?: unknown };
-  /** Make a loop region of sockets. */
+  /** Make a loop region of sockets */
   make_loop: { sockets: unknown; id?: string | null; consumes?: unknown; iterator?: unknown };
-  /** Define a new ``agent`` or ``utility``, to be filled in; raises MateriaError when the id cannot be used. */
+  /** Define a new ``agent`` or ``utility``, to be filled in */
   make_materia: { id: string; kind: string };
   /** Mark a socket, or mark it no more. */
   mark: { id: string };
@@ -232,9 +232,9 @@ export interface ToDesign {
   mend: { code: unknown; source: unknown };
   /** Put sockets where they were dragged to, in pixels. */
   move: { id?: unknown; x?: unknown; y?: unknown; places?: unknown };
-  /** Put an edge at another place among those of its socket; raises MateriaError when there is none there. */
+  /** Put an edge at another place among those of its socket */
   move_edge: { source: string; place: unknown; to: unknown };
-  /** Put an exit route at another place; raises MateriaError when there is none there. */
+  /** Put an exit route at another place */
   move_exit: { loop: string; place: unknown; to: unknown };
   /** Move an edge or an exit up or down by one. */
   order: { of: unknown; by: unknown };
@@ -242,45 +242,45 @@ export interface ToDesign {
   paste: {};
   /** Select a part; ``add`` marks a socket beside others, ``keep`` leaves the marks. */
   pick: { what?: unknown; add?: boolean; keep?: boolean };
-  /** Say where a socket is drawn, as column and row in the loadout's layout; None takes that away. */
+  /** Say where a socket is drawn, as column and row in the loadout's layout; None takes that away */
   place_socket: { id: string; place: unknown };
-  /** Say where several sockets are drawn, as one step; see :func:`place_socket`. */
+  /** Say where several sockets are drawn, as one step */
   place_sockets: { places: unknown };
   /** Do the step again that was undone last. */
   redo: {};
   /** Take what is on disk now. */
   reload: {};
-  /** Remove an edge, well formed or not; raises MateriaError when there is no such edge. */
+  /** Remove an edge, well formed or not */
   remove_edge: { source: string; place: unknown };
-  /** Remove an exit route, well formed or not; raises MateriaError when there is no such route. */
+  /** Remove an exit route, well formed or not */
   remove_exit: { loop: string; place: unknown };
-  /** Remove a socket with its edges, the edges to it, its place in loops and the exits from and to it. */
+  /** Remove a socket with its edges, the edges to it, its place in loops and the exits from and to it */
   remove_socket: { id: string };
-  /** Remove several sockets at once; see :func:`remove_socket`. */
+  /** Remove several sockets at once */
   remove_sockets: { ids: unknown };
-  /** Spell a field of a socket as another one; raises MateriaError when it has no such field, or the other one too. */
+  /** Spell a field of a socket as another one */
   rename_field: { id: string; old: string; new: string };
-  /** Give a loop another name; raises MateriaError when there is no such loop or the name is taken. */
+  /** Give a loop another name */
   rename_loop: { old: string; new: string };
-  /** Give a socket another id and change every reference to it: entry, edges, loops, exits, layout. */
+  /** Give a socket another id and change every reference to it: entry, edges, loops, exits, layout */
   rename_socket: { old: string; new: string };
   /** Save the design where it is kept, or elsewhere; ask first where something would be lost. */
   save: { to?: unknown; anyway?: boolean };
   /** Take the value of one field, whole, for the part that it was typed at; what is refused stays there. */
   set: { of: unknown; field: string; value?: unknown };
-  /** Choose the socket where a cast starts; raises MateriaError when there is no such socket. */
+  /** Choose the socket where a cast starts */
   set_entry: { id: string };
-  /** Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or take it away with None. */
+  /** Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or take it away with None */
   set_loadout: { field: string; value: unknown };
-  /** Set ``label`` of a loop or take it away with None; ``exit``, the older form of exits, can only be taken away. */
+  /** Set ``label`` of a loop or take it away with None; ``exit``, the older form of exits, can only be taken away */
   set_loop: { id: string; field: string; value: unknown };
-  /** Set a field of a materia, or take it away with None; every loadout that places it will have it so. */
+  /** Set a field of a materia, or take it away with None; every loadout that places it will have it so */
   set_materia: { id: string; field: string; value: unknown };
-  /** Choose the members of a loop; the exits of a socket that is no member any more go with it. */
+  /** Choose the members of a loop; the exits of a socket that is no member any more go with it */
   set_members: { id: string; sockets: unknown };
-  /** Set a field of a socket, or take it away with None. */
+  /** Set a field of a socket, or take it away with None */
   set_socket: { id: string; field: string; value: unknown };
-  /** Say what a loop goes over; the other kind of source goes, and fields that are not given stay. */
+  /** Say what a loop goes over; the other kind of source goes, and fields that are not given stay */
   set_source: { id: string; source: unknown; from?: unknown; items?: unknown; output?: unknown; as?: unknown; cursor?: unknown };
   /** Choose what a loop goes over: the work items of the likely generator, a list, or nothing. */
   source: { loop: string; source?: unknown };

@@ -1,0 +1,345 @@
+"""Operations on ways out: the edges of a socket, and the exits of a loop, which are taken once its list is done (R3, R16, R27)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from materia_nb.errors import MateriaError, counted, did_you_mean
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.design.document import (
+    Change,
+    check_target,
+    check_when,
+    list_in,
+    loop_in,
+    objects_in,
+    operation,
+    refused,
+    socket_in,
+    with_field,
+    with_loop,
+    with_socket,
+)
+from materia_nb.loadout.facts import (
+    Object,
+    as_list,
+    as_object,
+    free_name,
+    is_condition,
+    is_object,
+    is_text,
+    whole,
+)
+from materia_nb.loadout.report import shown
+from materia_nb.loadout.vocabulary import SENDING_BACK
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The edges of a socket, or the exits of a loop, in their order; ``owner`` is the id of the socket or loop."""
+
+    document: Object
+    kind: Literal["edge", "exit"]
+    owner: str
+
+    @property
+    def here(self) -> str:
+        """Their path."""
+        return f"{self.owner}.edges" if self.kind == "edge" else f"loops.{self.owner}.exits"
+
+    @property
+    def whose(self) -> str:
+        """The owner in words."""
+        return self.owner if self.kind == "edge" else f"loop {self.owner}"
+
+    @property
+    def entries(self) -> list[JSON]:
+        """All of them, well formed or not; raises MateriaError when there is no such socket or loop."""
+        return list_in(self._raw, f"{self.kind}s", self.here)
+
+    @property
+    def _raw(self) -> Object:
+        return (socket_in if self.kind == "edge" else loop_in)(self.document, self.owner)
+
+    def check_place(self, place: int) -> None:
+        """Raise MateriaError when there is no such place; the first is 0."""
+        last = len(self.entries) - 1
+        if not 0 <= place <= last:
+            hint = f"choose one from 0 to {last}" if last >= 0 else "there is nothing in it yet"
+            raise refused(f"there is no place {place!r}", self.here, hint)
+
+    def at(self, place: int) -> Object:
+        """Return one; raises MateriaError when there is none or it is no object."""
+        self.check_place(place)
+        entry = self.entries[place]
+        if not is_object(entry):
+            what = f"the {self.kind} is {shown(entry)}, not an object"
+            raise refused(what, f"{self.here}[{place}]", "remove it and make it anew")
+        return entry
+
+    def others(self, place: int) -> list[JSON]:
+        """Return all but one; raises MateriaError when there is none at that place."""
+        self.check_place(place)
+        return [*self.entries[:place], *self.entries[place + 1 :]]
+
+    def replaced(self, entries: list[JSON]) -> Object:
+        """Return the document with others in their place."""
+        put = with_socket if self.kind == "edge" else with_loop
+        return put(self.document, self.owner, with_field(self._raw, f"{self.kind}s", entries))
+
+    def changed(self, place: int, entry: Object) -> Object:
+        """Return the document with another one at a place."""
+        return self.replaced([*self.entries[:place], entry, *self.entries[place + 1 :]])
+
+
+def _moved(ways: Ways, place: int, to: int) -> Change:
+    rest = ways.others(place)
+    ways.check_place(to)
+    document = ways.replaced([*rest[:to], ways.entries[place], *rest[to:]])
+    return Change(document, f"moved {ways.kind} {place + 1} of {ways.whose} to place {to + 1}")
+
+
+def _removed(ways: Ways, place: int) -> Change:
+    words = f"removed {ways.kind} {place + 1} of {ways.whose}"
+    document = ways.replaced(ways.others(place))
+    to = as_object(ways.entries[place]).get("to")
+    return Change(document, f"{words} to {to}" if isinstance(to, str) else words)
+
+
+# -- edges -----------------------------------------------------------------------------------
+
+
+@operation
+def add_edge(
+    document: Object,
+    source: str,
+    to: str,
+    when: str = "always",
+    place: int | None = None,
+    max_traversals: int | None = None,
+) -> Change:
+    """Connect two sockets, or a socket with the end.
+
+    Args:
+        document: the loadout.
+        source: where the edge starts.
+        to: where it leads: a socket or ``end``.
+        when: its condition (R3).
+        place: where it stands among the socket's edges, 0 first; None puts it last, but one with a guard before
+            the first ``always`` edge, since behind it nothing is looked at.
+        max_traversals: how often it may be taken for each item (R18).
+
+    Raises:
+        MateriaError: a socket, the condition, the place or the number is not known or not allowed.
+    """
+    ways = Ways(document, "edge", source)
+    edges = ways.entries
+    check_when(when, ways.here)
+    check_target(document, to, ways.here)
+    edge: Object = {"when": when, "to": to}
+    if max_traversals is not None:
+        edge["maxTraversals"] = _limit(max_traversals, ways.here)
+    if place is None:
+        whatever = (at for at, one in enumerate(edges) if as_object(one).get("when") == "always")
+        place = len(edges) if when == "always" else next(whatever, len(edges))
+    if place != len(edges):
+        ways.check_place(place)
+    changed = ways.replaced([*edges[:place], edge, *edges[place:]])
+    return Change(changed, f"connected {source} to {to} ({when}) as edge {place + 1}")
+
+
+@operation
+def change_edge(
+    document: Object, source: str, place: int, *, when: str | None = None, to: str | None = None
+) -> Change:
+    """Change condition or target of an edge; what is None stays, and so do its other fields.
+
+    Raises:
+        MateriaError: there is no such edge or socket, or the condition is not canonical.
+    """
+    ways = Ways(document, "edge", source)
+    edge, here = ways.at(place), f"{ways.here}[{place}]"
+    if when is not None:
+        check_when(when, f"{here}.when")
+        edge = {**edge, "when": when}
+    if to is not None:
+        check_target(document, to, f"{here}.to")
+        edge = {**edge, "to": to}
+    ends = f"{shown(edge.get('when'))} to {shown(edge.get('to'))}".replace('"', "")
+    return Change(ways.changed(place, edge), f"edge {place + 1} of {source} is {ends}")
+
+
+@operation
+def limit_edge(document: Object, source: str, place: int, max_traversals: int | None) -> Change:
+    """Say how often an edge may be taken (R18); None takes the limit away.
+
+    Raises:
+        MateriaError: there is no such edge, or the number is not a whole one from 1 up.
+    """
+    ways = Ways(document, "edge", source)
+    edge, here = ways.at(place), f"{ways.here}[{place}].maxTraversals"
+    most = None if max_traversals is None else _limit(max_traversals, here)
+    limit = "has no limit of its own" if most is None else f"may be taken {counted(most, 'time')}"
+    changed = ways.changed(place, with_field(edge, "maxTraversals", most))
+    return Change(changed, f"edge {place + 1} of {source} {limit}")
+
+
+@operation
+def move_edge(document: Object, source: str, place: int, to: int) -> Change:
+    """Put an edge at another place among those of its socket; raises MateriaError when there is none there."""
+    return _moved(Ways(document, "edge", source), place, to)
+
+
+@operation
+def remove_edge(document: Object, source: str, place: int) -> Change:
+    """Remove an edge, well formed or not; raises MateriaError when there is no such edge."""
+    return _removed(Ways(document, "edge", source), place)
+
+
+def _limit(most: JSON, where: str) -> int:
+    number = whole(most)
+    if number is None or number < 1:
+        raise refused(f"maxTraversals is {shown(most)}", where, "give a whole number from 1 up")
+    return number
+
+
+# -- exits -----------------------------------------------------------------------------------
+
+
+@operation
+def add_exit(
+    document: Object, loop: str, source: str, condition: str, target: str, id_: str | None = None
+) -> Change:
+    """Add a way out of a loop, taken once its list is exhausted.
+
+    Args:
+        document: the loadout.
+        loop: the loop that owns it.
+        source: the member that exhausts the list.
+        condition: ``always``, ``satisfied`` or ``not_satisfied``; one route for each member and condition (R27).
+        target: where it leads: a socket or ``end``.
+        id_: its id; None takes ``exit:<source>:<condition>``.
+
+    Raises:
+        MateriaError: the loop, a socket or the condition is not known, or there is such a route already.
+    """
+    ways = Ways(document, "exit", loop)
+    route = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
+    if id_ is None:
+        route["id"] = free_name(f"exit:{source}:{condition}", _ids(ways.entries))
+    _check_route(ways, route, route, ways.entries)
+    return Change(
+        ways.replaced([*ways.entries, route]), f"added exit {route['id']} of loop {loop} to {target}"
+    )
+
+
+@operation
+def change_exit(
+    document: Object,
+    loop: str,
+    place: int,
+    *,
+    source: str | None = None,
+    condition: str | None = None,
+    target: str | None = None,
+    id_: str | None = None,
+) -> Change:
+    """Change an exit route; what is None stays, its id too, which is a stable name.
+
+    Raises:
+        MateriaError: there is no such route, a new value is not allowed, or another route has the same.
+    """
+    ways = Ways(document, "exit", loop)
+    given = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
+    given = {key: value for key, value in given.items() if value is not None}
+    route = {**ways.at(place), **given}
+    _check_route(ways, given, route, ways.others(place))
+    words = f"{route.get('from')} {route.get('condition')} to {route.get('targetSocketId')}"
+    return Change(ways.changed(place, route), f"exit {place + 1} of loop {loop} is {words}")
+
+
+@operation
+def move_exit(document: Object, loop: str, place: int, to: int) -> Change:
+    """Put an exit route at another place; raises MateriaError when there is none there."""
+    return _moved(Ways(document, "exit", loop), place, to)
+
+
+@operation
+def remove_exit(document: Object, loop: str, place: int) -> Change:
+    """Remove an exit route, well formed or not; raises MateriaError when there is no such route."""
+    return _removed(Ways(document, "exit", loop), place)
+
+
+def _ids(routes: Iterable[JSON]) -> list[JSON]:
+    return [as_object(route).get("id") for route in routes]
+
+
+def _check_route(ways: Ways, given: Object, route: Object, others: list[JSON]) -> None:
+    """Check what is given of a route: a member, a condition, a target, an id; and that no other has the same."""
+    here = ways.here
+    source, condition, id_ = given.get("from"), given.get("condition"), given.get("id")
+    members = [
+        one for one in as_list(loop_in(ways.document, ways.owner).get("sockets")) if isinstance(one, str)
+    ]
+    if "from" in given and source not in members:
+        hint = did_you_mean(str(source), members)
+        raise refused(f"{shown(source)} is no member of loop {ways.owner!r}", f"{here}.from", hint)
+    if "condition" in given:
+        check_when(condition, f"{here}.condition")
+    if "targetSocketId" in given:
+        check_target(ways.document, given["targetSocketId"], f"{here}.targetSocketId")
+    if "id" in given and (not is_text(id_) or id_ in _ids(others)):
+        what = f"the id is {shown(id_)}" if id_ not in _ids(others) else f"another exit has the id {id_!r}"
+        raise refused(what, here, "choose an id that is unique in the loop")
+    start = (route.get("from"), route.get("condition"))
+    if given.keys() & {"from", "condition"} and start in [
+        (as_object(one).get("from"), as_object(one).get("condition")) for one in others
+    ]:
+        what = f"another exit leaves from {start[0]!r} when {start[1]}"
+        raise refused(what, here, "change that one, or choose another condition")
+
+
+@operation
+def edge_to_exit(document: Object, socket: str, place: int, loop: str) -> Change:
+    """Make an exit route of an edge: out of the loop once its list is done, and not before.
+
+    Raises:
+        MateriaError: there is such an exit already, or no such edge or loop.
+    """
+    edge = Ways(document, "edge", socket).at(place)
+    rest = remove_edge(document, socket, place).document
+    made = add_exit(rest, loop, socket, str(edge.get("when")), str(edge.get("to")))
+    return Change(made.document, f"edge {place + 1} of {socket} is an exit of loop {loop} now")
+
+
+@operation
+def exit_to_edge(document: Object, loop: str, place: int) -> Change:
+    """Make a plain edge of an exit route: it leaves the loop at any item; raises MateriaError when there is none."""
+    route = Ways(document, "exit", loop).at(place)
+    rest = remove_exit(document, loop, place).document
+    source, when, to = (str(route.get(name)) for name in ("from", "condition", "targetSocketId"))
+    made = add_edge(rest, source, to, when)
+    return Change(made.document, f"exit {place + 1} of loop {loop} is an edge of {source} now")
+
+
+def with_exits(change: Change, loop: str) -> tuple[Change, list[str]]:
+    """Make exits of the edges that lead on out of a loop, where they would skip items; those that send back stay.
+
+    Returns:
+        The change, and which edges these were, in words.
+    """
+    document, turned = change.document, list[str]()
+    members = as_list(loop_in(document, loop).get("sockets"))
+    for member in members:
+        edges = as_list(as_object(objects_in(document, "sockets").get(member)).get("edges"))
+        for place, edge in reversed([*enumerate(edges)]):
+            when, to = (as_object(edge).get(name) for name in ("when", "to"))
+            if to in members or not is_condition(when) or when in SENDING_BACK:
+                continue
+            with suppress(MateriaError):  # it leads nowhere, or another one leaves with the same verdict
+                document = edge_to_exit(document, member, place, loop).document
+                turned.append(f"{member} → {to}")
+    return replace(change, document=document), turned
