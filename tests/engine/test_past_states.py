@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 
 import cast_helpers as h
+from builders import Folded, at, config, edge
 from materia_nb.cast import resume_cast
 from materia_nb.engine import decide
 from materia_nb.engine.decide import Answer
@@ -41,6 +43,27 @@ def test_states_and_prompts_are_found_again(long):
     assert len(steps) > 2 * LONGEST
     assert all(isinstance(step.states, PastStates) for step in steps[:-1])
     assert [told(step) for step in steps] == had
+
+
+def test_no_state_is_more_than_so_many_steps_away(long):
+    cast, _ = long
+    found = [step.states for step in cast.runner.session.steps if isinstance(step.states, PastStates)]
+    runs = Counter(id(states) for states in found)
+    assert max(runs.values()) == LONGEST
+    assert len(runs) == -(-len(found) // LONGEST)
+
+
+def test_another_answer_to_the_same_step_is_found_apart():
+    cast = Folded(config({"A": at("P", edge("B")), "B": at("P", edge("C")), "C": at("P")})).answers("a")
+    start = cast.session
+    lines = []
+    for answer in ("b", "c", "b"):
+        cast.session = start
+        lines.append(cast.answers(answer).session.steps)
+    assert [line[1].after.last_output for line in lines] == ["b", "c", "b"]
+    assert lines[0][1].states is lines[0][0].states
+    assert lines[1][1].states is not lines[0][1].states
+    assert [line[0].after for line in lines] == [start.state] * 3
 
 
 def test_any_step_can_be_looked_at_first(long):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from materia_nb.engine import entering, outputs, recovery
-from materia_nb.engine.events import Transition
+from materia_nb.engine import decide, entering, evolve, outputs, recovery
+from materia_nb.engine.events import CastStart, Event, Transition
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import pending
 from materia_nb.engine.state import CastState, Usage
 from materia_nb.handoff import Requirements, requirements
 from materia_nb.loadout import build_graph
@@ -213,3 +214,40 @@ class Play:
     @property
     def sockets(self) -> list[str]:
         return [socket for socket, _ in self.route]
+
+
+class Folded:
+    """A cast without a disk: a session, and the events that made it."""
+
+    def __init__(self, document: JSONObject, request: str = "the request") -> None:
+        self.rules = Rules(build_graph(document))
+        self.events: list[Event] = [CastStart(request=request)]
+        self.session = evolve.begin(self.rules, self.events[0])
+
+    def do(self, command: Any, *given: Any, ts: int = 0) -> Folded:
+        """Carry out a command of ``decide``."""
+        made = command(self.rules, self.session, *given, ts)
+        self.session = evolve.fold(self.rules, self.session, made)
+        self.events += made
+        return self
+
+    def answers(self, *given: Any) -> Folded:
+        """Enter a socket and answer it, one after the other."""
+        for answer in given:
+            if self.state.status == "ready":
+                self.do(decide.enter)
+            text = answer if isinstance(answer, str) else json.dumps(answer)
+            self.do(decide.answer, decide.Answer(text, Usage(1, 1, 0.1)))
+        return self
+
+    @property
+    def state(self) -> CastState:
+        return self.session.state
+
+    @property
+    def types(self) -> list[str]:
+        return [event.type for event in self.events]
+
+    @property
+    def due(self) -> list[str]:
+        return [one.what for one in pending(self.rules, self.session)]

@@ -1,0 +1,243 @@
+"""What a command does: the events that it leads to, and when it is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+import protocol_helpers as ph
+from builders import Folded, asks, at, config, edge, items, retry_loop, say
+from materia_nb.agents.interface import ToolCall
+from materia_nb.engine import decide
+from materia_nb.engine import events as ev
+from materia_nb.engine.labels import Label
+from materia_nb.engine.state import Failure
+from materia_nb.errors import MateriaError
+from materia_nb.handoff.approval import request_of, sealed_from
+
+CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
+FIRST = ToolCall(id="1", tool="bash", args={"command": "make"})
+SECOND = ToolCall(id="2", tool="write", args={"path": "a"})
+
+
+def refused(cast, command, *given):
+    """The kind of the error; nothing has changed."""
+    before = cast.session
+    with pytest.raises(MateriaError) as caught:
+        cast.do(command, *given)
+    assert cast.session is before
+    return caught.value.kind
+
+
+@pytest.fixture
+def asking():
+    return Folded(CHAIN).do(decide.enter).do(decide.ask, [FIRST, SECOND], 0)
+
+
+def test_every_event_of_a_command_has_its_time(asking):
+    made = decide.decide_calls(asking.rules, asking.session, "denied", "", None, 42)
+    assert [(one.type, one.ts) for one in made] == [
+        ("tool_decided", 42),
+        ("tool_call", 42),
+        ("tool_call", 42),
+    ]
+    ended = decide.fail(asking.rules, asking.session, Failure("agent_error", "x", "A"), 3, 43)
+    assert [(one.ts, one.worked) for one in ended] == [(43, 3)]
+
+
+def test_calls_that_are_approved_wait_to_be_run_and_those_that_are_denied_are_answered(asking):
+    approved = asking.do(decide.decide_calls, "once", "", (FIRST, SECOND))
+    assert [call.decided for call in approved.session.asking] == ["once", "once"]
+    assert approved.session.allowed == frozenset()
+    denied = Folded(CHAIN).do(decide.enter).do(decide.ask, [FIRST], 0)
+    denied.do(decide.decide_calls, "denied", "too slow", None)
+    assert denied.session.asking == ()
+    (call,) = denied.session.calls
+    assert (call.ok, call.result) == (False, "The person did not allow this call. The reason: too slow")
+
+
+def test_a_tool_that_is_always_allowed_is_so_from_then_on(asking):
+    asking.do(decide.decide_calls, "always", "", None)
+    assert asking.session.allowed == {"bash", "write"}
+    assert asking.types[-1] == "tools_allowed"
+
+
+def test_calls_that_a_person_did_not_look_at_are_not_decided(asking):
+    assert refused(asking, decide.decide_calls, "once", "", (FIRST,)) == "not_asked"
+    assert refused(Folded(CHAIN).do(decide.enter), decide.decide_calls, "once", "", None) == "not_asked"
+    assert refused(asking, decide.finalize) == "asking"
+
+
+def test_allowed_tools_and_decided_calls_are_taken_back_elsewhere(asking):
+    asking.do(decide.decide_calls, "always", "", None).do(decide.ask_anew)
+    assert asking.session.allowed == frozenset()
+    assert [call.decided for call in asking.session.asking] == [None, None]
+    assert decide.ask_anew(asking.rules, Folded(CHAIN).session, 0) == ()
+
+
+def test_unknown_tools_are_named():
+    assert decide.known_tools(["all"]) == set(decide.ASKING)
+    with pytest.raises(MateriaError, match="did you mean 'bash'"):
+        decide.known_tools(["bsh"])
+
+
+def test_only_a_draft_is_refined_and_with_words():
+    draft = Folded(config({"A": asks(materia="M")})).do(decide.enter)
+    assert refused(draft, decide.refine, "shorter") == "no_draft"
+    draft.answers("a draft").do(decide.refine, "shorter")
+    assert draft.session.asked == "shorter"
+    assert refused(Folded(CHAIN), decide.refine, "shorter") == "not_waiting"
+
+
+def held(**changes):
+    sockets = {"A": at("P", edge("B"), parse="json", handoff="agent-contract"), "B": at("P")}
+    return Folded(config(sockets)).answers(ph.block(ph.contract(**changes)))
+
+
+def test_an_agent_that_asks_is_answered_and_a_blank_answer_is_refused():
+    cast = held(agent_status__plan_status="NEEDS_INPUT", agent_status__next_action="which one?")
+    assert (cast.state.status, cast.due) == ("held", ["person"])
+    assert refused(cast, decide.answer_hold, "  ") == "usage"
+    cast.do(decide.answer_hold, "the second one")
+    resumed = next(part.text for part in cast.session.prompt.parts if part.name == "resume")
+    assert "which one?" in resumed
+    assert "the second one" in resumed
+
+
+def test_an_agent_that_is_still_at_work_is_told_what_it_said_it_waits_for():
+    cast = held(agent_status__plan_status="IN_PROGRESS", agent_status__next_action="WAIT FOR THE BUILD")
+    (part,) = [one for one in cast.session.prompt.parts if one.name == "resume"]
+    assert cast.types[-1] == "socket_continued"
+    assert "WAIT FOR THE BUILD" in part.text
+
+
+def test_a_person_decides_in_the_agents_place():
+    cast = held(agent_status__plan_status="NEEDS_INPUT", agent_status__next_action="which one?")
+    cast.do(decide.decide_hold, True, None)
+    assert (cast.state.next, cast.types[-1]) == ("B", "hold_decided")
+    assert refused(cast, decide.decide_hold, True, None) == "not_held"
+
+
+CONSENT = {
+    "approval_id": "P-" + "a" * 32,
+    "operation": "delete",
+    "exact_content": "rm -rf build",
+    "scope": "build",
+    "risk_level": "HIGH",
+    "rollback": "none",
+    "verification": "ls",
+}
+
+
+@pytest.mark.parametrize("granted", [True, False])
+def test_consent_is_to_one_exact_command_for_an_hour(granted):
+    cast = held(agent_status__plan_status="APPROVAL_REQUEST", approval_request=CONSENT)
+    approval = sealed_from(request_of(cast.state.hold.reading.value), 0.0)
+    if granted:
+        cast.do(decide.approve, approval, ts=1000)
+        assert (cast.state.at.grant.exact_content, cast.state.at.grant.expires_at) == ("rm -rf build", 3601.0)
+    else:
+        cast.do(decide.deny, approval, "too risky")
+        assert cast.state.at.grant is None
+        assert "too risky" in cast.session.prompt.text
+    assert (cast.events[-1].granted, cast.events[-1].fingerprint) == (granted, approval.fingerprint)
+
+
+def test_consent_that_nobody_gave_in_time_is_none():
+    cast = held(agent_status__plan_status="APPROVAL_REQUEST", approval_request=CONSENT)
+    approval = sealed_from(request_of(cast.state.hold.reading.value), 0.0)
+    with pytest.raises(MateriaError, match="expired"):
+        cast.do(decide.approve, approval, ts=25 * 3600 * 1000)
+
+
+def test_the_end_tells_what_is_odd_about_the_cast():
+    document = config({"A": asks(edge("B", "not_satisfied")), "B": at("P")})
+    cast = Folded(document).answers(say(satisfied=True)).do(decide.enter)
+    end = cast.events[-1]
+    assert (end.ok, end.step) == (True, 1)
+    assert [one["code"] for one in end.remarks] == ["no-edge-matched"]
+
+
+def test_a_file_that_an_output_names_and_is_not_there_is_told_behind_it():
+    cast = Folded(CHAIN).do(decide.enter)
+    made = decide.answer(cast.rules, cast.session, decide.Answer("done"), 7)
+    output, lacking = decide.lacking(made, ("a.py",))
+    assert (output.type, lacking.type, lacking.paths, lacking.ts) == (
+        "socket_complete",
+        "evidence_missing",
+        ("a.py",),
+        7,
+    )
+
+
+def test_a_skipped_visit_wants_a_note_and_says_where_it_goes_on():
+    cast = Folded(CHAIN).do(decide.enter).do(decide.fail, Failure("agent_error", "x", "A"), 0)
+    assert refused(cast, decide.skip, " ") == "usage"
+    cast.do(decide.skip, "not now")
+    assert (cast.events[-1].next, cast.session.steps[-1].skipped) == ("B", "not now")
+
+
+def test_an_item_is_skipped_where_the_cast_stopped_at_one():
+    cast = Folded(retry_loop()).answers(items("a", "b")).do(decide.enter)
+    cast.do(decide.fail, Failure("agent_error", "x", "Build"), 0).do(decide.skip_item, "too hard")
+    assert [one.type for one in cast.events[-2:]] == [ev.StateEdited.type, ev.SocketSkipped.type]
+    assert cast.do(decide.enter).state.at.item.key == "WI-2"
+    plain = Folded(CHAIN).do(decide.enter).do(decide.fail, Failure("agent_error", "x", "A"), 0)
+    assert refused(plain, decide.skip_item, "too hard") == "no_item"
+
+
+def test_a_prompt_is_reworded_and_one_that_was_cut_short_waits_again():
+    cast = Folded(CHAIN).do(decide.enter)
+    cast.do(decide.edit_prompt, "task", "do it well")
+    assert cast.session.prompt.instruction == "do it well"
+    assert decide.edit_prompt(cast.rules, cast.session, "task", "do it well", 0) == ()
+    cast.do(decide.fail, Failure("agent_error", "x", "A"), 0).do(decide.edit_prompt, "task", "better")
+    assert (cast.state.status, cast.types[-2:]) == ("waiting", ["turn_resent", "prompt_edited"])
+    utility = Folded(config({"A": at("T")})).do(decide.enter)
+    assert refused(utility, decide.edit_prompt, "task", "x") == "not_an_agent"
+
+
+def test_an_edit_is_undone_as_long_as_nothing_came_after_it():
+    cast = Folded(CHAIN).answers("a")
+    assert refused(cast, decide.undo) == "undo"
+    before = cast.state
+    cast.do(decide.edit_state, {"x": 1}, {})
+    assert cast.do(decide.undo).state == before
+    cast.do(decide.edit_state, {"x": 1}, {}).do(decide.enter)
+    assert refused(cast, decide.undo) == "undo"
+    assert decide.edit_state(cast.rules, cast.session, cast.state.data, {}, 0) == ()
+
+
+def test_only_the_last_step_is_corrected_before_anything_else_is_changed():
+    cast = Folded(CHAIN)
+    assert refused(cast, decide.recommit, "x") == "recommit"
+    cast.answers("a")
+    cast.do(decide.recommit, "better")
+    assert (cast.session.steps[-1].output, cast.state.last_output) == ("better", "better")
+    cast.do(decide.edit_state, {"x": 1}, {})
+    assert refused(cast, decide.recommit, "x") == "recommit"
+    assert refused(cast.do(decide.enter), decide.recommit, "x") == "recommit"
+
+
+@pytest.mark.parametrize("tokens, cost", [(-1, None), (True, None), (1.5, None), (None, -0.1), (None, "1")])
+def test_a_budget_is_a_number_from_nought(tokens, cost):
+    assert refused(Folded(CHAIN), decide.set_budget, tokens, cost) == "bad_budget"
+
+
+def test_a_complete_cast_is_not_edited():
+    assert refused(Folded(CHAIN).answers("a", "b").do(decide.enter), decide.edit_state, {}, {}) == "over"
+
+
+def test_labels_are_kept_taken_back_and_not_repeated():
+    cast = Folded(CHAIN).answers("a")
+    assert refused(cast, decide.unlabel, "Ana") == "undo"
+    cast.do(decide.label, (0, 1), Label(note="good", by="Ana"))
+    assert decide.label(cast.rules, cast.session, (0, 1), Label(note="good", by="Ben"), 0) == ()
+    cast.do(decide.unlabel, "Ben")
+    assert cast.session.labels == {}
+
+
+def test_an_answer_by_hand_that_breaks_the_rules_is_refused_before_it_is_told():
+    cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).do(decide.enter)
+    with pytest.raises(MateriaError, match="still waits"):
+        decide.check_reply(cast.rules, cast.session, "not json")
+    decide.check_reply(cast.rules, cast.session, say(satisfied=True))

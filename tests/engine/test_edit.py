@@ -1,0 +1,71 @@
+"""What a person changes between steps: what is asked then, an output decided again, going back, patches."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import Folded, Play, asks, at, config, edge, say
+from materia_nb.engine import decide, edit
+from materia_nb.errors import MateriaError
+from materia_nb.handoff.protocol import RefusedAnswer
+from materia_nb.jsonvalue import same
+from protocol_helpers import json_values
+
+CHAIN = config({"A": asks(edge("B", "satisfied"), edge("end")), "B": at("T"), "C": at("P")})
+
+
+def test_the_first_turn_is_asked_anew_and_a_later_one_stays_as_it_was():
+    play = Play(CHAIN)
+    changed = play.state._replace(data={"x": "EDITED"})
+    assert "EDITED" in edit.prompt_after(play.rules, changed).text
+    play.go("not json")
+    assert play.visit.turn == 1
+    assert edit.prompt_after(play.rules, play.state) is None
+
+
+def test_nothing_is_asked_anew_of_a_utility_or_where_nothing_waits():
+    play = Play(CHAIN, say(satisfied=True))
+    assert play.visit.socket == "B"
+    assert edit.prompt_after(play.rules, play.state) is None
+    assert edit.prompt_after(play.rules, play.state._replace(status="ready")) is None
+
+
+def test_a_correction_is_decided_as_the_answer_would_be_and_tokens_stay_used():
+    cast = Folded(CHAIN).answers(say(satisfied=True))
+    used, before = cast.state.usage, cast.session.steps[-1].before
+    step = edit.recommit(cast.rules, before, cast.state, say(satisfied=False), "corrected.md")
+    assert (step.state.next, step.state.usage, step.state.changed) == ("end", used, ("the output of A",))
+    assert step.state.last_artifact == "corrected.md"
+    with pytest.raises(RefusedAnswer, match="was not taken"):
+        edit.recommit(cast.rules, before, cast.state, "not json")
+
+
+def test_going_back_keeps_what_was_used_and_is_refused_inside_a_visit():
+    cast = Folded(CHAIN).answers(say(satisfied=True)).do(decide.enter)
+    earlier = cast.session.steps[0].after
+    assert edit.back_to(earlier, cast.state).usage == cast.state.usage
+    with pytest.raises(MateriaError, match="did not go on"):
+        edit.back_to(cast.state, cast.state)
+
+
+def test_what_was_changed_is_said_in_words():
+    paths = ["/workItems/0/title", "/context", "/a~1b~0c/d", "/a~1b~0c"]
+    patch = [{"op": "replace", "path": path, "value": 1} for path in paths]
+    assert edit.changes_in_words(patch) == ["the work items", "the handoffs", "state.a/b~c"]
+
+
+@given(
+    before=st.dictionaries(st.text(max_size=3), json_values, max_size=4),
+    after=st.dictionaries(st.text(max_size=3), json_values, max_size=4),
+)
+def test_a_patch_leads_from_one_state_to_the_other_and_back(before, after):
+    assert same(edit.patched(before, edit.patch_between(before, after)), after)
+    assert same(edit.patched(after, edit.patch_between(after, before)), before)
+
+
+def test_a_patch_that_does_not_fit_is_one_error():
+    with pytest.raises(MateriaError) as caught:
+        edit.patched({}, [{"op": "remove", "path": "/a"}])
+    assert caught.value.kind == "damaged_journal"

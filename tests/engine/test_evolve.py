@@ -1,0 +1,176 @@
+"""The fold: nothing else makes a session, and what cannot follow is refused."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+import cast_helpers as h
+from builders import Folded, asks, at, config, edge, items, retry_loop, say
+from materia_nb.cast import open_cast, resume_cast
+from materia_nb.engine import decide, evolve
+from materia_nb.engine import events as ev
+from materia_nb.engine.event_json import from_json, to_json
+from materia_nb.engine.session import Session
+from materia_nb.engine.state import Failure
+
+CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
+
+
+def again(cast):
+    """The session of the events as a journal would have them."""
+    events = [from_json(one.type, to_json(one), one.ts) for one in cast.events]
+    assert all(one.transition is None for one in events)
+    return evolve.fold(cast.rules, evolve.begin(cast.rules, events[0]), events[1:])
+
+
+@pytest.fixture
+def only_the_fold(monkeypatch):
+    """Refuse every session that is made or changed by anything but ``evolve``."""
+    made = []
+
+    def guarded(function):
+        def call(*args, **kwargs):
+            module = sys._getframe(1).f_globals["__name__"]
+            made.append(module)
+            assert module in {"materia_nb.engine.evolve", "collections"}, module
+            return function(*args, **kwargs)
+
+        return call
+
+    new, changed = Session.__new__, Session._replace
+    monkeypatch.setattr(Session, "__new__", guarded(new))
+    monkeypatch.setattr(Session, "_replace", guarded(changed))
+    return made
+
+
+def test_nothing_but_the_fold_makes_a_session(tmp_path, only_the_fold):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
+    cast.run(steps=3)
+    cast.edit.set("plan.n", 1)
+    cast.back(2)
+    cast.run(steps=2)
+    cast.abort("enough")
+    cast.recast()
+    cast.run(until="Socket-3")
+    cast.attempt()
+    cast.run()
+    fork = cast.fork(2)
+    fork.run()
+    assert cast.at(1).session.steps
+    cast.close()
+    fork.close()
+    open_cast(cast.run_dir)
+    resume_cast(cast.run_dir).close()
+    cast.replay(cast.runner.rules.graph).go_on().close()
+    assert len(only_the_fold) > 100
+
+
+def test_what_travels_with_an_event_is_what_the_fold_finds_by_itself():
+    cast = Folded(retry_loop()).answers(
+        items("a", "b"), "built", say(satisfied=False), "again", say(satisfied=True)
+    )
+    assert again(cast) == cast.session
+    assert cast.events[-1].transition is not None
+
+
+def test_what_travels_with_an_event_counts_only_in_the_state_that_it_was_told_in():
+    cast = Folded(CHAIN)
+    (entered,) = decide.enter(cast.rules, cast.session, 0)
+    other = Folded(CHAIN, request="another")
+    session = evolve.evolve(other.rules, other.session, entered)
+    assert session.state.request == "another"
+
+
+@pytest.mark.parametrize(
+    "event, why",
+    [
+        (ev.SocketStart(about={"socket": "B"}, visit=1), "enters B"),
+        (ev.SocketStart(about={"socket": "A"}, visit=2), "enters A"),
+        (ev.SocketComplete(about={"socket": "A"}, text="x"), "nothing waits"),
+        (ev.SocketComplete(about={"socket": "A"}), "text is not there"),
+        (ev.CastEnd(ok=True), "the cast is waiting"),
+        (ev.CastBack(step=1), "no step 1"),
+        (ev.EditUndone(), "no edit"),
+        (ev.PromptEdited(part="task", text="x"), "no prompt"),
+        (ev.Labelled(step=1, name="x"), "no step 1"),
+        (ev.Labelled(undoes=True), "take back"),
+        (ev.SocketRecommitted(text="x"), "no such step"),
+        (ev.Pinned(name="A", kind="nothing", to="x"), "no pin"),
+    ],
+)
+def test_an_event_that_cannot_follow_is_refused(event, why):
+    cast = Folded(CHAIN)
+    with pytest.raises(evolve.Unfit, match=why) as caught:
+        evolve.evolve(cast.rules, cast.session, event)
+    assert caught.value.kind == "damaged_journal"
+
+
+def test_an_output_that_leads_elsewhere_than_its_event_says_is_refused():
+    cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).do(decide.enter)
+    about = {"socket": "A"}
+    with pytest.raises(evolve.Unfit, match="leads to same_socket_recovery_start"):
+        evolve.evolve(cast.rules, cast.session, ev.SocketComplete(about=about, text="not json"))
+    with pytest.raises(evolve.Unfit, match="leads to socket_complete"):
+        evolve.evolve(cast.rules, cast.session, ev.SocketHeld(about=about, text=say(satisfied=True)))
+
+
+def test_an_end_that_is_told_of_a_cast_that_goes_on_is_refused():
+    cast = Folded(CHAIN).do(decide.enter)
+    for event in (ev.CastEnd(ok=True), ev.CastEnd(ok=False)):
+        with pytest.raises(evolve.Unfit, match="the cast is waiting"):
+            evolve.evolve(cast.rules, cast.session, event)
+    over = cast.answers("a", "b").do(decide.enter)
+    with pytest.raises(evolve.Unfit, match="the cast is complete"):
+        evolve.evolve(over.rules, over.session, ev.CastEnd(ok=False, kind="budget"))
+
+
+def test_a_refused_output_stays_refused_whatever_would_be_made_of_it_now():
+    cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).do(decide.enter)
+    event = ev.RecoveryStart(about={"socket": "A"}, text=say(satisfied=True), error="it was too long")
+    turn = evolve.evolve(cast.rules, cast.session, event).steps[-1].turns[-1]
+    assert not turn.reading.accepted
+    assert [issue.message for issue in turn.reading.issues] == ["it was too long"]
+
+
+def test_time_at_work_is_unknown_as_soon_as_that_of_one_turn_is():
+    cast = Folded(config({"A": asks(materia="M")})).do(decide.enter)
+    cast.do(decide.answer, decide.Answer("a draft", worked=40)).do(decide.refine, "again")
+    cast.do(decide.answer, decide.Answer("another", worked=2))
+    assert cast.session.steps[-1].worked == 42
+    cast.do(decide.refine, "again").do(decide.answer, decide.Answer("a third"))
+    assert cast.session.steps[-1].worked is None
+
+
+def test_a_result_takes_the_place_of_the_call_that_was_told_when_it_began():
+    from materia_nb.agents.interface import ToolCall
+
+    call = ToolCall(id="1", tool="bash", args={"command": "make"})
+    cast = Folded(CHAIN).do(decide.enter)
+    cast.do(decide.called, call).do(decide.called, ToolCall(id="2", tool="read", args={}))
+    cast.do(decide.called, replace(call, result="done"))
+    assert [one.result for one in cast.session.calls] == ["done", None]
+    cast.do(decide.fail, Failure("agent_error", "gone", "A"), 0).do(decide.recast)
+    cast.do(decide.called, call)
+    assert [one.result for one in cast.session.steps[-1].calls] == ["done", None, None], (
+        "the visit keeps both turns"
+    )
+
+
+def test_a_recast_leaves_its_turns_behind_and_a_revival_does_not():
+    cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}))
+    cast.answers("bad").do(decide.revive)
+    assert (cast.session.steps[-1].left, cast.session.steps[-1].tries) == (0, 2)
+    cast.answers("bad").do(decide.recast)
+    assert (cast.session.steps[-1].left, cast.session.steps[-1].tries) == (2, 3)
+    assert cast.session.spoken == (), "the conversation begins anew"
+
+
+def test_a_failure_that_a_person_answers_for_is_that_of_the_visit():
+    cast = Folded(CHAIN).do(decide.enter).do(decide.fail, Failure("agent_error", "gone", "A", "try"), 7)
+    assert (cast.state.status, cast.state.failure.hint) == ("failed", "try")
+    cast.do(decide.by_hand).answers("by hand")
+    assert cast.state.next == "B"
+    assert again(cast) == cast.session

@@ -1,0 +1,99 @@
+"""What is to be done next with a session, and how its files are named."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import Folded, agent, asks, at, config, edge, say
+from materia_nb.agents.interface import ToolCall
+from materia_nb.engine import decide
+from materia_nb.engine.events import SocketComplete, SocketHeld, SocketRefused
+from materia_nb.engine.session import Steps, name_of_correction, name_of_output
+from materia_nb.engine.state import Failure
+from materia_nb.errors import MateriaError
+
+CHAIN = config({"A": at("P", edge("B")), "B": at("T")})
+DRAFTS = config({"A": asks(materia="M")})
+
+
+def test_a_cast_is_entered_then_its_agent_asked_then_its_utility_run():
+    cast = Folded(CHAIN)
+    assert cast.due == ["enter"]
+    assert cast.do(decide.enter).due == ["agent"]
+    assert cast.answers("a").due == ["enter"]
+    assert cast.do(decide.enter).due == ["utility"]
+    assert cast.answers("b").due == ["enter"]
+    assert cast.do(decide.enter).due == []
+
+
+def test_a_draft_waits_for_a_person_who_judges_it_and_not_before_it_came():
+    cast = Folded(DRAFTS).do(decide.enter)
+    assert cast.due == ["agent"], "nothing has been drafted"
+    cast.answers("a draft")
+    assert cast.due == ["person"]
+    assert cast.do(decide.refine, "shorter").due == ["agent"]
+    cast.answers("a shorter draft")
+    assert cast.do(decide.finalize).due == ["agent"]
+
+
+def test_tool_calls_that_nobody_decided_wait_for_a_person():
+    cast = Folded(CHAIN).do(decide.enter)
+    cast.do(decide.ask, [ToolCall(id="1", tool="bash", args={"command": "make"})], 3)
+    assert cast.due == ["person"]
+    assert cast.session.steps[-1].worked == 3
+    assert cast.do(decide.decide_calls, "once", "", None).due == ["agent"]
+
+
+def test_a_held_cast_waits_for_a_person_and_a_stopped_one_for_nothing():
+    cast = Folded(CHAIN).do(decide.enter).do(decide.abort, "enough")
+    assert cast.due == []
+
+
+def test_an_output_is_named_by_its_visit_and_what_became_of_it():
+    cast = Folded(CHAIN).do(decide.enter)
+    assert name_of_output(cast.session, SocketComplete) == "sockets/A/1.md"
+    assert name_of_output(cast.session, SocketHeld) == "sockets/A/1.held-1.md"
+    assert name_of_output(cast.session, SocketRefused) == "sockets/A/1.refused-1.md"
+    cast.answers("a")
+    assert name_of_correction(cast.session) == "sockets/A/1.corrected-2.md"
+    cast.do(decide.back_to, 0).do(decide.enter)
+    assert name_of_output(cast.session, SocketComplete) == "sockets/A/1.branch-1.md"
+
+
+def test_an_output_that_was_accepted_and_yet_failed_the_cast_is_not_written_over():
+    document = config({"A": asks(edge("B", "satisfied"), assign={"..": "$"}), "B": at("P")})
+    cast = Folded(document).answers(say(satisfied=True))
+    assert cast.state.failure.kind == "assignment"
+    cast.do(decide.recast)
+    assert name_of_output(cast.session, SocketComplete) == "sockets/A/1.again-2.md"
+
+
+def test_steps_grow_without_being_seen_by_those_who_had_them_before():
+    cast = Folded(CHAIN).answers("a")
+    before = cast.session.steps
+    cast.answers("b")
+    after = cast.session.steps
+    assert (len(before), len(after)) == (1, 2)
+    assert (after.latest, after.behind) == (after[1], after[0])
+    assert before.to(0) == Steps()
+    with pytest.raises(IndexError):
+        before[1]
+    with pytest.raises(MateriaError, match="cannot be changed"):
+        before.latest = after.latest
+
+
+def test_two_lines_that_go_on_from_the_same_steps_do_not_meet():
+    cast = Folded(CHAIN).answers("a")
+    start = cast.session
+    one = cast.answers("b").session.steps
+    cast.session = start
+    other = cast.answers("c").session.steps
+    assert (one[1].output, other[1].output) == ("b", "c")
+    assert one[0] is other[0]
+
+
+def test_a_step_says_where_it_led():
+    cast = Folded(config({"A": at("Q")}, materia={"Q": agent()})).do(decide.enter)
+    assert repr(cast.session.steps[-1]) == "<step 1: A, visit 1>"
+    failed = cast.do(decide.fail, Failure("agent_error", "gone", "A"), 5)
+    assert (failed.state.status, failed.session.steps[-1].worked) == ("failed", 5)

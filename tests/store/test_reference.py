@@ -1,0 +1,78 @@
+"""What this engine does where a recording goes another way, and why, in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import Folded, asks, at, config, edge, items, retry_loop, say
+from materia_nb.engine import decide, entering
+from materia_nb.store.reference import our_reason, our_way
+
+CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
+
+
+def ours(cast, *, enters=False, error=""):
+    step = entering.enter(cast.rules, cast.state) if enters else None
+    return our_way(cast.session, step), our_reason(cast.session, step, error)
+
+
+def test_the_entry_comes_first_and_what_waits_has_not_answered():
+    cast = Folded(CHAIN)
+    assert ours(cast) == ("goes on to A", "the entry socket of the loadout comes first")
+    cast.do(decide.enter)
+    assert ours(cast) == ("still waits for an output of A", "it has not answered yet")
+
+
+def test_an_edge_that_matches_is_named_with_its_reason():
+    cast = Folded(CHAIN).answers("a")
+    way, why = ours(cast, enters=True)
+    assert (way, ours(cast)[0]) == ("goes on to B", "goes on to B")
+    assert why == "the edge of A to B is the first that matches: always matches"
+
+
+def test_where_nothing_matches_the_cast_ends():
+    cast = Folded(config({"A": asks(edge("A", "not_satisfied"))})).answers(say(satisfied=True))
+    assert ours(cast, enters=True) == ("ends", "A has no matching edge or exit, so end follows")
+
+
+def test_a_failure_and_an_abort_are_what_the_engine_says_of_them():
+    document = config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0})
+    cast = Folded(document).answers("not json")
+    assert ours(cast) == ("fails (repair_exhausted)", cast.state.failure.message)
+    stopped = Folded(CHAIN).do(decide.abort, "enough")
+    assert ours(stopped) == ("is aborted", "enough")
+
+
+def test_an_output_that_cannot_be_used_is_named():
+    cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).answers("not json")
+    assert ours(cast)[1].startswith("the output of A cannot be used: ")
+
+
+def test_a_socket_that_is_passed_over_is_named():
+    cast = Folded(retry_loop()).answers(items())
+    way, why = ours(cast, enters=True)
+    assert way == "ends"
+    assert why.endswith("; Build has no item left and is passed over")
+
+
+@pytest.mark.parametrize(
+    "most, error, why",
+    [
+        (None, "Visit limit exceeded", "visits are counted here but never limited; "),
+        (3, "Edge traversal limit", "it is chosen for time 1 of 3 by this engine's count; "),
+        (3, "something else", "the edge of A to A"),
+    ],
+)
+def test_a_limit_that_is_counted_otherwise_is_explained(most, error, why):
+    cast = Folded(config({"A": at("P", edge("A", most=most))})).answers("a")
+    assert ours(cast, error=error)[1].startswith(why)
+
+
+@pytest.mark.parametrize(
+    "most, why", [(None, "bounds this edge over the whole cast"), (3, "counts it for each item")]
+)
+def test_within_an_item_edges_are_counted_for_the_item(most, why):
+    cast = Folded(retry_loop(most)).answers(items("a"), "built", say(satisfied=False))
+    told = ours(cast, error="Traversal limit")[1]
+    assert why in told
+    assert "chosen 1 time by now" in told
