@@ -4,6 +4,7 @@ import pytest
 
 import bootstrap
 import chromium
+import mutate
 import oldest_kernel
 
 PROJECT = {
@@ -78,3 +79,26 @@ def test_without_the_oldest_kernel_only_ci_fails(ci, code, monkeypatch, capsys):
     monkeypatch.setenv("CI", ci)
     assert oldest_kernel.main() == code
     assert "SKIPPED" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "source, broken",
+    [
+        ("a < b", {"(a <= b)"}),
+        ("x = 'Ä', a is not b", {"x = 'Ä', (a is b)"}),
+        ("a and b and c", {"(a or b or c)"}),
+        ("not a", {"(a)"}),
+        (
+            "x = 1 if a else True",
+            {"x = 1 if (not (a)) else True", "x = 2 if a else True", "x = 1 if a else False"},
+        ),
+        ("if a:\n    raise b", {"if (not (a)):\n    raise b", "if a:\n    pass"}),
+        (
+            "def f(a: Literal[1]) -> Literal[2]:\n    g(\n    )",
+            {"def f(a: Literal[1]) -> Literal[2]:\n    pass"},
+        ),
+        ("if TYPE_CHECKING:\n    x = 1", set()),
+    ],
+)
+def test_a_break_changes_one_part_of_what_runs(source, broken, tmp_path):
+    assert {one.applied(source) for one in mutate.breaks_in(tmp_path, source)} == broken

@@ -1,0 +1,155 @@
+"""Break a package at random places, each in a copy, and see whether its own tests notice.
+
+``python scripts/mutate.py store --count 30`` makes thirty small breaks in ``materia_nb/store``, one at a time: a
+comparison, an ``and``, a ``not``, a condition, a number turned round, or a statement left out. Each is run against
+``tests/store`` until the first failure. What survives is printed as it stands in the file: either a test is missing, or
+the line says nothing. The same seed gives the same breaks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PACKAGE: Final = "materia_nb"
+LEFT_OUT: Final = shutil.ignore_patterns(".*", "build", "dist", "__pycache__")
+PAIRS: Final = (
+    (ast.Lt, ast.LtE),
+    (ast.Gt, ast.GtE),
+    (ast.Eq, ast.NotEq),
+    (ast.In, ast.NotIn),
+    (ast.Is, ast.IsNot),
+)
+OPPOSITE: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {**dict(PAIRS), **{b: a for a, b in PAIRS}}
+SECONDS: Final = 600
+
+
+class Break(NamedTuple):
+    """A part of a file and what takes its place."""
+
+    path: Path
+    node: ast.expr | ast.stmt
+    instead: str
+
+    def __str__(self) -> str:
+        old = " ".join(ast.unparse(self.node).split())
+        return f"{self.path}:{self.node.lineno}: {old[:90]}  ->  {self.instead[:90]}"
+
+    def applied(self, text: str) -> str:
+        """Return the text of the file with the break in it."""
+        lines = text.encode().splitlines(keepends=True)  # columns are counted in bytes
+        start = sum(map(len, lines[: self.node.lineno - 1])) + self.node.col_offset
+        end = sum(map(len, lines[: (self.node.end_lineno or 0) - 1])) + (self.node.end_col_offset or 0)
+        whole = b"".join(lines)
+        return (whole[:start] + self.instead.encode() + whole[end:]).decode()
+
+
+def breaks_in(path: Path, source: str) -> Iterator[Break]:
+    """Find every break that can be made in a file."""
+    for node in _live(ast.parse(source)):
+        match node:
+            case ast.Compare(left, [operator], [right]) if type(operator) in OPPOSITE:
+                turned = ast.Compare(left, [OPPOSITE[type(operator)]()], [right])
+                yield Break(path, node, f"({ast.unparse(turned)})")
+            case ast.BoolOp(operator, values):
+                other = ast.Or() if isinstance(operator, ast.And) else ast.And()
+                yield Break(path, node, f"({ast.unparse(ast.BoolOp(other, values))})")
+            case ast.UnaryOp(ast.Not(), operand):
+                yield Break(path, node, f"({ast.unparse(operand)})")
+            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+                yield Break(path, test, f"(not ({ast.unparse(test)}))")
+            case ast.Constant(bool(value)):
+                yield Break(path, node, str(not value))
+            case ast.Constant(int(value)):
+                yield Break(path, node, str(value + 1))
+            case ast.Expr(ast.Call()) | ast.AugAssign() | ast.Raise() | ast.Continue() | ast.Break():
+                yield Break(path, node, "pass")
+
+
+def _live(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that run: no annotations, no checks that types are imported for, no f-strings, which lie about places."""
+    for name, value in ast.iter_fields(node):
+        if name in {"annotation", "returns", "decorator_list"}:
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if not isinstance(child, ast.AST) or isinstance(child, ast.JoinedStr | ast.Assert):
+                continue
+            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+                continue
+            yield child
+            yield from _live(child)
+
+
+def failure(copy: Path, tests: str) -> str:
+    """Run the tests in the copy up to the first failure, and return its name; empty when all pass."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "--no-header",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:nbval",
+        tests,
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end within {SECONDS} s"
+    if done.returncode == 0:
+        return ""
+    lines = (line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR")))
+    return next(lines, f"pytest ended with {done.returncode}")
+
+
+def main() -> int:
+    """Break, run, print; 1 when the tests fail without any break."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("package", help="a folder in materia_nb, such as store or cast/views")
+    parser.add_argument("--count", type=int, default=30, help="how many breaks")
+    parser.add_argument("--seed", type=int, default=0, help="which ones")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(shutil.copytree(ROOT, Path(folder) / "copy", ignore=LEFT_OUT))
+        tests = f"tests/{given.package}"
+        if failed := failure(copy, tests):
+            print(f"The tests fail as they are: {failed}")
+            return 1
+        files = sorted((copy / PACKAGE / given.package).rglob("*.py"))
+        known = [one for path in files for one in breaks_in(path.relative_to(copy), path.read_text())]
+        chosen = random.Random(given.seed).sample(known, min(given.count, len(known)))  # noqa: S311 - which ones is no secret
+        caught = 0
+        for one in chosen:
+            path = copy / one.path
+            source = path.read_text()
+            path.write_text(one.applied(source))
+            failed = failure(copy, tests)
+            path.write_text(source)
+            caught += bool(failed)
+            print(
+                f"{'caught  ' if failed else 'SURVIVED'} {one}{f'  ({failed})' if failed else ''}", flush=True
+            )
+        print(f"{caught} of {len(chosen)} caught")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
