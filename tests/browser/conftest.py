@@ -20,9 +20,10 @@ from chromium import driver_starts, find_chromium
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 HERE = Path(__file__).parent
+VIEWPORT = {"width": 1280, "height": 1000}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -65,6 +66,37 @@ def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
     server.stop()
 
 
+class Pages:
+    """The page that JupyterLab is loaded into once, and that test after test opens its notebook in."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._page: Page | None = None
+
+    def page(self) -> Page:
+        """The page, as large as it was, the mouse out of the way."""
+        if self._page is None:
+            context = self._browser.new_context(viewport=VIEWPORT)
+            context.set_default_timeout(60_000)
+            self._page = context.new_page()
+        self._page.set_viewport_size(VIEWPORT)
+        self._page.mouse.move(0, 0)
+        return self._page
+
+    def drop(self) -> None:
+        """Close it: the next test gets one that is loaded anew."""
+        if self._page is not None:
+            self._page.context.close()
+        self._page = None
+
+
+@pytest.fixture(scope="package")
+def pages(chromium: Browser) -> Iterator[Pages]:
+    found = Pages(chromium)
+    yield found
+    found.drop()
+
+
 @pytest.fixture
 def kernel(request: pytest.FixtureRequest) -> str:
     """Name of the kernel that the test's notebooks ask for: the newest, unless the test runs on both."""
@@ -75,27 +107,25 @@ def kernel(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def lab(
-    request: pytest.FixtureRequest, kernel: str, chromium: Browser, lab_server: LabServer
-) -> Iterator[Lab]:
-    """A fresh page; ``lab.folder`` is the test's own folder under the server's root.
+def lab(request: pytest.FixtureRequest, kernel: str, pages: Pages, lab_server: LabServer) -> Iterator[Lab]:
+    """JupyterLab without a notebook; ``lab.folder`` is the test's own folder under the server's root.
 
     At the end an exception that nothing in the page caught fails the test. When the test failed, a
-    screenshot and the server's log stay in build/browser-failures/.
+    screenshot and the server's log stay in build/browser-failures/, and the next test gets a new page.
     """
     name = re.sub(r"[^A-Za-z0-9_]+", "-", request.node.name)
     folder = lab_server.root / name
     folder.mkdir()
-    context = chromium.new_context(viewport={"width": 1280, "height": 1000})
-    context.set_default_timeout(60_000)
-    page = context.new_page()
-    driver = Lab(page, lab_server, folder, kernel)
+    driver = Lab(pages.page(), lab_server, folder, kernel)
     yield driver
     report = request.node.stash.get(REPORT, None)
-    if report is None or report.failed:
+    failed = report is None or report.failed
+    if failed:
         _keep(request.config.rootpath / "build" / "browser-failures" / name, driver, lab_server)
     driver.close()
-    context.close()
+    driver.leave()
+    if failed or driver.page_errors:
+        pages.drop()
     assert driver.page_errors == []
 
 

@@ -13,7 +13,7 @@ import nbformat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import ConsoleMessage, Dialog, Error, Locator, Page
 
     from browser.server import LabServer
 
@@ -33,6 +33,14 @@ _IDLE: Final = """() => {
     return !waiting && panel.sessionContext.session?.kernel?.status === 'idle';
 }"""
 
+
+LEAVING: Final = (
+    # An ipykernel that ends sends from several threads at once, and its last messages can be mixed up.
+    "Kernel message validation error",
+    # What JupyterLab put off looks for the cells of a notebook that was closed.
+    "Cannot read properties of null (reading 'widgets')",
+)
+"""What JupyterLab itself raises as a notebook and its kernel end."""
 
 WIDGETS: Final = """async () => {
     const panel = window.jupyterapp.shell.currentWidget;
@@ -61,7 +69,11 @@ class Output:
 
 
 class Lab:
-    """One page of JupyterLab with one notebook open in it."""
+    """A page of JupyterLab with one notebook open in it.
+
+    The page is one that JupyterLab was loaded into by an earlier test: the first notebook of a test is opened beside
+    nothing, as from the list of files; one that is opened after it comes with a page that is loaded anew.
+    """
 
     def __init__(self, page: Page, server: LabServer, folder: Path, kernel: str = "python3") -> None:
         self.page = page
@@ -71,11 +83,10 @@ class Lab:
         self.console_errors: list[str] = []
         self._server = server
         self._kernel_ends = False
-        page.on("pageerror", lambda error: self._raised(str(error)))
-        page.on(
-            "console",
-            lambda message: self.console_errors.append(message.text) if message.type == "error" else None,
-        )
+        self._opened = False
+        self._listeners = {"pageerror": self._raised, "console": self._logged, "dialog": self._asked}
+        for event, heard in self._listeners.items():
+            page.on(event, heard)
 
     def notebook(self, *cells: str, name: str = "test.ipynb") -> Path:
         """Write a notebook of these code cells into the test's folder; ``"md:# Title"`` makes a markdown cell."""
@@ -97,7 +108,11 @@ class Lab:
         if not path.is_relative_to(self._server.root):
             path = Path(shutil.copy(path, self.folder))
         inside = path.relative_to(self._server.root).as_posix()
-        self.page.goto(f"{self._server.url}/lab/tree/{inside}?reset&token={self._server.token}")
+        if self._opened or not self.page.evaluate("() => Boolean(window.jupyterapp)"):
+            self.page.goto(f"{self._server.url}/lab/tree/{inside}?reset&token={self._server.token}")
+        else:
+            self._command("docmanager:open", {"path": inside, "factory": "Notebook"})
+        self._opened = True
         self._kernel_ends = False
         self.page.wait_for_function(_OPENED, arg=inside)
         # Until it has asked the kernel for widgets of before, it may put older states over newer ones.
@@ -207,14 +222,37 @@ class Lab:
         return path
 
     def close(self) -> None:
-        """End the notebook's kernel, so that the next test starts with a quiet machine."""
+        """Close the notebook and end its kernel, so that the next test starts with a quiet machine and a light page."""
         self._kernel_ends = True
-        self.page.evaluate("() => window.jupyterapp?.serviceManager.sessions.shutdownAll()")
+        if self.page.evaluate("() => Boolean(window.jupyterapp)"):
+            self.page.evaluate(
+                """async () => {
+                    for (const panel of jupyterapp.shell.widgets('main')) {
+                        if (panel.context) panel.dispose();  // close() would ask whether to save
+                    }
+                    await jupyterapp.serviceManager.sessions.shutdownAll();
+                }"""
+            )
+            if self.page.evaluate("() => document.body.dataset.jpThemeName") != LIGHT:
+                self.set_theme(LIGHT)
 
-    def _raised(self, error: str) -> None:
-        # An ipykernel that ends sends from several threads at once, and its last messages can be mixed up.
-        if not (self._kernel_ends and "Kernel message validation error" in error):
-            self.page_errors.append(error)
+    def leave(self) -> None:
+        """Hear no more of the page, which the next test has."""
+        for event, heard in self._listeners.items():
+            self.page.remove_listener(event, heard)
+
+    def _raised(self, error: Error) -> None:
+        if not (self._kernel_ends and any(words in str(error) for words in LEAVING)):
+            self.page_errors.append(str(error))
+
+    def _logged(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.console_errors.append(message.text)
+
+    def _asked(self, dialog: Dialog) -> None:
+        if dialog.type != "beforeunload":  # which JupyterLab shows when a notebook that was not saved is left
+            self.page_errors.append(f"a dialog: {dialog.message}")
+        dialog.accept()
 
     def _select(self, index: int) -> None:
         self.page.evaluate(

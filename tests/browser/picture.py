@@ -83,10 +83,11 @@ class Picture:
 
     def come_to_rest(self, selector: str) -> None:
         """Wait until something in the page has stood still for a while: what is said of a selection may take room."""
+        self.ask("void (window.mnbRest = {})")
         self.lab.page.wait_for_function(
             """(selector) => {
                 const box = document.querySelector(selector).getBoundingClientRect(), at = `${box.x} ${box.y}`;
-                const kept = (window.mnbRest ??= {});
+                const kept = window.mnbRest;
                 if (kept.at !== at) Object.assign(kept, { at, since: performance.now() });
                 return performance.now() - kept.since > 500;
             }""",
@@ -129,7 +130,8 @@ class Picture:
         for _ in range(3):
             x, y = self.where(element)
             self.ask(
-                "void cy.one('tap cxttap', (event) => { window.mnbHit = event.target === cy ? '' : event.target.id(); })"
+                "(window.mnbHit = '', void cy.one('tap cxttap',"
+                " (event) => { window.mnbHit = event.target === cy ? '' : event.target.id(); }))"
             )
             self.lab.page.mouse.click(x, y, button=button)
             if str(self.lab.page.evaluate("window.mnbHit"))[1:] == element[1:]:

