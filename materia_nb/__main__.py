@@ -7,7 +7,7 @@ listed in :data:`TO_COPY`; another folder or file of the package becomes a comma
 from __future__ import annotations
 
 import argparse
-import filecmp
+import contextlib
 import json
 import os
 import runpy
@@ -213,7 +213,8 @@ def copy_out(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Path]
     Raises:
         MateriaError: a file is in the way (``exists``), or the folder cannot be written (``not_written``).
     """
-    new = {place: source for place, source in bundle.files().items() if not _same(source, folder / place)}
+    files = {place: content_of(source) for place, source in bundle.files().items()}
+    new = {place: content for place, content in files.items() if not _holds(folder / place, content)}
     taken = [str(place) for place in new if os.path.lexists(folder / place)]
     if taken and not force:
         raise MateriaError(
@@ -223,9 +224,9 @@ def copy_out(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Path]
             kind="exists",
         )
     try:
-        for place, source in new.items():
+        for place, content in new.items():
             (folder / place).parent.mkdir(parents=True, exist_ok=True)
-            replace_file(folder / place, read_plain(source, follow=True))
+            replace_file(folder / place, content)
     except OSError as error:
         raise MateriaError(
             f"The files cannot be written: {error.strerror or error}.",
@@ -256,8 +257,32 @@ def trust(notebooks: Sequence[Path]) -> bool:
     return True
 
 
-def _same(source: Path, target: Path) -> bool:
-    return target.is_file() and filecmp.cmp(source, target, shallow=False)
+def content_of(source: Path) -> bytes:
+    """What a copy of a file holds: the file, or of a notebook what JupyterLab makes of it as soon as its kernel runs.
+
+    That is the name of the kernel, and the version of its Python: else a notebook that was only opened is shown as
+    changed and not saved.
+    """
+    content = read_plain(source, follow=True)
+    if source.suffix != ".ipynb" or find_spec("ipykernel") is None:
+        return content
+    from ipykernel.ipkernel import IPythonKernel
+    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+
+    book = json.loads(content)
+    book.setdefault("metadata", {})["language_info"] = IPythonKernel.language_info
+    with contextlib.suppress(NoSuchKernel):
+        spec = KernelSpecManager().get_kernel_spec("python3")
+        book["metadata"]["kernelspec"] = {
+            "display_name": spec.display_name,
+            "language": spec.language,
+            "name": "python3",
+        }
+    return (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _holds(target: Path, content: bytes) -> bool:
+    return target.is_file() and target.read_bytes() == content
 
 
 def _few(names: Sequence[str]) -> str:

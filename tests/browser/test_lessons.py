@@ -8,6 +8,7 @@ import nbformat
 import pytest
 
 from browser.lab import Lab
+from materia_nb.__main__ import TO_COPY, copy_out
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
@@ -112,3 +113,15 @@ def test_a_notebook_that_is_opened_again_shows_the_question_and_the_last_verdict
     cell.get_by_text("Right: it goes to Socket-2").wait_for()
     record.wait_for()
     assert cell.locator(".jp-OutputArea-child").nth(2).locator("svg, img").first.is_visible()
+
+
+def test_a_copied_lesson_is_not_changed_by_being_opened(lab: Lab):
+    copy_out(TO_COPY[0], lab.folder)
+    lab.open(lab.folder / "01-edges.ipynb")
+    changed = """async () => {
+        const { context, sessionContext } = window.jupyterapp.shell.currentWidget;
+        await sessionContext.session.kernel.info;
+        await new Promise(requestAnimationFrame);
+        return context.model.dirty;
+    }"""
+    assert not lab.page.evaluate(changed)
