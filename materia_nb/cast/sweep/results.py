@@ -43,7 +43,7 @@ class Row:
         turns: how many turns agents had.
         tokens: how many were used, None when nobody reported any (R56).
         cost: in the unit that agents give it in, None when nobody reported any.
-        seconds: how long it worked.
+        seconds: how long it worked, None when no step says it (R56).
         cast: its directory, which ``wb.open`` opens; None when there is none.
         checks: what each check says.
     """
@@ -58,7 +58,7 @@ class Row:
     turns: int = 0
     tokens: int | None = 0
     cost: float | None = 0.0
-    seconds: float = 0.0
+    seconds: float | None = 0.0
     cast: Path | None = None
     checks: Mapping[str, Verdict] = field(default_factory=dict)
 

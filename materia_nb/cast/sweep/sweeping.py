@@ -55,7 +55,7 @@ class Came(NamedTuple):
         turns: how many turns agents had.
         tokens: how many were used, None when nobody reported any (R56).
         cost: in the unit that agents give it in, None when nobody reported any.
-        seconds: how long it worked, in all tries.
+        seconds: how long it worked, in all tries; None when no step says it.
     """
 
     ends: str
@@ -65,7 +65,7 @@ class Came(NamedTuple):
     turns: int = 0
     tokens: int | None = 0
     cost: float | None = 0.0
-    seconds: float = 0.0
+    seconds: float | None = 0.0
 
 
 def make(job: CastJob) -> Came:
@@ -125,6 +125,7 @@ def _has_draft(cast: Cast) -> bool:
 def came(cast: Cast) -> Came:
     """Say what came of a cast."""
     state, steps, sockets = cast.now.engine, cast.steps, cast.now.rules.sockets
+    milliseconds, _ = worked(steps)
     ends = {"waiting": "person", "ready": "stopped"}.get(cast.status, cast.status)
     why = cast.now.held.reason if cast.now.held else _waits(cast)
     if state.failure:
@@ -137,7 +138,7 @@ def came(cast: Cast) -> Came:
         sum(len(step.turns) for step in steps if not sockets[step.socket].socket.is_utility),
         state.usage.tokens,
         state.usage.cost,
-        (worked(steps)[0] or 0) / 1000,
+        None if milliseconds is None else milliseconds / 1000,
     )
 
 

@@ -14,7 +14,9 @@ from builders import asks, at, config, edge, utility
 from magics_helpers import run, text
 from materia_nb import Workbench
 from materia_nb.agents import Reply, Usage
+from materia_nb.cast import open_cast
 from materia_nb.cast.sweep import Judge
+from materia_nb.cast.sweep.sweeping import came
 from materia_nb.errors import MateriaError
 
 DO_AND_CHECK = config(
@@ -404,3 +406,8 @@ def test_the_magic_sweeps_over_lines_of_a_cell(shell):
     found = run(shell, "%%materia sweep --agents $who --repeat 2\nfirst\nsecond\n")
     assert "8 casts, 8 made now" in text(found)
     assert "0 made now, 2 were there" in text(run(shell, "%materia sweep --agents $who first"))
+
+
+def test_r56_the_time_of_a_cast_that_says_none_is_unknown_and_not_zero():
+    recording = open_cast(Path(__file__).parents[2] / "data" / "recorded-casts" / "loop-retry")
+    assert came(recording).seconds is None
