@@ -34,11 +34,8 @@ demo-model: env-local-model ## cast with a small language model that runs on thi
 test: env-test lint ## all checks, all notebooks, all tests
 	@$(PY) scripts/chromium.py
 	@$(PY) scripts/oldest_kernel.py
-ifneq ($(NOTEBOOKS),)
-	MATERIA_PROFILE_DIR=$(CURDIR)/build/profile $(PY) -m pytest -q -n $(WORKERS) --dist loadscope \
-		--nbval --nbval-current-env --nbval-sanitize-with tests/nbval-sanitize.cfg $(NOTEBOOKS)
-endif
-	$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+	MATERIA_PROFILE_DIR=$(CURDIR)/build/profile $(PY) -m pytest -n $(WORKERS) --dist loadgroup \
+		--nbval --nbval-current-env --nbval-sanitize-with tests/nbval-sanitize.cfg $(NOTEBOOKS) tests $(PYTEST_ARGS)
 
 unit: env-test ## the tests that need no browser; PART=engine takes those of one package, PYTEST_ARGS="-k word" narrows them
 	$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "not browser" $(PYTEST_ARGS) $(PART:%=tests/%)

@@ -128,7 +128,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="which ones")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(shutil.copytree(ROOT, Path(folder) / "copy", ignore=LEFT_OUT))
+        copy = Path(shutil.copytree(ROOT, Path(folder) / "copy", symlinks=True, ignore=LEFT_OUT))
         tests = f"tests/{given.package}"
         if failed := failure(copy, tests):
             print(f"The tests fail as they are: {failed}")

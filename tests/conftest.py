@@ -72,7 +72,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
 
     class Sharing(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return next((place for place in SHARING if nodeid.startswith(place)), nodeid)
+            notebook, dot, _ = nodeid.partition(".ipynb::")  # its cells share a kernel
+            return next((place for place in SHARING if nodeid.startswith(place)), notebook if dot else nodeid)
 
     return Sharing(config, log)
 

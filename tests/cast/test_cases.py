@@ -105,7 +105,15 @@ def test_a_damaged_case_is_an_error_with_its_path(case):
 def test_pytest_runs_cases_and_tells_what_differs(case):
     other = case.with_name("broken.materia-case.json")
     other.write_text(case.read_text().replace('"ends": "complete"', '"ends": "failed"'))
-    command = [sys.executable, "-m", "pytest", "-p", "materia_nb.pytest_plugin", "-p", "no:cacheprovider"]
+    ours = (
+        "-p",
+        "materia_nb.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:nbval",
+    )  # which takes long to load
+    command = [sys.executable, "-m", "pytest", *ours]
     done = subprocess.run(
         [*command, str(case.parent)], cwd=case.parent, capture_output=True, text=True, check=False
     )
