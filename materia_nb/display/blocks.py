@@ -371,15 +371,23 @@ class Table(Shown):
         return written if any(self.headers) else written.split("\n", 2)[2]
 
     def as_html(self) -> Html:
-        if not self.rows:
-            return html_line(self.empty)
-        return html_table(self.headers, [[_cell_html(cell) for cell in row] for row in self.rows])
+        headers, rows = self._filled()
+        return (
+            html_table(headers, [[*map(_cell_html, row)] for row in rows]) if rows else html_line(self.empty)
+        )
 
     def as_json(self) -> dict[str, JSON]:
-        rows: list[JSON] = [[cell_text(cell) for cell in row] for row in self.rows[:_MOST_ROWS]]
-        if left := len(self.rows) - len(rows):
-            rows.append([f"… {left:,} more", *[""] * (len(self.headers) - 1)])
-        return {"is": "table", "headers": [*map(cell_text, self.headers)], "rows": rows, "empty": self.empty}
+        headers, filled = self._filled()
+        rows: list[JSON] = [[*map(cell_text, row)] for row in filled[:_MOST_ROWS]]
+        if left := len(filled) - len(rows):
+            rows.append([f"… {left:,} more", *[""] * (len(headers) - 1)])
+        drawn: dict[str, JSON] = {"is": "table", "headers": [*map(cell_text, headers)], "rows": rows}
+        return drawn if rows else Line(self.empty).as_json()
+
+    def _filled(self) -> tuple[list[str], list[tuple[Cell, ...]]]:
+        """Return headers and rows without the columns in which every cell is empty."""
+        kept = [place for place in range(len(self.headers)) if any(row[place] != "" for row in self.rows)]
+        return [self.headers[place] for place in kept], [tuple(row[n] for n in kept) for row in self.rows]
 
 
 class Text(Shown):

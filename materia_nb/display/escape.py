@@ -153,10 +153,8 @@ def html_pre(text: str, limit: int = 20_000) -> Html:
 
 
 def html_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "") -> Html:
-    """Build a table; cells are escaped text or :class:`Html`. Columns in which every cell is empty are left out."""
+    """Build a table; cells are escaped text or :class:`Html`."""
     rows = [tuple(row) for row in rows]
-    kept = [n for n in range(len(headers)) if not rows or any(row[n] not in ("", None) for row in rows)]
-    headers, rows = [headers[n] for n in kept], [tuple(row[n] for n in kept) for row in rows]
     widths = (_word_width(column) for column in zip(headers, *rows, strict=True))
     head = "".join(
         f'<th scope="col" style="{_CELL}color:{_SOFT};min-width:{width}ch">{html_text(name)}</th>'

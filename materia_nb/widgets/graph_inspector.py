@@ -30,7 +30,7 @@ from materia_nb.handoff.capabilities import NamesFields
 from materia_nb.insight.why import HEADERS
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import as_object
-from materia_nb.loadout.graph import Graph, Loop, Socket
+from materia_nb.loadout.graph import CAST_CONTEXTS, CastContext, Graph, Loop, Socket
 from materia_nb.widgets.picks import Pick, link_title, pick_of
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Inspector:
             made = in_effect(
                 models_graph.Socket, socket, as_object(as_object(written.get("sockets")).get(key))
             )
-            made["assign"] = dict(socket.assign)
+            made |= {"assign": dict(socket.assign)} if socket.assign else {}
             return {"socket": made, "materia": dict(socket.materia.raw)}
         if kind == "loop":
             loop = self.graph.loops[key]
@@ -303,7 +303,10 @@ def _chose(decision: Decision, link: Link) -> bool:
 
 _RENAMED: Final = {"from_": "source", "target_socket_id": "target", "as_": "alias", "exits": "routes"}
 """What the fields of a model are called where they are resolved, if it is another word."""
-_OWN_WAY: Final = ("materia", "layout")
+_OWN_WAY: Final = ("materia", "assign", "layout")
+
+
+_WORDS: Final = {context: word for word, context in CAST_CONTEXTS.items()}
 
 
 def in_effect(model: type[Model], resolved: object, written: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -317,8 +320,9 @@ def in_effect(model: type[Model], resolved: object, written: Mapping[str, JSON])
     made = dict(written)
     for name, field in model.model_fields.items():
         value = getattr(resolved, _RENAMED.get(name, name), None)
-        if name not in _OWN_WAY and value is not None and value != field.get_default():
-            made[field.alias or name] = _json(_nested(field.annotation), value)
+        key = field.alias or name
+        if name not in _OWN_WAY and (value or (key in written and value is not None)):
+            made[key] = _json(_nested(field.annotation), value)
     if getattr(resolved, "derived", False):
         made["derived"] = True
     return made
@@ -333,7 +337,9 @@ def _nested(annotation: Any) -> type[Model] | None:
 
 
 def _json(model: type[Model] | None, value: Any) -> JSON:
-    """Write a resolved value as JSON, by its model where it has one."""
+    """Write a resolved value as JSON, by its model where it has one, in a word where there is one."""
+    if isinstance(value, CastContext) and (word := _WORDS.get(value)):
+        return word
     if is_dataclass(value) and model is not None:
         return in_effect(model, value, {})
     if is_dataclass(value):

@@ -30,7 +30,6 @@ function blockNode(one, open, send) {
     case "facts":
       return h("dl", { class: "mnb-facts" }, one.rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
     case "table":
-      if (!one.rows.length) return h("p", { class: "mnb-p" }, one.empty);
       return h("div", { class: "mnb-tablebox", tabindex: "0", role: "group", "aria-label": one.headers.filter(Boolean).join(", ") },
         h("table", { class: "mnb-table" },
           h("thead", {}, h("tr", {}, one.headers.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),

@@ -1,0 +1,114 @@
+"""A view says the same in a terminal, in a cell, on the page and in the panel."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+import cast_helpers as h
+from materia_nb import Workbench
+from materia_nb.agents.interface import Reply, Usage
+from materia_nb.cast.listing import record_view
+from materia_nb.cast.views.loadout_views import ExploreView, ReportView, agents_view, loadouts_view
+from materia_nb.cast.views.status import StatusView, steps_view
+from materia_nb.cast.views.step_views import (
+    HandoffView,
+    PromptView,
+    StepView,
+    TranslationView,
+    cast_page_html,
+    handoff_blocks,
+    why_blocks,
+)
+from materia_nb.cast.views.tables import budget_view, items_view, usage_view
+from materia_nb.display.blocks import html_of, json_of
+from materia_nb.widgets.inspector_tabs import inspector_state
+
+
+@pytest.fixture(scope="module")
+def wb(tmp_path_factory):
+    bench = Workbench(tmp_path_factory.mktemp("said"), bundled=False)
+    bench.load(h.loop_config())
+    yield bench
+    bench.close()
+
+
+@pytest.fixture(scope="module")
+def cast(wb):
+    """A cast whose second step was refused once, by a model that says what it used."""
+    answers = iter(["no object", '{"satisfied": true, "context": "fine"}'])
+    facts = {"model": "m-1", "attempt": {"number": 1, "of": 3, "agent": "first"}}
+    check = lambda turn: Reply(next(answers), Usage(11, 7), meta=facts)  # noqa: E731
+    found = wb.cast("r", agents={**h.loop_agents(), "Check": check})
+    found.run(steps=3)
+    return found
+
+
+def views(wb, cast):
+    step, now = cast.steps[-1], cast.now
+    explored = ExploreView(cast.graph, (0, 2))
+    return [
+        HandoffView(now, step),
+        StepView(now),
+        StatusView(now),
+        PromptView(step, step.prompt),
+        record_view(step),
+        TranslationView(now, step, "envelope"),
+        steps_view(now),
+        items_view(now, ["moved"]),
+        budget_view(now),
+        usage_view(now),
+        wb.compare(cast, cast),
+        wb.compare(cast.steps[0], cast.steps[-1]),
+        ReportView("T", wb.check()),
+        explored,
+        explored.odds(0.5, 2),
+        loadouts_view(wb.loadouts, "T", wb.config),
+        agents_view(wb.agents),
+    ]
+
+
+def words(text):
+    return set(re.findall(r"\w+", text))
+
+
+def words_of_json(value):
+    """The words in what the panel draws; kinds, tones and what is open are none."""
+    if isinstance(value, dict):
+        said = [one for name, one in value.items() if name not in ("is", "svg", "tone", "kind")]
+        return set().union(*map(words_of_json, said))
+    if isinstance(value, list):
+        return set().union(*map(words_of_json, value))
+    return words(value) if isinstance(value, str) else set()
+
+
+@pytest.mark.parametrize("place", range(17))
+def test_the_three_ways_have_the_same_words(wb, cast, place):
+    view = views(wb, cast)[place]
+    html = words(unescape(re.sub("<svg.*?</svg>|<[^>]*>", " ", view.as_html(), flags=re.DOTALL)))
+    drawn = words_of_json(view.as_json())
+    assert len(html) > 3
+    told = words(re.sub(r"\[[\d,]+ characters in all\]", "", view.as_text()))
+    assert told <= html, "a terminal is told the beginning of what is folded"
+    assert drawn == html
+
+
+def test_what_only_one_of_them_said_all_say(cast):
+    step = cast.steps[-1]
+    said = "attempt 1 of 3, by first; 11 tokens in, 7 out", "answered by m-1", "what it must be"
+    panel = inspector_state(cast.now, None, cast.at(step.number), "output", busy=False)
+    page = cast_page_html(cast.now)
+    for one in said:
+        assert one in repr(HandoffView(cast.now, step)), one
+        assert one in html_of(handoff_blocks(cast.now, step)), one
+        assert one in page, one
+        assert one in str(json_of(panel)), one
+
+
+def test_the_reasons_are_the_same_wherever_they_stand(cast):
+    why = cast.why()
+    assert html_of(why_blocks(why)) in why._repr_mimebundle_()["text/html"]
+    assert html_of(why_blocks(why)) in StepView(cast.now).as_html()
+    assert html_of(why_blocks(why)) in cast_page_html(cast.now)
