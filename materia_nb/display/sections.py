@@ -16,7 +16,7 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.told import Part, tokens_of
 from materia_nb.handoff.capabilities import Section, StatusPath
-from materia_nb.handoff.protocol import as_text
+from materia_nb.handoff.protocol import Issue, as_text
 from materia_nb.outgoing import plain
 
 MOST_ROWS: Final = 100
@@ -36,6 +36,11 @@ def section_blocks(sections: Iterable[Section]) -> list[Block]:
         if (left := len(section.rows) - MOST_ROWS) > 0:
             found.append(Line(f"{ELLIPSIS} {left:,} more", "quiet"))
     return found
+
+
+def issue_rows(issues: Iterable[Issue]) -> list[tuple[str, str, str]]:
+    """Say what is wrong with an output: where, what, what to do."""
+    return [(plain(one.path), plain(one.message), plain(one.fix)) for one in issues]
 
 
 def prompt_blocks(prompt: Prompt, *, whole: bool = False) -> list[Block]:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from materia_nb.display.blocks import Block, Code, Facts, Fold, Heading, Line, lines
 from materia_nb.display.escape import part
-from materia_nb.display.sections import JUDGED, call_blocks
+from materia_nb.display.sections import JUDGED, call_blocks, issue_rows
 from materia_nb.engine import outputs
 from materia_nb.engine.entering import turn_facts
 from materia_nb.errors import MateriaError
@@ -19,16 +20,6 @@ from materia_nb.handoff.protocol import Outcome, Piece
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 from materia_nb.outgoing import plain
-from materia_nb.widgets.blocks import (
-    Block,
-    facts,
-    fold,
-    head,
-    issue_rows,
-    line,
-    lines,
-    pre,
-)
 from materia_nb.widgets.cast_slices import asked_key
 from materia_nb.widgets.ended import checked_by_hand, end_blocks, failure_state, next_acts
 from materia_nb.widgets.state_and_items import texts
@@ -127,7 +118,7 @@ def hold_state(now: Snapshot) -> dict[str, Any]:
         try:
             approval = now.approvals.request
         except MateriaError as error:
-            parts.append(line(f"It cannot be approved: {error.what}", "bad"))
+            parts.append(Line(f"It cannot be approved: {error.what}", "bad"))
         content = str(request.get("exact_content") or "")
         whole = len(content) <= JUDGED
         rows = [
@@ -142,8 +133,8 @@ def hold_state(now: Snapshot) -> dict[str, Any]:
         ]
         rows += [("fingerprint", approval.fingerprint)] if approval is not None else []
         if content:
-            parts += [head(f"exactly this ({len(content):,} characters)"), pre(content, JUDGED)]
-        parts.append(facts(rows))
+            parts += [Heading(f"exactly this ({len(content):,} characters)"), Code(content, JUDGED)]
+        parts.append(Facts(rows))
     parts += lines([f"Note: {one.message}" for one in hold.reading.warnings], "warn")
     return {
         "is": "hold",
@@ -281,7 +272,7 @@ def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
     else:
         issues = list(outputs.check_answer(now.rules, now.engine, text)) if now.waiting_at else []
     advice = json_advice(text) if issues and text.lstrip().startswith("{") else ""
-    return {"issues": issue_rows(issues), "advice": advice, "fine": not issues}
+    return {"issues": issue_rows(issues[:20]), "advice": advice, "fine": not issues}
 
 
 def _correctable(now: Snapshot) -> StepRecord | None:
@@ -324,15 +315,15 @@ def _bottom(now: Snapshot) -> list[Block]:
     parts: list[Block] = []
     conversation = now.conversation if now.waiting_at is not None else ()
     if conversation:
-        turns = [one for message in conversation for one in (line(message.role, "quiet"), pre(message.text))]
-        parts.append(fold(f"the conversation so far ({len(conversation)} messages)", turns))
+        turns = [one for message in conversation for one in (Line(message.role, "quiet"), Code(message.text))]
+        parts.append(Fold(f"the conversation so far ({len(conversation)} messages)", turns))
     notes = [*now.messages, *(f"differs: {one}" for one in now.differences)]
     notes += [f"pinned: {name} to {pin.words}" for name, pin in now.pins.items()]
     notes += [
         f"pinned to a function that is gone: {name}; pin it again, or unpin it" for name in now.pins_gone
     ]
     if notes:
-        parts.append(fold(f"notes ({len(notes)})", lines(notes)))
+        parts.append(Fold(f"notes ({len(notes)})", lines(notes)))
     return parts
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.cast.listing import output_words, way_words
+from materia_nb.display.blocks import Block, Line, Table, lines
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
 from materia_nb.engine.limits import nearly_used_up
@@ -18,7 +19,6 @@ from materia_nb.insight.compare import Comparison, Pair
 from materia_nb.insight.sides import seconds_words, time_of, used, worked, worked_words
 from materia_nb.loadout.graph import END
 from materia_nb.outgoing import plain
-from materia_nb.widgets.blocks import Block, line, lines, table
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -390,7 +390,7 @@ def events_blocks(now: Snapshot, line: int | None) -> list[Block]:
         )
         for one in reversed(events[-100:])
     ]
-    return [table(("event", "step", "socket", "severity", "type", "message"), rows)]
+    return [Table(("event", "step", "socket", "severity", "type", "message"), rows)]
 
 
 MOST_PAIRS: Final = 1_000
@@ -406,7 +406,7 @@ def compare_state(casts: Sequence[Snapshot], place: int) -> dict[str, Any]:
     if len(casts) < 2:
         return {
             "pairs": [],
-            "blocks": [line("Fork a step: then both casts are shown here, side by side.", "quiet")],
+            "blocks": [Line("Fork a step: then both casts are shown here, side by side.", "quiet")],
         }
     place = place or len(casts) - 1
     one, other = casts[0], casts[place]
@@ -431,7 +431,7 @@ def compare_state(casts: Sequence[Snapshot], place: int) -> dict[str, Any]:
     return {
         "names": list(ours),
         "pairs": [_pair(pair, one.names, first, ours) for pair in compared.pairs[-MOST_PAIRS:]],
-        "blocks": [*lines(sentences), table(("", *ours), spent)],
+        "blocks": [*lines(sentences), Table(("", *ours), spent)],
     }
 
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets as ui
 
 from materia_nb.cast.views.status import marks_of
+from materia_nb.display.blocks import bounded
 from materia_nb.display.escape import Html, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError
 from materia_nb.outgoing import plain
 from materia_nb.widgets.base import Panel, Runs, css, error_words, runs_of, show_html
-from materia_nb.widgets.blocks import bounded
 from materia_nb.widgets.cast_parts import (
     PARTS,
     Seen,

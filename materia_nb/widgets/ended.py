@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.repairs import KINDS, OTHER, Redefinition, changed_definition, offers
 from materia_nb.cast.views.status import tried_words
-from materia_nb.display.blocks import Fold
+from materia_nb.display.blocks import Block, Code, Diff, Fold, Heading, Line, Table, bounded, lines
 from materia_nb.display.escape import part
+from materia_nb.display.sections import issue_rows
 from materia_nb.engine import decide, evolve, outputs
 from materia_nb.engine.session import branch_suffix, output_name
 from materia_nb.engine.state import CastState
@@ -17,7 +18,6 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.outgoing import outgoing_traceback, plain
 from materia_nb.store.rundir import RunDir
-from materia_nb.widgets.blocks import Block, bounded, diff, fold, head, issue_rows, line, lines, pre, table
 from materia_nb.widgets.cast_slices import said_words
 from materia_nb.widgets.state_and_items import changed_blocks
 
@@ -72,28 +72,28 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     name = now.names.get(failure.socket or "", "The cast")
     command = _command(now)
     ended = _ended_words(command) or KINDS.get(failure.kind, OTHER).words
-    parts = [head(f"{name} {ended}", tone="bad"), line(" · ".join(_under(now)), "quiet")]
+    parts = [Heading(f"{name} {ended}", tone="bad"), Line(" · ".join(_under(now)), "quiet")]
     if command is None or failure.kind == "invalid_output":
-        parts.append(line(failure.message))
+        parts.append(Line(failure.message))
     if failure.refused is not None:
         issues, text = failure.refused
         parts += [
-            table(("where", "issue", "what to do"), issue_rows(issues)),
-            fold("the refused answer", [pre(text)]),
+            Table(("where", "issue", "what to do"), issue_rows(issues)),
+            Fold("the refused answer", [Code(text)]),
         ]
     if command is not None:
         parts += _process(now, command)
     elif failure.hint:
-        parts.append(line(f"To go on: {failure.hint}"))
+        parts.append(Line(f"To go on: {failure.hint}"))
     raised = now.live.raised
     if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
-        parts.append(fold("where it was raised", [pre(outgoing_traceback(raised))]))
+        parts.append(Fold("where it was raised", [Code(outgoing_traceback(raised))]))
     if changed is not None:
         kept = f" in {', '.join(changed.kept)} too, which earlier steps went by" if changed.kept else ""
-        parts += [head(f"changed since this cast began{kept} · {changed.materia}", small=True)]
-        parts.append(diff(changed.lines))
+        parts += [Heading(f"changed since this cast began{kept} · {changed.materia}", small=True)]
+        parts.append(Diff(changed.lines))
         if changed.kept:
-            parts.append(line("It can only be had by casting anew.", "quiet"))
+            parts.append(Line("It can only be had by casting anew.", "quiet"))
     return parts
 
 
@@ -145,7 +145,7 @@ def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
     """What a process said, the command folded, and where all of it is kept."""
     parts: list[Block] = []
     if command.get("startError"):
-        parts.append(line(str(command["startError"])))
+        parts.append(Line(str(command["startError"])))
     files = [(name, command.get(f"{name}Artifact")) for name in ("stderr", "stdout")]
     for name, artifact in files:
         text = ""
@@ -153,12 +153,12 @@ def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
             text = RunDir(now.run_dir).text_of(str(artifact)).rstrip()
         if not text and (name == "stdout" or command.get("startError")):
             continue
-        content = pre(text[-_STDERR:]) if text else line("empty", "quiet")
-        parts += [head(name, small=True), content] if name == "stderr" else [fold(name, [content])]
+        content = Code(text[-_STDERR:]) if text else Line("empty", "quiet")
+        parts += [Heading(name, small=True), content] if name == "stderr" else [Fold(name, [content])]
     argv = command.get("command")
-    inside = [pre("\n".join(map(str, argv)) if isinstance(argv, list) else str(argv))]
+    inside = [Code("\n".join(map(str, argv)) if isinstance(argv, list) else str(argv))]
     kept = [f"{name} kept in {artifact}" for name, artifact in files if artifact]
-    parts.append(fold("command, and where its output is kept", [*inside, *lines(kept, "quiet")]))
+    parts.append(Fold("command, and where its output is kept", [*inside, *lines(kept, "quiet")]))
     return parts
 
 
@@ -174,19 +174,19 @@ def end_blocks(now: Snapshot) -> list[Block]:
         return []
     remarks = now.remarks
     done = f"Complete{', with remarks' if remarks else ''}, after {len(now.steps)} steps"
-    parts: list[Block] = [head(done, tone="warn" if remarks else "good")]
+    parts: list[Block] = [Heading(done, tone="warn" if remarks else "good")]
     record = next((step for step in reversed(now.steps) if step.output is not None), None)
     if now.conclusion:
-        parts += [head("what the agents say at the end", small=True), *lines(now.conclusion[:_CONCLUSION])]
+        parts += [Heading("what the agents say at the end", small=True), *lines(now.conclusion[:_CONCLUSION])]
     elif record is not None:
         name = now.names[record.socket]
-        parts.append(head(f"final output · {name}, step {record.number}", small=True))
+        parts.append(Heading(f"final output · {name}, step {record.number}", small=True))
         words = said_words(record)
-        parts.append(pre(words))
+        parts.append(Code(words))
         if plain(record.output or "").strip() != words.strip():
-            parts.append(fold("as it was written", [pre(record.output or "")]))
+            parts.append(Fold("as it was written", [Code(record.output or "")]))
     if remarks:
-        parts.append(head("remarks", small=True))
+        parts.append(Heading("remarks", small=True))
         parts += lines([bounded(str(one), 600) for one in remarks[:_REMARKS]], "warn")
         more = len(remarks) - _REMARKS
         parts += lines([f"and {more} more: cast.now.remarks"] if more > 0 else [], "quiet")

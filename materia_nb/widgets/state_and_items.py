@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from materia_nb.display.blocks import Block, Heading, Line, Table
 from materia_nb.engine.item_edits import WORK_ITEMS, WORKED_ON, ListEdit, lay_out, origins_of
 from materia_nb.engine.items import Standing
 from materia_nb.engine.limits import edges_used, limits_of
@@ -15,7 +16,6 @@ from materia_nb.handoff.protocol import as_text
 from materia_nb.insight.changes import Change, changes
 from materia_nb.jsonvalue import JSON, MISSING, compact, frozen, same
 from materia_nb.outgoing import plain
-from materia_nb.widgets.blocks import Block, head, line, table
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -86,11 +86,11 @@ def changed_blocks(before: CastData, after: CastData, title: str) -> list[Block]
     )
     differences = changes(kept_before, kept_after)
     if not differences:
-        return [head(title), line("nothing", "quiet")]
+        return [Heading(title), Line("nothing", "quiet")]
     rows = [(one.path, _what(one), _text(one.a), _text(one.b)) for one in differences[:_MOST_CHANGES]]
     if len(differences) > _MOST_CHANGES:
         rows.append(("…", "more", "", ""))
-    return [head(title), table(("path", "", "before", "after"), rows)]
+    return [Heading(title), Table(("path", "", "before", "after"), rows)]
 
 
 def limit_blocks(cast: Snapshot) -> list[Block]:
@@ -109,7 +109,7 @@ def limit_blocks(cast: Snapshot) -> list[Block]:
         )
         for one in limits_of(cast.rules, now)
     ]
-    return [table(("cursors and limits", "now", "limit"), rows)]
+    return [Table(("cursors and limits", "now", "limit"), rows)]
 
 
 def _what(change: Change) -> str:

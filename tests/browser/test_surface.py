@@ -219,9 +219,9 @@ def test_the_keyboard_alone_steps_looks_and_edits_and_the_notebook_keeps_its_cel
 
 
 PARTS = """
-from materia_nb.widgets.blocks import line
+from materia_nb.display.blocks import Line
 from materia_nb.widgets.cast_parts import PARTS, Part
-steps = lambda seen: [line(f"{len(seen.shown.steps)} steps so far")]
+steps = lambda seen: [Line(f"{len(seen.shown.steps)} steps so far")]
 PARTS["made-up"] = Part(name="made-up", at="dock", title="Made up", blocks=steps)
 c = wb.cast("a guide"); c.step()
 c

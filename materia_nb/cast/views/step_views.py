@@ -27,7 +27,7 @@ from materia_nb.display.blocks import (
 )
 from materia_nb.display.escape import clip, part, shorten
 from materia_nb.display.page import page_of
-from materia_nb.display.sections import call_blocks, prompt_blocks, section_blocks
+from materia_nb.display.sections import call_blocks, issue_rows, prompt_blocks, section_blocks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.engine.prompt import Prompt
@@ -168,8 +168,7 @@ def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Blo
     said += _remarks(reading.warnings)
     if reading.issues:
         word = "not done yet" if reading.accepted else "issue"
-        rows = [(issue.path, issue.message, issue.fix) for issue in reading.issues]
-        said.append(Table(("where", word, "what to do"), rows))
+        said.append(Table(("where", word, "what to do"), issue_rows(reading.issues)))
     if isinstance(reading.value, dict):
         said.append(Fold("the object that was found", [Tree(reading.value, opened=2)], opened=not sections))
     return said
