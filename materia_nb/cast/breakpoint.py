@@ -77,7 +77,7 @@ class Breakpoint(NamedTuple):
         """
 
         def name(id_: str) -> str:
-            return (names or {}).get(id_, part(id_, 60))
+            return names[id_] if names and id_ in names else part(id_, 60)
 
         where = name(self.socket) if self.socket else "any socket"
         words = {

@@ -311,8 +311,8 @@ class Snapshot:
 
     def pinned_at(self, socket: str) -> str | None:
         """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
-        materia = self.graph.sockets[socket].materia.id
-        return socket if socket in self.pins else materia if materia in self.pins else None
+        pins, materia = self.session.pins, self.graph.sockets[socket].materia.id
+        return socket if socket in pins else materia if materia in pins else None
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

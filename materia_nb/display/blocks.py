@@ -437,13 +437,18 @@ def html_of(blocks: Iterable[Block]) -> Html:
     return html_join(one.as_html() for one in blocks)
 
 
+_LEAF: Final = (str, int, float)
+
+
 def json_of(value: Any) -> Any:
     """Return a value of a panel with the blocks in it as JSON."""
     if isinstance(value, Block):
         return value.as_json()
     if isinstance(value, dict):
-        return {name: json_of(one) for name, one in value.items()}
-    return [json_of(one) for one in value] if isinstance(value, list | tuple) else value
+        return {name: one if isinstance(one, _LEAF) else json_of(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [one if isinstance(one, _LEAF) else json_of(one) for one in value]
+    return value
 
 
 def _beginning(text: str, most: int) -> str:

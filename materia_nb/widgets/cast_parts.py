@@ -8,13 +8,13 @@ returns blocks (:mod:`materia_nb.display.blocks`) and a row here; one that is mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.cast.views.tables import items_view
-from materia_nb.display.blocks import Block, JsonView, text_of
+from materia_nb.display.blocks import Block, JsonView, json_of, text_of
 from materia_nb.display.svg import graph_svg
 from materia_nb.widgets.cast_slices import (
     StepRows,
@@ -116,7 +116,7 @@ class Part:
     def draw(self, seen: Seen) -> Slice:
         """Return what it shows, as plain data."""
         if self.blocks is not None:
-            return {"blocks": list(self.blocks(seen))}
+            return {"blocks": [one.as_json() for one in self.blocks(seen)]}
         return self.state(seen) if self.state is not None else {}
 
     def words(self, seen: Seen, drawn: Slice) -> str:
@@ -163,7 +163,7 @@ def _items_title(_: Seen, drawn: Slice) -> str:
 
 
 def _events_title(_: Seen, drawn: Slice) -> str:
-    count = sum(len(one.rows) for one in drawn["blocks"])
+    count = sum(len(one["rows"]) for one in drawn["blocks"])
     return f"Events {count}" if count else ""
 
 
@@ -187,7 +187,7 @@ PARTS: Final[dict[str, Part]] = {
             name="compare",
             at="dock",
             title=lambda seen, _: "Compare" if len(seen.casts) > 1 else "",
-            state=lambda seen: compare_state(seen.casts, seen.place),
+            state=lambda seen: dict(json_of(compare_state(seen.casts, seen.place))),
             while_open=True,
             alone=False,
         ),
@@ -212,25 +212,25 @@ def dock_names() -> tuple[str, ...]:
     return tuple(part.name for part in PARTS.values() if part.at == "dock")
 
 
-def draw_parts(seen: Seen, opened: str) -> dict[str, Slice]:
-    """Return what every part shows, by the name under which the page is told it.
+def draw_parts(seen: Seen, opened: str) -> tuple[dict[str, Slice], list[list[str]]]:
+    """Return what every part shows, by the name under which the page is told it, and the tabs of the dock.
 
     Args:
         seen: what there is to be shown.
         opened: the part of the dock that is open.
+
+    Returns:
+        The slices; and of each tab the name of its part and the words on it.
     """
-    return {
-        part.slice: part.draw(seen)
-        for part in PARTS.values()
-        if part.drawn and (part.name == opened or not part.while_open)
-    }
-
-
-def tabs_of(seen: Seen, drawn: Mapping[str, Slice]) -> list[list[str]]:
-    """Return the tabs of the dock, the name and the words of each."""
-    docked = (PARTS[name] for name in dock_names())
-    tabs = ([part.name, part.words(seen, drawn.get(part.slice, {}))] for part in docked)
-    return [tab for tab in tabs if tab[1]]
+    slices: dict[str, Slice] = {}
+    tabs: list[list[str]] = []
+    for part in PARTS.values():
+        drawn: Slice = {}
+        if part.drawn and (part.name == opened or not part.while_open):
+            drawn = slices[part.slice] = part.draw(seen)
+        if part.at == "dock" and (words := part.words(seen, drawn)):
+            tabs.append([part.name, words])
+    return slices, tabs
 
 
 def parts_for_page() -> list[dict[str, str]]:

@@ -26,7 +26,6 @@ from materia_nb.widgets.cast_parts import (
     draw_parts,
     how_it_stands,
     parts_for_page,
-    tabs_of,
 )
 from materia_nb.widgets.cast_slices import StepRows
 from materia_nb.widgets.designing import Designing
@@ -255,8 +254,7 @@ class CastSurface(Panel):
         if self.past is not None and self.rows.line is None and len(self.past.steps) > len(now.steps):
             self.past = None  # the moment went with going back
         seen = self._seen(casts, busy=busy)
-        slices = draw_parts(seen, self.opened)
-        self._tabs = tabs_of(seen, slices)
+        slices, self._tabs = draw_parts(seen, self.opened)
         if self.designing is not None:
             slices |= self.designing.slices()
         self.front.put({"surface": self._surface(), **slices})

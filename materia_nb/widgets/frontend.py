@@ -92,9 +92,8 @@ class Front(FrontWidget):
         """Bring slices up to date; a slice that is as it was costs nothing."""
         with self.hold_sync():
             for name, value in slices.items():
-                drawn = json_of(value)
-                if getattr(self, name) != drawn:
-                    setattr(self, name, drawn)
+                if getattr(self, name) != value:
+                    setattr(self, name, dict(value))
 
     def answer(self, kind: str, token: Any, **values: Any) -> None:
         """Send what a view asked for; ``token`` is what it asked with, so that other views leave it alone."""

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.breakpoint import ordinal
-from materia_nb.display.blocks import Action, Block, Line
+from materia_nb.display.blocks import Action, Block, Line, json_of
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import END_SIGN, Marks, links, who_words
 from materia_nb.loadout.graph import END
@@ -97,18 +97,18 @@ def _here(cast: Snapshot) -> str:
 
 def _state(names: tuple[str, ...], tab: str, title: dict[str, Any], tabs: _Tabs) -> dict[str, Any]:
     opened = tab if tab in names else "output" if tab == "answer" and "output" in names else names[0]
+    words = dict(_WORDS)
+    if tabs.record is not None and tabs.record.calls:
+        words["calls"] += f" {len(tabs.record.calls)}"
+    waits = not tabs.busy and (bool(tabs.now.approvals.asking) or tabs.now.held is not None)
     return {
         "title": title,
-        "tabs": [[name, _tab_words(name, tabs), tabs.dot(name)] for name in names],
+        # With a dot where something waits for the person.
+        "tabs": [[name, words[name], name == "answer" and waits] for name in names],
         "tab": opened,
-        "content": tabs.content(opened),
+        "content": json_of(tabs.content(opened)),
         "busy": tabs.busy,
     }
-
-
-def _tab_words(name: str, tabs: _Tabs) -> str:
-    count = len(tabs.record.calls) if name == "calls" and tabs.record is not None else 0
-    return f"{_WORDS[name]} {count}" if count else _WORDS[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +124,6 @@ class _Tabs:
     present: bool = True  # whether what is shown is the cast as it is now
     at_present: bool = False
     casts: int = 1
-
-    def dot(self, name: str) -> bool:
-        """Whether something waits for the person in a tab."""
-        return (
-            name == "answer"
-            and (bool(self.now.approvals.asking) or self.now.held is not None)
-            and not self.busy
-        )
 
     def content(self, name: str) -> dict[str, Any]:
         """Return what a tab shows."""
