@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.cast.views.tables import items_view
-from materia_nb.display.blocks import Block, JsonView, json_of, text_of
+from materia_nb.display.blocks import Block, JsonView, text_of
 from materia_nb.display.svg import graph_svg
 from materia_nb.widgets.cast_slices import (
     StepRows,
     bar_state,
-    compare_state,
+    compare_blocks,
     events_blocks,
     timeline_state,
 )
@@ -187,7 +187,7 @@ PARTS: Final[dict[str, Part]] = {
             name="compare",
             at="dock",
             title=lambda seen, _: "Compare" if len(seen.casts) > 1 else "",
-            state=lambda seen: dict(json_of(compare_state(seen.casts, seen.place))),
+            blocks=lambda seen: compare_blocks(seen.casts, seen.place),
             while_open=True,
             alone=False,
         ),

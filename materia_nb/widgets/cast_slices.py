@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.cast.listing import output_words, way_words
-from materia_nb.display.blocks import Block, Line, Table, lines
+from materia_nb.cast.views.compare_view import CompareView
+from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
 from materia_nb.engine.limits import nearly_used_up
 from materia_nb.errors import counted
 from materia_nb.handoff.approval import request_of
 from materia_nb.handoff.protocol import EVENT_SEVERITIES
-from materia_nb.insight.compare import Comparison, Pair
 from materia_nb.insight.sides import seconds_words, time_of, used, worked, worked_words
 from materia_nb.loadout.graph import END
 from materia_nb.outgoing import plain
@@ -393,69 +392,15 @@ def events_blocks(now: Snapshot, line: int | None) -> list[Block]:
     return [Table(("event", "step", "socket", "severity", "type", "message"), rows)]
 
 
-MOST_PAIRS: Final = 1_000
-
-
-def compare_state(casts: Sequence[Snapshot], place: int) -> dict[str, Any]:
-    """Return the routes of the first cast and the one that is shown, aligned, the first difference marked.
+def compare_blocks(casts: Sequence[Snapshot], place: int) -> list[Block]:
+    """Say how the first cast and the one that is shown differ.
 
     Args:
         casts: those of the panel, the first being what the others were forked from.
         place: which of them the panel shows; the latest fork is compared if that is the first.
     """
     if len(casts) < 2:
-        return {
-            "pairs": [],
-            "blocks": [Line("Fork a step: then both casts are shown here, side by side.", "quiet")],
-        }
+        return [Line("Fork a step: then both casts are shown here, side by side.", "quiet")]
     place = place or len(casts) - 1
-    one, other = casts[0], casts[place]
-    compared = Comparison(one.side, other.side)
-    ours = ("this cast", f"fork {place}")
-    first = compared.first.step if compared.first is not None and compared.stands is None else None
-    if compared.first is None:
-        sentences = ["Nothing differs: they did the same."]
-    elif compared.stands is not None:
-        after = f"after step {compared.first.step}" if compared.first.step else "at the start"
-        sentences = [f"{ours[compared.stands == 'B']} stands {after}; nothing differs so far."]
-    else:
-        sentences = [
-            f"They first differ in step {first}.",
-            *(_named(line, ours) for line in compared.first.lines),
-        ]
-    spent = [
-        ("ends", one.status, other.status),
-        ("tokens", *(usage.tokens_words for usage in compared.usage)),
-        ("time", *map(worked_words, compared.time)),
-    ]
-    return {
-        "names": list(ours),
-        "pairs": [_pair(pair, one.names, first, ours) for pair in compared.pairs[-MOST_PAIRS:]],
-        "blocks": [*lines(sentences), Table(("", *ours), spent)],
-    }
-
-
-def _named(text: str, ours: tuple[str, str]) -> str:
-    """Write the names of this panel for the A and B of a comparison."""
-    where = r"(?:^|(?<=; )|(?<=, )|(?<=\bin )|(?<=only ))[AB](?= |[,.;]|$)"
-    return re.sub(where, lambda name: ours[name[0] == "B"], text)
-
-
-def _pair(pair: Pair, names: dict[str, str], first: int | None, ours: tuple[str, str]) -> dict[str, Any]:
-    one = pair.a if pair.a is not None else pair.b
-    number = one.number if one is not None else None
-    return {
-        "number": number,
-        "a": _words(pair.a, names),
-        "b": _words(pair.b, names),
-        "what": f"only in {ours[pair.where == 'B']}" if pair.where != "both" else ", ".join(pair.did),
-        "first": first is not None and number == first,
-    }
-
-
-def _words(step: StepRecord | None, names: dict[str, str]) -> str:
-    if step is None:
-        return ""
-    item = f" {step.item_key}" if step.item_key else ""
-    way = step.decision.target if step.decision is not None else None
-    return f"{names.get(step.socket, step.socket)}{item} → {names.get(way, way) if way else 'waiting'}"
+    compared = CompareView(casts[0].side, casts[place].side)
+    return [Line(f"A is this cast, B is fork {place}."), *compared.in_words(casts[0].names)]

@@ -581,7 +581,8 @@ def test_a_fork_is_shown_in_place_and_compared(bench, cast, make):
     assert panel.cast is made[0]
     assert panel.front.surface["cast"] == 1
     assert panel.front.surface["dock"] == "compare"
-    assert [one["what"] for one in panel.front.compare["pairs"]] == ["", "", "only in this cast"]
+    pairs, *_ = [one["rows"] for one in panel.front.compare["blocks"] if one["is"] == "table"]
+    assert [row[-1] for row in pairs] == ["", "", "only in A"]
     say(panel, "step")
     done(panel)
     assert (len(made[0].steps), len(cast.steps)) == (3, 3)
@@ -891,11 +892,9 @@ def test_a_fork_that_has_not_gone_on_differs_in_nothing(cast, make):
     panel = make(cast)
     say(panel, "fork", step=2)
     say(panel, "dock", dock="compare")
-    shown = panel.front.compare
-    assert shown["blocks"][0]["text"] == "fork 1 stands after step 2; nothing differs so far."
-    assert not any(one["first"] for one in shown["pairs"])
-    assert shown["names"] == ["this cast", "fork 1"]
-    assert shown["blocks"][-1]["headers"] == ["", "this cast", "fork 1"]
+    who, stands, *_ = (one.get("text") for one in panel.front.compare["blocks"])
+    assert who == "A is this cast, B is fork 1."
+    assert stands == "B stands after step 2; nothing differs so far. A has gone on from there."
 
 
 def test_rows_say_what_failed_what_was_skipped_and_what_is_by_hand(tmp_path, make):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
@@ -21,7 +21,7 @@ from materia_nb.insight.changes import Change, LoadoutComparison, shown
 from materia_nb.insight.compare import Comparison, Pair, StepComparison
 from materia_nb.insight.replay import Replay
 from materia_nb.insight.sides import Side
-from materia_nb.jsonvalue import JSON, MISSING, compact
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, compact
 from materia_nb.loadout.graph import Graph
 from materia_nb.outgoing import plain
 
@@ -72,11 +72,15 @@ class CompareView(Shown, Comparison):
             lines.append(f"Their routes are the same up to step {self.parted}.")
         return lines
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """The steps beside one another; those alike are left out but for the first and last few."""
+    def rows(self, names: Mapping[str, str] | None = None) -> list[tuple[str, ...]]:
+        """The steps beside one another; those alike are left out but for the first and last few.
+
+        Args:
+            names: what sockets are called; by their ids if left out.
+        """
         rows: list[tuple[str, ...]] = []
         for alike, pairs in groupby(self.pairs, lambda pair: pair.where == "both" and not pair.did):
-            found = list(map(_row, pairs))
+            found = [_row(pair, names or {}) for pair in pairs]
             if alike and (more := len(found) - 2 * _ALIKE_SHOWN) > 1:
                 found[_ALIKE_SHOWN:-_ALIKE_SHOWN] = [("…", f"{more} steps alike", "", "")]
             rows += found
@@ -91,17 +95,19 @@ class CompareView(Shown, Comparison):
             rows.append(("cost", *(one.cost_words for one in self.usage)))
         return [*rows, ("time", *map(sides.worked_words, self.time))]
 
-    def _blocks(self) -> list[Block]:
-        said = [*lines(self._lines()), Table(_PAIR_COLUMNS, self.rows())]
+    def in_words(self, names: Mapping[str, str] | None = None) -> list[Block]:
+        """Return what it says beside its pictures; ``names`` is what sockets are called."""
+        said = [*lines(self._lines()), Table(_PAIR_COLUMNS, self.rows(names))]
         if self.state:
             said += [Heading("state"), Table(_CHANGE_COLUMNS, _change_rows(self.state))]
         if (steps := self.beside) is not None:
             both = StepCompareView(steps.a, steps.b, steps.names)
             said += [Heading(f"step {steps.a.number}"), Table(_SPENT_COLUMNS, both.rows())]
-        said += [Heading("in all"), Table(_SPENT_COLUMNS, self._spent())]
-        if len(self.pictures) == 1:
-            return [*said, _drawn(self.picture)]
-        return said + _named_pictures(self.pictures)
+        return [*said, Heading("in all"), Table(_SPENT_COLUMNS, self._spent())]
+
+    def _blocks(self) -> list[Block]:
+        alone = len(self.pictures) == 1
+        return self.in_words() + ([_drawn(self.picture)] if alone else _named_pictures(self.pictures))
 
 
 def _drawn(one: GraphPicture) -> Block:
@@ -294,23 +300,23 @@ def _told(one: ReplayView[Any]) -> tuple[str, str, str]:
     return goes, str(one.first.step), one.first.why
 
 
-def _row(pair: Pair) -> tuple[str, ...]:
+def _row(pair: Pair, names: Mapping[str, str]) -> tuple[str, ...]:
     a, b = pair.a, pair.b
     numbers = list(dict.fromkeys(str(one.number) for one in (a, b) if one is not None))
     words = f"only in {pair.where}" if pair.where != "both" else ", ".join(pair.did)
-    return " / ".join(numbers), _way(a), _way(b), words
+    return " / ".join(numbers), _way(a, names), _way(b, names), words
 
 
-def _way(step: StepRecord | None) -> str:
+def _way(step: StepRecord | None, names: Mapping[str, str]) -> str:
     if step is None:
         return ""
-    if step.decision is None:
-        return f"{_place(step)}, waiting"
-    return f"{_place(step)} → {sides.went(step) or 'failed'}"
+    place, way = _place(step, names), sides.went(step) or "failed"
+    return f"{place}, waiting" if step.decision is None else f"{place} → {names.get(way, way)}"
 
 
-def _place(step: StepRecord) -> str:
-    return f"{step.socket} {step.item_key}" if step.item_key else step.socket
+def _place(step: StepRecord, names: Mapping[str, str] = FrozenDict()) -> str:
+    name = names.get(step.socket, step.socket)
+    return f"{name} {step.item_key}" if step.item_key else name
 
 
 def _change_rows(found: Sequence[Change]) -> list[tuple[str, ...]]:

@@ -3,7 +3,6 @@ import { barPart } from "./bar.js";
 import { inspectorPart } from "./inspector.js";
 import { timelinePart } from "./timeline.js";
 import { itemsPart } from "./items.js";
-import { comparePart } from "./compare.js";
 
 /** Each is given the element that it fills, and what sends messages; a part of the dock also where its controls go. */
 export const BODIES = {
@@ -11,5 +10,4 @@ export const BODIES = {
   inspector: inspectorPart,
   timeline: timelinePart,
   items: itemsPart,
-  compare: comparePart,
 };
