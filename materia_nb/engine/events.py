@@ -29,6 +29,10 @@ OUTPUT_INLINE_BYTES: Final = 65_536
 """An output of at most so many bytes stands in its event, a longer one in its artifact (R43)."""
 
 
+EVENTS: Final[dict[str, type[Event]]] = {}
+"""Every event by its type, in the order of this module."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """Something that happened. ``ts`` is the time in milliseconds since the epoch.
@@ -40,6 +44,26 @@ class Event:
     type: ClassVar[str]
     ts: int = field(default=0, compare=False)
     transition: Transition | None = field(default=None, compare=False, repr=False)
+
+    def __init_subclass__(cls) -> None:
+        """Keep the event by its type; what only others are made from has none."""
+        if "type" in cls.__dict__:
+            EVENTS[cls.type] = cls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisitEvent(Event):
+    """Something that happened to a visit."""
+
+    about: About = field(default_factory=dict)
+    visit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AboutEvent(Event):
+    """Something that happened at a socket."""
+
+    about: About = field(default_factory=dict)
 
 
 # -- the cast ----------------------------------------------------------------------------
@@ -82,39 +106,34 @@ class CastEnd(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CastRecast(Event):
+class CastRecast(AboutEvent):
     """The socket where the cast stopped is asked again."""
 
     type: ClassVar[str] = "cast_recast"
-    about: About = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CastRevive(Event):
+class CastRevive(AboutEvent):
     """The cast goes on, with more of what it lacked."""
 
     type: ClassVar[str] = "cast_revive"
-    about: About = field(default_factory=dict)
     kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnsweredByHand(Event):
+class AnsweredByHand(AboutEvent):
     """The socket where the cast stopped waits for what a person says in its place; `after` is the kind of the failure."""
 
     type: ClassVar[str] = "answered_by_hand"
-    about: About = field(default_factory=dict)
     after: str = ""
     by: str = "person"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SocketFailed(Event):
+class SocketFailed(VisitEvent):
     """The agent or process of a visit failed, and the cast goes on by the edge that waits for that."""
 
     type: ClassVar[str] = "socket_failed"
-    about: About = field(default_factory=dict)
-    visit: int | None = None
     kind: str = ""
     error: str = ""
     hint: str | None = None
@@ -122,12 +141,10 @@ class SocketFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SocketSkipped(Event):
+class SocketSkipped(VisitEvent):
     """A person goes on without the socket where the cast stopped, or with `item` without its item; `note` says why."""
 
     type: ClassVar[str] = "socket_skipped"
-    about: About = field(default_factory=dict)
-    visit: int | None = None
     note: str = ""
     next: str | None = None
     item: bool = False
@@ -147,32 +164,26 @@ class CastBack(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SocketStart(Event):
+class SocketStart(VisitEvent):
     """A socket was entered; ``step`` counts the visits of the whole cast."""
 
     type: ClassVar[str] = "socket_start"
-    about: About = field(default_factory=dict)
-    visit: int | None = None
     step: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UtilityInput(Event):
+class UtilityInput(VisitEvent):
     """A utility is started with the input in this artifact."""
 
     type: ClassVar[str] = "utility_input"
-    about: About = field(default_factory=dict)
-    visit: int | None = None
     artifact: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UtilityCommand(Event):
+class UtilityCommand(VisitEvent):
     """The process of a utility ended, or did not start."""
 
     type: ClassVar[str] = "utility_command"
-    about: About = field(default_factory=dict)
-    visit: int | None = None
     command: JSON = None
     code: int | None = None
     signal: JSON = None
@@ -188,7 +199,7 @@ class UtilityCommand(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output(Event):
+class Output(VisitEvent):
     """An output arrived. ``text`` is the output, in the journal or, if it is long, in ``artifact``.
 
     ``by`` says who gave it, where that was a person in the place of an agent or a process that had failed.
@@ -196,9 +207,6 @@ class Output(Event):
     many milliseconds its agent or process was at work, 0 where a person answered; absent, it is unknown (R56).
     """
 
-    type: ClassVar[str] = ""
-    about: About = field(default_factory=dict)
-    visit: int | None = None
     text: str | None = None
     artifact: str | None = None
     sha256: str | None = None
@@ -275,12 +283,10 @@ class RecoveryStart(Output):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryRetry(Event):
+class RecoveryRetry(VisitEvent):
     """The repair turn begins."""
 
     type: ClassVar[str] = "same_socket_recovery_retry"
-    about: About = field(default_factory=dict)
-    visit: int | None = None
     attempt: int | None = None
     max_attempts: int | None = None
     validation_kind: str | None = None
@@ -296,68 +302,63 @@ class RecoveryExhausted(Output):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MateriaTold(Event):
+class MateriaTold(VisitEvent):
     """The output just before told it in its `event` field (R39); `sequence` counts in the cast, from 1 and never twice.
 
     `refused` marks what an output told that was refused for another reason (R53).
     """
 
     type: ClassVar[str] = "materia_event"
-    about: About = field(default_factory=dict)
-    visit: int | None = None
     sequence: int
     event: Mapping[str, JSON]
     refused: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentFailed(Event):
+class AssignmentFailed(VisitEvent):
     """An assignment of the output just accepted cannot be carried out, and the cast fails (R54)."""
 
     type: ClassVar[str] = "assignment_failed"
-    about: About = field(default_factory=dict)
-    visit: int | None = None
     error: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceMissing(Event):
+class EvidenceMissing(VisitEvent):
     """The output just accepted says that it made these files, and they are not on the disk."""
 
     type: ClassVar[str] = "evidence_missing"
-    about: About = field(default_factory=dict)
-    visit: int | None = None
     paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetWarning(Event):
+class BudgetEvent(Event):
+    """How much of the budget is used."""
+
+    tokens: int | None = None
+    max_tokens: int | None = None
+    cost: float | None = None
+    max_cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetWarning(BudgetEvent):
     """The budget is nearly used up."""
 
     type: ClassVar[str] = "budget_warning"
-    tokens: int | None = None
-    max_tokens: int | None = None
-    cost: float | None = None
-    max_cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetLimit(Event):
+class BudgetLimit(BudgetEvent):
     """The budget is used up."""
 
     type: ClassVar[str] = "budget_limit"
-    tokens: int | None = None
-    max_tokens: int | None = None
-    cost: float | None = None
-    max_cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetBlind(Event):
+class BudgetBlind(AboutEvent):
     """Nobody reported the `tokens`, or the `cost`, of a turn, so the budget cannot count it (R56); told once of each."""
 
     type: ClassVar[str] = "budget_blind"
-    about: About = field(default_factory=dict)
     of: str = "tokens"
 
 
@@ -365,30 +366,27 @@ class BudgetBlind(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCalled(Event):
+class ToolCalled(AboutEvent):
     """An agent used a tool; one that changes something is told when it begins, and again, with its id, when it ended."""
 
     type: ClassVar[str] = "tool_call"
-    about: About = field(default_factory=dict)
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolAsked(Event):
+class ToolAsked(AboutEvent):
     """The agent cannot go on before a person has decided about these calls; it was at work for ``worked`` milliseconds."""
 
     type: ClassVar[str] = "tool_asked"
-    about: About = field(default_factory=dict)
     calls: tuple[ToolCall, ...] = ()
     worked: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolDecided(Event):
+class ToolDecided(AboutEvent):
     """A person decided `once`, `always` or `denied`; `calls` are those to run now."""
 
     type: ClassVar[str] = "tool_decided"
-    about: About = field(default_factory=dict)
     decided: Decided
     calls: tuple[ToolCall, ...] = ()
     by: str = "person"
@@ -404,67 +402,60 @@ class ToolsAllowed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentNote(Event):
+class AgentNote(AboutEvent):
     """The agent told something: a request that it tries again, a tool that does not exist."""
 
     type: ClassVar[str] = "agent_note"
-    about: About = field(default_factory=dict)
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnSpent(Event):
+class TurnSpent(AboutEvent):
     """What a turn cost that gave no output: it failed, was interrupted, or waits for approval."""
 
     type: ClassVar[str] = "turn_spent"
-    about: About = field(default_factory=dict)
     usage: Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnResent(Event):
+class TurnResent(AboutEvent):
     """A turn that was cut short is asked once more."""
 
     type: ClassVar[str] = "turn_resent"
-    about: About = field(default_factory=dict)
 
 
 # -- what a person does ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefinementMessage(Event):
+class RefinementMessage(AboutEvent):
     """A person asked for a change of a draft."""
 
     type: ClassVar[str] = "refinement_message"
-    about: About = field(default_factory=dict)
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefinementFinal(Event):
+class RefinementFinal(AboutEvent):
     """A person asked for the final result."""
 
     type: ClassVar[str] = "refinement_final"
-    about: About = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HoldAnswered(Event):
+class HoldAnswered(AboutEvent):
     """A person answered the agent that holds the cast."""
 
     type: ClassVar[str] = "hold_answered"
-    about: About = field(default_factory=dict)
     text: str = ""
     by: str = "person"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalAnswered(Event):
+class ApprovalAnswered(AboutEvent):
     """A person consented to a command, or refused it."""
 
     type: ClassVar[str] = "approval_answered"
-    about: About = field(default_factory=dict)
     approval_id: str = ""
     fingerprint: str = ""
     exact_content: str = ""
@@ -475,11 +466,10 @@ class ApprovalAnswered(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HoldDecided(Event):
+class HoldDecided(AboutEvent):
     """A person decided in the agent's place; its output counts."""
 
     type: ClassVar[str] = "hold_decided"
-    about: About = field(default_factory=dict)
     satisfied: bool | None = None
     target: str | None = None
     by: str = "person"
@@ -552,11 +542,10 @@ class MateriaRedefined(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromptEdited(Event):
+class PromptEdited(AboutEvent):
     """A person changed a part of the prompt, for this turn."""
 
     type: ClassVar[str] = "prompt_edited"
-    about: About = field(default_factory=dict)
     part: str = ""
     text: str = ""
     by: str = "person"
@@ -610,61 +599,6 @@ OUTPUTS: Final[tuple[type[Output], ...]] = (
 
 RECOVERY: Final = (RecoveryStart, RecoveryExhausted)
 """Those of them that refuse it and ask for another, or would."""
-
-EVENTS: Final[Mapping[str, type[Event]]] = {
-    event.type: event
-    for event in (
-        CastStart,
-        SocketStart,
-        UtilityInput,
-        UtilityCommand,
-        SocketComplete,
-        MateriaTold,
-        AssignmentFailed,
-        SocketRefused,
-        RecoveryStart,
-        RecoveryRetry,
-        RecoveryExhausted,
-        SocketHeld,
-        SocketContinued,
-        SocketFailed,
-        EvidenceMissing,
-        AnsweredByHand,
-        SocketSkipped,
-        HoldAnswered,
-        ApprovalAnswered,
-        HoldDecided,
-        SocketWorked,
-        SocketRefinement,
-        RefinementMessage,
-        RefinementFinal,
-        ToolCalled,
-        ToolAsked,
-        ToolDecided,
-        ToolsAllowed,
-        AgentNote,
-        TurnSpent,
-        TurnResent,
-        BudgetWarning,
-        BudgetLimit,
-        BudgetBlind,
-        BudgetSet,
-        Pinned,
-        Unpinned,
-        SuggestionKept,
-        StateEdited,
-        MateriaRedefined,
-        PromptEdited,
-        EditUndone,
-        SocketRecommitted,
-        Labelled,
-        CastBack,
-        CastRecast,
-        CastRevive,
-        CastEnd,
-    )
-}
-"""Every event by its type, in the order of the documentation."""
 
 Events: TypeAlias = tuple[Event, ...]
 """What happened at once, in order."""

@@ -53,7 +53,7 @@ def test_nothing_but_the_fold_makes_a_session(tmp_path, only_the_fold):
     cast.back(2)
     cast.run(steps=2)
     cast.abort("enough")
-    cast.recast()
+    cast.retry()
     cast.run(until="Socket-3")
     cast.attempt()
     cast.run()
