@@ -50,7 +50,7 @@ def started(last):
     sockets = {{
         f"Socket-{{n}}": {{"materia": "M", "parse": "json", "edges": edges(n, last)}} for n in range(1, last + 1)
     }}
-    wb.define_loadout(f"Long-{{last}}", json.dumps({{"entry": "Socket-1", "sockets": sockets, "materia": materia}}))
+    wb.loadouts.define(f"Long-{{last}}", json.dumps({{"entry": "Socket-1", "sockets": sockets, "materia": materia}}))
     return wb.cast("go", loadout=f"Long-{{last}}", agents={{"*": lambda: {{"satisfied": True}}}})
 
 cast = started({SOCKETS})

@@ -227,7 +227,7 @@ def shipped(folder: Path, pi_profile: Path | None) -> Iterator[Finding]:
 def config(wb: Workbench) -> Iterator[Finding]:
     """Look at the layers of the config and at the chosen loadout with its agents."""
     try:
-        layers, name = wb.config.layers, wb.chosen
+        layers, name = wb.loadouts.config.layers, wb.loadouts.chosen
     except MateriaError as error:
         yield Finding("config", "the layers", "missing", error.what, error.hint or "")
         return
@@ -339,7 +339,7 @@ def checkup(wb: Workbench) -> Checkup:
 def _folders(wb: Workbench) -> list[tuple[str, Path]]:
     found = [("the user's profile", profile_directory(os.environ))]
     with contextlib.suppress(MateriaError):  # a config that cannot be read is told as such
-        found.append(("run directories", wb.artifact_root))
+        found.append(("run directories", wb.casts.root))
     return found
 
 

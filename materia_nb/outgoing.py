@@ -87,6 +87,6 @@ VIEWS: Final[dict[type, Callable[[Any], Any]]] = {}
 
 def shown_by_its_view(value: object, include: object = None, exclude: object = None) -> dict[str, Any] | None:
     """Be the ``_repr_mimebundle_`` of a type below all views: that of its view, or None, for its text alone."""
-    view = VIEWS.get(type(value))
+    view = next((VIEWS[kind] for kind in type(value).__mro__ if kind in VIEWS), None)
     shown: dict[str, Any] | None = None if view is None else view(value)._repr_mimebundle_(include, exclude)
     return shown

@@ -16,6 +16,7 @@ from materia_nb.agents.interface import (
 )
 from materia_nb.agents.model.model_agent import ModelAgent
 from materia_nb.agents.notebook_agents import (
+    AgentLike,
     FunctionAgent,
     PersonAgent,
     RecordedAgent,
@@ -27,6 +28,7 @@ from materia_nb.engine.conversation import Message, ToolCall
 __all__ = [
     "Agent",
     "AgentError",
+    "AgentLike",
     "AgentTable",
     "Asking",
     "Called",

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from materia_nb.agents.background import SHARED, can_leave, leavable
 from materia_nb.agents.command_agent import PREFIX, CommandAgent, preset_agent
@@ -405,6 +405,18 @@ _FORMS: Final = (
     "a function, a dict of replies by socket or materia, "
     'a model ("openai:gpt-5"), a command as a list of strings (["pi", "-p"]), "command:NAME", "person", or an agent'
 )
+
+
+class NamedModel(Protocol):
+    """A model of pydantic-ai, as far as it is looked at here."""
+
+    @property
+    def model_name(self) -> str:
+        """Its name."""
+
+
+AgentLike: TypeAlias = Agent | str | NamedModel | Mapping[str, Any] | Sequence[str] | Callable[..., Any]
+"""Whatever :func:`agent_from` makes an agent of."""
 
 
 def agent_from(value: object) -> Agent:

@@ -8,15 +8,18 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.notebook_agents import RecordedAgent, ScriptedAgent
+from materia_nb.agents.notebook_agents import AgentLike, RecordedAgent, ScriptedAgent, agent_from
 from materia_nb.cast import open_cast
+from materia_nb.cast.asking import Asked, asked_alone
 from materia_nb.cast.exports import agent_of, read_recording, recording_of
-from materia_nb.cast.library import Library
+from materia_nb.cast.library import Loadouts
 from materia_nb.cast.naming import names_of, needs_name, no_agent, unknown, utilities_of
 from materia_nb.cast.pins import Chosen, choose, needs_pinned
-from materia_nb.cast.project_casts import ProjectCasts
+from materia_nb.cast.project_casts import Casts
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.handoff.protocol import SAMPLE
+from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
 from materia_nb.loadout.compose import Composition
 from materia_nb.loadout.config_files import expanded
@@ -39,23 +42,21 @@ class BenchPin(NamedTuple):
         return self.chosen.pin
 
 
-class Answerers:
-    """Who answers what, set by name; the methods are those of :class:`Workbench`.
+class Agents(AgentTable):
+    """Who answers what, set by name, and what is pinned: ``wb.agents``.
 
     Args:
-        library: the loadouts whose sockets and materia are answered.
+        loadouts: those whose sockets and materia are answered.
         casts: where agents and pins are set too, and earlier casts found that answer.
-        agents: who answers where a cast is not told another.
 
     Attributes:
-        agents: the same table.
         pins: what casts begin with as pinned, by socket or materia.
     """
 
-    def __init__(self, library: Library, casts: ProjectCasts, agents: AgentTable) -> None:
-        self.agents = agents
+    def __init__(self, loadouts: Loadouts, casts: Callable[[], Casts]) -> None:
+        super().__init__(check=self.needs_agent)
         self.pins: dict[str, BenchPin] = {}
-        self._library = library
+        self._loadouts = loadouts
         self._casts = casts
 
     # -- agents ---------------------------------------------------------------------
@@ -71,19 +72,26 @@ class Answerers:
         return decorate
 
     def set(self, name: str, agent: object) -> Agent:
-        """Say who answers a socket or materia. See :meth:`Workbench.agent`."""
-        return self.agents.set(name, self._answerer(agent))
+        """Say who answers a socket or materia, also ``recorded:`` and a cast or a recording's file."""
+        return super().set(name, self._answerer(agent))
 
     def recorded(self, reference: str | Path) -> RecordedAgent:
-        """Return an agent that answers as in an earlier cast. See :meth:`Workbench.recorded`."""
+        """Return an agent that answers as in an earlier cast.
+
+        Args:
+            reference: the file of a recording (``cast.export.recording``), or a cast as ``wb.open`` takes it.
+
+        Raises:
+            MateriaError: there is no such file or cast, or it is no recording (``bad_recording``).
+        """
         if (given := self._recording(reference)) is not None:
             return given
-        cast = open_cast(find_cast(self._library.artifact_root, str(reference)))
+        cast = open_cast(find_cast(self._loadouts.casts_root, str(reference)))
         return agent_of(recording_of(cast.now), f"recorded:{cast.id}")
 
     def _recording(self, reference: str | Path) -> RecordedAgent | None:
         """Read the recording in a file, if a file is what a person named."""
-        path = self._library.project / expanded(reference)
+        path = self._loadouts.project / expanded(reference)
         return read_recording(path) if path.suffix == ".json" or is_file(path) else None
 
     def _answerer(self, agent: object) -> object:
@@ -104,7 +112,7 @@ class Answerers:
         """Raise MateriaError (``unknown_materia``) unless a name is ``*`` or that of a materia or socket."""
         if name == "*":
             return
-        document = self._library.config.document
+        document = self._loadouts.config.document
         materia = as_object(document.get("materia"))
         sockets = {
             socket
@@ -120,27 +128,81 @@ class Answerers:
         A socket is the one of the chosen loadout, else of the current cast; of others nothing is known.
         """
         self.needs(name)
-        materia = as_object(self._library.config.document.get("materia"))
-        loadout = as_object(self._library.config.document.get("loadouts", {}).get(self._library.chosen))
+        materia = as_object(self._loadouts.config.document.get("materia"))
+        loadout = as_object(self._loadouts.config.document.get("loadouts", {}).get(self._loadouts.chosen))
         socket = as_object(as_object(loadout.get("sockets")).get(name))
         placed = name if name in materia else socket.get("materia")
         if isinstance(placed, str):
             utility = materia_kind(as_object(materia.get(placed))) == "utility"
         else:
-            graph = self._casts.last.graph if self._casts.last is not None else None
+            last = self._casts().last
+            graph = None if last is None else last.graph
             utility = graph is not None and name in graph.sockets and graph.sockets[name].is_utility
         if utility:
             raise no_agent(name, name if placed in (name, None) else f"{name} ({placed})")
 
+    def ask(
+        self,
+        socket: str,
+        loadout: str | None = None,
+        *,
+        request: str = SAMPLE,
+        item: JSON = None,
+        state: Mapping[str, JSON] | None = None,
+        agent: AgentLike | None = None,
+    ) -> Asked:
+        """Ask the agent of one socket once, on a request, an item and a state that you make up.
+
+        There is no cast and nothing is written. The answer is checked as in a cast: see ``accepted``, ``value``,
+        ``issues``; ``prompt`` is what was asked.
+
+        Args:
+            socket: the socket.
+            loadout: which loadout; the chosen one by default.
+            request: the request.
+            item: the work item, where the socket works on a list.
+            state: what the state holds.
+            agent: who is asked, as for ``wb.agent``; who answers this socket by default. ``"person"`` asks nobody, and
+                shows the prompt.
+
+        Raises:
+            MateriaError: the loadout has problems, there is no such socket (``unknown_socket``) or it is a utility
+                (``not_an_agent``), or it has no item to work on (``no_item``).
+            AgentError: the agent cannot answer.
+        """
+        graph = self._loadouts.graph(loadout)
+        needs_one_of(
+            socket, graph.sockets, f"The loadout {graph.name} has no socket {socket!r}.", "unknown_socket"
+        )
+        asked = (
+            self.for_turn(socket, graph.sockets[socket].materia.id) if agent is None else agent_from(agent)
+        )
+        given, project = dict(state or {}), self._loadouts.project
+        return asked_alone(graph, socket, asked, request=request, item=item, state=given, project=project)
+
     # -- pins -----------------------------------------------------------------------
 
     def pin(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
-        """Let what a person chose answer, in the current cast and those begun later. See :meth:`Workbench.pin`."""
-        last = self._casts.last
+        """Let what you choose answer a socket or materia: in the current cast, and in every one begun later (R40).
+
+        A pinned utility starts no process. A socket is pinned in its loadout only, a materia in all::
+
+            wb.pin("Detect-VCS", {"state": {"vcs": "git"}})
+            wb.pin("Socket-3")  # what it said last in the current cast
+
+        Args:
+            name: a socket of the current cast or of the chosen loadout, or a materia.
+            to: as for ``cast.pins.add``; ``"recorded:"`` and a cast or a recording's file answers visit by visit.
+            visit: the one visit whose output is meant.
+
+        Raises:
+            MateriaError: as ``cast.pins.add``.
+        """
+        last = self._casts().last
         here = last if last is not None and name in names_of(last.graph) else None
         loadout = None
-        if name not in as_object(self._library.config.document.get("materia")):
-            graph = self._library.graph() if here is None else here.graph
+        if name not in as_object(self._loadouts.config.document.get("materia")):
+            graph = self._loadouts.graph() if here is None else here.graph
             needs_name(graph, name)
             loadout = graph.name
         chosen = choose(None if here is None else here.now, name, self._answer_of(to), visit)
@@ -150,8 +212,12 @@ class Answerers:
         return chosen.pin
 
     def unpin(self, name: str) -> None:
-        """Take a pin away, in the current cast and for those begun later. See :meth:`Workbench.unpin`."""
-        last = self._casts.last
+        """Take a pin away, in the current cast and for those begun later.
+
+        Raises:
+            MateriaError: it is not pinned (``not_pinned``).
+        """
+        last = self._casts().last
         here = last.pins if last is not None and last.now.writable else None
         needs_pinned(name, [*self.pins, *(here or ())])
         if here is not None and name in here:
@@ -164,17 +230,17 @@ class Answerers:
             return to
         reference = to.removeprefix(_RECORDED)
         given = self._recording(reference)
-        return self._casts.held(reference) if given is None else given
+        return self._casts().held(reference) if given is None else given
 
     # -- what a new cast gets -------------------------------------------------------
 
-    def table(self, graph: Graph, agents: Mapping[str, object] | None = None) -> AgentTable:
+    def table(self, graph: Graph, agents: Mapping[str, AgentLike] | None = None) -> AgentTable:
         """Who answers in a cast of a loadout: whoever is set, but for those given for it only.
 
         Raises:
             MateriaError: a name is unknown, or an agent is set for a utility (``not_an_agent``).
         """
-        table, utilities = AgentTable(over=self.agents), utilities_of(graph)
+        table, utilities = AgentTable(over=self), utilities_of(graph)
         for key, agent in (agents or {}).items():
             self.needs(key)
             if key in graph.sockets and key in utilities:
@@ -188,7 +254,7 @@ class Answerers:
         Whoever is set for a socket answers it under its new id.
         """
         renamed = {new: old for table in made.sockets for old, new in table.items()} | dict(made.copies)
-        return _without_utilities(graph, AgentTable(over=self.agents, renamed=renamed))
+        return _without_utilities(graph, AgentTable(over=self, renamed=renamed))
 
     def pins_for(self, graph: Graph, pins: Mapping[str, object] | None = None) -> dict[str, Chosen]:
         """What is pinned in a cast: what is given for it only, before what is pinned in all."""

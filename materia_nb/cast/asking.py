@@ -75,7 +75,7 @@ def asked_alone(
     state: Mapping[str, JSON],
     project: Path,
 ) -> Asked:
-    """Ask a socket's agent once; see :meth:`materia_nb.cast.workbench.Workbench.ask_socket`."""
+    """Ask a socket's agent once; see :meth:`materia_nb.cast.workbench.Workbench.agents.ask`."""
     rules = Rules(graph)
     here = rules.sockets[socket]
     if here.socket.is_utility:

@@ -277,7 +277,7 @@ class Cast:
         which answer it would still lack, ``asked_otherwise`` which steps were asked something else then.
 
         Args:
-            loadout: a graph (``wb.graph(name)``), a shown loadout (``wb.loadout(name)``), or a config as a mapping.
+            loadout: a graph (``wb.graph(name)``), a shown loadout (``wb.loadouts.show(name)``), or a config as a mapping.
 
         Raises:
             MateriaError: it is no loadout, or has problems; or the cast is shown as recorded (``not_castable``).

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from materia_nb.cast.views.loadout_views import LoadoutView
-from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
+from materia_nb.cast.views.loadout_views import LoadoutView, loadouts_view
+from materia_nb.display.blocks import Block, Shown
+from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
 from materia_nb.file_io import replace_file
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
@@ -39,8 +40,8 @@ DEFAULT_ARTIFACT_DIR: Final = ".pi/pi-materia"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
 
 
-class Library:
-    """Which loadouts and materia there are, and what is done with them; the methods are those of :class:`Workbench`.
+class Loadouts(Mapping[str, str], Shown):
+    """Which loadouts and materia there are, and what is done with them: ``wb.loadouts``. By name the layer of each.
 
     Args:
         project: the directory whose config file is read, and where copies and new loadouts are kept.
@@ -79,14 +80,24 @@ class Library:
         return config.document.get("materia", {}), config.owners
 
     @property
-    def artifact_root(self) -> Path:
-        """Where run directories are made. See :meth:`Workbench.artifact_root`."""
+    def casts_root(self) -> Path:
+        """Where run directories are made: ``artifactDir`` of the config, in the project; in a browser in memory instead."""
         given = self.config.document.get("artifactDir")
         named = given if isinstance(given, str) and given else DEFAULT_ARTIFACT_DIR
         return place_to_record(self.project / named)
 
     def load(self, path: str | Path | Mapping[str, JSON] | None = None) -> LoadoutView:
-        """Load a config file on top of the other layers and take its active loadout. See :meth:`Workbench.load`."""
+        """Load a config file on top of the other layers, and choose its active loadout; without one, read all files again.
+
+        A cast keeps the loadout that it started with.
+
+        Args:
+            path: a .json, .jsonc, .json5, .yaml or .yml file, relative to the project directory or to the current
+                one, or a config as a mapping; left out, every layer is read again, after a file was changed.
+
+        Raises:
+            MateriaError: the file cannot be read; what was loaded before stays.
+        """
         if path is None:
             self.reread()
             return self._taken()
@@ -110,7 +121,7 @@ class Library:
 
     def _taken(self) -> LoadoutView:
         """Show the chosen loadout, with its shipped scripts copied to the profile."""
-        shown = self.loadout()
+        shown = self.show()
         return shown if shown.graph is None else shown.noting(*copy_scripts(shown.graph))
 
     def find(self, path: Path) -> Path:
@@ -119,14 +130,31 @@ class Library:
         inside = self.project / path
         return inside if is_there(inside) or not is_there(path) else resolved(path)
 
-    @property
-    def loadouts(self) -> Mapping[str, str]:
-        """The name of every loadout and the layer that it comes from."""
-        return {name: self.config.origin("loadout", name).name for name in self.config.loadout_names}
+    def __getitem__(self, name: str) -> str:
+        """Return the layer that a loadout comes from."""
+        if name not in self.config.loadout_names:
+            raise KeyError(name)
+        return self.config.origin("loadout", name).name
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names."""
+        return iter(self.config.loadout_names)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.config.loadout_names)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{counted(len(self), 'loadout')} of {self.project.name}: {self.chosen or 'no loadout'} chosen>"
+        )
+
+    def _blocks(self) -> list[Block]:
+        return [loadouts_view(self, self.chosen, self.config)]
 
     @property
     def chosen(self) -> str | None:
-        """The loadout that :meth:`cast` runs when it is not told another."""
+        """The loadout that ``wb.cast`` takes when it is given no other."""
         if self._chosen in self.config.loadout_names:
             return self._chosen
         return self.config.active
@@ -137,7 +165,7 @@ class Library:
         self._chosen, self.refused = name, None
         return self._taken()
 
-    def loadout(self, name: str | None = None) -> LoadoutView:
+    def show(self, name: str | None = None) -> LoadoutView:
         """Show a loadout, the chosen one by default, with its problems if it has some."""
         name = self.needs(name or self.chosen)
         report = self.check(name)
@@ -145,7 +173,10 @@ class Library:
         return LoadoutView(name, self.config.origin("loadout", name).name, graph, report)
 
     def check(self, name: str | None = None) -> Report:
-        """Return all problems and, apart from them, hints, of a loadout or of the chosen one. See :meth:`Workbench.check`."""
+        """Return all problems and, apart from them, hints, of a loadout or of the chosen one.
+
+        Other than ``wb.config.check`` it knows the machine, and hints at programs and scripts that are not there.
+        """
         name = self.needs(name or self.chosen)
         report = self.config.check(name)
         return Report(report.problems, (*report.hints, *self._missing_commands(name)))
@@ -169,8 +200,13 @@ class Library:
         """Resolve a loadout; raises MateriaError when it has problems or a handoff protocol is unknown."""
         return spoken(self.config.graph(self.needs(name or self.chosen)))
 
-    def define_loadout(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:
-        """Define a loadout in this notebook, from a mapping or from JSON or YAML text. See :meth:`Workbench.define_loadout`."""
+    def define(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:
+        """Define a loadout in this notebook, from a mapping or from JSON or YAML text.
+
+        The body is a loadout (``entry``, ``sockets``, ``loops``); beside these it may hold
+        ``materia``, which are then defined in this notebook too. It is chosen, unless it has problems:
+        then the one chosen before is still cast, and the cast says so.
+        """
         check_name(name, "loadout")
         document = read_text(body, where=name) if isinstance(body, str) else dict(body)
         if not isinstance(document, dict):
@@ -183,7 +219,7 @@ class Library:
         self._notebook["loadouts"][name] = document
         self._notebook["materia"].update(materia)
         before, self._config = self.chosen, None
-        shown = self.loadout(name)
+        shown = self.show(name)
         if not shown.report.problems:
             self._chosen, self.refused = name, None
             return shown
@@ -192,13 +228,29 @@ class Library:
         return shown.noting(f"{name} is kept but cannot be cast, so it is not chosen{stays}")
 
     def drafts(self, name: str | None = None) -> tuple[Draft, ...]:
-        """Return what was designed and neither saved nor thrown away. See :meth:`Workbench.drafts`."""
+        """Return what was designed and neither saved nor thrown away, and that no design has open, the newest first.
+
+        Args:
+            name: of which loadout; of all if left out.
+        """
         from materia_nb.store.drafts import drafts_in
 
-        return drafts_in(self.artifact_root, name)
+        return drafts_in(self.casts_root, name)
 
     def design(self, name: str | None = None, *, new: bool = False, draft: bool | Draft = False) -> Design:
-        """Begin to edit a loadout, the chosen one by default, as its file has it now. See :meth:`Workbench.design`."""
+        """Begin to edit a loadout, the chosen one by default, as its file has it now.
+
+        No config file is changed before :meth:`save`, and a cast keeps the loadout that it started with. Each
+        act is kept as a draft at once, until it is saved; a kernel that dies loses none of them.
+
+        Args:
+            name: the loadout.
+            new: begin an empty one of that name, which the project's config file is to hold.
+            draft: go on with a draft: one of :meth:`drafts`, or True for the newest of that loadout.
+
+        Raises:
+            MateriaError: there is no such loadout or draft, or with ``new`` there is one, or a file cannot be read.
+        """
         from materia_nb.loadout.design.saving import new_design, open_design
         from materia_nb.store.drafts import keep_draft
 
@@ -216,13 +268,13 @@ class Library:
                     kind="unknown_loadout",
                 )
             made = open_design(self.config, self.needs(name or self.chosen), self.project)
-        return keep_draft(made, self.artifact_root)
+        return keep_draft(made, self.casts_root)
 
     def _draft_of(self, name: str | None) -> Draft:
         if not (found := self.drafts(name or self.chosen)):
             raise MateriaError(
                 f"There is no draft of {name or self.chosen}.",
-                hint="wb.drafts() lists those that there are, and that no design has open",
+                hint="wb.loadouts.drafts() lists those that there are, and that no design has open",
                 kind="no_draft",
             )
         return found[0]
@@ -232,8 +284,20 @@ class Library:
         draft.take_into(design)
         return design
 
-    def save_design(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
-        """Save a design where it belongs: in its file, in this notebook, or in the project's config file. See :meth:`Workbench.save_design`."""
+    def save(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
+        """Save a design where it belongs: in its file, in this notebook, or in the project's config file.
+
+        Args:
+            design: what :meth:`design` returned.
+            to: ``"notebook"``, or the name of another file for a copy.
+            anyway: also with problems; see ``materia_nb.loadout.design.saving.save``.
+
+        Returns:
+            Where it is now, in words.
+
+        Raises:
+            MateriaError: it has problems, its file was changed meanwhile, or it cannot be written.
+        """
         from materia_nb.loadout.design.saving import left_behind, refuse_problems, save
 
         if to == "notebook" or (to is None and design.home.path is None):
@@ -275,7 +339,10 @@ class Library:
     def define_utility(
         self, name: str, script: str, *, parse: str = "json", generator: bool = False, **fields: JSON
     ) -> Path:
-        """Write a Python script beside the notebook and define a utility materia that runs it. See :meth:`Workbench.define_utility`."""
+        """Write a Python script beside the notebook and define a utility materia that runs it.
+
+        The script reads one JSON object on stdin and writes its result to stdout. Returns its path.
+        """
         check_name(name, "utility")
         if parse not in ("json", "text"):
             raise MateriaError(f"parse must be json or text, not {parse!r}.", where=name, kind="bad_utility")
@@ -287,7 +354,7 @@ class Library:
                 where=f"{name}, line {error.lineno}",
                 kind="bad_utility",
             ) from None
-        path = self.artifact_root / "notebook-utilities" / f"{name.replace(' ', '-')}.py"
+        path = self.casts_root / "notebook-utilities" / f"{name.replace(' ', '-')}.py"
         for other, raw in self.config.document.get("materia", {}).items():
             if other != name and isinstance(raw, dict) and raw.get("command") == [sys.executable, str(path)]:
                 raise MateriaError(
@@ -312,13 +379,26 @@ class Library:
         """Return a definition that stands by itself, whatever lower layers have under its name."""
         return whole_over(definition, self.config.below(kind, name, "notebook"))
 
-    def copy_loadout(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
-        """Copy a loadout into the project's ``.pi/pi-materia.json``, to be edited there, and choose it. See :meth:`Workbench.copy_loadout`."""
+    def copy(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
+        """Copy a loadout into the project's ``.pi/pi-materia.json``, to be edited there, and choose it.
+
+        Everything else in the file stays, and the file is written whole or not at all. After
+        editing it, :meth:`load` without a file reads it again.
+
+        Args:
+            name: which one, of whatever layer; bundled ones cannot be changed but in a copy.
+            new: what the copy is called; left out, the same name with -Copy.
+            materia: copy the materia that it places too, under their own names: the copies then count for every
+                loadout of the project, and those that the file defines stay.
+
+        Raises:
+            MateriaError: there is no such loadout, there is one of the new name, or the file cannot be written.
+        """
         name, new = self.needs(name), new or f"{name}-Copy"
         check_name(new, "loadout")
-        if new in self.loadouts:
+        if new in self:
             raise MateriaError(
-                f"There is a loadout {new!r} already, from the layer {self.loadouts[new]}.",
+                f"There is a loadout {new!r} already, from the layer {self[new]}.",
                 hint="choose another name",
                 kind="bad_name",
             )
@@ -327,7 +407,7 @@ class Library:
         definitions = {id_: moved(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()}
         add_definitions(path, {new: config.document["loadouts"][name]}, definitions)
         self._config, self._chosen, self.refused = None, new, None
-        return self.loadout()
+        return self.show()
 
     def needs(self, name: str | None) -> str:
         """Return the name of a loadout that there is; raises MateriaError (``no_loadout``, ``unknown_loadout``)."""

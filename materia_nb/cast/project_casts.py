@@ -10,7 +10,7 @@ from materia_nb.agents.agent_table import AgentTable
 from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.cast.breakpoint import FILE
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
-from materia_nb.cast.library import Library, copy_scripts, utility_folder
+from materia_nb.cast.library import Loadouts, copy_scripts, utility_folder
 from materia_nb.cast.listing import CastList
 from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
 from materia_nb.cast.views.compare_view import (
@@ -21,6 +21,7 @@ from materia_nb.cast.views.compare_view import (
     compare_view,
 )
 from materia_nb.cast.views.tables import FoundView
+from materia_nb.display.blocks import Block, Shown
 from materia_nb.engine.labels import Label
 from materia_nb.engine.outcome import told_to_the_next
 from materia_nb.engine.routing import short
@@ -33,11 +34,11 @@ from materia_nb.store.rundir import RunDir
 from materia_nb.store.verifying import Verified, verify
 
 
-class ProjectCasts:
-    """Which casts there are, and what is done with them; the methods are those of :class:`Workbench`.
+class Casts(Shown):
+    """Which casts there are, and what is done with them: ``wb.casts``; called, it lists them.
 
     Args:
-        library: the loadouts that are cast; its config says where casts are kept.
+        loadouts: those that are cast; its config says where casts are kept.
         agents: who answers in a cast that is opened or resumed.
         sync: whether every step is forced to the disk.
 
@@ -45,13 +46,19 @@ class ProjectCasts:
         last: the cast that was started or opened last, if there is one.
     """
 
-    def __init__(self, library: Library, agents: AgentTable, *, sync: bool = False) -> None:
+    def __init__(self, loadouts: Loadouts, agents: AgentTable, *, sync: bool = False) -> None:
         self.sync = sync
         self.last: Cast | None = None
-        self._library = library
+        self._loadouts = loadouts
         self._agents = agents
         self._open: dict[Path, Cast] = {}
         self._stops: dict[str, Breakpoints] = {}  # by loadout
+
+    def __repr__(self) -> str:
+        return f"<casts in {self.root.name}>"
+
+    def _blocks(self) -> list[Block]:
+        return [self().table]
 
     # -- one cast -------------------------------------------------------------------
 
@@ -60,9 +67,9 @@ class ProjectCasts:
         return Plan(
             graph,
             graph.document,
-            " < ".join(layer.label for layer in self._library.config.layers),
-            self._library.project,
-            self._root,
+            " < ".join(layer.label for layer in self._loadouts.config.layers),
+            self._loadouts.project,
+            self.root,
             utilities=(utility_folder(),),
             sync=self.sync,
             data=data or {},
@@ -77,11 +84,19 @@ class ProjectCasts:
             return self.take(cast)
 
     def open(self, reference: str | Path) -> Cast:
-        """Open a cast to look at it. See :meth:`Workbench.open`."""
+        """Open a cast to look at it, also one recorded by the reference engine.
+
+        Args:
+            reference: an id, the beginning of one, a name, ``-1`` for the latest, or a directory.
+        """
         return self.take(self._looked_at(reference))
 
     def resume(self, reference: str | Path) -> Cast:
-        """Open a cast to go on with it. See :meth:`Workbench.resume`."""
+        """Open a cast to go on with it, after a restart or a crash.
+
+        Args:
+            reference: as for :meth:`open`.
+        """
         path = self._find(reference)
         utilities = (utility_folder(),)
         if (cast := self.open_here(path)) is not None:
@@ -95,20 +110,20 @@ class ProjectCasts:
         if cast.now.writable:
             cast.runner.messages += copy_scripts(cast.graph)
         cast.breakpoints.follow(self._stops_of(cast.graph))
-        cast.runner.definitions = self._library.definitions
+        cast.runner.definitions = self._loadouts.definitions
         self.last = cast
         self._open[cast.run_dir.resolve()] = cast
         return cast
 
     def _stops_of(self, graph: Graph) -> Breakpoints:
         if graph.name not in self._stops:
-            self._stops[graph.name] = Breakpoints(self._root / FILE, graph.name)
+            self._stops[graph.name] = Breakpoints(self.root / FILE, graph.name)
         return self._stops[graph.name]
 
     def breakpoints(self) -> LoadoutBreakpoints:
-        """Where all casts of the current cast's loadout stop, or of the chosen one. See :attr:`Workbench.breakpoints`."""
+        """Where all casts of the current cast's loadout stop, or of the chosen one. A file of the project keeps them."""
         if self.last is None:
-            graph = self._library.graph()
+            graph = self._loadouts.graph()
             return LoadoutBreakpoints(self._stops_of(graph), graph, None)
         return LoadoutBreakpoints(self._stops_of(self.last.graph), self.last.graph, self.last.breakpoints)
 
@@ -122,7 +137,11 @@ class ProjectCasts:
         return self.last
 
     def label(self, reference: str | Path, step: int | None = None, **said: Any) -> Label:
-        """Say something of a cast without making it the current one. See :meth:`Workbench.label`."""
+        """Say something of a cast, or of one of its steps, without making it the current one; see ``cast.labels.add``.
+
+        Raises:
+            MateriaError: as ``cast.labels.add`` and :meth:`resume`.
+        """
         path = self._find(reference)
         if (cast := self.open_here(path)) is not None:
             return cast.labels.add(step, **said)
@@ -133,7 +152,19 @@ class ProjectCasts:
             cast.close()
 
     def delete(self, reference: str | Path | CastEntry, *, yes: bool = False) -> str:
-        """Delete a cast of this project with everything in its run directory. See :meth:`Workbench.delete`."""
+        """Delete a cast of this project and its run directory. This cannot be undone.
+
+        Args:
+            reference: as for :meth:`open`.
+            yes: it is meant; without it nothing happens but an error that says what would be deleted.
+
+        Returns:
+            The id of the cast that was.
+
+        Raises:
+            MateriaError: it was not confirmed (``not_confirmed``), the cast is in use, also here (``locked``), or it
+                is none of this project (``not_here``).
+        """
         path = self._find(_id_of(reference))
         entry = cast_entry(path)
         if not yes:
@@ -143,17 +174,20 @@ class ProjectCasts:
                 f"This would delete the cast {entry.id}{name} ({entry.loadout or 'no loadout'}, {entry.status}{steps}): "
                 f"{short(entry.request or 'no request', 80)}",
                 where=str(path),
-                hint=f"if that is meant: wb.delete({entry.id!r}, yes=True), or delete {entry.id} --yes",
+                hint=f"if that is meant: wb.casts.delete({entry.id!r}, yes=True), or delete {entry.id} --yes",
                 kind="not_confirmed",
             )
-        delete_cast(self._root, path)
+        delete_cast(self.root, path)
         self._open.pop(path, None)
         if self.last is not None and self.last.run_dir.resolve() == path:
             self.last = None
         return entry.id
 
     def verify(self, reference: str | Path) -> Verified:
-        """Say up to which step a cast is as it was written. See :meth:`Workbench.verify`."""
+        """Say up to which step a cast is as it was written; also of one that is too damaged to be opened.
+
+        See :meth:`open` for ``reference``, and ``Cast.verify``.
+        """
         return verify(RunDir(self._find(reference)))
 
     def told_by(self, reference: str | Path) -> dict[str, JSON]:
@@ -182,18 +216,48 @@ class ProjectCasts:
 
     # -- many casts -----------------------------------------------------------------
 
-    def listed(self, **wanted: Any) -> CastList:
-        """List the casts of this project, newest first. See :meth:`Workbench.casts`."""
-        return CastList(filter_casts(list_casts(self._root), **wanted))
+    def __call__(
+        self,
+        *,
+        name: str | None = None,
+        tag: str | Sequence[str] = (),
+        verdict: str | None = None,
+        loadout: str | None = None,
+        status: str | None = None,
+    ) -> CastList:
+        """List the casts of this project, newest first, without reading them whole.
+
+        The list shows itself as a table; ``.frame()`` gives a data frame.
+
+        Args:
+            name: only those that a person called so (``cast.labels.add``).
+            tag: only those that have this tag, or all of several.
+            verdict: only those that a person judged so: good, bad or unsure.
+            loadout: only those of a loadout of this name.
+            status: only those that stand so, such as ``failed``.
+        """
+        found = list_casts(self.root)
+        return CastList(
+            filter_casts(found, name=name, tag=tag, verdict=verdict, loadout=loadout, status=status)
+        )
 
     def ask(
         self, expression: str, casts: Sequence[Cast | Snapshot | CastEntry | str | Path] | None = None
     ) -> FoundView:
-        """Look through the outputs of all steps of many casts. See :meth:`Workbench.ask`."""
+        """Look through the outputs of all steps of many casts with JSONPath, or a dotted path.
+
+        Args:
+            expression: such as ``$.workItems[*].title``.
+            casts: which casts, as objects or references, such as ``wb.casts(tag="rain")``; all of this project if
+                left out. Each is read whole.
+
+        Raises:
+            MateriaError: it is no JSONPath (``question``). A cast that cannot be read is a row.
+        """
         query_of(expression)
         found: list[tuple[CastEntry | Snapshot, Found]] = []
         problems = []
-        for one in self.listed() if casts is None else casts:
+        for one in self() if casts is None else casts:
             try:
                 cast = snapshot_of(one) or self._looked_at(one).now
             except MateriaError as error:
@@ -203,12 +267,24 @@ class ProjectCasts:
         return FoundView(found, problems)
 
     def compare(self, a: object, b: object) -> CompareView | StepCompareView | LoadoutCompareView:
-        """Compare two casts, two steps, or two loadouts. See :meth:`Workbench.compare`."""
+        """Compare two casts, two steps, or two loadouts; the value is true if they differ in what was done.
+
+        Of casts ``first`` says in which step they first differ, where each went, and why; of loadouts
+        ``differences`` lists what differs. The current cast stays as it is.
+
+        Args:
+            a: a cast, or its id, the beginning of one, ``"-1"`` for the latest; a step of a cast; a loadout's
+                name, or what ``wb.loadouts.show`` or ``wb.graph`` returned.
+            b: the other, of the same kind.
+
+        Raises:
+            MateriaError: one is not found, or they are not of one kind (``compare``).
+        """
         return compare_view(self._compared(a), self._compared(b))
 
     def _compared(self, given: object) -> object:
-        if isinstance(given, str) and given in self._library.config.loadout_names:
-            return self._library.graph(given)
+        if isinstance(given, str) and given in self._loadouts.config.loadout_names:
+            return self._loadouts.graph(given)
         if isinstance(given, str | Path | CastEntry):
             given = self._looked_at(given)
         then = snapshot_of(given)
@@ -217,10 +293,21 @@ class ProjectCasts:
     def replay(
         self, loadout: object = None, casts: Sequence[Cast | CastEntry | str | Path] | None = None
     ) -> ReplaysView:
-        """Send the recorded answers of casts through a loadout. See :meth:`Workbench.replay`."""
-        graph = self._library.graph(loadout) if isinstance(loadout, str | None) else graph_of(loadout)
+        """Send the recorded answers of casts through a loadout: which of them would have gone elsewhere?
+
+        Nothing runs. The value shows itself as a table; ``otherwise`` are the replays that go another way.
+
+        Args:
+            loadout: its name, or as ``Cast.replay`` takes it; the chosen one by default.
+            casts: the casts, as objects or references; by default all of this project that were cast from a
+                loadout of that name.
+
+        Raises:
+            MateriaError: there is no such loadout, or it has problems. A cast that cannot be replayed is a row.
+        """
+        graph = self._loadouts.graph(loadout) if isinstance(loadout, str | None) else graph_of(loadout)
         found, problems = [], []
-        for one in self.listed(loadout=graph.name) if casts is None else casts:
+        for one in self(loadout=graph.name) if casts is None else casts:
             try:
                 cast = one if isinstance(one, Cast) else self._looked_at(one)
                 found.append(cast.replay(graph))
@@ -236,8 +323,9 @@ class ProjectCasts:
     # -- where they are -------------------------------------------------------------
 
     @property
-    def _root(self) -> Path:
-        return self._library.artifact_root
+    def root(self) -> Path:
+        """Where run directories are made."""
+        return self._loadouts.casts_root
 
     @property
     def _table(self) -> AgentTable:
@@ -245,7 +333,7 @@ class ProjectCasts:
         return AgentTable(over=self._agents)
 
     def _find(self, reference: object) -> Path:
-        return find_cast(self._root, str(reference))
+        return find_cast(self.root, str(reference))
 
 
 class _closing:  # noqa: N801 - used like a function

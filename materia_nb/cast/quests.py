@@ -33,10 +33,6 @@ class Bench(Protocol):
     """What the board needs of a workbench."""
 
     @property
-    def artifact_root(self) -> Path:
-        """Where casts are kept, and the board."""
-
-    @property
     def loadouts(self) -> Mapping[str, str]:
         """The loadouts that there are."""
 
@@ -53,9 +49,11 @@ class QuestBoard:
     Whatever it does is one transaction on the file, so several kernels can work on one board.
     """
 
-    def __init__(self, bench: Bench, open_here: Callable[[Path], Cast | None]) -> None:
-        """Work for ``bench``; ``open_here`` gives the cast in a directory, if it is open for writing here."""
-        self._bench = bench
+    def __init__(
+        self, bench: Bench, open_here: Callable[[Path], Cast | None], root: Callable[[], Path]
+    ) -> None:
+        """Work for ``bench``; ``open_here`` gives the cast in a directory, if it is open for writing here; ``root`` is where casts are kept, and the board."""
+        self._bench, self._root = bench, root
         self._open_here = open_here
         self._writer = threading.Lock()  # held while quests are run here
         self._stop = Stop()
@@ -68,7 +66,7 @@ class QuestBoard:
     @property
     def path(self) -> Path:
         """The file."""
-        return self._bench.artifact_root / NAME
+        return self._root() / NAME
 
     @property
     def loadouts(self) -> tuple[str, ...]:
@@ -246,7 +244,7 @@ class QuestBoard:
             status, failure = cast.status, cast.failure
             note = failure.message if failure else _waits_for(cast)
         else:
-            entry = cast_entry(self._bench.artifact_root / quest.cast)
+            entry = cast_entry(self._root() / quest.cast)
             if entry.locked_by is not None:
                 return quest  # another kernel has it
             if entry.status == "broken":
@@ -258,7 +256,7 @@ class QuestBoard:
         return quest.having(status=settled, note=None if settled == "done" else note)
 
     def _here(self, cast_id: str | None) -> Cast | None:
-        return None if cast_id is None else self._open_here(self._bench.artifact_root / cast_id)
+        return None if cast_id is None else self._open_here(self._root() / cast_id)
 
     def _change(self, change: Callable[[Board], Board]) -> Board:
         board = change_board(self.path, change)

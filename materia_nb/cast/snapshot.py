@@ -545,6 +545,6 @@ def graph_of(loadout: object) -> Graph:
         raise MateriaError("The loadout has problems.", hint="check shows them", kind="bad_loadout")
     raise MateriaError(
         f"A loadout is wanted, not {type(loadout).__name__}.",
-        hint="give wb.graph(name), or use wb.replay(name)",
+        hint="give wb.graph(name), or use wb.casts.replay(name)",
         kind="bad_loadout",
     )

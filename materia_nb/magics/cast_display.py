@@ -193,7 +193,7 @@ class CastDisplay:
             from materia_nb.widgets import cast_panel
 
             bench = self._workbench()
-            panel = cast_panel.show(cast, bench.take, bench=bench)
+            panel = cast_panel.show(cast, bench.casts.take, bench=bench)
         except Exception:  # noqa: BLE001 - a cast can be shown without them
             _log.warning("no panels; a picture is shown", exc_info=True)
             raise NotImplementedError from None

@@ -193,14 +193,14 @@ def _names(bench: Callable[[], Workbench], argument: Argument | None) -> list[st
 
 
 def _materia(wb: Workbench) -> list[str]:
-    return [*map(_quoted, as_object(wb.config.document.get("materia"))), *_sockets(wb)]
+    return [*map(_quoted, as_object(wb.loadouts.config.document.get("materia"))), *_sockets(wb)]
 
 
 def _parts(wb: Workbench) -> list[str]:
     """Loadouts and materia; where a name means both, the two that can be chosen."""
     groups = {
-        "loadout": as_object(wb.config.document.get("loadouts")),
-        "materia": as_object(wb.config.document.get("materia")),
+        "loadout": as_object(wb.loadouts.config.document.get("loadouts")),
+        "materia": as_object(wb.loadouts.config.document.get("materia")),
     }
     twice = set(groups["loadout"]) & set(groups["materia"])
     return [
@@ -250,7 +250,7 @@ _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
     "agent": _agents,
     "card": lambda wb: list(wb.gallery()),
     "panel": lambda _: alone_names(),
-    "pin": lambda wb: [_quoted(name) for name in {**wb.pins, **(wb.cast_.pins if wb.cast_ else {})}],
+    "pin": lambda wb: [_quoted(name) for name in {**wb.agents.pins, **(wb.cast_.pins if wb.cast_ else {})}],
 }
 
 

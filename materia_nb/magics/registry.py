@@ -180,6 +180,8 @@ def step_after(call: Call, _: object) -> Any:
 
 _OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {
     "Workbench": lambda call: call.bench,
+    "Loadouts": lambda call: call.bench.loadouts,
+    "Casts": lambda call: call.bench.casts,
     "QuestBoard": lambda call: call.bench.quests,
     "Cast": lambda call: call.cast,
     "Edits": lambda call: call.cast.edit,

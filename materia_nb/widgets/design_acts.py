@@ -605,7 +605,7 @@ def save(session: DesignSession, to: JSON = None, *, anyway: bool = False) -> st
     elif where == "this notebook":
         where = "notebook"
     try:
-        return session.bench.save_design(session.design, where, anyway=anyway)
+        return session.bench.loadouts.save(session.design, where, anyway=anyway)
     except MateriaError as error:
         if "save anyway" not in (error.hint or "") and "save it anyway" not in (error.hint or ""):
             raise
@@ -617,7 +617,7 @@ def save(session: DesignSession, to: JSON = None, *, anyway: bool = False) -> st
 @act
 def draft(session: DesignSession, file: JSON = None, *, discard: bool = False) -> str:
     """Go on with a draft, or throw it away."""
-    drafts = session.bench.drafts(session.design.name)
+    drafts = session.bench.loadouts.drafts(session.design.name)
     kept = next((one for one in drafts if one.path.name == file), None)
     if kept is None:
         raise refused("this draft is not there any more", "draft", "open the design once more")

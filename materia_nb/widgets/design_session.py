@@ -130,7 +130,7 @@ class DesignSession:
 
     def offer_draft(self) -> None:
         """Ask whether to go on with what was designed before and not saved, where there is such a draft."""
-        drafts = self.bench.drafts(self.design.name)
+        drafts = self.bench.loadouts.drafts(self.design.name)
         draft = next((one for one in drafts if one.is_news(self.design)), None)
         if draft is not None:
             take = {"kind": "draft", "file": draft.path.name}

@@ -257,7 +257,7 @@ class Designing:
     def _take_config(self) -> None:
         """Know the materia that were defined since; while a file cannot be read, those of before."""
         try:
-            self.session.design.config = self.session.bench.config.document
+            self.session.design.config = self.session.bench.loadouts.config.document
         except MateriaError:
             _log.info("the config cannot be read now; the one before it stays", exc_info=True)
 

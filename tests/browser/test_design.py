@@ -367,7 +367,7 @@ from materia_nb import Workbench
 from materia_nb.widgets.graph_panel import GraphPanel
 ids = [f"Socket-{number}" for number in range(1, 201)]
 row = {one: {"materia": "Build", "edges": [{"when": "always", "to": to}]} for one, to in zip(ids, ids[1:])}
-GraphPanel(Workbench(".").define_loadout("Row", {"sockets": {**row, ids[-1]: {"materia": "Build"}}}).graph).view
+GraphPanel(Workbench(".").loadouts.define("Row", {"sockets": {**row, ids[-1]: {"materia": "Build"}}}).graph).view
 """
 
 

@@ -116,7 +116,7 @@ def slow(turn):
 
 
 def define(name: str, loadout: dict[str, Any]) -> str:
-    return f"wb.define_loadout({name!r}, {json.dumps(json.dumps(loadout))});"
+    return f"wb.loadouts.define({name!r}, {json.dumps(json.dumps(loadout))});"
 
 
 AGENTS = (

@@ -154,8 +154,8 @@ def test_a_utility_runs_in_place_and_another_command_says_why_not(lite: Lite):
     lite.cell(8).get_by_text("words: 3").wait_for()
     lite.run(
         'sockets = {"Socket-1": {"materia": "Git"}}\n'
-        'wb.define_materia("Git", {"type": "utility", "command": ["git", "status"]})\n'
-        'wb.define_loadout("Git", {"entry": "Socket-1", "sockets": sockets})\n'
+        'wb.loadouts.define_materia("Git", {"type": "utility", "command": ["git", "status"]})\n'
+        'wb.loadouts.define("Git", {"entry": "Socket-1", "sockets": sockets})\n'
         'cast = wb.cast("x")\n'
         "cast.run()"
     )

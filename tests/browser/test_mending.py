@@ -22,7 +22,7 @@ def loadout(count, **more):
         "Socket-2": {"materia": "Tell"}}}
 def failed(name, count, agents=None, budget=None, **more):
     wb.load({"budget": {"maxTokens": budget}} if budget else {})
-    wb.define_loadout(name, loadout(count, **more))
+    wb.loadouts.define(name, loadout(count, **more))
     cast = wb.cast("x", loadout=name, agents={"Tell": lambda: "told", **(agents or {})})
     cast.run()
     return cast
@@ -107,7 +107,7 @@ FAILURES = {
 
 def test_each_kind_of_failure_is_mended_in_the_panel_in_at_most_three_clicks(lab: Lab):
     cells = [f"c{place} = {made}\nc{place}.show()" for place, (made, *_) in enumerate(FAILURES.values())]
-    changes = "wb.define_loadout('A', loadout(python('print({})'))) and None"
+    changes = "wb.loadouts.define('A', loadout(python('print({})'))) and None"
     lab.open(lab.notebook(BENCH, *cells, changes))
     lab.run_cell(0)
     for place, (kind, (_, headline, mend)) in enumerate(FAILURES.items()):

@@ -8,6 +8,7 @@ import warnings
 import pytest
 
 import cast_helpers as h
+from materia_nb import Workbench
 from materia_nb.agents.interface import AgentError, Reply, Usage
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
@@ -327,3 +328,11 @@ def test_a_forgotten_cast_lets_go_of_its_lock(tmp_path):
         gc.collect()
         again = resume_cast(path, h.table(lambda: "x"))
     assert again.run() == "complete"
+
+
+def test_what_is_no_agent_is_refused_in_one_clear_error(tmp_path):
+    bench = Workbench(tmp_path)
+    bench.load(h.loop_config())
+    with pytest.raises(MateriaError, match="A int is not an agent") as caught:
+        bench.agent("Build", 42)
+    assert "give a function" in caught.value.hint

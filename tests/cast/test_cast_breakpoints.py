@@ -215,7 +215,7 @@ def test_a_new_cast_of_the_loadout_has_them_and_one_of_another_has_not(bench, ca
     for one in (cast, made):
         assert (sockets(one), one.breakpoints.paths) == ({"Socket-2"}, ["plan"])
     assert not bench.cast("x", loadout="Hello-Utility").breakpoints
-    bench.take(made)
+    bench.casts.take(made)
     bench.breakpoints.clear()
     assert not sockets(cast), "taken away of all, gone in all"
     assert not made.breakpoints.are_its_own
@@ -258,7 +258,7 @@ def test_they_can_be_set_before_there_is_a_cast(bench):
 def test_a_fork_and_a_resumed_cast_have_them(bench, cast):
     cast.breakpoints.add("Socket-3")
     cast.step()
-    fork = bench.take(cast.fork())
+    fork = bench.casts.take(cast.fork())
     assert sockets(fork) == {"Socket-3"}
     fork.close()
     resumed = bench.resume(fork.id)
@@ -309,7 +309,7 @@ def test_two_kernels_keep_those_of_two_loadouts_and_the_last_writer_wins(bench, 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"loadouts": 3}', '{"loadouts": {"Plan-Build-Eval": [1]}}'])
 def test_a_damaged_file_is_told_once_and_written_over(bench, content):
-    path = bench.artifact_root / FILE
+    path = bench.casts.root / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content)
     cast = bench.cast("x")
@@ -322,7 +322,7 @@ def test_a_damaged_file_is_told_once_and_written_over(bench, content):
 
 
 def test_of_a_damaged_list_the_others_are_there_and_not_without_end(bench):
-    one, path = {"kind": "before", "socket": "Socket-2"}, bench.artifact_root / FILE
+    one, path = {"kind": "before", "socket": "Socket-2"}, bench.casts.root / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"loadouts": {"Plan-Build-Eval": [{"kind": "x"}, one]}}))
     cast = bench.cast("x")
@@ -336,7 +336,7 @@ def test_of_a_damaged_list_the_others_are_there_and_not_without_end(bench):
 
 
 def test_a_disk_that_refuses_is_told_once_and_stops_nothing(bench, cast):
-    (bench.artifact_root / FILE).mkdir()
+    (bench.casts.root / FILE).mkdir()
     bench.breakpoints.add("Socket-2")
     bench.breakpoints.add("Socket-3")
     (message,) = cast.now.messages

@@ -373,9 +373,9 @@ def test_what_is_no_json_is_refused_before_it_is_believed(tmp_path, value):
 
 def test_a_utility_does_not_take_the_script_of_another_one(bench):
     """Both names would be written to the same file."""
-    path = bench.define_utility("Count It", "print(1)")
+    path = bench.loadouts.define_utility("Count It", "print(1)")
     with pytest.raises(MateriaError, match="would replace that of the utility 'Count It'"):
-        bench.define_utility("Count-It", "print(2)")
+        bench.loadouts.define_utility("Count-It", "print(2)")
     assert path.read_text() == "print(1)"
-    bench.define_utility("Count It", "print(3)")
+    bench.loadouts.define_utility("Count It", "print(3)")
     assert path.read_text() == "print(3)"

@@ -163,20 +163,20 @@ def test_casts_are_filtered_by_what_is_said_of_them(bench, three):
 
 def test_a_cast_that_is_not_open_can_be_labelled(bench, three):
     three[0].close()
-    bench.label("my run", verdict="bad")
+    bench.casts.label("my run", verdict="bad")
     assert bench.casts(verdict="bad")[0].id == three[0].id
     three[0].now.writable or bench.resume("my run").labels.add(note="and it can be resumed")
 
 
 def test_a_cast_is_deleted_when_that_was_confirmed_and_nobody_uses_it(bench, three):
     with pytest.raises(MateriaError, match="would delete") as caught:
-        bench.delete("my run")
+        bench.casts.delete("my run")
     assert (caught.value.kind, three[0].run_dir.exists()) == ("not_confirmed", True)
     with pytest.raises(MateriaError, match="being written") as caught:
-        bench.delete("my run", yes=True)
+        bench.casts.delete("my run", yes=True)
     assert (caught.value.kind, three[0].run_dir.exists()) == ("locked", True)
     three[0].close()
-    assert bench.delete("my run", yes=True) == three[0].id
+    assert bench.casts.delete("my run", yes=True) == three[0].id
     assert not three[0].run_dir.exists()
     assert [one.id for one in bench.casts()] == [three[2].id, three[1].id]
 
@@ -188,21 +188,21 @@ def test_only_casts_of_this_project_are_deleted(bench, three, tmp_path):
     link.symlink_to(elsewhere.run_dir)
     for reference in (elsewhere.run_dir, link.name, three[0].run_dir.parent):
         with pytest.raises(MateriaError):
-            bench.delete(reference, yes=True)
+            bench.casts.delete(reference, yes=True)
     assert (elsewhere.run_dir / "events.jsonl").exists()
 
 
 def test_many_casts_are_asked_at_once(bench, three):
     bench.agent("*", "person")
     three[0].step()
-    found = bench.ask("$.workItems[*].title", bench.casts(tag="rain"))
+    found = bench.casts.ask("$.workItems[*].title", bench.casts(tag="rain"))
     assert [(id_, one.step, one.value) for id_, one in found] == [(three[0].id, 1, title) for title in "abc"]
     assert "my run" in repr(found)
     broken = three[2].run_dir.with_name("2026-01-01T00-00-00-000Z")
     broken.mkdir()
-    assert "cannot be asked" in repr(bench.ask("$.x"))
+    assert "cannot be asked" in repr(bench.casts.ask("$.x"))
     with pytest.raises(MateriaError, match="cannot be asked"):
-        bench.ask("$..a..b", [])
+        bench.casts.ask("$..a..b", [])
 
 
 def test_the_verbs(shell):

@@ -152,7 +152,7 @@ def test_a_line_that_says_too_little_shows_the_usage(shell, text):
 
 
 def test_completion_offers_parts_until_the_dashes(bench):
-    bench.define_materia("Ask", {"tools": "none", "prompt": "p"})
+    bench.loadouts.define_materia("Ask", {"tools": "none", "prompt": "p"})
     offered = candidates(lambda: bench, ["link"])
     assert {"Full-Auto", "Detect-VCS", "loadout:Ask", "materia:Ask", "--from"} <= set(offered)
     assert "Ask" not in offered

@@ -294,7 +294,7 @@ def test_a_pin_of_the_workbench_is_for_this_cast_and_those_to_come(bench):
     other.run()
     assert [cast.state["by"], other.state["by"]] == ["pin", "pin"]
     bench.unpin("Count")
-    assert not bench.pins
+    assert not bench.agents.pins
     third = bench.cast("once more")
     third.run()
     assert third.state["by"] == "process"
@@ -302,7 +302,7 @@ def test_a_pin_of_the_workbench_is_for_this_cast_and_those_to_come(bench):
 
 def test_a_pinned_socket_belongs_to_its_loadout(bench):
     bench.pin("Socket-2", "told")
-    bench.define_loadout("Other", {"sockets": {"Socket-2": {"materia": "Tell"}}, "entry": "Socket-2"})
+    bench.loadouts.define("Other", {"sockets": {"Socket-2": {"materia": "Tell"}}, "entry": "Socket-2"})
     assert not bench.cast("go").pins
     assert list(bench.cast("go", loadout="T").pins) == ["Socket-2"]
 
@@ -343,7 +343,7 @@ def test_what_a_pin_is_taken_from_has_no_answer(bench):
     bench.pin("Count", PIN)
     with pytest.raises(MateriaError, match="no longer pinned has no answer"):
         magic(bench, "pin", name="Count", off=True, to="x")
-    assert list(bench.pins) == ["Count"]
+    assert list(bench.agents.pins) == ["Count"]
     with pytest.raises(MateriaError, match="Say what is meant"):
         magic(bench, "pin", off=True)
 
@@ -375,7 +375,7 @@ def test_a_script_that_answers_a_utility_is_an_error(bench):
 
 def test_an_agent_set_for_a_materia_that_became_a_utility_is_told(bench):
     bench.agent("Tell", lambda: "told")
-    bench.define_materia("Tell", python("print('told')"))
+    bench.loadouts.define_materia("Tell", python("print('told')"))
     with pytest.raises(MateriaError) as caught:
         bench.cast("go")
     assert caught.value.kind == "not_an_agent"

@@ -71,7 +71,7 @@ def test_a_socket_is_asked_alone(bench):
     def judge(item, state, request):
         return {"satisfied": item["title"] == "Moss" and state["kept"] == 3, "context": request}
 
-    asked = bench.ask_socket(
+    asked = bench.agents.ask(
         "Socket-3",
         request="a guide",
         item={"title": "Moss", "context": "green"},
@@ -87,14 +87,14 @@ def test_a_socket_is_asked_alone(bench):
 
 
 def test_an_answer_that_a_cast_would_refuse_says_why(bench):
-    asked = bench.ask_socket("Socket-3", agent=lambda: {"satisfied": "yes"})
+    asked = bench.agents.ask("Socket-3", agent=lambda: {"satisfied": "yes"})
     assert (asked.accepted, asked.value) == (False, None)
     assert "satisfied" in asked.issues[0].path
     assert "refused" in asked._repr_mimebundle_()["text/html"]
 
 
 def test_a_person_is_shown_the_prompt(bench):
-    asked = bench.ask_socket("Socket-1", request="moss")
+    asked = bench.agents.ask("Socket-1", request="moss")
     assert (asked.text, asked.accepted) == (None, False)
     assert "moss" in repr(asked)
     assert "gave no answer" in repr(asked)
@@ -106,5 +106,5 @@ def test_a_person_is_shown_the_prompt(bench):
 )
 def test_what_cannot_be_asked(bench, socket, given, kind):
     with pytest.raises(MateriaError) as caught:
-        bench.ask_socket(socket, **given)
+        bench.agents.ask(socket, **given)
     assert caught.value.kind == kind

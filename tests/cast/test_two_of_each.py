@@ -14,6 +14,7 @@ from materia_nb.cast import open_cast
 from materia_nb.cast.cast_breakpoints import CastBreakpoints
 from materia_nb.cast.edits import Approvals, Edits, Labels
 from materia_nb.cast.pins import Pins, choose
+from materia_nb.display.blocks import Shown
 from materia_nb.errors import MateriaError
 
 
@@ -208,5 +209,9 @@ def test_r47_what_is_done_to_one_cast_changes_no_other(wb, kind):
 
 @pytest.mark.parametrize("part", WAYS, ids=lambda part: part.__name__)
 def test_every_public_way_to_change_a_cast_is_tried(part):
-    public = {name for name, _ in inspect.getmembers(part, inspect.isfunction) if name[0] != "_"}
+    public = {
+        name
+        for name, _ in inspect.getmembers(part, inspect.isfunction)
+        if name[0] != "_" and not hasattr(Shown, name)
+    }
     assert public - LOOKS.get(part, set()) == set(WAYS[part])

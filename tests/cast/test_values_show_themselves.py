@@ -47,6 +47,8 @@ def test_no_value_shows_where_it_is_in_memory_or_its_insides(wb):
         cast.usage(),
         wb.breakpoints,
         wb.agents,
+        wb.loadouts,
+        wb.casts,
         wb.casts(),
         wb.quests,
         cast.now.approvals,
@@ -84,7 +86,7 @@ def test_a_report_shows_itself_as_a_table_of_what_was_found(wb):
     assert shown["text/plain"].startswith("0 problems, 1 hint")
     assert "<table" in shown["text/html"]
     assert "empty-list-ends" in shown["text/html"]
-    assert "what to do" in wb.config.check()._repr_mimebundle_()["text/html"]
+    assert "what to do" in wb.loadouts.config.check()._repr_mimebundle_()["text/html"]
 
 
 def test_a_step_shows_itself_as_a_panel_with_what_came_and_where_it_went(wb):
@@ -109,6 +111,8 @@ def test_a_workbench_its_agents_and_the_labels_of_a_cast_show_themselves_as_tabl
     cast.labels.add(2, tag="rain")
     for one, cells in (
         (wb, ("workbench of ", "<td", "T")),
+        (wb.loadouts, ("<td", "T")),
+        (wb.casts, ("<td", cast.id)),
         (cast.agents, ("Plan", "answered by", "person")),
         (cast.labels, ("the cast", "named first", "Step 2: Socket-2", "tagged rain")),
     ):
@@ -122,11 +126,11 @@ def test_a_workbench_its_agents_and_the_labels_of_a_cast_show_themselves_as_tabl
     assert len(repr(cast.now.side)) < 100
 
 
-LEFT_OUT = {"otel", "attempt", "rehearse", "explore", "odds", "runner", "library"}
+LEFT_OUT = {"otel", "attempt", "rehearse", "explore", "odds", "runner"}
 """What takes seconds, or the network; and what is not for people."""
 COMMANDS = {
-    *("close", "step", "enter", "run", "recast", "revive", "skip", "resend", "abort", "finalize", "show"),
-    *("reload", "forget", "fork", "back", "arun", "astream"),
+    *("close", "step", "enter", "run", "retry", "skip", "abort", "stop", "accept", "show", "write_now"),
+    *("forget", "fork", "back", "arun", "astream"),
 }
 """Methods that do something, rather than tell of it."""
 DATA = (Mapping, MappingView, Sequence, Iterator, Why)

@@ -61,7 +61,7 @@ def test_the_retry_stands_alone_and_what_follows_is_aligned_again(bench, cast_of
 
 def test_a_fork_differs_first_where_it_was_answered_otherwise(bench, cast_of):
     cast = cast_of()
-    fork = bench.take(cast.fork(2))
+    fork = bench.casts.take(cast.fork(2))
     fork.agents.set("Eval", lambda turn: {"satisfied": turn.visit != 1, "context": "seen"})
     fork.run()
     d = bench.compare(cast, fork)
@@ -78,7 +78,7 @@ def test_a_fork_that_has_not_gone_on_only_stops_earlier(bench, cast_of):
 
 def test_an_edit_of_a_person_is_named_as_the_cause(bench, cast_of):
     cast = cast_of()
-    fork = bench.take(cast.fork(2))
+    fork = bench.casts.take(cast.fork(2))
     fork.edit.set("note", "by hand")
     fork.run()
     why = bench.compare(cast, fork).first.why
@@ -181,7 +181,7 @@ def _otherwise(fork, said):
 
 
 def test_loadouts_differ_by_sockets_edges_and_materia_and_not_by_text(bench):
-    document = json.loads(json.dumps(dict(bench.config.document)))
+    document = json.loads(json.dumps(dict(bench.loadouts.config.document)))
     sockets = document["loadouts"]["Plan-Build-Eval"]["sockets"]
     sockets["Socket-3"]["edges"].reverse()
     document["materia"]["Build"]["prompt"] += " Well."
@@ -198,7 +198,7 @@ def test_loadouts_differ_by_sockets_edges_and_materia_and_not_by_text(bench):
 
 
 def test_a_loadout_is_the_same_as_itself(bench):
-    d = bench.compare("Plan-Build-Eval", bench.loadout("Plan-Build-Eval"))
+    d = bench.compare("Plan-Build-Eval", bench.loadouts.show("Plan-Build-Eval"))
     assert not d
     assert "the same loadout" in repr(d)
 

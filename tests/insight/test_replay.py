@@ -38,7 +38,7 @@ def done(bench):
 
 def changed(bench, change):
     """Plan-Build-Eval with a change of its document."""
-    document = json.loads(json.dumps(dict(bench.config.document)))
+    document = json.loads(json.dumps(dict(bench.loadouts.config.document)))
     change(document["loadouts"]["Plan-Build-Eval"]["sockets"], document["materia"])
     return build_graph(document, "Plan-Build-Eval")
 
@@ -224,15 +224,15 @@ def test_of_many_casts_those_that_would_have_gone_elsewhere_are_told(bench, done
     bench.agent("Eval", lambda: {"satisfied": True})
     good = bench.cast("another")
     good.run()
-    found = bench.replay(changed(bench, no_retry), [done, good.id])
+    found = bench.casts.replay(changed(bench, no_retry), [done, good.id])
     assert [one.original.name for one in found.otherwise] == [done.id]
     assert "the same way" in repr(found)
-    assert len(bench.replay()) == 2
-    assert bench.replay().otherwise == []
+    assert len(bench.casts.replay()) == 2
+    assert bench.casts.replay().otherwise == []
 
 
 def test_a_cast_that_cannot_be_found_is_a_row(bench, done):
-    found = bench.replay(casts=[done, "no-such-cast"])
+    found = bench.casts.replay(casts=[done, "no-such-cast"])
     assert len(found.found) == 1
     assert found.problems[0][0] == "no-such-cast"
 
@@ -259,7 +259,7 @@ def test_the_verb_replays_the_current_cast_or_all(shell, bench):
     line(shell, "cast x")
     run(shell, "%materia run")
     assert "It goes as it did." in text(run(shell, "%materia replay"))
-    body = json.loads(json.dumps(bench.config.document["loadouts"]["Plan-Build-Eval"]))
+    body = json.loads(json.dumps(bench.loadouts.config.document["loadouts"]["Plan-Build-Eval"]))
     no_retry(body["sockets"], {})
     cell(shell, "define loadout Plan-Build-Eval", json.dumps(body))
     assert "otherwise from step 3" in text(run(shell, "%materia replay Plan-Build-Eval"))

@@ -65,7 +65,7 @@ def test_there_is_one_bundled_config():
 @pytest.mark.parametrize("name", NAMES)
 def test_each_checks_without_a_problem_or_a_hint_and_is_explained(name, wb):
     assert str(wb.check(name)) == "no problems, no hints"
-    assert wb.config.document["loadouts"][name]["description"].endswith(".")
+    assert wb.loadouts.config.document["loadouts"][name]["description"].endswith(".")
     page = (ROOT / "docs" / "loadouts.md").read_text()
     assert f"\n## {name}\n\n![" in page
     assert f"(images/{name.lower()}.svg)" in page
@@ -73,7 +73,7 @@ def test_each_checks_without_a_problem_or_a_hint_and_is_explained(name, wb):
 
 def test_every_materia_says_what_it_is_for(wb):
     page = (ROOT / "docs" / "loadouts.md").read_text()
-    for name, raw in wb.config.document["materia"].items():
+    for name, raw in wb.loadouts.config.document["materia"].items():
         assert raw["label"] == name
         if "script" in raw:
             assert f"\n### {name}\n\n`{raw['script']['name']}`" in page

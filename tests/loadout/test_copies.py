@@ -29,9 +29,9 @@ def file(project):
 
 def test_a_copy_is_the_same_loadout_under_its_own_name_and_chosen(wb, file):
     before = BUNDLED.read_bytes()
-    shown = wb.copy_loadout("Full-Auto", "Mine")
+    shown = wb.loadouts.copy("Full-Auto", "Mine")
     assert (shown.name, shown.origin) == ("Mine", "project")
-    assert wb.chosen == "Mine"
+    assert wb.loadouts.chosen == "Mine"
     document = read_config(file)
     assert document == {"loadouts": {"Mine": read_config(BUNDLED)["loadouts"]["Full-Auto"]}}
     assert not wb.check("Mine").problems
@@ -39,7 +39,7 @@ def test_a_copy_is_the_same_loadout_under_its_own_name_and_chosen(wb, file):
 
 
 def test_the_copy_can_be_edited_and_the_bundled_one_stays(wb, file):
-    wb.copy_loadout("Teach-Rework")
+    wb.loadouts.copy("Teach-Rework")
     document = read_config(file)
     document["loadouts"]["Teach-Rework-Copy"]["sockets"]["Socket-2"]["edges"][1]["maxTraversals"] = 7
     file.write_text(json.dumps(document))
@@ -49,12 +49,12 @@ def test_the_copy_can_be_edited_and_the_bundled_one_stays(wb, file):
 
 
 def test_with_its_materia(wb, file):
-    wb.copy_loadout("Release", "Mine", materia=True)
+    wb.loadouts.copy("Release", "Mine", materia=True)
     bundled = read_config(BUNDLED)["materia"]
     document = read_config(file)
     wanted = {"Ignore-Artifacts", "Release-Plan", "Commit-Sigil", "Build", "Auto-Eval", "Commit", "Narrate"}
     assert document["materia"] == {name: bundled[name] for name in wanted}
-    assert wb.config.origin("materia", "Commit").name == "project"
+    assert wb.loadouts.config.origin("materia", "Commit").name == "project"
 
 
 def test_everything_else_in_the_file_stays(wb, file):
@@ -67,8 +67,8 @@ def test_everything_else_in_the_file_stays(wb, file):
         "materia": {"Build": {"tools": "none", "prompt": "mine"}},
     }
     file.write_text(json.dumps(theirs))
-    wb.define_materia("Build", {"tools": "none", "prompt": "of a cell"})
-    wb.copy_loadout("Full-Auto", "Mine", materia=True)
+    wb.loadouts.define_materia("Build", {"tools": "none", "prompt": "of a cell"})
+    wb.loadouts.copy("Full-Auto", "Mine", materia=True)
     document = read_config(file)
     assert document["loadouts"].pop("Mine")
     added = document["materia"]
@@ -82,21 +82,21 @@ def test_everything_else_in_the_file_stays(wb, file):
 def test_a_name_that_is_taken_or_cannot_be_one_is_refused(wb, file, new):
     file.parent.mkdir()
     file.write_text('{"loadouts": {"Own": null}}')
-    wb.define_loadout("Mine", {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Build"}}})
+    wb.loadouts.define("Mine", {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Build"}}})
     before = file.read_bytes()
     if new:
         with pytest.raises(MateriaError):
-            wb.copy_loadout("Full-Auto", new)
+            wb.loadouts.copy("Full-Auto", new)
         assert file.read_bytes() == before
     else:
-        assert wb.copy_loadout("Full-Auto", new).name == "Full-Auto-Copy"
+        assert wb.loadouts.copy("Full-Auto", new).name == "Full-Auto-Copy"
         with pytest.raises(MateriaError, match="already"):
-            wb.copy_loadout("Full-Auto")
+            wb.loadouts.copy("Full-Auto")
 
 
 def test_an_unknown_loadout_is_told_with_the_nearest(wb, file):
     with pytest.raises(MateriaError, match="Full-Auto"):
-        wb.copy_loadout("Ful-Auto")
+        wb.loadouts.copy("Ful-Auto")
     assert not file.parent.exists()
 
 
@@ -105,7 +105,7 @@ def test_a_faulty_file_is_not_touched(wb, file, text):
     file.parent.mkdir()
     file.write_text(text)
     with pytest.raises(MateriaError) as caught:
-        wb.copy_loadout("Full-Auto", materia=True)
+        wb.loadouts.copy("Full-Auto", materia=True)
     assert str(file) in caught.value.where
     assert file.read_text() == text
 
@@ -113,7 +113,7 @@ def test_a_faulty_file_is_not_touched(wb, file, text):
 def test_a_file_that_cannot_be_written_is_told(wb, project):
     (project / ".pi").write_text("no directory")
     with pytest.raises(MateriaError):
-        wb.copy_loadout("Full-Auto")
+        wb.loadouts.copy("Full-Auto")
     assert (project / ".pi").read_text() == "no directory"
 
 
@@ -126,7 +126,7 @@ def test_a_script_beside_the_config_is_found_from_the_copy(wb, project, tmp_path
     utility = {"type": "utility", "command": ["python3", "tell.py", "x.json"], "parse": "json"}
     (elsewhere / "mine.json").write_text(json.dumps(h.one_config(utility)))
     wb.load(elsewhere / "mine.json")
-    wb.copy_loadout("T", "Mine", materia=True)
+    wb.loadouts.copy("T", "Mine", materia=True)
     copied = read_config(project / PROJECT_FILE)["materia"]["M"]["command"]
     assert copied == ["python3", "../../elsewhere/tell.py", "x.json"]
     again = materia_nb.Workbench(project)
@@ -182,5 +182,5 @@ def test_a_bench_stays_in_its_project(tmp_path):
     bench = materia_nb.Workbench(tmp_path)
     with pytest.raises(AttributeError, match="project"):
         bench.project = tmp_path / "other"
-    assert bench.project == bench.library.project == tmp_path.resolve()
-    assert bench.artifact_root.is_relative_to(bench.project)
+    assert bench.project == bench.loadouts.project == tmp_path.resolve()
+    assert bench.casts.root.is_relative_to(bench.project)

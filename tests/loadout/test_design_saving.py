@@ -172,12 +172,12 @@ def test_a_loaded_file_is_written_back(wb, project):
     before = path.read_text()
     wb.load("given.json")
     draft = wb.design()
-    assert wb.save_design(draft) == f"saved in {path}"
+    assert wb.loadouts.save(draft) == f"saved in {path}"
     assert path.read_text() == before, "nothing changed, so nothing changes"
     draft.add_edge("Socket-4", "end")
     assert "Socket-4" in wb.graph().sockets
     assert not wb.graph().sockets["Socket-4"].edges, "what is not saved is not cast"
-    wb.save_design(draft)
+    wb.loadouts.save(draft)
     assert not draft.changed
     assert changed_lines(before, path.read_text()) == [
         '- "materia": "P"',
@@ -191,7 +191,7 @@ def test_a_loaded_file_is_written_back(wb, project):
     ]
     assert wb.graph().sockets["Socket-4"].edges[0].to == "end"
     draft.undo()
-    wb.save_design(draft)
+    wb.loadouts.save(draft)
     assert path.read_text() == before
 
 
@@ -201,14 +201,14 @@ def test_a_bundled_loadout_becomes_a_copy_in_the_projects_file(wb, project):
     assert str(draft.home) == str(project / PROJECT_FILE)
     assert "bundled" in draft.home.why
     draft.add_edge("Socket-1", "end")
-    wb.save_design(draft)
+    wb.loadouts.save(draft)
     assert BUNDLED.read_bytes() == bundled
     assert wb.loadouts["Ask"] == "project"
     kept = read_config(project / PROJECT_FILE)
     assert kept == {"loadouts": {"Ask": draft.document}}
     second = wb.design("Ask")
     second.set_loadout("description", "asks")
-    wb.save_design(second)
+    wb.loadouts.save(second)
     assert read_config(project / PROJECT_FILE)["loadouts"]["Ask"]["description"] == "asks"
 
 
@@ -226,7 +226,7 @@ def test_what_the_environment_names_is_edited_and_a_profile_is_not(project, monk
     assert wb.loadouts["T"] == layer
     draft = wb.design("T")
     draft.add_socket("P")
-    assert wb.save_design(draft) == f"saved in {project / kept}"
+    assert wb.loadouts.save(draft) == f"saved in {project / kept}"
     assert "Socket-5" in wb.graph("T").sockets
     assert (own.read_bytes() == before) == (layer == "profile")
 
@@ -234,7 +234,7 @@ def test_what_the_environment_names_is_edited_and_a_profile_is_not(project, monk
 def test_a_new_loadout_goes_into_the_projects_file(wb, project):
     draft = wb.design("Mine", new=True)
     draft.add_socket("Answer")
-    wb.save_design(draft)
+    wb.loadouts.save(draft)
     assert wb.loadouts["Mine"] == "project"
     with pytest.raises(MateriaError, match="already"):
         wb.design("Mine", new=True)
@@ -245,23 +245,23 @@ def test_a_new_loadout_goes_into_the_projects_file(wb, project):
 def test_into_the_notebook(wb, project):
     draft = wb.design("Ask")
     draft.set_loadout("label", "mine")
-    assert wb.save_design(draft, "notebook") == "saved in this notebook"
+    assert wb.loadouts.save(draft, "notebook") == "saved in this notebook"
     assert wb.loadouts["Ask"] == "notebook"
-    assert wb.chosen == "Ask"
+    assert wb.loadouts.chosen == "Ask"
     assert not (project / PROJECT_FILE).exists()
     again = wb.design("Ask")
     assert again.home.path is None
     again.add_edge("Socket-1", "end")
-    wb.save_design(again)
+    wb.loadouts.save(again)
     assert wb.graph("Ask").sockets["Socket-1"].edges[0].to == "end"
-    assert "the one of notebook goes before it" in wb.save_design(again, project / PROJECT_FILE)
+    assert "the one of notebook goes before it" in wb.loadouts.save(again, project / PROJECT_FILE)
 
 
 def test_materia_that_no_file_holds_are_told(wb, project):
-    wb.define_materia("Mine", {"tools": "none", "prompt": "p"})
+    wb.loadouts.define_materia("Mine", {"tools": "none", "prompt": "p"})
     draft = wb.design("Ask")
     draft.set_socket("Socket-1", "materia", "Mine")
-    assert wb.save_design(draft).endswith("; no file holds the materia Mine")
+    assert wb.loadouts.save(draft).endswith("; no file holds the materia Mine")
 
 
 def test_a_file_that_was_changed_meanwhile_is_left_alone(wb, project):
@@ -272,18 +272,18 @@ def test_a_file_that_was_changed_meanwhile_is_left_alone(wb, project):
     path.write_text(path.read_text().replace('"prompt": "p"', '"prompt": "other"'))
     now = path.read_bytes()
     with pytest.raises(MateriaError, match="changed on disk") as caught:
-        wb.save_design(draft)
+        wb.loadouts.save(draft)
     assert "reload" in caught.value.hint
     assert path.read_bytes() == now
     assert draft.changed
     path.unlink()
     with pytest.raises(MateriaError, match="changed on disk"):
-        wb.save_design(draft)
+        wb.loadouts.save(draft)
     draft = Workbench(project).design("Ask")
     (project / ".pi").mkdir(exist_ok=True)
     (project / PROJECT_FILE).write_text("{}")
     with pytest.raises(MateriaError, match="changed on disk"):
-        wb.save_design(draft, anyway=True)
+        wb.loadouts.save(draft, anyway=True)
 
 
 def test_a_design_begins_with_what_the_file_holds_now(wb, project):
@@ -293,7 +293,7 @@ def test_a_design_begins_with_what_the_file_holds_now(wb, project):
     draft = wb.design()
     assert list(draft.document["loops"]) == ["M"]
     draft.add_socket("P")
-    wb.save_design(draft)
+    wb.loadouts.save(draft)
 
 
 def test_an_unfinished_loadout_is_saved_only_if_that_is_meant(wb, project):
@@ -304,10 +304,10 @@ def test_an_unfinished_loadout_is_saved_only_if_that_is_meant(wb, project):
     before = path.read_bytes()
     for to in (None, "notebook", "copy.json"):
         with pytest.raises(MateriaError, match="problems: nothing is named at loops"):
-            wb.save_design(draft, to)
+            wb.loadouts.save(draft, to)
     assert path.read_bytes() == before
     assert not (project / "copy.json").exists()
-    wb.save_design(draft, anyway=True)
+    wb.loadouts.save(draft, anyway=True)
     assert not wb.check("T").ok
     again = wb.design("T")
     again.set_entry("Socket-2")
@@ -319,14 +319,14 @@ def test_a_copy_into_another_file(wb, project):
     wb.load("given.json")
     draft = wb.design()
     draft.add_socket("P")
-    copied = wb.save_design(draft, "new.json")
+    copied = wb.loadouts.save(draft, "new.json")
     assert copied == f"saved in {project / 'new.json'}; the one of given goes before it"
     assert draft.changed, "its own file has not changed"
     assert read_config(project / "new.json") == {"loadouts": {"T": draft.document}}
     with pytest.raises(MateriaError, match="already"):
-        wb.save_design(draft, "new.json")
+        wb.loadouts.save(draft, "new.json")
     draft.add_socket("P")
-    wb.save_design(draft, "new.json", anyway=True)
+    wb.loadouts.save(draft, "new.json", anyway=True)
     assert "Socket-6" in read_config(project / "new.json")["loadouts"]["T"]["sockets"]
     for name, words in (
         ("new.yaml", "written as JSON"),
@@ -334,10 +334,10 @@ def test_a_copy_into_another_file(wb, project):
         ("a/b/c.json", "no such file"),
     ):
         with pytest.raises(MateriaError, match=words):
-            wb.save_design(draft, name)
+            wb.loadouts.save(draft, name)
     (project / "list.json").write_text("[]")
     with pytest.raises(MateriaError, match="no config"):
-        wb.save_design(draft, "list.json")
+        wb.loadouts.save(draft, "list.json")
 
 
 def test_comments_in_yaml_stay(wb, project):
@@ -348,7 +348,7 @@ def test_comments_in_yaml_stay(wb, project):
     draft.change_edge("Socket-2", 1, to="Socket-3")
     draft.add_edge("Socket-2", "Socket-3", "satisfied")
     draft.rename_socket("Socket-1", "First")
-    wb.save_design(draft)
+    wb.loadouts.save(draft)
     assert changed_lines(YAML, path.read_text()) == [
         "- entry: Socket-1",
         "+ entry: First",
@@ -370,9 +370,9 @@ def test_a_comment_is_not_lost_unless_that_is_meant(wb, project):
     draft = wb.design()
     draft.remove_edge("Socket-2", 0)
     with pytest.raises(MateriaError, match=r"comments? would be lost: .*sometimes"):
-        wb.save_design(draft)
+        wb.loadouts.save(draft)
     assert path.read_text() == YAML
-    wb.save_design(draft, anyway=True)
+    wb.loadouts.save(draft, anyway=True)
     assert "# what we do" in path.read_text()
     assert "sometimes" not in path.read_text()
 
@@ -384,17 +384,17 @@ def test_json_with_comments_is_not_written_and_the_way_out_is_named(wb, project)
     draft = wb.design()
     draft.add_socket("P")
     with pytest.raises(MateriaError, match="comments") as caught:
-        wb.save_design(draft)
+        wb.loadouts.save(draft)
     assert ".json" in caught.value.hint
     assert path.read_text() == text
     assert draft.patch() == [{"op": "add", "path": "/sockets/Socket-5", "value": {"materia": "P"}}]
-    wb.save_design(draft, "given.json")
+    wb.loadouts.save(draft, "given.json")
     assert read_config(project / "given.json")["loadouts"]["T"] == draft.document
     plain = file(project, "plain.jsonc", json.dumps(looped()))
     wb.load("plain.jsonc")
     draft = wb.design()
     draft.add_socket("P")
-    wb.save_design(draft)
+    wb.loadouts.save(draft)
     assert "Socket-5" in plain.read_text()
 
 
@@ -407,7 +407,7 @@ def test_yaml_that_cannot_be_changed_in_place_is_refused(wb, project):
     draft = wb.design()
     draft.change_edge("Socket-2", 1, to="end")
     with pytest.raises(MateriaError, match="anchors"):
-        wb.save_design(draft)
+        wb.loadouts.save(draft)
     assert path.read_text() == text
 
 
@@ -423,7 +423,7 @@ def test_a_failed_write_leaves_file_and_design(wb, project, monkeypatch):
 
     monkeypatch.setattr("materia_nb.file_io.os.fsync", full)
     with pytest.raises(MateriaError, match="No space left"):
-        wb.save_design(draft)
+        wb.loadouts.save(draft)
     assert path.read_bytes() == before
     assert [one.name for one in project.iterdir() if one.name != ".pi"] == ["given.json"]
     assert draft.changed
@@ -435,8 +435,8 @@ def test_a_running_cast_keeps_the_loadout_that_it_started_with(bench):
     draft = bench.design()
     draft.remove_socket("Socket-4")
     draft.set_socket("Socket-5", "materia", "Build")
-    bench.save_design(draft, anyway=True)
-    bench.save_design(draft, "notebook", anyway=True)
+    bench.loadouts.save(draft, anyway=True)
+    bench.loadouts.save(draft, "notebook", anyway=True)
     assert cast.run() == "complete"
     assert "Socket-4" in [socket for socket, *_ in cast.route]
     assert cast.route[-1][0] == "Socket-5"
@@ -448,9 +448,9 @@ def test_a_running_cast_keeps_the_loadout_that_it_started_with(bench):
 def test_what_was_taken_out_of_a_loadout_does_not_shine_through_from_below_r33(wb, to):
     design = wb.design("Plan-Build-Eval")
     design.delete_loop("items")
-    wb.save_design(design, to, anyway=True)
-    assert "loops" not in wb.config.document["loadouts"]["Plan-Build-Eval"]
-    assert wb.config.origin("loadout", "Plan-Build-Eval").name == ("notebook" if to else "project")
+    wb.loadouts.save(design, to, anyway=True)
+    assert "loops" not in wb.loadouts.config.document["loadouts"]["Plan-Build-Eval"]
+    assert wb.loadouts.config.origin("loadout", "Plan-Build-Eval").name == ("notebook" if to else "project")
 
 
 def test_a_loadout_that_a_file_changes_in_part_is_designed_as_a_whole_r33(wb, project):
@@ -459,4 +459,4 @@ def test_a_loadout_that_a_file_changes_in_part_is_designed_as_a_whole_r33(wb, pr
     wb.load()
     design = wb.design("Ask")
     assert set(design.document) >= {"entry", "sockets", "description"}
-    assert "saved in" in wb.save_design(design)
+    assert "saved in" in wb.loadouts.save(design)

@@ -55,7 +55,7 @@ def test_a_name_that_no_file_can_have_is_a_clear_error(bench, name):
         bench.open,
         bench.resume,
         bench.load,
-        bench.recorded,
+        bench.agents.recorded,
         lambda name: bench.agent("*", f"recorded:{name}"),
     ):
         with pytest.raises(MateriaError) as caught:

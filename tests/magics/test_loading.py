@@ -19,7 +19,7 @@ def test_a_loadout_with_problems_is_kept_but_not_chosen(shell):
     assert line(shell, "cast hi").graph.name == "Hello"
     assert "Bad" in line(shell, "check Bad").name
     cell(shell, "define loadout Bad", "entry: S\nsockets: {S: {materia: hi}}")
-    assert shell.user_ns["wb"].chosen == "Bad", "mended, it is chosen"
+    assert shell.user_ns["wb"].loadouts.chosen == "Bad", "mended, it is chosen"
 
 
 def test_a_chosen_loadout_that_is_broken_by_a_cell_is_not_cast(shell):

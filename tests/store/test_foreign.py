@@ -114,14 +114,14 @@ def test_a_pipe_or_a_device_is_not_waited_for(begun, name, kind):
 def test_a_recording_that_is_a_pipe_is_not_waited_for(tmp_path, bench):
     os.mkfifo(tmp_path / "r.json")
     with pytest.raises(MateriaError, match="cannot be read"):
-        bench.recorded(tmp_path / "r.json")
+        bench.agents.recorded(tmp_path / "r.json")
 
 
 @pytest.mark.parametrize(
     "reference", ["~nobody/x", "a" * 5_000, "\ud800", "a\0b", "~nobody/r.json", "\ud800.json"]
 )
 def test_what_can_be_no_path_is_no_cast_and_no_recording(bench, reference):
-    for find in (bench.open, bench.recorded, bench.resume):
+    for find in (bench.open, bench.agents.recorded, bench.resume):
         with pytest.raises(MateriaError):
             find(reference)
 

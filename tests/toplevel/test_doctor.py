@@ -184,7 +184,7 @@ LOADOUT = {
 
 
 def test_who_answers_and_who_cannot(programs, wb):
-    wb.define_loadout("L", LOADOUT)
+    wb.loadouts.define("L", LOADOUT)
     found = checkup(wb)
     assert one(found, "loadout L").status == "ok"
     asks = one(found, "Socket-1 (Asks)")
@@ -212,7 +212,7 @@ def test_who_answers_and_who_cannot(programs, wb):
 def test_a_model_without_a_key_or_a_name_is_told(programs, wb, monkeypatch):
     pytest.importorskip("pydantic_ai")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    wb.define_loadout("L", LOADOUT)
+    wb.loadouts.define("L", LOADOUT)
     wb.agent("*", "openai:gpt-5")
     finding = one(checkup(wb), "Socket-2 (Plain)")
     assert finding.status == "missing"
@@ -226,15 +226,15 @@ def test_a_model_without_a_key_or_a_name_is_told(programs, wb, monkeypatch):
 
 
 def test_tools_that_do_not_exist_are_told(programs, wb):
-    wb.define_loadout("L", LOADOUT)
-    wb.define_materia("Plain", {"tools": ["read", "teleport"], "prompt": "p"})
+    wb.loadouts.define("L", LOADOUT)
+    wb.loadouts.define_materia("Plain", {"tools": ["read", "teleport"], "prompt": "p"})
     finding = one(checkup(wb), "Socket-2 (Plain)")
     assert finding.status == "hint"
     assert "unknown tools: teleport" in finding.found
 
 
 def test_a_command_relative_to_the_project_is_found_there(programs, wb):
-    wb.define_loadout("L", LOADOUT)
+    wb.loadouts.define("L", LOADOUT)
     wb.agent("Plain", ["./answer.sh"])
     assert one(checkup(wb), "Socket-2 (Plain)").status == "missing"
     (wb.project / "answer.sh").write_text("#!/bin/sh\n")
@@ -258,7 +258,7 @@ def test_a_config_that_cannot_be_read_stops_nothing_else(programs, wb, monkeypat
 
 
 def test_a_loadout_with_problems_is_told(programs, wb):
-    wb.define_loadout("L", {"entry": "Socket-9", "sockets": {}})
+    wb.loadouts.define("L", {"entry": "Socket-9", "sockets": {}})
     wb.use("L")
     assert one(checkup(wb), "loadout L").status == "missing"
 

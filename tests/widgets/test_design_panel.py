@@ -113,7 +113,7 @@ def test_panels_of_one_loadout_show_the_same_edits(wb):
 def test_a_second_panel_shows_what_was_changed_on_disk(wb, panel):
     draft = wb.design()
     draft.add_socket("Narrate")
-    wb.save_design(draft, "notebook", anyway=True)
+    wb.loadouts.save(draft, "notebook", anyway=True)
     other = DesignPanel(wb, wb.design())
     assert "Socket-6" in panel.design.document["sockets"]
     hear(other, "undo")
@@ -170,14 +170,14 @@ def test_a_draft_that_a_dead_kernel_left_is_offered_and_taken_or_thrown_away(pro
     bar = panel.front.design["bar"]
     assert bar["note"]["words"].startswith("went on with the draft of ")
     assert bar["left"] == "it offers the draft of Mine, with all 2 steps."
-    assert wb.drafts() == ()
+    assert wb.loadouts.drafts() == ()
 
     panel.design.keep = None  # and again
     panel.close()
     panel = show_design(Workbench(project), "Mine")
     panel.heard({"kind": "answer", "number": 1})
     assert panel.design.document == {}
-    assert Workbench(project).drafts() == ()
+    assert Workbench(project).loadouts.drafts() == ()
     panel.close()
 
 

@@ -211,7 +211,7 @@ def test_changed_materia_are_saved_with_few_lines_and_what_is_below_is_left_out(
     kept = json.loads((wb.project / PROJECT_FILE).read_text())
     assert kept["materia"]["Eval"] == {"model": "m:x"}
     assert kept["materia"]["Mine"]["prompt"]
-    assert wb.config.document["materia"]["Eval"]["prompt"], "the rest is that of the layer below"
+    assert wb.loadouts.config.document["materia"]["Eval"]["prompt"], "the rest is that of the layer below"
     assert not session.design.changed
     do(session, "undo")
     do(session, "undo")

@@ -168,7 +168,7 @@ def test_what_fails_is_told_in_the_panel(panel):
 
 
 def test_an_error_of_a_run_is_told(panel, wb):
-    wb.define_loadout("Bad", {"entry": "X", "sockets": {}})
+    wb.loadouts.define("Bad", {"entry": "X", "sockets": {}})
     wb.use("Bad")
     panel.all_button.click()
     ran(panel)

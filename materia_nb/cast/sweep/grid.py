@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 from uuid import uuid4
 
 from materia_nb.cast import Prepared
@@ -74,7 +74,7 @@ def places_of(
     allow: tuple[str, ...],
     *,
     known: Callable[[str], bool],
-    prepare: Callable[[str, Mapping[str, object] | None], Prepared],
+    prepare: Callable[[str, Mapping[str, Any] | None], Prepared],
     folder: Path,
 ) -> list[Place]:
     """Return all casts of a sweep.

@@ -10,10 +10,10 @@ from typing import Any, Final
 from materia_nb.cast import Cast
 from materia_nb.cast.edits import Edits
 from materia_nb.cast.listing import casts_view
+from materia_nb.cast.project_casts import Casts
 from materia_nb.cast.quests import WORDS, QuestBoard
 from materia_nb.cast.views.step_views import PromptView
 from materia_nb.cast.views.tables import budget_view, items_view, quests_view
-from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import JsonView, Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.engine.items import item_label
@@ -167,7 +167,7 @@ from_method(
     "back", Cast.back, status_after, example="%materia back 3\n%materia back --change workItems.0.title"
 )
 from_method(
-    "fork", Cast.fork, lambda call, cast: call.bench.take(cast), only="step", example="%materia fork 3"
+    "fork", Cast.fork, lambda call, cast: call.bench.casts.take(cast), only="step", example="%materia fork 3"
 )
 
 
@@ -208,16 +208,16 @@ def label(call: Call) -> Any:
     if call.get("undo"):
         call.cast.labels.undo()
         return Text(f"Taken back. The cast: {call.cast.labels.of().words or 'nothing is said of it'}.")
-    said = bench.current.labels.add(step, **given) if cast is None else bench.label(cast, step, **given)
+    said = bench.current.labels.add(step, **given) if cast is None else bench.casts.label(cast, step, **given)
     about = "The cast" if step is None else f"Step {step}"
     return Text(f"{about}: {said.words or 'nothing is said of it any more'}.")
 
 
-from_method("open", Workbench.open, value_of, reference=_CAST, example="%materia open -1")
-from_method("resume", Workbench.resume, value_of, reference=_CAST)
+from_method("open", Casts.open, value_of, reference=_CAST, example="%materia open -1")
+from_method("resume", Casts.resume, value_of, reference=_CAST)
 from_method(
     "delete",
-    Workbench.delete,
+    Casts.delete,
     lambda _, id_: Text(f"Deleted {id_}."),
     reference={**_CAST, "kind": "word"},
     example="%materia delete first-good-one --yes",

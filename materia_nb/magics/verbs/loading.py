@@ -12,6 +12,7 @@ from materia_nb.agents.interface import AGENT_CELL
 from materia_nb.agents.model.model_agent import ModelAgent
 from materia_nb.agents.model.providers import meant
 from materia_nb.agents.notebook_agents import is_model
+from materia_nb.cast.library import Loadouts
 from materia_nb.cast.views.loadout_views import (
     ReportView,
     agents_view,
@@ -32,21 +33,21 @@ _NAMED = Argument("loadout", "a loadout, the chosen one if left out", "rest", co
 
 from_method(
     "load",
-    Workbench.load,
+    Loadouts.load,
     value_of,
     path={"name": "file", "completes": "file"},
     example="%materia load hello-utility.json",
 )
 from_method(
     "use",
-    Workbench.use,
+    Loadouts.use,
     value_of,
     name={"name": "loadout", "help": "its name", "completes": "loadout"},
     example="%materia use Hello-Utility",
 )
 from_method(
     "copy",
-    Workbench.copy_loadout,
+    Loadouts.copy,
     value_of,
     name={"name": "loadout", "completes": "loadout"},
     new={"kind": "word"},
@@ -58,8 +59,8 @@ from_method(
 def list_loadouts(call: Call) -> Any:
     """List the loadouts and the layers that they come from, or the fields of one."""
     if (name := call.get("loadout")) is not None:
-        return fields_view(call.bench.config, "loadout", name)
-    return loadouts_view(call.bench.loadouts, call.bench.chosen, call.bench.config)
+        return fields_view(call.bench.loadouts.config, "loadout", name)
+    return loadouts_view(call.bench.loadouts, call.bench.loadouts.chosen, call.bench.loadouts.config)
 
 
 @verb(
@@ -72,18 +73,18 @@ def list_loadouts(call: Call) -> Any:
 def list_materia(call: Call) -> Any:
     """List the materia, the layers that they come from, and who answers; or the fields of one."""
     if (name := call.get("materia")) is not None:
-        return fields_view(call.bench.config, "materia", name)
-    return materia_view(call.bench.config, call.bench.agents)
+        return fields_view(call.bench.loadouts.config, "materia", name)
+    return materia_view(call.bench.loadouts.config, call.bench.agents)
 
 
 @verb("grid", Argument("--mermaid", "as mermaid source, to paste into a document", "flag"), _NAMED)
 def grid(call: Call) -> Any:
     """Draw the graph of the cast, or of a loadout."""
     name, cast = call.get("loadout"), call.bench.cast_
-    if name is None and cast is not None and cast.graph.name == call.bench.chosen:
+    if name is None and cast is not None and cast.graph.name == call.bench.loadouts.chosen:
         picture = GraphPicture(cast.graph, marks_of(cast.now))
     else:
-        shown = call.bench.loadout(name)
+        shown = call.bench.loadouts.show(name)
         if not call.get("mermaid"):
             return shown
         picture = shown.picture
@@ -101,7 +102,7 @@ def grid(call: Call) -> Any:
 )
 def check(call: Call) -> Any:
     """Show the problems of a loadout and, apart from them, hints; with --mend what one change mends."""
-    bench, name = call.bench, call.get("loadout") or call.bench.chosen
+    bench, name = call.bench, call.get("loadout") or call.bench.loadouts.chosen
     if not call.get("mend"):
         if call.get("save"):
             raise MateriaError("Only what is mended is saved.", hint="check --mend --save", kind="usage")
@@ -110,7 +111,7 @@ def check(call: Call) -> Any:
     if call.get("save"):
         done = design.mend_all()
         if done:
-            done.append(bench.save_design(design, anyway=True))
+            done.append(bench.loadouts.save(design, anyway=True))
         nothing = "Nothing mends itself: check --mend shows what you can choose, check what is left."
         return Text("\n".join(done or [nothing]))
     rows = [
@@ -155,7 +156,7 @@ from_method(
 )
 def loadout(call: Call) -> Any:
     """Define a loadout in this notebook, in JSON or YAML."""
-    return call.bench.define_loadout(call.get("name"), call.body or "")
+    return call.bench.loadouts.define(call.get("name"), call.body or "")
 
 
 _MODEL_OPTIONS = (
@@ -248,7 +249,7 @@ def pin(call: Call) -> Any:
     elif name is not None:
         bench.pin(name, to, visit=call.get("visit"))
     here = {} if bench.cast_ is None else bench.cast_.pins
-    return pins_view(here, {name: (one.pin, one.loadout) for name, one in bench.pins.items()})
+    return pins_view(here, {name: (one.pin, one.loadout) for name, one in bench.agents.pins.items()})
 
 
 def _model(text: str, call: Call) -> ModelAgent:
@@ -309,7 +310,7 @@ def _function(name: str, body: str, names: dict[str, Any]) -> Any:
 def utility(call: Call) -> Any:
     """Define a utility materia whose script is the Python in the cell."""
     fields = {"timeoutMs": call.get("timeout_ms")} if call.get("timeout_ms") is not None else {}
-    path = call.bench.define_utility(
+    path = call.bench.loadouts.define_utility(
         call.get("name"),
         call.body or "",
         parse="text" if call.get("text") else "json",

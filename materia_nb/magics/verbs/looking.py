@@ -182,9 +182,9 @@ def replay(call: Call) -> Any:
             raise MateriaError(
                 "One replay at a time can go on.", hint="open the cast, then replay --go-on", kind="usage"
             )
-        return bench.replay(name)
+        return bench.casts.replay(name)
     found = bench.current.replay(bench.graph(name))
-    return StatusView(bench.take(found.go_on()).now) if call.get("go_on") else found
+    return StatusView(bench.casts.take(found.go_on()).now) if call.get("go_on") else found
 
 
 def _number(given: object) -> int:
@@ -248,7 +248,7 @@ def ask(call: Call) -> Any:
     """Look through the outputs of all steps with JSONPath: each value found, with its step, socket and item."""
     expression, tag = str(call.get("expression")), call.get("tag")
     if call.get("all") or tag is not None:
-        return call.bench.ask(expression, call.bench.casts(tag=tag or ()))
+        return call.bench.casts.ask(expression, call.bench.casts(tag=tag or ()))
     return found_view(call.cast.steps.ask(expression))
 
 
@@ -340,7 +340,7 @@ def show(call: Call) -> Any:
 
     if (name := call.get("panel")) is not None:
         return cast_panel.show_one(call.cast, str(name))
-    return cast_panel.show(call.cast, call.bench.take, bench=call.bench)
+    return cast_panel.show(call.cast, call.bench.casts.take, bench=call.bench)
 
 
 @verb(
@@ -356,7 +356,7 @@ def show(call: Call) -> Any:
 def doctor(call: Call) -> Any:
     """Check what is here and works: software, keys (names only), programs, folders, config, who answers; or a recorded cast."""
     if (cast := call.get("cast")) is not None:
-        return Text(repr(call.bench.verify(cast)))
+        return Text(repr(call.bench.casts.verify(cast)))
     return checkup(call.bench)
 
 

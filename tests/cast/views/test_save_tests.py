@@ -44,7 +44,7 @@ def test_drafts_and_utilities_that_answer_otherwise_each_time_are_played(tmp_pat
 
 
 def test_a_case_that_follows_a_file_fails_when_its_loadout_no_longer_goes_so(wb, tmp_path):
-    document = json.loads(json.dumps(wb.config.document))
+    document = json.loads(json.dumps(wb.loadouts.config.document))
     file = tmp_path / "mine.json"
     file.write_text(json.dumps(document))
     (first, *_) = wb.explore("Plan-Build-Eval", 1).save_tests(tmp_path / "cases", follows=file)
