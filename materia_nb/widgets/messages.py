@@ -493,6 +493,15 @@ class ToCanvas:
         """Place sockets once more."""
 
 
+class ToQuestion:
+    """What the picture of a question is told."""
+
+    class Guess(PageMessage):
+        """The next step leads to this place."""
+
+        place: ShortText
+
+
 @cache
 def messages_of(receiver: type) -> dict[str, type[PageMessage]]:
     """Return the types of the messages to a receiver, such as :class:`ToCast`, by their kinds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,7 @@ from materia_nb.lessons import PredictionView, Question
 from materia_nb.outgoing import plain
 from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
 from materia_nb.widgets.frontend import FrontWidget
+from materia_nb.widgets.messages import ToQuestion, read_message
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -42,13 +44,14 @@ class PredictPicture(FrontWidget):
     def __init__(self, places: Sequence[str], guess: Callable[[str], None]) -> None:
         super().__init__(places=list(places))
         self._guess = guess
-        self.on_msg(self._told)
+        self.on_msg(self._heard)
 
-    def _told(self, _: Any, content: Any, __: Any) -> None:
-        """Take a click; a message of another form, or about no socket, is not ours."""
-        socket = content.get("guess") if isinstance(content, dict) else None
-        if isinstance(socket, str) and socket in self.places:
-            self._guess(socket)
+    def _heard(self, _: Any, content: Any, __: Any) -> None:
+        """Take a click; a message of another form, or about no place to choose, is not ours."""
+        with contextlib.suppress(MateriaError):
+            message = read_message(ToQuestion, content)
+            if isinstance(message, ToQuestion.Guess) and message.place in self.places:
+                self._guess(message.place)
 
 
 _WORDS: Final = {
@@ -90,7 +93,7 @@ class PredictPanel(Panel):
         self.cast = cast
         self.answer: PredictionView | None = None
         self.question, self._asked = _ask(cast, name)
-        self._words, self._told = ui.HTML(), ui.HTML()
+        self._words, self._verdict = ui.HTML(), ui.HTML()
         places = self.question.places if self.question else ()
         sockets = [place for place in places if place in cast.graph.sockets]
         self.picture = PredictPicture(sockets, lambda place: self._guess(place)(None))
@@ -115,7 +118,7 @@ class PredictPanel(Panel):
             self._words,
             *([self.sure] if places else []),
             row(*self.buttons.values()),
-            self._told,
+            self._verdict,
             row(self.next),
         )
         self.view.add_class("mnb-predicts")
@@ -183,7 +186,7 @@ class PredictPanel(Panel):
         show_html(self._words, html_lines([line for line in (standing, self._asked) if line]))
         verdict = Html() if self.answer is None else Html(self.answer._repr_mimebundle_()["text/html"])
         alert = Html(f'<div role="alert">{verdict}</div>') if verdict else verdict
-        show_html(self._told, html_join([alert, html_lines(self._score())]))
+        show_html(self._verdict, html_join([alert, html_lines(self._score())]))
         # Until the route is at its end it stays: a button that goes would lose the focus of the keyboard.
         on_the_way = self.question is not None and self.question.points and not self._at_the_end
         self.next.layout.display = None if on_the_way else "none"

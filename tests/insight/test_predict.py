@@ -416,10 +416,15 @@ def test_a_click_on_a_socket_in_the_picture_is_a_guess(cast, make):
     panel = make(cast)
     assert panel.picture.places == list(cast.graph.sockets)
     before = panel.picture.svg
-    for told in ({"guess": "Socket-77"}, {"guess": ["end"]}, {"guess": "end"}, "Socket-2", None):
+    for told in (
+        *({"kind": "guess", "place": one} for one in ("Socket-77", ["end"], "end")),
+        {"guess": "Socket-2"},
+        "Socket-2",
+        None,
+    ):
         panel.picture._handle_custom_msg(told, [])
     assert panel.answer is None, "no such place in the picture"
-    panel.picture._handle_custom_msg({"guess": "Socket-2"}, [])
+    panel.picture._handle_custom_msg({"kind": "guess", "place": "Socket-2"}, [])
     assert runs_of(panel.question.twin).wait(30)
     panel.refresh()
     assert panel.answer.right

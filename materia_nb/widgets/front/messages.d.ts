@@ -166,6 +166,12 @@ export interface ToCanvas {
   duplicate: { ids?: Array<string> };
 }
 
+/** What the picture of a question is told. */
+export interface ToQuestion {
+  /** The next step leads to this place. */
+  guess: { place: string };
+}
+
 /** What the designer of a loadout is told. */
 export interface ToDesign {
   /** Place a materia in a new socket, or ask what is meant by one that is not there. */

@@ -29,7 +29,7 @@ export default {
     /** @param {MouseEvent} event */
     const click = (event) => {
       const target = event.target instanceof Element ? event.target.closest(".mnb-place") : null;
-      if (target) model.send({ guess: target.getAttribute("data-socket") });
+      if (target) model.send({ kind: "guess", place: target.getAttribute("data-socket") });
     };
     draw();
     el.addEventListener("click", click);
