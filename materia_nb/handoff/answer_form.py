@@ -39,11 +39,21 @@ class ResumesAfterAnswers(Protocol):
 def within(lines: Sequence[str], most: int) -> str:
     """Join lines, the last ones left out as far as they do not fit; the first is always there."""
     kept, room = list(lines[:1]), most - len(lines[0])
-    for line in lines[1:]:
+    for line in filter(None, lines[1:]):
         if len(line) + 1 <= room:
             kept.append(line)
             room -= len(line) + 1
     return "\n".join(kept)
+
+
+def as_many(start: str, entries: Sequence[str], room: int) -> str:
+    """List as many entries behind ``start`` as there is room for; empty where not even the first one fits."""
+    for count in range(len(entries), 0, -1):
+        more = "." if count == len(entries) else ", …"
+        line = f"{start}{', '.join(entries[:count])}{more}"
+        if len(line) <= room:
+            return line
+    return ""
 
 
 def form_words(value: JSON, words: Collection[str], path: str = "$") -> Iterator[Issue]:

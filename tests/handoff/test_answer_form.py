@@ -59,7 +59,13 @@ TURNS = [
             for status in MEMORIES
             for given in ({}, CONSOLIDATE, WRITES)
         ),
-        TurnFacts(sockets=frozenset(f"Socket-{number}" for number in range(1, 60))),
+        *(
+            TurnFacts(
+                sockets=frozenset(f"Socket-{number}" for number in range(1, count)),
+                names={f"Materia-{number}": f"Socket-{number}" for number in range(1, count, 2)},
+            )
+            for count in (3, 60)
+        ),
     )
 ]
 
@@ -129,6 +135,24 @@ def test_a_field_that_still_holds_the_words_of_the_form_is_named(name):
 def test_the_dots_of_an_example_are_no_answer(text):
     assert [issue.path for issue in form_words({"a": ["fine", text]}, ())] == ["$.a.1"]
     assert not list(form_words({"a": ["....", "wait..."]}, ()))
+
+
+def test_a_detour_is_told_its_targets_by_socket_and_name_as_far_as_there_is_room():
+    spoken, sockets = protocol("envelope"), frozenset({"Socket-1", "Socket-2"})
+    facts = TurnFacts(sockets=sockets, names={"Plan": "Socket-1", "The Planner": "Socket-1"})
+    form = spoken.form(wants(), facts)
+    assert form.endswith("\nDETOUR: next_step_suggestion: Socket-1 (Plan), Socket-2.")
+    filled = json.loads(line_of(form))
+    for target, action in (("Socket-1", "detour"), ("Plan", "detour"), ("Nowhere", "escalate")):
+        filled["routing"] = {"recommendation": "DETOUR", "reason": "first", "next_step_suggestion": target}
+        text = json.dumps(filled)
+        for word, value in FILLED.items():
+            text = text.replace(word, value)
+        assert spoken.read(text, wants(), facts).action == action
+    assert "next_step_suggestion: Socket-1" in spoken.form(wants(work_items=True), facts)
+    many = TurnFacts(sockets=frozenset(f"Socket-{number}" for number in range(60)))
+    assert spoken.form(wants(), many).endswith(", …")
+    assert "DETOUR: " not in spoken.form(wants(), TurnFacts(sockets=frozenset({"S" * 400})))
 
 
 def test_only_a_status_that_may_follow_is_shown():

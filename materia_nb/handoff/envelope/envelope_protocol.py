@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from materia_nb.errors import counted
-from materia_nb.handoff.answer_form import LONGEST_FORM, form_words, within
+from materia_nb.handoff.answer_form import LONGEST_FORM, as_many, form_words, within
 from materia_nb.handoff.envelope.envelope_check import META, Channel, Envelope, Profile, envelope_of, validate
 from materia_nb.handoff.envelope.envelope_texts import (
     context,
@@ -162,7 +162,6 @@ _SHAPE: Final[dict[str, JSON]] = {
         "evidence": {"artifacts_produced": [_FILE], "commands_run": [_COMMAND], "measurements": {}},
     },
     "concerns": [],
-    "assumptions": [],
     "routing": {"recommendation": "<CONTINUE, LOOP, DETOUR or ESCALATE>", "reason": _WHY},
 }
 _FORM_WORDS: Final = frozenset(
@@ -186,17 +185,20 @@ def form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = Fals
             "(recommendation, reason)."
         )
     lines = [
-        f"Answer with one JSON object, no words around it:\n{compact(_SHAPE)}",
-        "VERIFIED: all is met. UNVERIFIED: name concerns. BLOCKED: a person must help.",
-        "A concern: severity HIGH, MEDIUM or LOW; description; recommendation.",
-        "Evidence: a file, command or number at least.",
+        f"Answer with this JSON object alone:\n{compact(_SHAPE)}",
+        "VERIFIED: all met. UNVERIFIED: has concerns. BLOCKED: needs a person.",
+        f"A concern{' (a work item)' * wanted.work_items}: severity HIGH, MEDIUM or LOW, description, recommendation.",
+        "Evidence: a file, command or number.",
     ]
-    if wanted.work_items:
-        lines.insert(1, "Each concern becomes a work item.")
-    targets = ", ".join(sorted(facts.sockets or ()))
-    if targets:
-        lines.append(f"DETOUR: add next_step_suggestion: {targets}.")
+    room = LONGEST_FORM - len("\n".join(lines)) - 1
+    lines.append(as_many("DETOUR: next_step_suggestion: ", _targets(facts), room))
     return within(lines, LONGEST_FORM)
+
+
+def _targets(facts: TurnFacts) -> list[str]:
+    """The sockets that a detour may name, each with the name under which it may be named too (R51)."""
+    names = {socket: name for name, socket in reversed([*facts.names.items()])}
+    return [f"{id_} ({names[id_]})" if id_ in names else id_ for id_ in sorted(facts.sockets or ())]
 
 
 def finalization_prompt(wanted: Requirements) -> str:
