@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
@@ -23,8 +23,8 @@ from materia_nb.cast.views.compare_view import (
 from materia_nb.cast.views.tables import FoundView
 from materia_nb.display.blocks import Block, Shown
 from materia_nb.engine.labels import Label
-from materia_nb.engine.outcome import told_to_the_next
 from materia_nb.engine.routing import short
+from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
 from materia_nb.insight.queries import Found, query_of
 from materia_nb.jsonvalue import JSON
@@ -353,3 +353,47 @@ class _closing:  # noqa: N801 - used like a function
 def _id_of(reference: object) -> object:
     """The id of a cast that is given as such, or as a row of the list of casts; anything else stays as it is."""
     return reference.id if isinstance(reference, Cast | Snapshot | CastEntry) else reference
+
+
+PREVIOUS: Final = "previous"
+"""The name in the state under which a cast finds what an earlier one tells it."""
+
+LONGEST_REQUEST: Final = 2_000
+LONGEST_OUTPUT: Final = 4_000
+LONGEST_CONTEXT: Final = 4_000
+MOST_TITLES: Final = 50
+LONGEST_TITLE: Final = 200
+"""Characters, and titles of work items, that are handed on at most."""
+
+
+def told_to_the_next(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
+    """Return what ``state`` tells a later cast.
+
+    Of the output the beginning is kept, of the context the end, since its latest entries are there.
+
+    Args:
+        state: where the earlier cast stands.
+        cast_id: its id.
+        loadout: the name of its loadout.
+    """
+    told: dict[str, JSON] = {
+        "cast": cast_id,
+        "loadout": loadout,
+        "status": state.status,
+        "request": _beginning(state.request, LONGEST_REQUEST),
+    }
+    if state.last_output:
+        told["lastOutput"] = _beginning(state.last_output, LONGEST_OUTPUT)
+    context = state.data.get("context")
+    if isinstance(context, str) and context.strip():
+        cut = len(context) > LONGEST_CONTEXT
+        told["context"] = "…" + context[1 - LONGEST_CONTEXT :] if cut else context
+    items = state.data.get("workItems")
+    if isinstance(items, list) and items:
+        titles = [item.get("title") for item in items[:MOST_TITLES] if isinstance(item, dict)]
+        told["workItems"] = [_beginning(title, LONGEST_TITLE) for title in titles if isinstance(title, str)]
+    return told
+
+
+def _beginning(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

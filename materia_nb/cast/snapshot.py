@@ -22,7 +22,7 @@ from materia_nb.engine.items import Standing, standings
 from materia_nb.engine.labels import Label
 from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.remarks import remarks_of
+from materia_nb.engine.remarks import Remark, remarks_of
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, Steps
 from materia_nb.engine.session import label_of as session_label
@@ -39,7 +39,6 @@ from materia_nb.store.reference import Difference
 from materia_nb.store.rundir import usage_report as report_of
 
 if TYPE_CHECKING:
-    from materia_nb.engine.outcome import Remark
     from materia_nb.insight.why import Why
 
 

@@ -14,7 +14,7 @@ from materia_nb.cast import Cast, Prepared
 from materia_nb.cast.answerers import Agents
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
 from materia_nb.cast.library import Loadouts, copy_scripts, spoken
-from materia_nb.cast.project_casts import Casts
+from materia_nb.cast.project_casts import PREVIOUS, Casts
 from materia_nb.cast.views.loadout_views import (
     ExploreView,
     PromptsView,
@@ -22,7 +22,6 @@ from materia_nb.cast.views.loadout_views import (
     loadouts_view,
 )
 from materia_nb.display.blocks import Block, Shown
-from materia_nb.engine.outcome import PREVIOUS
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.odds import Chances, PerSocket

@@ -9,7 +9,7 @@ import pytest
 import cast_helpers as h
 from magics_helpers import new_shell
 from materia_nb import Workbench
-from materia_nb.engine.outcome import LONGEST_CONTEXT, LONGEST_OUTPUT, LONGEST_REQUEST, MOST_TITLES
+from materia_nb.cast.project_casts import LONGEST_CONTEXT, LONGEST_OUTPUT, LONGEST_REQUEST, MOST_TITLES
 from materia_nb.errors import MateriaError
 from materia_nb.magics.magic import candidates
 

@@ -19,7 +19,7 @@ from materia_nb.display.sections import call_blocks, call_words, judged_words, p
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine.items import standings, walk_of
 from materia_nb.engine.limits import edges_used
-from materia_nb.engine.outcome import Remark
+from materia_nb.engine.remarks import Remark
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Hold
 from materia_nb.errors import counted

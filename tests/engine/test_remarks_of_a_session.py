@@ -1,0 +1,61 @@
+"""What is odd about a complete cast, said of its session."""
+
+from __future__ import annotations
+
+from builders import Folded, agent, asks, at, config, edge, items, retry_loop, say
+from materia_nb.engine import decide
+from materia_nb.engine.remarks import FEWER, hollow_fields, remarks_of, repeats
+
+
+def said(cast):
+    """The remarks once the cast is complete, by code, with what they are about."""
+    return {
+        one.code: (one.socket, one.step, one.item, one.message)
+        for one in remarks_of(cast.rules, cast.session)
+    }
+
+
+def test_nothing_is_odd_about_a_cast_that_is_under_way():
+    cast = Folded(config({"A": asks(edge("B", "not_satisfied")), "B": at("P")})).answers(say(satisfied=True))
+    assert said(cast) == {}
+    cast.do(decide.enter)
+    assert list(said(cast)) == ["no-edge-matched"]
+
+
+def test_a_verdict_that_nothing_answered_names_its_item():
+    cast = Folded(config({"A": asks(edge("end"))})).answers(say(satisfied=False)).do(decide.enter)
+    assert said(cast)["unanswered-verdict"][:3] == ("A", 1, None)
+    assert " about item " not in said(cast)["unanswered-verdict"][3]
+    loop = Folded(retry_loop(exits=[])).answers(items("a"), "built", say(satisfied=True), "again")
+    assert "unanswered-verdict" not in said(loop)
+
+
+def test_what_is_said_again_of_the_same_item_is_a_repetition_and_of_another_is_none():
+    cast = Folded(retry_loop())
+    cast.answers(items("a", "b"), "built", say(satisfied=False, context="too long"), "built")
+    assert [step.number for step in repeats(cast.rules, cast.session)] == [4]
+    cast.answers(say(satisfied=True), "built")
+    assert [step.number for step in repeats(cast.rules, cast.session)] == [4], (
+        "of the other item it is the first time"
+    )
+
+
+def test_a_step_without_an_item_is_compared_with_those_without_one():
+    cast = Folded(config({"A": at("P", edge("A"))})).answers("the same", "the  same\n", "another")
+    assert [step.number for step in repeats(cast.rules, cast.session)] == [2]
+
+
+def test_an_answer_is_hollow_with_less_than_a_tenth_of_what_a_refused_one_said():
+    sockets = {"A": asks(edge("B", "satisfied"), materia="Q", assign={"plan": "$.plan"}), "B": at("P")}
+    document = config(sockets, materia={"Q": agent()})
+    for length, hollow in ((FEWER, []), (FEWER * 2, ["plan"])):
+        cast = Folded(document).answers(say(plan="x" * length), say(satisfied=True, plan="y"))
+        assert list(hollow_fields(cast.rules, cast.session.steps[-1])) == hollow
+
+
+def test_a_decision_says_which_item_it_was_about():
+    cast = Folded(retry_loop()).answers(items("a"), "built")
+    first, second = (step.decision for step in cast.session.steps)
+    assert (first.item, first.item_key, first.item_label) == (None, None, None)
+    assert (second.item[1], second.item_key, second.item_label) == (0, "WI-1", "a")
+    assert (second.socket, second.visit, second.chosen.to) == ("Build", 1, "Eval")
