@@ -31,7 +31,9 @@ PAIRS: Final = (
     (ast.Is, ast.IsNot),
 )
 OPPOSITE: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {**dict(PAIRS), **{b: a for a, b in PAIRS}}
+OPTIONS: Final = "-x -q --no-header -p no:cacheprovider -p no:nbval -o timeout=0".split()
 SECONDS: Final = 600
+"""How long the tests may take for a break; a loop that never ends is noticed by that."""
 
 
 class Break(NamedTuple):
@@ -92,19 +94,7 @@ def _live(node: ast.AST) -> Iterator[ast.AST]:
 
 def failure(copy: Path, tests: str) -> str:
     """Run the tests in the copy up to the first failure, and return its name; empty when all pass."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "--no-header",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:nbval",
-        tests,
-    ]
+    command = [sys.executable, "-m", "pytest", *OPTIONS, tests]
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(

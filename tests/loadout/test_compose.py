@@ -317,7 +317,8 @@ def test_a_composition_visits_what_its_parts_visit(one, other, seed):
             state.status,
             state.failure and state.failure.kind,
         )
-        assert dict(end.data) == dict(state.data)
+        # What a failed visit leaves in the context names its socket, too.
+        assert {**end.data, "context": None} == {**state.data, "context": None}
 
 
 @pytest.mark.parametrize("text", ["{{cursor." * 100_000, "{{cursor.x" + " " * 1_000_000, "{" * 1_000_000])
