@@ -163,7 +163,7 @@ def _items_title(_: Seen, drawn: Slice) -> str:
 
 
 def _events_title(_: Seen, drawn: Slice) -> str:
-    count = sum(len(one["rows"]) for one in drawn["blocks"])
+    count = sum(len(one.get("rows", ())) for one in drawn["blocks"])
     return f"Events {count}" if count else ""
 
 
