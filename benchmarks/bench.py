@@ -92,6 +92,22 @@ def visits() -> None:
     print("  wanted: at most 1\n")
 
 
+def whole() -> None:
+    """Compare a cast as a person has it with the bare writes."""
+    print("A whole cast through Workbench, function agents, until the last file is closed\n")
+    rows = []
+    for items in SIZES[:3]:
+        found = []
+        for _ in range(min(_rounds(items), 7)):
+            (visits_, seconds), (count, bare) = ours.whole(items), peers.bare_writes(items)
+            found.append((seconds / visits_, bare / count))
+        mine, theirs = (statistics.median(pair[which] for pair in found) for which in (0, 1))
+        ratio = statistics.median(a / b for a, b in found)
+        rows.append([f"{items:,}", rate(mine * 1e6), rate(theirs * 1e6), f"{ratio:.2f}"])
+    show(["items", "visits a second", "bare writes", "cost / bare writes"], rows)
+    print("  wanted: cost / bare writes at most 2\n")
+
+
 def _resumed(runs: list[ours.Run]) -> list[str]:
     pairs = [(run.seconds, ours.resumed(run)) for run in runs[:5]]
     cast, back = (statistics.median(pair[which] for pair in pairs) for which in (0, 1))
@@ -332,6 +348,7 @@ def main() -> None:
     """Run the parts that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parts: dict[str, Callable[[], None]] = {
+        "whole": whole,
         "visits": visits,
         "memory": memory,
         "panel": panel,

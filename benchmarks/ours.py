@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 import work
 
+from materia_nb import Workbench
 from materia_nb.agents import AgentTable, Reply, Turn
 from materia_nb.cast import Cast, Plan, resume_cast, start_cast
 from materia_nb.engine import entering, outputs
 from materia_nb.engine.rules import Rules
 from materia_nb.loadout import build_graph
+from materia_nb.store.rundir import Mark
 
 
 def in_memory(items: int) -> tuple[int, float]:
@@ -59,7 +61,9 @@ class _Nothing:
     def soon(self, _: object) -> None:
         """Not now."""
 
-    now = soon
+    def has_written(self, _: object) -> bool:
+        """Say that nothing is due."""
+        return True
 
     def stop(self) -> None:
         """There is nothing to stop."""
@@ -107,8 +111,9 @@ def durable(items: int) -> Run:
     begin = time.perf_counter()
     cast.run()
     ran = time.perf_counter() - begin
+    mark = Mark((cast.run_dir / "events.jsonl").stat().st_size)
     begin = time.perf_counter()
-    writer.now(cast.runner.session)
+    writer.now(runner.session, mark)
     derived = time.perf_counter() - begin
     if cast.status != "complete":
         raise RuntimeError(f"the benchmark's cast is {cast.status}: {cast.failure}")
@@ -118,6 +123,22 @@ def durable(items: int) -> Run:
     journal = (cast.run_dir / "events.jsonl").stat().st_size
     cast.close()
     return Run(cast.run_dir, len(cast.steps), ran, derived, journal, on_disk - outputs)
+
+
+def whole(items: int) -> tuple[int, float]:
+    """Run a cast as a person in a notebook does, with function agents, until its last file is closed; returns visits and seconds."""
+    wb = Workbench(folder())
+    wb.load(work.document())
+    replies = {"Plan": work.plan(items), "Build": work.BUILT, "Eval": work.VERDICT, "Maintain": work.NOTED}
+    wb.agent("*", lambda turn: replies[turn.materia_id])
+    begin = time.perf_counter()
+    cast = wb.cast("go")
+    cast.run()
+    cast.close()
+    seconds = time.perf_counter() - begin
+    if cast.status != "complete":
+        raise RuntimeError(f"the benchmark's cast is {cast.status}: {cast.failure}")
+    return len(cast.steps), seconds
 
 
 def resumed(run: Run) -> float:
