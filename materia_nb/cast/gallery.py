@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -13,14 +12,15 @@ from pathlib import Path
 from pprint import pformat
 from typing import Any, Final, Literal, TypeAlias
 
-from materia_nb.display.blocks import Block, Heading, Line, Picture, Shown, lines
-from materia_nb.display.escape import Html, esc, html_heading, html_join, html_panel
+from materia_nb.display.blocks import Block, Facts, Heading, Line, Picture, Shown, lines
+from materia_nb.display.escape import Html, html_heading, html_join, html_panel
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.mime import bundle
+from materia_nb.display.mime import bundle, fitted
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.file_io import read_own, replace_file
+from materia_nb.handoff.capabilities import Pointer
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, Report, build_graph, check_config
 from materia_nb.store.files import disk
@@ -31,7 +31,6 @@ FOLDER: Final = Path(__file__).parents[1] / "gallery"
 CASES: Final = ".materia-case.json"
 _CARD: Final = ".card.json"
 _FOLDERS: Final[Mapping[Kind, str]] = {"pattern": "patterns", "mistake": "mistakes"}
-_SIZE: Final = re.compile(r' width="(\d+)" height="(\d+)"')
 _WIDTH, _HEIGHT = 240, 200
 
 
@@ -132,7 +131,7 @@ class Card(Shown):
     def small(self) -> Html:
         """Return the card as HTML: title, purpose, a small picture, and how it is opened."""
         purpose, drawn, opened, *_ = self._blocks()
-        picture = Html(_small(drawn.as_html()))
+        picture = Html(fitted(drawn.as_html(), _WIDTH, _HEIGHT))
         return html_panel(self.title, html_join([purpose.as_html(), picture, opened.as_html()]))
 
 
@@ -231,16 +230,6 @@ def _card(kind: Kind, path: Path) -> Card:
     )
 
 
-def _small(svg: str) -> str:
-    """Scale a picture down to the size of a card."""
-    found = _SIZE.search(svg)
-    if found is None:
-        return svg
-    width, height = int(found[1]), int(found[2])
-    scale = min(1, _WIDTH / width, _HEIGHT / height)
-    return svg.replace(found[0], f' width="{round(width * scale)}" height="{round(height * scale)}"', 1)
-
-
 _LINE: Final = 92
 """Characters of a line of code that a laptop shows without cutting."""
 
@@ -260,10 +249,8 @@ class Opened(Shown):
     def __repr__(self) -> str:
         return f"{self.path.name} is written: {self.card.title}"
 
-    def _show(self) -> dict[str, Any]:
-        name = esc(self.path.name)
-        link = Html(f'<a href="{name}" target="_blank">{name}</a> is written: {esc(self.card.title)}')
-        return bundle(repr(self), html=link)
+    def _blocks(self) -> list[Block]:
+        return [Facts([(self.card.title, Pointer(self.path.name, self.path.name))])]
 
 
 def open_card(card: Card, folder: str | Path) -> Opened:

@@ -30,7 +30,7 @@ from materia_nb.display.escape import (
     part,
     status_badge,
 )
-from materia_nb.display.mime import MimeBundle, bundle, picture, reason_of
+from materia_nb.display.mime import MimeBundle, bundle, fitted, picture, reason_of
 from materia_nb.display.text import WIDTH, table
 from materia_nb.handoff.capabilities import Pointer
 from materia_nb.jsonvalue import JSON, pretty
@@ -192,7 +192,7 @@ class Picture(Block):
         return plain(self.text)
 
     def as_html(self) -> Html:
-        return Html(self.svg)
+        return Html(fitted(self.svg))
 
     def as_json(self) -> dict[str, JSON]:
         return {"is": "picture", "svg": self.svg, "text": self.as_text()}

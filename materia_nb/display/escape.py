@@ -268,16 +268,6 @@ def html_line(text: str, tone: str = "") -> Html:
     return Html(f"<div{role}{style}>{html_text(text, _LONGEST_LINE)}</div>")
 
 
-def html_alert(lines: Iterable[str]) -> Html:
-    """Make one line of each text, in red, for what a person must not overlook."""
-    return html_join(html_line(one, "bad") for one in lines)
-
-
-def html_wrong(word: str) -> Html:
-    """Make a word that says that something is wrong, in red and with a sign."""
-    return status_badge(word)
-
-
 def html_lines(lines: Iterable[str]) -> Html:
     """Make one line of each text."""
     return Html("".join(map(html_line, lines)))

@@ -9,6 +9,9 @@ from typing import Any, Final, TypeAlias
 
 from materia_nb.jsonvalue import JSON
 
+CELL_WIDTH: Final = 848
+"""Pixels of an output in a notebook that is as wide as it is to begin with."""
+_SIZE: Final = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
 MOST_BYTES: Final = 1_000_000
 """A larger picture is left out, since it stands in the notebook's file."""
 
@@ -42,8 +45,19 @@ def sendable(value: JSON) -> JSON:
     return value
 
 
+def fitted(svg: str, wide: float = CELL_WIDTH, high: float = 10_000) -> str:
+    """Scale a picture down to what has room for it, which a cell of a notebook does not do by itself."""
+    size = _SIZE.search(svg)
+    if size is None:
+        return svg
+    width, height = float(size[1]), float(size[2])
+    scale = min(1, wide / width, high / height)
+    return svg.replace(size[0], f' width="{width * scale:.0f}" height="{height * scale:.0f}"', 1)
+
+
 def picture(text: str, svg: str, *, html: str | None = None, zoom: float = 1) -> MimeBundle:
     """Make the MIME bundle of a picture: SVG, text, and PNG if it can be drawn, since untrusted notebooks show no SVG."""
+    svg = fitted(svg)
     png = png_of(svg, zoom)
     drawn = {} if png is None else {"image/png": b64encode(png).decode("ascii")}
     return {**bundle(text, svg=svg, html=html), **drawn}

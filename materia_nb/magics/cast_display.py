@@ -21,7 +21,7 @@ from materia_nb.cast import Cast
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.display.blocks import Shown
 from materia_nb.display.escape import ELLIPSIS, part, shorten
-from materia_nb.display.mime import MimeBundle, bundle, picture
+from materia_nb.display.mime import MimeBundle, bundle, fitted, picture
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import WIDTH, table
 from materia_nb.outgoing import plain
@@ -74,7 +74,9 @@ class RecordPicture(Shown):
 
     def __init__(self, cast: Cast) -> None:
         # The attribute is for programs that compare notebooks: what is in here differs from run to run.
-        self.svg = graph_svg(cast.graph, marks_of(cast.now)).replace("<svg ", '<svg data-record="" ', 1)
+        self.svg = fitted(graph_svg(cast.graph, marks_of(cast.now))).replace(
+            "<svg ", '<svg data-record="" ', 1
+        )
         self.text = f"<picture of cast {cast.id}>"
         size = _SIZE.search(self.svg)
         # A PNG has more pixels than the picture is to be wide.

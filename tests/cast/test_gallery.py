@@ -118,7 +118,7 @@ def test_what_mends_a_mistake_is_folded_until_somebody_opens_it(card):
 def test_a_card_is_written_once_and_what_is_there_stays(bench):
     opened = bench.gallery("Raw Bread")
     assert opened.path == bench.project / "raw-bread.ipynb"
-    assert 'href="raw-bread.ipynb"' in opened._repr_mimebundle_()["text/html"]
+    assert 'href="./raw-bread.ipynb"' in opened._repr_mimebundle_()["text/html"]
     opened.path.write_text("mine")
     with pytest.raises(MateriaError, match=r"There is a raw-bread\.ipynb already") as raised:
         bench.gallery("late-retry")  # by what check calls it

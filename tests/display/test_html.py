@@ -288,3 +288,19 @@ def test_a_bundle_can_be_sent():
     json.dumps(made, ensure_ascii=False).encode()
     assert made["application/json"] == {"\ufffd": ["\ufffd"]}
     assert bundle("x") == {"text/plain": "x"}
+
+
+def test_a_picture_fits_a_cell_and_keeps_its_shape():
+    wide = '<svg xmlns="http://www.w3.org/2000/svg" width="1696" height="200" viewBox="0 0 1696 200"></svg>'
+    assert ' width="848" height="100" viewBox="0 0 1696 200"' in Picture(wide).as_html()
+    assert ' width="848" height="100"' in GraphLike(wide)._repr_mimebundle_()["image/svg+xml"]
+    small = wide.replace("1696", "600")
+    assert Picture(small).as_html() == small
+
+
+class GraphLike(Shown):
+    def __init__(self, svg):
+        self.svg = svg
+
+    def _blocks(self):
+        return [Picture(self.svg, "a graph")]
