@@ -31,7 +31,7 @@ PAIRS: Final = (
     (ast.Is, ast.IsNot),
 )
 OPPOSITE: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {**dict(PAIRS), **{b: a for a, b in PAIRS}}
-OPTIONS: Final = "-x -q --no-header -p no:cacheprovider -p no:nbval -o timeout=0".split()
+OPTIONS: Final = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:nbval", "-o", "timeout=0"]
 SECONDS: Final = 600
 """How long the tests may take for a break; a loop that never ends is noticed by that."""
 
