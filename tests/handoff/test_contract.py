@@ -245,6 +245,8 @@ def test_8_an_unfinished_loop_goes_round_again_and_is_not_malformed():
     assert codes(reading.issues) == ["LOOP_STATE_INCOMPLETE:iteration=1<max=2,metric=0.0<threshold=0.5"]
     assert (reading.accepted, reading.satisfied, reading.action) == (True, False, "route")
     assert reading.memory == {"plan_status": "IN_PROGRESS", "in_progress": 1}
+    assert CON.way([reading]) == [], "its status is not recorded, so the way of the visit does not have it"
+    assert CON.way([reading, read(CONTRACT)])[0].statuses.taken == ("COMPLETE",)
     assert read(contract(loop_state=loop, agent_status__pending_steps=None)).action == "reissue"
 
 

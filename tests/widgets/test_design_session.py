@@ -13,6 +13,7 @@ from materia_nb import Workbench
 from materia_nb.loadout.design import OPERATIONS, Design
 from materia_nb.loadout.layers import PROJECT_FILE
 from materia_nb.widgets.design_acts import ACTS
+from materia_nb.widgets.design_inspector import inspector_slice
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.designing import design_slice
 
@@ -278,6 +279,11 @@ def test_sockets_are_copied_with_the_edges_between_them_and_nothing_else(session
     assert [one["to"] for one in sockets["Socket-7"]["edges"]] == ["Socket-6"]
     assert sockets["Socket-3"] == session.design.began["sockets"]["Socket-3"]
     assert session.marked == ["Socket-6", "Socket-7"], "the copies can be moved or deleted at once"
+    told = inspector_slice(session)
+    assert (told["kind"], told["title"], told["sub"]) == ("marked", "2 sockets", "Socket-6, Socket-7")
+    do(session, "pick", what=["socket", "Socket-6"])
+    assert inspector_slice(session)["of"] == ["socket", "Socket-6"], "one that is picked out of them"
+    do(session, "marquee", ids=["Socket-6", "Socket-7"])
     do(session, "delete")
     assert session.design.document["sockets"] == session.design.began["sockets"]
     do(session, "pick", what=["socket", "Socket-5"])
