@@ -116,6 +116,9 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
     placed["Reference"] += sorted(there.difference(*placed.values()))
     parts = {task: [f"docs/{name}" for name in names] for task, names in placed.items()}
     parts["Reference"].append("docs/api/index")
+    parts["Decisions"] = [
+        f"docs/decisions/{path.stem}" for path in sorted((ROOT / "docs/decisions").glob("*.md"))
+    ]
     parts["Project"] = ["CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY", "CHANGELOG"]
     for caption, pages in parts.items():
         source[0] += CONTENTS.format(caption=caption, pages="\n".join(f"/{one}" for one in pages))
