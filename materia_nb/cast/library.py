@@ -22,7 +22,7 @@ from materia_nb.loadout.facts import materia_kind
 from materia_nb.loadout.layers import (
     PROJECT_FILE,
     add_definitions,
-    placed_materia,
+    definitions_placed,
     profile_directory,
     whole_over,
 )
@@ -182,7 +182,7 @@ class Loadouts(Mapping[str, str], Shown):
         return Report(report.problems, (*report.hints, *self._missing_commands(name)))
 
     def _missing_commands(self, name: str) -> Iterator[Problem]:
-        for id_, definition in placed_materia(self.config, name).items():
+        for id_, definition in definitions_placed(self.config, name).items():
             if materia_kind(definition) != "utility":
                 continue
             missing = lacking(definition, self.config.owners.get(id_), self.project)
@@ -403,7 +403,7 @@ class Loadouts(Mapping[str, str], Shown):
                 kind="bad_name",
             )
         path, config = self.project / PROJECT_FILE, self.config
-        placed = placed_materia(config, name) if materia else {}
+        placed = definitions_placed(config, name) if materia else {}
         definitions = {id_: moved(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()}
         add_definitions(path, {new: config.document["loadouts"][name]}, definitions)
         self._config, self._chosen, self.refused = None, new, None

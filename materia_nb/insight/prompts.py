@@ -24,11 +24,11 @@ MOST_PROMPTS: Final = 1_000
 
 def _valid(context: JSON) -> JSON:
     """Return a ``castContext``, or say what is wrong with it."""
-    from materia_nb.loadout.fields import TOLD_SHAPE, Fault, is_told  # it loads pydantic
+    from materia_nb.loadout.fields import CONTEXT_SHAPE, Fault, is_context  # it loads pydantic
 
-    hint = f"it is {TOLD_SHAPE}"
+    hint = f"it is {CONTEXT_SHAPE}"
     try:
-        if is_told(context):
+        if is_context(context):
             return context
     except Fault as fault:
         hint = fault.hint or hint

@@ -11,16 +11,16 @@ from materia_nb.errors import close_match
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import models
 from materia_nb.loadout.facts import BUILT_IN, LANE_UTILITIES, Object, as_object, is_object, materia_kind
-from materia_nb.loadout.fields import Fault, FieldRow, Model, objects, row_named, rows_of, step
+from materia_nb.loadout.fields import Fault, FieldRow, Model, field_path, objects, row_named, rows_of
 from materia_nb.loadout.models_materia import AgentMateria, UtilityMateria
 from materia_nb.loadout.report import (
     INVALID_MATERIA,
     NO_EFFECT,
     Findings,
     Mend,
+    brief,
     do,
     mend,
-    shown,
     suggest,
     without_field,
 )
@@ -50,15 +50,15 @@ def _note(findings: Findings, model: type[Model], error: ErrorDetails, here: str
             here, whole_entry = row.entry(here, part), True
             continue
         model = model if row is None or row.part is None else row.part
-        row, whole_entry, here = row_named(model, str(part)), False, step(here, str(part))
+        row, whole_entry, here = row_named(model, str(part)), False, field_path(here, str(part))
     if row is None or (whole_entry and row.part is not None):
         wanted = model if row is None or row.part is None else row.part
-        wrong = f"this is {shown(error['input'])}, not {wanted.words}"
+        wrong = f"this is {brief(error['input'])}, not {wanted.words}"
         findings.problem(wanted.code, here if row else itself, wrong, f"write {wanted.example}")
         return
     fault = error.get("ctx", {}).get("error")
     fault = fault if isinstance(fault, Fault) else Fault()
-    what = fault.what or f"{here if whole_entry else row.field} is {shown(error['input'])}"
+    what = fault.what or f"{here if whole_entry else row.field} is {brief(error['input'])}"
     if error["type"] == "missing":
         what = row.missing or f"{row.field} is missing"
     hint = fault.hint if fault.what or whole_entry else row.write or fault.hint
@@ -119,7 +119,7 @@ def _nothing_to_run(findings: Findings, here: str, name: str, alias: JSON) -> No
         INVALID_MATERIA,
         f"{here}.command" if alias is None else f"{here}.utility",
         f"the utility {name!r} has nothing to run"
-        + ("" if alias is None else f": {shown(alias)} is built into another engine"),
+        + ("" if alias is None else f": {brief(alias)} is built into another engine"),
         _LANES
         if alias in LANE_UTILITIES
         else 'write "command": ["program", "argument", ...] or "script": {"kind": "shippedUtility", "name": "....py"}',
@@ -179,7 +179,7 @@ def _fields(findings: Findings, model: type[Model], raw: Object, here: str = "")
 
 
 def _field(findings: Findings, model: type[Model], owner: Object, field: str, value: JSON, here: str) -> None:
-    row, source = row_named(model, field), step(here, field)
+    row, source = row_named(model, field), field_path(here, field)
     remove = without_field(here, field) if model is models.Socket else None
     if row is not None:
         if row.ignored is not None and _says_something(value):

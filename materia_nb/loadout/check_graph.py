@@ -35,9 +35,9 @@ from materia_nb.loadout.report import (
     UNREACHABLE_EDGE,
     Findings,
     Mend,
+    brief,
     do,
     mend,
-    shown,
     suggest,
 )
 from materia_nb.loadout.vocabulary import GUARDS, described, source_fault
@@ -65,7 +65,7 @@ def check_sockets(findings: Findings, facts: Facts) -> None:
         if not is_socket_id(id_):
             reserved = " is reserved for the end of a cast" if id_ == END else " is not a socket id"
             number = renumber(facts, id_) if is_object(raw) else None
-            wrong = f"{shown(id_)}{reserved}"
+            wrong = f"{brief(id_)}{reserved}"
             findings.problem(INVALID_SOCKET_ID, f"sockets.{id_}", wrong, f"use {ID_FORM}", number)
         if is_object(raw):
             _check_socket(findings, facts, id_, raw)
@@ -107,10 +107,10 @@ def check_endpoint(
     if not is_socket_id(value):
         why = "is the end of a cast, not a socket," if value == END else "is not a socket id"
         advice = f"name a socket: {ID_FORM}"
-        findings.problem(INVALID_SOCKET_ID, source, f"{shown(value)} {why}", advice, mended)
+        findings.problem(INVALID_SOCKET_ID, source, f"{brief(value)} {why}", advice, mended)
     else:
         advice = advice or findings.near(str(value), facts.ids)
-        findings.problem(UNKNOWN_ENDPOINT, source, f"there is no socket {shown(value)}", advice, mended)
+        findings.problem(UNKNOWN_ENDPOINT, source, f"there is no socket {brief(value)}", advice, mended)
     return False
 
 
@@ -148,14 +148,14 @@ def _check_sources(findings: Findings, facts: Facts, id_: str) -> None:
 def _check_placement(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
     named = raw.get("materia")
     if not is_text(named):
-        wrong = f"materia is {shown(named)}" if "materia" in raw else "the socket names no materia"
+        wrong = f"materia is {brief(named)}" if "materia" in raw else "the socket names no materia"
         findings.problem(UNKNOWN_MATERIA, f"{id_}.materia", wrong, findings.near("", facts.materia))
     elif named not in facts.materia:
         now = replacement(named)
         findings.problem(
             UNKNOWN_MATERIA,
             f"{id_}.materia",
-            f"there is no materia {shown(named)}",
+            f"there is no materia {brief(named)}",
             f"it is called {now!r} now" if now else findings.near(named, facts.materia),
             _place(id_, now or findings.closest(named, facts.materia), facts, certain=now is not None),
         )
@@ -210,7 +210,7 @@ def _check_agent_generator(findings: Findings, facts: Facts, id_: str) -> None:
         )
     for here, target, source in facts.assignments(id_):
         if assigns_work_items(target) and source != WORK_ITEMS_SOURCE:
-            what = f"the work items of a generator come from $.workItems, not from {shown(source)}"
+            what = f"the work items of a generator come from $.workItems, not from {brief(source)}"
             advice = "remove this assignment, or assign to another name"
             findings.problem(INVALID_GENERATOR, here, what, advice)
 
@@ -391,7 +391,7 @@ def _check_legacy_advance(findings: Findings, facts: Facts, loop: LoopFacts, sou
     }
     for field, wanted in derived.items():
         if authored[field] != wanted:
-            what = f"{field} is {shown(authored[field])}, but the exit of loop {loop.id!r} needs {wanted!r}"
+            what = f"{field} is {brief(authored[field])}, but the exit of loop {loop.id!r} needs {wanted!r}"
             advice = f"write {wanted!r}, or remove advance: the exit derives it"
             findings.problem(INVALID_LOOP, f"{source}.advance.{field}", what, advice)
 

@@ -32,7 +32,7 @@ from materia_nb.loadout.vocabulary import Condition, described, must_judge, unme
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LinkedPart:
     """A loadout under its new names, being made a part of a larger one.
 
     Attributes:
@@ -48,7 +48,7 @@ class Part:
     cursors: Mapping[str, str]
 
 
-def add_bridges(part: Part, graph: Graph, target: str, *, taken: Collection[str]) -> None:
+def add_bridges(part: LinkedPart, graph: Graph, target: str, *, taken: Collection[str]) -> None:
     """Change a part so that it goes on to ``target`` wherever it would end.
 
     Args:
@@ -295,25 +295,25 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
     groups = {"loadout": as_object(document.get("loadouts")), "materia": as_object(document.get("materia"))}
     kind, colon, rest = name.partition(":")
     if colon and kind in PREFIXES and name not in groups["loadout"] and name not in groups["materia"]:
-        found, name = [kind] if rest in groups[kind] else [], rest
+        kinds, name = [kind] if rest in groups[kind] else [], rest
         known = list(groups[kind])
     else:
-        found = [kind for kind in PREFIXES if name in groups[kind]]
+        kinds = [kind for kind in PREFIXES if name in groups[kind]]
         known = [*groups["loadout"], *groups["materia"]]
-    if not found:
+    if not kinds:
         raise MateriaError(
             f"There is no loadout or materia {name!r}.", hint=did_you_mean(name, known), kind="unknown_part"
         )
-    if len(found) > 1:
+    if len(kinds) > 1:
         what = f"{name!r} is the name of a loadout and of a materia."
         raise MateriaError(what, hint=f"write loadout:{name} or materia:{name}", kind="ambiguous_part")
-    if found == ["materia"]:
+    if kinds == ["materia"]:
         return name, {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": name}}}
     raw = groups["loadout"][name]
     return name, raw if is_object(raw) else {}
 
 
-def _renamed(whole: _Whole, facts: Facts, ids: Mapping[str, str]) -> Part:
+def _renamed(whole: _Whole, facts: Facts, ids: Mapping[str, str]) -> LinkedPart:
     """Return the sockets and loops of a part under their new names."""
     cursors = _cursors(whole, facts, ids)
     raw = thawed({name: facts.raw[name] for name in ("sockets", "loops") if facts.raw.get(name)})
@@ -322,7 +322,7 @@ def _renamed(whole: _Whole, facts: Facts, ids: Mapping[str, str]) -> Part:
     loops: Object = {}
     for id_, loop in as_object(made.get("loops")).items():
         loops[free_name(id_, {*whole.loops, *loops})] = _loop(loop, facts.raw["loops"][id_], cursors)
-    return Part(sockets, loops, ids, cursors)
+    return LinkedPart(sockets, loops, ids, cursors)
 
 
 def _cursors(whole: _Whole, facts: Facts, ids: Mapping[str, str]) -> dict[str, str]:

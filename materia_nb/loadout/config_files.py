@@ -22,13 +22,13 @@ ENDINGS: Final[dict[str, Format]] = {
     ".yaml": "yaml",
     ".yml": "yaml",
 }
-MOST_BYTES: Final = 50_000_000
-KIND: Final = "config"
+MOST_CONFIG_BYTES: Final = 50_000_000
+CONFIG_KIND: Final = "config"
 
 
 def config_error(what: str, where: str | Path | None, hint: str) -> MateriaError:
     """Make the error of a config that cannot be read, written or used."""
-    return MateriaError(what, where=None if where is None else str(where), hint=hint, kind=KIND)
+    return MateriaError(what, where=None if where is None else str(where), hint=hint, kind=CONFIG_KIND)
 
 
 def read_config(path: str | Path) -> JSON:
@@ -170,10 +170,10 @@ def _check_plain(path: Path) -> None:
 
 def _text_of(path: Path) -> str:
     try:
-        data = read_plain(path, MOST_BYTES, follow=True)
+        data = read_plain(path, MOST_CONFIG_BYTES, follow=True)
     except OSError as error:
         if error.errno == errno.EFBIG:
-            what = f"the file has more than {MOST_BYTES:,} bytes"
+            what = f"the file has more than {MOST_CONFIG_BYTES:,} bytes"
             raise config_error(what, path, "a config is much smaller: is it the right file?") from error
         raise _os_error("read", path, error) from error
     try:

@@ -301,10 +301,10 @@ class Facts:
 
     def exits_guarded(self, socket: str) -> bool:
         """Whether the legacy exit of a loop leaves from here by a verdict (R15)."""
-        found = ((loop, loop.legacy or {}) for loop in self.loops_of.get(socket, ()))
+        exits = ((loop, loop.legacy or {}) for loop in self.loops_of.get(socket, ()))
         return any(
             loop.consumes and legacy.get("from") == socket and legacy.get("when") in GUARDS
-            for loop, legacy in found
+            for loop, legacy in exits
         )
 
     def sharing(self, socket: str) -> list[str]:
@@ -320,19 +320,19 @@ class Facts:
 
     def targets(self, socket: str) -> list[str]:
         """Return where the edges of ``socket`` lead, ``end`` left out."""
-        found = (edge.get("to") for _, edge in self.edges(socket))
-        return [to for to in found if isinstance(to, str) and to in self.sockets]
+        targets = (edge.get("to") for _, edge in self.edges(socket))
+        return [to for to in targets if isinstance(to, str) and to in self.sockets]
 
     def likely_generator(self, members: Collection[str]) -> str | None:
         """Return the generator that a loop of ``members`` would consume: the only one that leads into it."""
-        found = [
+        generators = [
             id_
             for id_ in self.sockets
             if self.is_generator(id_)
             and id_ not in members
             and any(to in members for to in self.targets(id_))
         ]
-        return found[0] if len(found) == 1 else None
+        return generators[0] if len(generators) == 1 else None
 
     def iterating_loop(self, socket: str) -> LoopFacts | None:
         """Return the first loop, in the loadout's order, that gives ``socket`` an item (R1)."""
@@ -453,8 +453,8 @@ def socket_iterator(facts: Facts, id_: str) -> Iterator | None:
 
 def combined_condition(conditions: Iterable[Condition]) -> Condition:
     """Return the one condition that all routes share, else always (R15)."""
-    found = set(conditions)
-    return found.pop() if len(found) == 1 else "always"
+    distinct = set(conditions)
+    return distinct.pop() if len(distinct) == 1 else "always"
 
 
 def loop_iterator(loop: LoopFacts) -> Iterator | None:

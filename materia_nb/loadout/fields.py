@@ -31,7 +31,7 @@ class Fault(ValueError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class ValueKind:
     """A kind of value: what is accepted, the JSON Schema that says so, and what to write instead of anything else.
 
     ``accepts`` may raise a :class:`Fault` that says more than that the value is wrong. ``counts`` turns an accepted
@@ -58,12 +58,12 @@ class Kind:
         return dict(self.schema)
 
 
-def one_of(words: tuple[str, ...]) -> Kind:
+def word_of(words: tuple[str, ...]) -> ValueKind:
     """Make the kind of a field that takes one of a few words."""
     advice = " or ".join(f'"{word}"' for word in words)
     if len(words) > 2:
         advice = "one of: " + ", ".join(f'"{word}"' for word in words)
-    return Kind(
+    return ValueKind(
         lambda value: isinstance(value, str) and value in words, {"enum": [*words]}, f"write {advice}"
     )
 
@@ -79,13 +79,13 @@ def _are_texts(value: JSON) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
-def _whole_from(least: int) -> Kind:
+def _whole_from(least: int) -> ValueKind:
     def accepts(value: JSON) -> bool:
         number = whole(value)
         return number is not None and number >= least
 
     advice = f"write a whole number from {least} up, or leave it out"
-    return Kind(accepts, {"type": "integer", "minimum": least}, advice, whole)
+    return ValueKind(accepts, {"type": "integer", "minimum": least}, advice, whole)
 
 
 _LONGEST_MS: Final = 2**31 - 1  # about 24 days: beyond it, waiting overflows on some systems
@@ -93,31 +93,33 @@ _LONGEST_MS: Final = 2**31 - 1  # about 24 days: beyond it, waiting overflows on
 
 ASSIGN: Final = 'write an object from targets to sources: {"plan": "$.plan"}'
 _A_PATH: Final = 'write a path in quotes, such as "$.context" or "state.plan"'
-TEXT: Final = {"type": "string"}
-TEXTS: Final = {"type": "array", "items": TEXT}
+TEXT_SCHEMA: Final = {"type": "string"}
+TEXTS_SCHEMA: Final = {"type": "array", "items": TEXT_SCHEMA}
 
-Key: TypeAlias = Annotated[str, Kind(lambda _: True, TEXT)]
+AnyKey: TypeAlias = Annotated[str, ValueKind(lambda _: True, TEXT_SCHEMA)]
 """A key of an object; the graph checks those that are ids."""
-Reference: TypeAlias = Annotated[str, Kind(lambda _: True, TEXT)]
+Reference: TypeAlias = Annotated[str, ValueKind(lambda _: True, TEXT_SCHEMA)]
 """The name of something in the config; the graph checks whether it is there."""
-Text: TypeAlias = Annotated[str, Kind(is_text, TEXT, "write a name in quotes")]
+SomeText: TypeAlias = Annotated[str, ValueKind(is_text, TEXT_SCHEMA, "write a name in quotes")]
 """Text with something other than white space in it."""
 AnyText: TypeAlias = Annotated[
-    str, Kind(lambda value: isinstance(value, str), TEXT, "write a name in quotes")
+    str, ValueKind(lambda value: isinstance(value, str), TEXT_SCHEMA, "write a name in quotes")
 ]
-Texts: TypeAlias = Annotated[list[str], Kind(_are_texts, TEXTS)]
+Texts: TypeAlias = Annotated[list[str], ValueKind(_are_texts, TEXTS_SCHEMA)]
 Flag: TypeAlias = Annotated[
     bool,
-    Kind(lambda value: isinstance(value, bool), {"type": "boolean"}, "write true or false, without quotes"),
+    ValueKind(
+        lambda value: isinstance(value, bool), {"type": "boolean"}, "write true or false, without quotes"
+    ),
 ]
 Count: TypeAlias = Annotated[int, _whole_from(0)]
 CountFromOne: TypeAlias = Annotated[int, _whole_from(1)]
 Percent: TypeAlias = Annotated[
-    float, Kind(lambda value: is_number(value) and value >= 0, {"type": "number", "minimum": 0})
+    float, ValueKind(lambda value: is_number(value) and value >= 0, {"type": "number", "minimum": 0})
 ]
 Amount: TypeAlias = Annotated[
     float,
-    Kind(
+    ValueKind(
         lambda value: is_number(value) and value >= 0,
         {"type": "number", "minimum": 0},
         "write a number from 0 up",
@@ -125,32 +127,37 @@ Amount: TypeAlias = Annotated[
 ]
 Milliseconds: TypeAlias = Annotated[
     int,
-    Kind(
+    ValueKind(
         lambda value: is_number(value) and value > 0,
         {"type": "number", "exclusiveMinimum": 0},
         counts=lambda value: min(ceil(value), _LONGEST_MS),
     ),
 ]
 """How long something may take; a part of a millisecond counts as a whole one."""
-Path: TypeAlias = Annotated[str, Kind(lambda value: is_text(value) and "\0" not in value, TEXT)]
+PathText: TypeAlias = Annotated[
+    str, ValueKind(lambda value: is_text(value) and "\0" not in value, TEXT_SCHEMA)
+]
 Name: TypeAlias = Annotated[
-    str, Kind(lambda value: is_text(value) and bool(split_path(value)), TEXT, "write a name, or leave it out")
+    str,
+    ValueKind(
+        lambda value: is_text(value) and bool(split_path(value)), TEXT_SCHEMA, "write a name, or leave it out"
+    ),
 ]
 """The name of a cursor, or of an item in the state (R12, R13)."""
-Source: TypeAlias = Annotated[str, Kind(_is_source, TEXT, _A_PATH)]
+SourceText: TypeAlias = Annotated[str, ValueKind(_is_source, TEXT_SCHEMA, _A_PATH)]
 """Where a value is read from: a path, or JSONPath (R11)."""
-Assigned: TypeAlias = Annotated[str, Kind(is_text, TEXT, _A_PATH)]
+AssignedSource: TypeAlias = Annotated[str, ValueKind(is_text, TEXT_SCHEMA, _A_PATH)]
 """The source of an assignment that may have no effect, so that it need not be readable (R4)."""
-Parse: TypeAlias = Annotated[Literal["json", "text"], one_of(("json", "text"))]
-When: TypeAlias = Annotated[Condition, one_of(CONDITIONS)]
-WhenOutput: TypeAlias = Annotated[Condition, one_of(OF_OUTPUTS)]
+Parse: TypeAlias = Annotated[Literal["json", "text"], word_of(("json", "text"))]
+When: TypeAlias = Annotated[Condition, word_of(CONDITIONS)]
+WhenOutput: TypeAlias = Annotated[Condition, word_of(OF_OUTPUTS)]
 """A condition that an output can meet."""
-Artifacts: TypeAlias = Annotated[Literal["outputs", "all"], one_of(("outputs", "all"))]
+Artifacts: TypeAlias = Annotated[Literal["outputs", "all"], word_of(("outputs", "all"))]
 PromptCharacters: TypeAlias = Annotated[int, _whole_from(LEAST_PROMPT_CHARACTERS)]
-PromptFormWord: TypeAlias = Annotated[str, one_of(PROMPT_FORMS)]
+PromptFormWord: TypeAlias = Annotated[str, word_of(PROMPT_FORMS)]
 
 _FLAG_SCHEMA: Final = {"type": "boolean"}
-_TOLD_PARTS: Final[Mapping[str, tuple[Callable[[JSON], bool], Mapping[str, JSON], str]]] = {
+_CONTEXT_PARTS: Final[Mapping[str, tuple[Callable[[JSON], bool], Mapping[str, JSON], str]]] = {
     "request": (lambda value: isinstance(value, bool), _FLAG_SCHEMA, "true or false"),
     "items": (
         lambda value: isinstance(value, str) and value in ITEM_CONTEXTS,
@@ -159,7 +166,7 @@ _TOLD_PARTS: Final[Mapping[str, tuple[Callable[[JSON], bool], Mapping[str, JSON]
     ),
     "state": (
         lambda value: isinstance(value, bool) or _are_texts(value),
-        {"anyOf": [_FLAG_SCHEMA, TEXTS]},
+        {"anyOf": [_FLAG_SCHEMA, TEXTS_SCHEMA]},
         'true, false or a list of paths such as ["plan.name"]',
     ),
     "handoffs": (
@@ -172,40 +179,40 @@ _TOLD_PARTS: Final[Mapping[str, tuple[Callable[[JSON], bool], Mapping[str, JSON]
 """What an object of ``castContext`` may say: what is accepted, its schema, and what to write (R50)."""
 
 
-def is_told(value: JSON) -> bool:
+def is_context(value: JSON) -> bool:
     """Whether it is a ``castContext``; raises :class:`Fault` where an object has a wrong field."""
     if not is_object(value):
         return isinstance(value, str) and value in CAST_CONTEXTS
     for name, given in value.items():
-        if name not in _TOLD_PARTS:
-            parts = ", ".join(_TOLD_PARTS)
+        if name not in _CONTEXT_PARTS:
+            parts = ", ".join(_CONTEXT_PARTS)
             raise Fault(
                 f"there is no part {name!r} of what an agent is told", f"write one of {parts}", f".{name}"
             )
-        accepts, _, write = _TOLD_PARTS[name]
+        accepts, _, write = _CONTEXT_PARTS[name]
         if not accepts(given):
             raise Fault(hint=f"write {write}", at=f".{name}")
     return True
 
 
-Told: TypeAlias = Annotated[
+ContextValue: TypeAlias = Annotated[
     JSON,
-    Kind(
-        is_told,
+    ValueKind(
+        is_context,
         {
             "anyOf": [
                 {"enum": [*CAST_CONTEXTS]},
                 {
                     "type": "object",
-                    "properties": {name: dict(schema) for name, (_, schema, _) in _TOLD_PARTS.items()},
+                    "properties": {name: dict(schema) for name, (_, schema, _) in _CONTEXT_PARTS.items()},
                     "additionalProperties": False,
                 },
             ]
         },
-        f"write {', '.join(CAST_CONTEXTS)}, or an object of {', '.join(_TOLD_PARTS)}",
+        f"write {', '.join(CAST_CONTEXTS)}, or an object of {', '.join(_CONTEXT_PARTS)}",
     ),
 ]
-TOLD_SHAPE: Final = "full, request, none, or an object"
+CONTEXT_SHAPE: Final = "full, request, none, or an object"
 
 
 def known(
@@ -342,14 +349,14 @@ def objects(model: type[Model], raw: Object, here: str = "") -> Iterating[tuple[
     """Yield an object of the config and, in their order, the objects inside it, each with its model and path."""
     yield model, raw, here
     for name, row in rows_of(model).items():
-        value, source = raw.get(name), step(here, name)
+        value, source = raw.get(name), field_path(here, name)
         if row.part is None:
             continue
-        found = [(source, value)]
+        entries_at = [(source, value)]
         if row.many is not None:
             entries = as_object(value).items() if row.many is dict else enumerate(as_list(value))
-            found = [(row.entry(source, key), one) for key, one in entries]
-        for at, one in found:
+            entries_at = [(row.entry(source, key), one) for key, one in entries]
+        for at, one in entries_at:
             if is_object(one):
                 yield from objects(row.part, one, at)
 
@@ -360,6 +367,6 @@ def row_named(model: type[Model], name: str) -> FieldRow | None:
     return rows_of(model).get(name) or rows_of(model).get(spelt)
 
 
-def step(here: str, name: str) -> str:
+def field_path(here: str, name: str) -> str:
     """Return the path of a field."""
     return f"{here}.{name}" if here else name

@@ -16,7 +16,7 @@ MOST_YAML: Final = 150_000
 """Characters of YAML that are read; its parser takes some 20 microseconds for each."""
 MOST_JSON5: Final = 50_000
 """Characters that the parser for all of JSON5 is given; comments and trailing commas need no such bound."""
-MOST_VALUES: Final = 2_000_000
+MOST_JSON_VALUES: Final = 2_000_000
 MOST_DEPTH: Final = 500
 
 
@@ -60,7 +60,7 @@ def parse_json(text: str) -> JSON:
             "keep one of the two: of equal keys, all but the last would be lost",
             *_second_place(text, key, only=len(repeated) == 1),
         )
-    return bounded(document)
+    return bounded_json(document)
 
 
 def parse_jsonc(text: str) -> JSON:
@@ -86,7 +86,7 @@ def parse_jsonc(text: str) -> JSON:
         raise ParseError("the JSON is nested too deeply", "a config has a few levels only") from error
     except ValueError as error:
         raise _json5_error(str(error)) from error
-    return _with_whole_characters(text, bounded(document))
+    return _with_whole_characters(text, bounded_json(document))
 
 
 def parse_yaml(text: str) -> JSON:
@@ -120,7 +120,7 @@ def parse_yaml(text: str) -> JSON:
         # the library lets errors of its constructors through, such as that of an impossible date
         what = next(iter(str(error).splitlines()), type(error).__name__)
         raise ParseError(f"this is not YAML: {what}", "put unusual values into quotes") from error
-    return _with_whole_characters(text, bounded(document))
+    return _with_whole_characters(text, bounded_json(document))
 
 
 @cache
@@ -140,7 +140,7 @@ def _constructor() -> type:
     return Constructor
 
 
-def bounded(document: JSON) -> JSON:
+def bounded_json(document: JSON) -> JSON:
     """Return the document if it is plain JSON of a sane size. Raises ParseError with the path of what is not.
 
     YAML can say the same node in many places, even inside itself: what counts is the size written out.
@@ -148,8 +148,8 @@ def bounded(document: JSON) -> JSON:
     for count, (keys, value) in enumerate(_walk(document)):
         if len(keys) > MOST_DEPTH:
             raise ParseError("the config is nested too deeply", "a config has a few levels only")
-        if count >= MOST_VALUES:
-            what = f"the config has more than {MOST_VALUES:,} values"
+        if count >= MOST_JSON_VALUES:
+            what = f"the config has more than {MOST_JSON_VALUES:,} values"
             raise ParseError(what, "a config is much smaller: is it the right text?")
         if isinstance(value, dict):
             wrong = next((key for key in value if not isinstance(key, str)), None)

@@ -25,11 +25,11 @@ from materia_nb.loadout.config_files import (
 )
 from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.report import Report, shown
+from materia_nb.loadout.report import Report, brief
 from materia_nb.loadout.resolve import active_loadout, build_graph, check_config
 
 LayerName: TypeAlias = Literal["bundled", "profile", "project", "environment", "given", "notebook"]
-Kind: TypeAlias = Literal["loadout", "materia", "setting"]
+Named: TypeAlias = Literal["loadout", "materia", "setting"]
 
 BUNDLED: Final = Path(__file__).with_name("bundled") / "default.json"
 PROJECT_FILE: Final = Path(".pi") / "pi-materia.json"
@@ -111,7 +111,7 @@ class LayeredConfig:
         """Why layers are missing: each error names its file."""
         return tuple(layer.fault for layer in self.layers if layer.fault is not None)
 
-    def origin(self, kind: Kind, name: str) -> Layer:
+    def origin(self, kind: Named, name: str) -> Layer:
         """Return the layer that a loadout, a materia or a setting came from.
 
         Raises:
@@ -230,8 +230,8 @@ def is_config_text(source: str) -> bool:
 def profile_file(env: Mapping[str, str]) -> Path | None:
     """Return the config file of the user's profile, else that of the reference engine's; None when there is none."""
     directories = (profile_directory(env), pi_profile_directory(env))
-    found = (one / f"config{ending}" for one in directories if one is not None for ending in ENDINGS)
-    return next((path for path in found if _is_there(path)), None)
+    candidates = (one / f"config{ending}" for one in directories if one is not None for ending in ENDINGS)
+    return next((path for path in candidates if _is_there(path)), None)
 
 
 def profile_directory(env: Mapping[str, str]) -> Path:
@@ -285,12 +285,12 @@ class _Merge:
     def add(self, name: LayerName, label: str, path: Path | None, document: JSON) -> None:
         """Put a document on top."""
         if not is_object(document):
-            what = f"a config is an object, and this is {shown(document)}"
+            what = f"a config is an object, and this is {brief(document)}"
             raise config_error(what, label, 'write {"loadouts": { ... }, "materia": { ... }}')
         for group in (*_NAMED, *_MERGED):
             if name in ("profile", "project") and not isinstance(document.get(group), dict | None):
                 raise config_error(
-                    f"{group} is {shown(document[group])}", f"{label}: {group}", "write an object"
+                    f"{group} is {brief(document[group])}", f"{label}: {group}", "write an object"
                 )
         loadouts, materia = (tuple(_names(document.get(group))) for group in _NAMED)
         self.layers.append(Layer(name, label, path, loadouts, materia, _settings(document), document))
@@ -384,7 +384,7 @@ def add_definitions(path: Path, loadouts: Mapping[str, JSON], materia: Mapping[s
     write_config(path, merged)
 
 
-def placed_materia(config: LayeredConfig, loadout: str) -> dict[str, Object]:
+def definitions_placed(config: LayeredConfig, loadout: str) -> dict[str, Object]:
     """Return the definitions of the materia that the sockets of a loadout name, as far as there are any."""
     document = config.document
     defined = as_object(document.get("materia"))
@@ -403,4 +403,4 @@ def _group(document: Object, group: str, path: Path) -> Object:
 
 
 def _no_config(where: str, what: str, value: JSON) -> MateriaError:
-    return config_error(f"{what} is {shown(value)}, not an object", where, "correct the file")
+    return config_error(f"{what} is {brief(value)}, not an object", where, "correct the file")

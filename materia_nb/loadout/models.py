@@ -9,20 +9,20 @@ from pydantic.json_schema import models_json_schema
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import graph
 from materia_nb.loadout.fields import (
-    TOLD_SHAPE,
+    CONTEXT_SHAPE,
     Amount,
+    AnyKey,
     Artifacts,
+    ContextValue,
     Count,
     CountFromOne,
     FieldRow,
     Flag,
-    Key,
     Model,
-    Path,
+    PathText,
     Percent,
     PromptCharacters,
     Reference,
-    Told,
     known,
     rows_of,
 )
@@ -130,7 +130,7 @@ class Config(Model):
         name="$schema",
     )
 
-    artifact_dir: Path | None = known(
+    artifact_dir: PathText | None = known(
         "Where run directories are made, relative to the project; left out, `.pi/pi-materia`.",
         "path",
         "R29",
@@ -144,7 +144,7 @@ class Config(Model):
         default="outputs",
     )
     active_loadout: Reference | None = known("The loadout to cast; left out, the first.", "name of a loadout")
-    loadouts: dict[Key, JSON] = known(
+    loadouts: dict[AnyKey, JSON] = known(
         "Name -> loadout. Required.",
         "object",
         "R26",
@@ -153,12 +153,12 @@ class Config(Model):
         missing="the config has no loadouts",
         write='write {"My loadout": {"entry": ..., "sockets": ...}}',
     )
-    materia: dict[Key, JSON] | None = known("Id -> materia.", "object", "R26")
+    materia: dict[AnyKey, JSON] | None = known("Id -> materia.", "object", "R26")
     budget: Budget | None = known("How much a cast may use.", "object", "R20")
     limits: Limits | None = known("Bounds of a cast.", "object", "R18", "R19")
-    cast_context: Told | None = known(
+    cast_context: ContextValue | None = known(
         "What agents are told of the cast, where neither socket, materia nor loadout says.",
-        TOLD_SHAPE,
+        CONTEXT_SHAPE,
         "R50",
         default=next(iter(CAST_CONTEXTS)),
     )

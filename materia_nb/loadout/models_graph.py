@@ -11,25 +11,25 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.fields import (
     ASSIGN,
-    TOLD_SHAPE,
+    CONTEXT_SHAPE,
+    AnyKey,
     AnyText,
-    Assigned,
+    AssignedSource,
+    ContextValue,
     CountFromOne,
     Flag,
-    Key,
     Model,
     Name,
     Parse,
     PromptFormWord,
     Reference,
-    Source,
-    Text,
+    SomeText,
+    SourceText,
     Texts,
-    Told,
     When,
     WhenOutput,
     known,
-    one_of,
+    word_of,
 )
 from materia_nb.loadout.report import INVALID_CONDITION, INVALID_EDGE, INVALID_LOOP, INVALID_SOCKET
 from materia_nb.loadout.vocabulary import (
@@ -97,10 +97,10 @@ class Advance(Model):
     example = '{"when": "satisfied"}'
     code = INVALID_SOCKET
 
-    cursor: Text | None = known(
+    cursor: SomeText | None = known(
         "The cursor to move; left out, the one of the socket's iterator.", "name", "R13", "R14"
     )
-    items: Source | None = known(
+    items: SourceText | None = known(
         "The list that the cursor runs over; left out, the one of the socket's iterator.",
         "source",
         "R13",
@@ -119,7 +119,7 @@ class Foreach(Model):
     example = '{"items": "state.rows"}'
     code = INVALID_SOCKET
 
-    items: Source = known(
+    items: SourceText = known(
         "The list, such as `state.rows`. Required; anything else counts as empty.",
         "source",
         "R12",
@@ -161,7 +161,7 @@ class Consumes(Model):
         name="from",
         first=1,
     )
-    output: Annotated[str, one_of((WORK_ITEMS,))] = known(
+    output: Annotated[str, word_of((WORK_ITEMS,))] = known(
         "The list that it hands over; left out, `workItems`.", "workItems", "R12", write=_OTHER_LIST
     )
     as_: Name | None = known(
@@ -200,7 +200,7 @@ class ExitRoute(Model):
     example = '{"id": "...", "from": "...", "condition": "...", "targetSocketId": "..."}'
     code = INVALID_LOOP
 
-    id: Text = known(
+    id: SomeText = known(
         "A name that is unique in the loop. Required.",
         "text",
         "R26",
@@ -322,7 +322,7 @@ class Socket(Model):
         first=3,
         label="output",
     )
-    assign: dict[Key, Assigned] | None = known(
+    assign: dict[AnyKey, AssignedSource] | None = known(
         "What is kept in the state, in order: dotted target -> source (`$.plan`, `$`, `state.x`, `item.x`, "
         "`lastJson.x`, `lastOutput`, or JSONPath). A utility's is on its materia.",
         "object of sources",
@@ -341,7 +341,7 @@ class Socket(Model):
     foreach: Foreach | None = known(
         "A list of its own to run over; it beats the loop's.", "object", "R1", "R12"
     )
-    handoff: Text = known(
+    handoff: SomeText = known(
         f"The protocol that the agent here speaks; left out, the loadout's, else `{DEFAULT_HANDOFF}`.",
         "name of a protocol",
     )
@@ -354,11 +354,11 @@ class Socket(Model):
         "true or false",
         label="hands over apart",
     )
-    cast_context: Told | None = known(
+    cast_context: ContextValue | None = known(
         "What its agent is told of the cast beside its own prompt: all (`full`), the `request` alone, `none`, or an object "
         "of `request`, `items`, `state`, `handoffs`, `previous`; left out, the materia's, else the loadout's, else the "
         "config's, else `full`.",
-        TOLD_SHAPE,
+        CONTEXT_SHAPE,
         "R50",
         first=4,
         label="context",
@@ -389,7 +389,7 @@ class Loadout(Model):
     entry: Reference | None = known(
         "The socket where a cast starts; left out, the first.", "socket id", "R26", "R36", first=3
     )
-    sockets: dict[Key, Socket] = known(
+    sockets: dict[AnyKey, Socket] = known(
         "Socket id -> socket. `Socket-1`, `Socket-2`, ... are the canonical ids. Required.",
         "object",
         "R26",
@@ -401,7 +401,7 @@ class Loadout(Model):
         write='write {"Socket-1": {"materia": "..."}, ...}',
         apart=True,
     )
-    loops: dict[Key, Loop] | None = known(
+    loops: dict[AnyKey, Loop] | None = known(
         "Loop id -> loop region.",
         "object",
         "R15",
@@ -410,12 +410,12 @@ class Loadout(Model):
         write='write an object: {"name": {"sockets": [...]}}',
         apart=True,
     )
-    handoff: Text = known(
+    handoff: SomeText = known(
         f"The protocol of its agents; left out, `{DEFAULT_HANDOFF}`.", "name of a protocol", first=5
     )
-    cast_context: Told | None = known(
+    cast_context: ContextValue | None = known(
         "What its agents are told of the cast, where their sockets and materia do not say; left out, the config's.",
-        TOLD_SHAPE,
+        CONTEXT_SHAPE,
         "R50",
         first=4,
         label="context",

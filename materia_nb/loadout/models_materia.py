@@ -11,30 +11,30 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import BUILT_IN, TOOL_SCOPES, is_object, is_text, script_file
 from materia_nb.loadout.fields import (
     ASSIGN,
-    TEXT,
-    TEXTS,
-    TOLD_SHAPE,
+    CONTEXT_SHAPE,
+    TEXT_SCHEMA,
+    TEXTS_SCHEMA,
+    AnyKey,
     AnyText,
+    ContextValue,
     Fault,
     Flag,
-    Key,
-    Kind,
     Milliseconds,
     Model,
     Parse,
-    Source,
-    Text,
-    Told,
+    SomeText,
+    SourceText,
+    ValueKind,
     known,
-    one_of,
+    word_of,
 )
 from materia_nb.loadout.graph import DEFAULT_TIMEOUT_MS
-from materia_nb.loadout.report import INVALID_MATERIA, shown
+from materia_nb.loadout.report import INVALID_MATERIA, brief
 
 
 def _is_part(part: JSON) -> bool:
     if isinstance(part, str) and "\0" in part:
-        raise Fault(f"{shown(part)} holds a NUL character", "no program can be given one: remove it")
+        raise Fault(f"{brief(part)} holds a NUL character", "no program can be given one: remove it")
     return isinstance(part, str) and bool(part)
 
 
@@ -52,22 +52,26 @@ def _are_tools(tools: JSON) -> bool:
     if names in TOOL_SCOPES and not custom:
         return True
     meant = f" ({did_you_mean(names, TOOL_SCOPES)})" if isinstance(names, str) else ""
-    raise Fault(f"tools is {shown(names)}", _SCOPES + meant, ".tools" if custom else "")
+    raise Fault(f"tools is {brief(names)}", _SCOPES + meant, ".tools" if custom else "")
 
 
 _SCOPES: Final = 'write "none", "readOnly", "coding" or a list of tool names'
 _CUSTOM: Final = {
     "type": "object",
-    "properties": {"type": {"const": "custom"}, "tools": TEXTS},
+    "properties": {"type": {"const": "custom"}, "tools": TEXTS_SCHEMA},
     "required": ["type", "tools"],
 }
-Tools: TypeAlias = Annotated[JSON, Kind(_are_tools, {"anyOf": [{"enum": [*TOOL_SCOPES]}, TEXTS, _CUSTOM]})]
-Part: TypeAlias = Annotated[str, Kind(_is_part, TEXT, "write each part as a string that is not empty")]
+Tools: TypeAlias = Annotated[
+    JSON, ValueKind(_are_tools, {"anyOf": [{"enum": [*TOOL_SCOPES]}, TEXTS_SCHEMA, _CUSTOM]})
+]
+CommandPart: TypeAlias = Annotated[
+    str, ValueKind(_is_part, TEXT_SCHEMA, "write each part as a string that is not empty")
+]
 ScriptName: TypeAlias = Annotated[
     str,
-    Kind(
+    ValueKind(
         lambda value: script_file(value) is not None,
-        TEXT,
+        TEXT_SCHEMA,
         "write a plain file name that ends with .py, without a directory",
     ),
 ]
@@ -79,7 +83,7 @@ class _Materia(Model):
     example = "{ ... } with its fields"
     code = INVALID_MATERIA
 
-    type: Annotated[str, one_of(("agent", "utility"))] = known(
+    type: Annotated[str, word_of(("agent", "utility"))] = known(
         "`agent` or `utility`. Left out: a utility if it has a command or script, else an agent.",
         "agent or utility",
         "R26",
@@ -118,7 +122,7 @@ class AgentMateria(_Materia):
 
     words = "an agent"
 
-    prompt: Text = known(
+    prompt: SomeText = known(
         "What it is asked to do, with `{{...}}` variables. Required.",
         "text",
         "R26",
@@ -147,9 +151,9 @@ class AgentMateria(_Materia):
         first=5,
         label="drafts",
     )
-    cast_context: Told | None = known(
+    cast_context: ContextValue | None = known(
         "What it is told of the cast wherever a socket that places it does not say.",
-        TOLD_SHAPE,
+        CONTEXT_SHAPE,
         "R50",
         label="context",
     )
@@ -163,7 +167,7 @@ class Script(Model):
     example = '{"kind": "shippedUtility", "name": "detect-vcs.py"}'
     code = INVALID_MATERIA
 
-    kind: Annotated[str, one_of(("shippedUtility",))] = known(
+    kind: Annotated[str, word_of(("shippedUtility",))] = known(
         "Always `shippedUtility`. Required.",
         "shippedUtility",
         "R25",
@@ -186,16 +190,18 @@ class UtilityMateria(_Materia):
 
     words = "a utility"
 
-    command: Annotated[list[Part], Field(min_length=1), AfterValidator(_names_a_program)] | None = known(
-        "The program and its arguments. No shell is used. Either this or `script` is required.",
-        "list of text",
-        "R23",
-        "R24",
-        write='write a list of strings, such as ["python3", "script.py"]; no shell is used',
-        first=1,
+    command: Annotated[list[CommandPart], Field(min_length=1), AfterValidator(_names_a_program)] | None = (
+        known(
+            "The program and its arguments. No shell is used. Either this or `script` is required.",
+            "list of text",
+            "R23",
+            "R24",
+            write='write a list of strings, such as ["python3", "script.py"]; no shell is used',
+            first=1,
+        )
     )
     script: Script | None = known("A shipped script in place of a command.", "object", "R25")
-    params: dict[Key, JSON] | None = known(
+    params: dict[AnyKey, JSON] | None = known(
         "Parameters, handed to the process on stdin.", "object", "R23", write="write an object: { ... }"
     )
     parse: Parse = known(
@@ -206,7 +212,7 @@ class UtilityMateria(_Materia):
         first=2,
         label="output",
     )
-    assign: dict[Key, Source] | None = known(
+    assign: dict[AnyKey, SourceText] | None = known(
         "What is kept in the state, in order: dotted target -> source.",
         "object of sources",
         "R4",

@@ -46,7 +46,7 @@ _CLOSE_MATCHES = 40
 _SHOWN_NO_EFFECT = 3
 
 
-class Step(NamedTuple):
+class MendStep(NamedTuple):
     """One operation of the designer, by its name, with what it is given behind the loadout."""
 
     operation: str
@@ -54,9 +54,9 @@ class Step(NamedTuple):
     options: Mapping[str, Any] = {}
 
 
-def do(operation: str, *arguments: Any, **options: Any) -> Step:
+def do(operation: str, *arguments: Any, **options: Any) -> MendStep:
     """Name an operation of the designer with its arguments, to be done by a :class:`Mend`."""
-    return Step(operation, arguments, options)
+    return MendStep(operation, arguments, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +71,17 @@ class Mend:
     """
 
     label: str
-    steps: tuple[Step, ...]
+    steps: tuple[MendStep, ...]
     suggestion: bool = False
     words: str = ""
 
 
-def mend(label: str, *steps: Step, words: str = "") -> Mend:
+def mend(label: str, *steps: MendStep, words: str = "") -> Mend:
     """Mend a finding in the only way that there is."""
     return Mend(label, steps, words=words)
 
 
-def suggest(label: str, *steps: Step, words: str = "") -> Mend:
+def suggest(label: str, *steps: MendStep, words: str = "") -> Mend:
     """Mend a finding in one of several ways, when a person says so."""
     return Mend(label, steps, suggestion=True, words=words)
 
@@ -133,8 +133,8 @@ class Report:
     @property
     def no_effect(self) -> tuple[Problem, ...]:
         """The hints that are shown as one line, :attr:`no_effect_line`: more than a few fields without effect."""
-        found = tuple(hint for hint in self.hints if hint.code == NO_EFFECT)
-        return found if len(found) > _SHOWN_NO_EFFECT else ()
+        hints = tuple(hint for hint in self.hints if hint.code == NO_EFFECT)
+        return hints if len(hints) > _SHOWN_NO_EFFECT else ()
 
     @property
     def shown_hints(self) -> tuple[Problem, ...]:
@@ -177,9 +177,9 @@ class LoadoutError(MateriaError):
                 kind="refused",
             )
         else:
-            shown = report.problems[:_SHOWN_IN_ERROR]
-            lines = [f"  - {problem.source}: {problem.message}; {problem.hint}" for problem in shown]
-            left = len(report.problems) - len(shown)
+            brief = report.problems[:_SHOWN_IN_ERROR]
+            lines = [f"  - {problem.source}: {problem.message}; {problem.hint}" for problem in brief]
+            left = len(report.problems) - len(brief)
             if left:
                 lines.append(f"  - and {left} more")
             what = f"{subject} cannot be cast: {len(report.problems)} problems"
@@ -216,7 +216,7 @@ class Findings:
         return did_you_mean(name, known)
 
 
-def shown(value: JSON, limit: int = 60) -> str:
+def brief(value: JSON, limit: int = 60) -> str:
     """Write a value of a config for a message, cut to ``limit`` characters."""
     try:
         text = compact(value)

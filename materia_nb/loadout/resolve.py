@@ -43,7 +43,7 @@ from materia_nb.loadout.report import (
     LoadoutError,
     Problem,
     Report,
-    shown,
+    brief,
 )
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
 
@@ -154,7 +154,7 @@ def _check_named(findings: Findings, document: Object, loadout: str | None) -> N
     active = document.get("activeLoadout")
     named = loadout is None and active is not None and is_object(document.get("loadouts"))
     if named and not (isinstance(active, str) and active in loadouts):
-        what = f"there is no loadout {shown(active)}"
+        what = f"there is no loadout {brief(active)}"
         findings.problem(INVALID_CONFIG, "activeLoadout", what, findings.near(str(active), loadouts))
 
 
@@ -209,11 +209,11 @@ def _resolved(derivation: Derivation, materia: Mapping[str, Materia]) -> Graph:
 
 def _consumers(loops: Iterable[Loop]) -> dict[str, tuple[str, ...]]:
     """Return which loops go over the work items of each generator."""
-    found: dict[str, tuple[str, ...]] = {}
+    consumers: dict[str, tuple[str, ...]] = {}
     for loop in loops:
         if loop.generator is not None:
-            found[loop.generator] = (*found.get(loop.generator, ()), loop.id)
-    return found
+            consumers[loop.generator] = (*consumers.get(loop.generator, ()), loop.id)
+    return consumers
 
 
 def _own_document(document: Object, name: str, used: Collection[str]) -> dict[str, JSON]:
@@ -268,8 +268,8 @@ def _edges(derivation: Derivation, id_: str) -> Iterator[Edge]:
 def _layout(facts: Facts, id_: str, raw: Object) -> Object | None:
     """Return where a socket is drawn: as the loadout says, else the socket itself."""
     spot = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(id_)
-    found = spot if is_object(spot) else raw.get("layout")
-    return found if is_object(found) else None
+    drawn = spot if is_object(spot) else raw.get("layout")
+    return drawn if is_object(drawn) else None
 
 
 def _finalizes_alone(materia: Materia) -> bool:
@@ -335,8 +335,8 @@ def _built_in(raw: Object) -> Object | None:
 def _bounds(kind: type[T], model: type[Model], raw: JSON) -> T:
     """Return limits or a budget: the fields that are written, each as it counts; null is as good as left out."""
     read = model.model_validate(as_object(raw))
-    found = {one.name: getattr(read, one.name) for one in fields(kind)}
-    return kind(**{name: value for name, value in found.items() if value is not None})
+    bounds = {one.name: getattr(read, one.name) for one in fields(kind)}
+    return kind(**{name: value for name, value in bounds.items() if value is not None})
 
 
 # -- what cannot be cast ------------------------------------------------------------------

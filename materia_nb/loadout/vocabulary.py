@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.report import shown
+from materia_nb.loadout.report import brief
 
 Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied", "failed"]
 
@@ -208,11 +208,11 @@ def covered(conditions: Collection[Condition], *, text: bool) -> bool:
 
 def described(condition: str) -> Described:
     """Return what a condition means; raises MateriaError for a word that is none."""
-    found = cast("Mapping[str, Described]", DESCRIBED).get(condition)
-    if found is None:
+    row = cast("Mapping[str, Described]", DESCRIBED).get(condition)
+    if row is None:
         hint = f"{CONDITION_ADVICE} ({did_you_mean(condition, CONDITIONS)})"
         raise MateriaError(f"{condition!r} is no condition", hint=hint, kind="condition")
-    return found
+    return row
 
 
 GROUP: Final = "materia_nb.handoff_protocols"
@@ -292,11 +292,11 @@ def source_fault(source: str) -> tuple[str, str] | None:
     if not source.startswith("$"):
         return None
     if (endless := _may_run_long(source)) is not None:
-        return f"{shown(source)} {endless[0]}", endless[1]
+        return f"{brief(source)} {endless[0]}", endless[1]
     if (fault := jsonpath_fault(source)) is None:
         return None
     return (
-        f"{shown(source)} is not a JSONPath expression ({fault})",
+        f"{brief(source)} is not a JSONPath expression ({fault})",
         "write $, a dotted path such as $.plan.name, or JSONPath such as $.items[*].title",
     )
 

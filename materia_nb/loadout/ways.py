@@ -10,13 +10,13 @@ T = TypeVar("T", bound=Hashable)
 
 def reachable_from(starts: Iterable[T], ways: Mapping[T, Iterable[T]]) -> set[T]:
     """Return these, and all that ways lead to from them; what is no key of ``ways`` leads nowhere."""
-    found = set(starts)
-    waiting = list(found)
+    reached = set(starts)
+    waiting = list(reached)
     while waiting:
-        new = set(ways.get(waiting.pop(), ())) - found
-        found |= new
+        new = set(ways.get(waiting.pop(), ())) - reached
+        reached |= new
         waiting += new
-    return found
+    return reached
 
 
 def turned(ways: Mapping[T, Iterable[T]]) -> dict[T, set[T]]:
@@ -37,7 +37,7 @@ def knots(ways: Mapping[T, Iterable[T]]) -> list[list[T]]:
     lowest: dict[T, int] = {}
     stack: list[T] = []
     open_: set[T] = set()
-    found: list[list[T]] = []
+    groups: list[list[T]] = []
     for root in ways:
         if root in number:
             continue
@@ -66,14 +66,14 @@ def knots(ways: Mapping[T, Iterable[T]]) -> list[list[T]]:
                     while at in open_:
                         knot.append(stack.pop())
                         open_.remove(knot[-1])
-                    found.append(knot[::-1])
-    return found
+                    groups.append(knot[::-1])
+    return groups
 
 
 def rounds_in(ways: Mapping[T, Iterable[T]]) -> dict[T, int]:
     """Return what a way leads back to, each with the number of its round: those that lead to one another."""
-    found: dict[T, int] = {}
+    rounds: dict[T, int] = {}
     for number, knot in enumerate(knots(ways)):
         if len(knot) > 1 or knot[0] in ways[knot[0]]:
-            found |= dict.fromkeys(knot, number)
-    return found
+            rounds |= dict.fromkeys(knot, number)
+    return rounds

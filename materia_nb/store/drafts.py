@@ -26,7 +26,7 @@ from materia_nb.file_io import open_plain, read_plain, write_all
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Change, Design
-from materia_nb.loadout.design.document import written
+from materia_nb.loadout.design.document import exact
 from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.platform import file_is_locked, lock_file, unlock_file
 from materia_nb.store.files import disk, json_bytes
@@ -79,8 +79,8 @@ class Draft:
         """Whether it has anything that a design has not."""
         last = self.steps[-1]
         known = design.definitions
-        return written(last.document) != written(design.document) or any(
-            written(raw) != written(known.get(id_)) for id_, raw in last.materia.items()
+        return exact(last.document) != exact(design.document) or any(
+            exact(raw) != exact(known.get(id_)) for id_, raw in last.materia.items()
         )
 
     def take_into(self, design: Design) -> str:
@@ -95,7 +95,7 @@ class Draft:
         words = f"went on with {self}"
         if self.home not in (None, str(design.home)):
             return f"{words}; it was begun in {self.home}, which is not loaded now, and would be saved in {design.home}"
-        if written(self.began) != written(design.began):
+        if exact(self.began) != exact(design.began):
             words += f"; {design.home} was changed since it was begun: saving replaces what it has of {design.name}"
         return words
 
@@ -198,7 +198,7 @@ def _change(text: str, words: str) -> Change:
 
 def _text_of(change: Change, originals: Mapping[str, Object | None]) -> str:
     """Write a step with each materia that was ever edited: what was saved since may not be what it had."""
-    return written({"document": change.document, "materia": {**originals, **change.materia}})
+    return exact({"document": change.document, "materia": {**originals, **change.materia}})
 
 
 def _alike(one: str, other: str) -> int:

@@ -26,7 +26,7 @@ from materia_nb.loadout.facts import as_list, as_object, is_condition, is_number
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.models import Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
-from materia_nb.loadout.report import Step, do
+from materia_nb.loadout.report import MendStep, do
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
 from materia_nb.widgets.picks import Pick, members_of, owner_of, way_pick, ways_of
 
@@ -44,7 +44,7 @@ _TYPED_MOST: Final = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DesignQuestion:
     """Something that a person has to decide before it is done.
 
     Attributes:
@@ -65,10 +65,10 @@ class RefusedField:
 
 
 Ids: TypeAlias = list[str]
-Message: TypeAlias = Mapping[str, Any]
-Act: TypeAlias = Callable[..., "str | None"]
-A = TypeVar("A", bound=Act)
-ACTS: Final[dict[str, Act]] = {}
+Values: TypeAlias = Mapping[str, Any]
+DesignAct: TypeAlias = Callable[..., "str | None"]
+A = TypeVar("A", bound=DesignAct)
+ACTS: Final[dict[str, DesignAct]] = {}
 """Every act by the kind of its message."""
 
 
@@ -78,7 +78,7 @@ def act(function: A) -> A:
     return function
 
 
-def act_on(session: DesignSession, kind: str, values: Message) -> str | None:
+def act_on(session: DesignSession, kind: str, values: Values) -> str | None:
     """Do what a message asks for; raises MateriaError for an unknown kind, or what it lacks."""
     function, operation = ACTS.get(str(kind)), OPERATIONS.get(str(kind))
     if function is not None:
@@ -91,9 +91,7 @@ def act_on(session: DesignSession, kind: str, values: Message) -> str | None:
     raise refused(what, "design", "reload the page")
 
 
-def _arguments(
-    session: DesignSession, parameters: Mapping[str, Parameter], values: Message
-) -> dict[str, Any]:
+def _arguments(session: DesignSession, parameters: Mapping[str, Parameter], values: Values) -> dict[str, Any]:
     """Read what an act is given from its message, each argument by its type; one of no type here as it stands."""
     given: dict[str, Any] = {}
     for parameter in parameters.values():
@@ -201,18 +199,18 @@ def add(session: DesignSession, materia: str, x: JSON = None, y: JSON = None) ->
 ACTS["drop"] = add
 
 
-def _ask_to_make(session: DesignSession, name: str, again: Message) -> None:
+def _ask_to_make(session: DesignSession, name: str, again: Values) -> None:
     """Ask what is meant by a materia that is not there; ``again`` is the message that named it."""
     if not name:
         raise refused("no materia is named", "add", "click one in the palette, or type its name")
     near = close_match(name, session.design.materia)
-    choices: list[tuple[str, Message]] = []
+    choices: list[tuple[str, Values]] = []
     if near is not None:
         choices.append((f"Take {near}", {**again, "materia": near, "value": near}))
     for work in ("agent", "utility"):
         make_it = {"kind": "make", "what": work, "id": name, "then": dict(again)}
         choices.append((f"Make the {work} {shorten(name, 40)}", make_it))
-    session.question = Question(f"There is no materia {shorten(name, 60)!r}.", tuple(choices))
+    session.question = DesignQuestion(f"There is no materia {shorten(name, 60)!r}.", tuple(choices))
 
 
 @act
@@ -374,7 +372,7 @@ def _rename(session: DesignSession, kind: str, old: str, new: str) -> str:
     return words
 
 
-def _setting(kind: str, owner: str, place: int | None, field: str, value: JSON) -> Step:
+def _setting(kind: str, owner: str, place: int | None, field: str, value: JSON) -> MendStep:
     """Return the operation that sets a field of a part."""
     if kind in ("edge", "exit"):
         return _setting_of_way(kind, owner, place, field, value)
@@ -388,7 +386,7 @@ def _setting(kind: str, owner: str, place: int | None, field: str, value: JSON) 
     return do(f"set_{kind}", owner, field, value)
 
 
-def _setting_of_way(kind: str, owner: str, place: int | None, field: str, value: JSON) -> Step:
+def _setting_of_way(kind: str, owner: str, place: int | None, field: str, value: JSON) -> MendStep:
     if place is None:
         raise refused("this has no such field", f"{kind} {owner}", "remove it and make it anew")
     if field == "maxTraversals":
@@ -610,7 +608,7 @@ def save(session: DesignSession, to: JSON = None, *, anyway: bool = False) -> st
         if "save anyway" not in (error.hint or "") and "save it anyway" not in (error.hint or ""):
             raise
         again = {"kind": "save", "to": to, "anyway": True}
-        session.question = Question(f"{error.what} {error.hint}", (("Save anyway", again),))
+        session.question = DesignQuestion(f"{error.what} {error.hint}", (("Save anyway", again),))
         return None
 
 

@@ -30,26 +30,26 @@ _OWNERS: Final[tuple[tuple[Kind, Kind, str, str], ...]] = (
     ("socket", "edge", "", "edges"),
 )
 """What has ways out, what these are, how a path to it begins, and which of its fields lists them."""
-Slice = dict[str, Any]
+DesignSlice = dict[str, Any]
 
 
-def dock_slice(session: DesignSession) -> Slice:
+def dock_slice(session: DesignSession) -> DesignSlice:
     """Return what is wrong, what can happen, and what was changed."""
     return {
         "problems": findings(session.design, {pick for _, pick in session.parts}),
         "happens": happens(session),
-        "changes": changes(session.design),
+        "changes": changes_slice(session.design),
     }
 
 
-def findings(design: Design, known: set[Pick]) -> list[Slice]:
+def findings(design: Design, known: set[Pick]) -> list[DesignSlice]:
     """Return each problem and hint with where it is, and the words of the button that mends it, where one does."""
-    found = [*design.report.problems, *design.report.hints]
+    listed = [*design.report.problems, *design.report.hints]
     placed = as_object(design.document.get("sockets"))
     rows = []
-    for place, one in enumerate(found[:_MOST_FINDINGS]):
+    for place, one in enumerate(listed[:_MOST_FINDINGS]):
         mend = design.mend_of(one) if place < _MOST_MENDED else None
-        pick = place_of(design, one, known)
+        pick = part_of(design, one, known)
         rows.append(
             {
                 "severity": one.severity,
@@ -65,7 +65,7 @@ def findings(design: Design, known: set[Pick]) -> list[Slice]:
     return rows
 
 
-def place_of(design: Design, problem: Problem, known: set[Pick]) -> Pick | None:
+def part_of(design: Design, problem: Problem, known: set[Pick]) -> Pick | None:
     """Return the part of the design that a finding is about; None where it is about the whole."""
     source = problem.source.removeprefix("sockets.")
     if source.startswith("materia."):
@@ -112,7 +112,7 @@ def where_words(design: Design, problem: Problem, pick: Pick | None) -> str:
     return words if rest == socket or problem.source.startswith("materia.") else f"{words}, {part(rest, 60)}"
 
 
-def happens(session: DesignSession) -> Slice | None:
+def happens(session: DesignSession) -> DesignSlice | None:
     """Return what casts of the design can come to, None before it was asked; ``stale`` once the design is another."""
     if session.explored is None:
         return None
@@ -127,7 +127,7 @@ def happens(session: DesignSession) -> Slice | None:
     }
 
 
-def ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[Slice]:
+def ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignSlice]:
     """Return one row for each way in which a cast can end, with its chance where it is known."""
     rows = []
     ends = explored.ends_seen
@@ -156,13 +156,15 @@ def ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[Slice]:
     ]
 
 
-def _row(sign: str, what: str, about: str, *, witness: str | None = None, pick: Pick | None = None) -> Slice:
+def _row(
+    sign: str, what: str, about: str, *, witness: str | None = None, pick: Pick | None = None
+) -> DesignSlice:
     """One row: what can happen, more about it, the end that its shortest way leads to, and the part to select."""
     picked = None if pick is None else list(pick)
     return {"sign": sign, "what": what, "about": about, "witness": witness, "pick": picked}
 
 
-def never_rows(explored: Exploration) -> list[Slice]:
+def never_rows(explored: Exploration) -> list[DesignSlice]:
     """Return one row for each edge, exit and socket that no way takes."""
     word = "never" if explored.certain else "not seen to be"
     rows = [_row("never", f"{word} visited", part(id_), pick=("socket", id_)) for id_ in explored.not_visited]
@@ -177,7 +179,7 @@ def never_rows(explored: Exploration) -> list[Slice]:
     return rows
 
 
-def changes(design: Design) -> Slice:
+def changes_slice(design: Design) -> DesignSlice:
     """Return what was done, newest first, and what is not saved, in words."""
     patch = [*design.patch(), *({**one, "path": f"/materia{one['path']}"} for one in design.materia_patch())]
     return {
@@ -188,7 +190,7 @@ def changes(design: Design) -> Slice:
     }
 
 
-def patch_words(step: Mapping[str, JSON]) -> Slice:
+def patch_words(step: Mapping[str, JSON]) -> DesignSlice:
     """Say one operation of a JSON Patch in words."""
     path = str(step["path"]).removeprefix("/").replace("/", ".").replace("~1", "/").replace("~0", "~")
     verbs = {"add": "new", "remove": "gone", "replace": "changed", "move": "moved", "copy": "copied"}

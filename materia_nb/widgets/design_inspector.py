@@ -15,7 +15,7 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design import sockets as operations
-from materia_nb.loadout.design.forms import Field, form_of
+from materia_nb.loadout.design.forms import FormField, form_of
 from materia_nb.loadout.design.sockets import materia_model
 from materia_nb.loadout.facts import (
     Facts,
@@ -31,8 +31,9 @@ from materia_nb.loadout.fields import Model
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.models import AgentMateria, Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
-from materia_nb.loadout.report import shown
+from materia_nb.loadout.report import brief
 from materia_nb.loadout.vocabulary import DESCRIBED, described, protocol_names
+from materia_nb.widgets.design_findings import DesignSlice
 from materia_nb.widgets.picks import ENDS, Kind, Pick, members_of, owner_of, way_pick, ways_of, written
 
 if TYPE_CHECKING:
@@ -51,10 +52,7 @@ _ITEM_VARIABLES: Final = (
 )
 
 
-Slice = dict[str, Any]
-
-
-def inspector_slice(session: DesignSession) -> Slice:
+def inspector_slice(session: DesignSession) -> DesignSlice:
     """Return the form of what is selected: of a socket with its materia, an edge, an exit, a loop, or the loadout."""
     pick = session.selected
     if len(session.marked) > 1 and pick is None:
@@ -68,7 +66,7 @@ def inspector_slice(session: DesignSession) -> Slice:
 
 def _fields(
     session: DesignSession, of: tuple[str, str], model: type[Model], raw: Object, prefix: str = ""
-) -> list[Slice]:
+) -> list[DesignSlice]:
     sockets = list(as_object(session.design.document.get("sockets")))
     known: Mapping[str, Iterable[str]] = {
         "socket id": sockets,
@@ -80,10 +78,10 @@ def _fields(
     return [_sent(session, of, one, prefix) for one in form_of(model, raw, known)]
 
 
-def _sent(session: DesignSession, of: tuple[str, str], field: Field, prefix: str) -> Slice:
+def _sent(session: DesignSession, of: tuple[str, str], field: FormField, prefix: str) -> DesignSlice:
     name = f"{prefix}{field.name}"
     refused = session.refused.get((*of, name))
-    made: Slice = {
+    made: DesignSlice = {
         **field._asdict(),
         "name": name,
         "of": list(of),
@@ -96,11 +94,11 @@ def _sent(session: DesignSession, of: tuple[str, str], field: Field, prefix: str
     }
 
 
-def _id_field(session: DesignSession, of: tuple[str, str], about: str) -> Slice:
-    return _sent(session, of, Field("id", "id", "text", of[1], (), about, "", "", True, True, ""), "")
+def _id_field(session: DesignSession, of: tuple[str, str], about: str) -> DesignSlice:
+    return _sent(session, of, FormField("id", "id", "text", of[1], (), about, "", "", True, True, ""), "")
 
 
-def _loadout(session: DesignSession) -> Slice:
+def _loadout(session: DesignSession) -> DesignSlice:
     design = session.design
     sockets, loops = (len(as_object(design.document.get(name))) for name in ("sockets", "loops"))
     return {
@@ -115,7 +113,7 @@ def _loadout(session: DesignSession) -> Slice:
     }
 
 
-def _marked(session: DesignSession) -> Slice:
+def _marked(session: DesignSession) -> DesignSlice:
     return {
         "kind": "marked",
         "of": ["marked", ""],
@@ -126,14 +124,14 @@ def _marked(session: DesignSession) -> Slice:
     }
 
 
-def _socket(session: DesignSession, pick: Pick) -> Slice:
+def _socket(session: DesignSession, pick: Pick) -> DesignSlice:
     design, id_ = session.design, pick[1]
     raw, facts = written(design.document, "socket", id_), session.facts
     named = raw.get("materia")
     definition = facts.materia_of(id_)
     label = definition.get("label")
     gone = operations.remove_socket(design.document, id_).words.removeprefix("removed ")
-    made: Slice = {
+    made: DesignSlice = {
         "kind": "socket",
         "title": part(raw.get("label") or (label if is_text(label) else named) or "no materia"),
         "sub": part(id_),
@@ -155,7 +153,7 @@ def _socket(session: DesignSession, pick: Pick) -> Slice:
     return made
 
 
-def _materia(session: DesignSession, facts: Facts, socket: str, named: str) -> Slice:
+def _materia(session: DesignSession, facts: Facts, socket: str, named: str) -> DesignSlice:
     design = session.design
     definition = as_object(design.definitions[named])
     others = [id_ for id_ in facts.sockets if facts.sockets[id_].get("materia") == named and id_ != socket]
@@ -185,14 +183,14 @@ def _placed_elsewhere(design: Design, named: str) -> list[str]:
 
 def variables_of(facts: Facts, socket: str) -> list[tuple[str, str]]:
     """Return what a prompt at this socket can name, with what it stands for: the item, and what is kept in the state."""
-    found = [*(_ITEM_VARIABLES if facts.items_of(socket) is not None else ()), *_VARIABLES]
+    named = [*(_ITEM_VARIABLES if facts.items_of(socket) is not None else ()), *_VARIABLES]
     for id_ in facts.sockets:
         owner = facts.materia_of(id_) if facts.is_utility(id_) else facts.sockets[id_]
-        found += [(f"state.{target}", f"kept by {id_}") for target in as_object(owner.get("assign"))]
-    return [(name, about) for name, about in dict(found).items() if "}" not in name][:40]
+        named += [(f"state.{target}", f"kept by {id_}") for target in as_object(owner.get("assign"))]
+    return [(name, about) for name, about in dict(named).items() if "}" not in name][:40]
 
 
-def told_at(session: DesignSession, socket: str) -> list[Slice]:
+def told_at(session: DesignSession, socket: str) -> list[DesignSlice]:
     """Return what the agent of a socket would be told, layer by layer, with samples for what is not known yet."""
     if not session.design.report.ok:
         return [{"title": "not yet", "text": "It can be shown once nothing stops a cast; see the problems."}]
@@ -223,14 +221,14 @@ def _sample_prompt(rules: Rules, socket: str) -> Any:
     return first_prompt(rules, here, state, Visit(socket, 1, 1, item, here.first_mode))
 
 
-def _ways(document: Object, facts: Facts, id_: str) -> list[Slice]:
+def _ways(document: Object, facts: Facts, id_: str) -> list[DesignSlice]:
     """The edges of a socket in their order, then the exits of loops that leave from it."""
-    found = [_way("edge", id_, place, raw) for place, raw in enumerate(ways_of(document, "edge", id_))]
+    ways = [_way("edge", id_, place, raw) for place, raw in enumerate(ways_of(document, "edge", id_))]
     for loop in facts.loops:
         for place, raw in enumerate(ways_of(document, "exit", loop.id)):
             if as_object(raw).get("from") == id_:
-                found.append({**_way("exit", loop.id, place, raw), "place": None, "loop": loop.id})
-    return found
+                ways.append({**_way("exit", loop.id, place, raw), "place": None, "loop": loop.id})
+    return ways
 
 
 def _conditions() -> list[list[str]]:
@@ -238,7 +236,7 @@ def _conditions() -> list[list[str]]:
     return [[word, one.choice] for word, one in DESCRIBED.items()]
 
 
-def _way(kind: Kind, owner: str, place: int, raw: JSON) -> Slice:
+def _way(kind: Kind, owner: str, place: int, raw: JSON) -> DesignSlice:
     """One row of a list of edges or exits."""
     when, to = (as_object(raw).get(name) for name in ENDS[kind])
     most = as_object(raw).get("maxTraversals") if kind == "edge" else None
@@ -248,16 +246,16 @@ def _way(kind: Kind, owner: str, place: int, raw: JSON) -> Slice:
         "when": _said(when) if condition is None else condition.choice,
         "tone": "" if condition is None else condition.tone,
         "to": _said(to),
-        "most": "" if most is None else shown(most),
+        "most": "" if most is None else brief(most),
         "place": place,
     }
 
 
 def _said(value: JSON) -> str:
-    return value if isinstance(value, str) else shown(value)
+    return value if isinstance(value, str) else brief(value)
 
 
-def _line(session: DesignSession, pick: Pick) -> Slice:
+def _line(session: DesignSession, pick: Pick) -> DesignSlice:
     """An edge or an exit."""
     kind, document, (owner, place) = pick[0], session.design.document, owner_of(pick)
     if place is None:
@@ -269,8 +267,8 @@ def _line(session: DesignSession, pick: Pick) -> Slice:
             "fields": [],
             "json": pretty(written(document, "loop", owner).get("exit")),
         }
-    found = ways_of(document, kind, owner)
-    raw = as_object(found[place])
+    ways = ways_of(document, kind, owner)
+    raw = as_object(ways[place])
     when, to = (raw.get(name) for name in ENDS[kind])
     if kind == "edge":
         source, whose, once = owner, f"from {part(owner)}", ""
@@ -280,24 +278,24 @@ def _line(session: DesignSession, pick: Pick) -> Slice:
     else:
         source, whose = str(raw.get("from")), f"of loop {part(owner)}"
         once = f"Once the list of {part(owner)} is done: "
-        turn = "make it a plain edge" if is_object(found[place]) else ""
-    condition = described(when).phrase if is_condition(when) else shown(when)
+        turn = "make it a plain edge" if is_object(ways[place]) else ""
+    condition = described(when).phrase if is_condition(when) else brief(when)
     most = raw.get("maxTraversals")
-    limit = f", at most {shown(most)} times for each item" if most is not None else ""
+    limit = f", at most {brief(most)} times for each item" if most is not None else ""
     return {
         "kind": kind,
         "title": f"{part(source)} → {part(_said(to))}",
-        "sub": f"{kind} {place + 1} of {len(found)} {whose}",
+        "sub": f"{kind} {place + 1} of {len(ways)} {whose}",
         "sentence": f"{once}From {part(source)} {condition} to {part(str(to))}{limit}.",
         "first": place == 0,
-        "last": place == len(found) - 1,
+        "last": place == len(ways) - 1,
         "turn": turn,
         "fields": _fields(session, pick, Edge if kind == "edge" else ExitRoute, raw),
-        "json": pretty(found[place]),
+        "json": pretty(ways[place]),
     }
 
 
-def _loop(session: DesignSession, of: Pick) -> Slice:
+def _loop(session: DesignSession, of: Pick) -> DesignSlice:
     document, id_ = session.design.document, of[1]
     raw, members = written(document, "loop", id_), members_of(document, id_)
     source = next((name for name in ("iterator", "consumes") if is_object(raw.get(name))), "")
@@ -326,9 +324,9 @@ def _loop(session: DesignSession, of: Pick) -> Slice:
 
 def purpose(raw: Object) -> str:
     """Say in one line what a materia is for: its description, else how its prompt begins, else what it runs."""
-    for found in (raw.get("description"), raw.get("prompt")):
-        if is_text(found):
-            return shorten(" ".join(found.split()), 120)
+    for text in (raw.get("description"), raw.get("prompt")):
+        if is_text(text):
+            return shorten(" ".join(text.split()), 120)
     script = as_object(raw.get("script")).get("name")
     command = " ".join(str(one) for one in as_list(raw.get("command")))
     return shorten(str(script) if is_text(script) else " ".join(command.split()), 120)

@@ -18,7 +18,7 @@ from materia_nb.loadout.design import Change, Design
 from materia_nb.loadout.design.document import refused
 from materia_nb.loadout.facts import Facts, Object, as_object, is_number
 from materia_nb.loadout.graph import Graph
-from materia_nb.widgets.design_acts import Question, RefusedField, act_on
+from materia_nb.widgets.design_acts import DesignQuestion, RefusedField, act_on
 from materia_nb.widgets.picks import Pick, drawn_parts, parts
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class DesignSession:
         self.marked: list[str] = []
         self.clip: Object | None = None
         self.note: tuple[str, str] = ("status", "")
-        self.question: Question | None = None
+        self.question: DesignQuestion | None = None
         self.refused: dict[tuple[str, str, str], RefusedField] = {}
         self.explored: tuple[Change, Exploration] | None = None
         self.route: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ class DesignSession:
         if draft is not None:
             take = {"kind": "draft", "file": draft.path.name}
             choices = ("Go on with it", take), ("Throw it away", {**take, "discard": True})
-            self.question = Question(f"There is {draft}, which was not saved.", choices)
+            self.question = DesignQuestion(f"There is {draft}, which was not saved.", choices)
 
 
 def spots_in(document: Object) -> dict[str, tuple[float, float]]:

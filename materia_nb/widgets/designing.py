@@ -22,7 +22,7 @@ from materia_nb.loadout.facts import Object, as_object, is_text, materia_group, 
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import tint_of
 from materia_nb.widgets.design_acts import COLUMN, ROW
-from materia_nb.widgets.design_findings import dock_slice
+from materia_nb.widgets.design_findings import DesignSlice, dock_slice
 from materia_nb.widgets.design_inspector import inspector_slice, purpose
 from materia_nb.widgets.design_session import DesignSession, spots_in
 from materia_nb.widgets.graph_panel import GraphPanel
@@ -35,13 +35,12 @@ if TYPE_CHECKING:
 _MOST_WORDS: Final = 200
 _UNGROUPED: Final = "agents"
 _LAST: Final = "utilities"
-Slice = dict[str, Any]
 
 
-def design_slice(session: DesignSession) -> Slice:
+def design_slice(session: DesignSession) -> DesignSlice:
     """Return the whole slice ``design``."""
     picked = drawn_pick(session)
-    made: Slice = sendable(
+    made: DesignSlice = sendable(
         {
             "bar": bar_slice(session),
             "palette": palette_slice(session.design),
@@ -69,7 +68,7 @@ def drawn_pick(session: DesignSession) -> Pick | None:
 # -- bar and palette ----------------------------------------------------------------------
 
 
-def bar_slice(session: DesignSession) -> Slice:
+def bar_slice(session: DesignSession) -> DesignSlice:
     """Return name, counts, what undo and redo would do, where it is saved, and what was said last."""
     design, (sign, words) = session.design, session.note
     question = session.question
@@ -103,24 +102,24 @@ def _left(design: Design) -> str:
     return f"it offers the draft of {part(design.name)}, with all {counted(len(design.unsaved[1]), 'step')}."
 
 
-def palette_slice(design: Design) -> Slice:
+def palette_slice(design: Design) -> DesignSlice:
     """Return every materia under the heading of its group: agents without one first, utilities last."""
     used: dict[str, int] = {}
     for raw in as_object(design.document.get("sockets")).values():
         named = as_object(raw).get("materia")
         if isinstance(named, str):
             used[named] = used.get(named, 0) + 1
-    groups: dict[str, list[Slice]] = {}
+    groups: dict[str, list[DesignSlice]] = {}
     for id_, raw in design.definitions.items():
-        found = as_object(raw)
-        group = materia_group(found)
+        definition = as_object(raw)
+        group = materia_group(definition)
         title = _UNGROUPED if not group else _LAST if group == "Utility" else group
-        groups.setdefault(title, []).append(_entry(id_, found, used.get(id_, 0)))
+        groups.setdefault(title, []).append(_entry(id_, definition, used.get(id_, 0)))
     order = sorted(groups, key=lambda one: (one == _LAST, one != _UNGROUPED, one.casefold()))
     return {"groups": [{"title": shorten(title, 60), "entries": groups[title]} for title in order]}
 
 
-def _entry(id_: str, raw: Object, placed: int) -> Slice:
+def _entry(id_: str, raw: Object, placed: int) -> DesignSlice:
     tint = tint_of(raw.get("color"))
     label = raw.get("label")
     return {
@@ -270,18 +269,18 @@ def _sharing(session: DesignSession) -> list[Designing]:
 def unsaved_design(bench: Workbench, name: str) -> Design | None:
     """Return the design of that name that has edits in this kernel, in an open panel or a closed one."""
     opened = (one.session for one in tuple(_OPEN))
-    found = [one.design for one in opened if one.bench is bench and one.design.name == name]
-    return next((one for one in found if one.changed), _UNSAVED.get(bench, {}).get(name))
+    designs = [one.design for one in opened if one.bench is bench and one.design.name == name]
+    return next((one for one in designs if one.changed), _UNSAVED.get(bench, {}).get(name))
 
 
 def _session(bench: Workbench, design: Design) -> DesignSession:
     """Return the session in which a loadout is edited already, with its edits, or else another one."""
     for one in tuple(_OPEN):
-        found = one.session
-        if found.bench is bench and found.design.name == design.name:
-            if found.design is not design and not found.design.changed:
-                found.design.reload(design)
-            return found
+        session = one.session
+        if session.bench is bench and session.design.name == design.name:
+            if session.design is not design and not session.design.changed:
+                session.design.reload(design)
+            return session
     made = DesignSession(bench, _UNSAVED.get(bench, {}).pop(design.name, design))
     if not made.design.changed:
         made.offer_draft()

@@ -14,7 +14,7 @@ from materia_nb.display.graph_parts import Link, kind_words, link_words, links
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import Object, as_list, as_object, is_object, is_text
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.report import shown
+from materia_nb.loadout.report import brief
 
 Kind: TypeAlias = Literal["socket", "edge", "exit", "loop"]
 
@@ -121,7 +121,7 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Pick]]:
     for id_, raw in as_object(document.get("sockets")).items():
         socket = graph.sockets.get(id_)
         what = (
-            f"{part(socket.materia.label)} · {', '.join(kind_words(socket))}" if socket else part(shown(raw))
+            f"{part(socket.materia.label)} · {', '.join(kind_words(socket))}" if socket else part(brief(raw))
         )
         entry = " · entry" if id_ == graph.entry else ""
         named.append((f"{part(id_)} · {what}{entry}", ("socket", id_)))
@@ -171,5 +171,5 @@ def _ends(route: JSON) -> tuple[JSON, JSON, JSON]:
 
 def _way(raw: JSON, kind: Kind) -> str:
     if not is_object(raw):
-        return part(shown(raw))
+        return part(brief(raw))
     return " → ".join(part(raw[name] if is_text(raw.get(name)) else "?") for name in ENDS[kind])

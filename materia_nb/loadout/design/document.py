@@ -18,10 +18,10 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.check_graph import ID_FORM
 from materia_nb.loadout.facts import Object, is_condition, is_object, is_socket_id
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.report import shown
+from materia_nb.loadout.report import brief
 from materia_nb.loadout.vocabulary import CONDITION_ADVICE
 
-KIND = "design"
+DESIGN_KIND = "design"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ def materia_operation(function: F) -> F:
 
 def refused(what: str, where: str, hint: str) -> MateriaError:
     """Make the error of an operation that cannot be done; nothing was changed."""
-    return MateriaError(what, where=where, hint=hint, kind=KIND)
+    return MateriaError(what, where=where, hint=hint, kind=DESIGN_KIND)
 
 
-def written(value: JSON) -> str:
+def exact(value: JSON) -> str:
     """Write a value so that two texts are equal only if value, spelling and order of keys are."""
     return json.dumps(value, ensure_ascii=True)
 
@@ -129,7 +129,7 @@ def list_in(owner: Object, name: str, where: str) -> list[JSON]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise refused(f"{name} is {shown(value)}, not a list", where, "mend it in the file first")
+        raise refused(f"{name} is {brief(value)}, not a list", where, "mend it in the file first")
     return value
 
 
@@ -137,7 +137,7 @@ def _object(value: JSON, where: str) -> Object:
     if value is None:
         return {}
     if not is_object(value):
-        raise refused(f"{where} is {shown(value)}, not an object", where, "mend it in the file first")
+        raise refused(f"{where} is {brief(value)}, not an object", where, "mend it in the file first")
     return value
 
 
@@ -170,21 +170,21 @@ def with_loop(document: Object, id_: str, loop: Object) -> Object:
 def check_when(when: JSON, where: str) -> None:
     """Raise MateriaError when a condition is not canonical (R3)."""
     if not is_condition(when):
-        raise refused(f"the condition is {shown(when)}", where, CONDITION_ADVICE)
+        raise refused(f"the condition is {brief(when)}", where, CONDITION_ADVICE)
 
 
 def check_target(document: Object, to: JSON, where: str, *, end: bool = True) -> None:
     """Raise MateriaError when a reference leads neither to a socket nor, where allowed, to ``end``."""
     known = [*objects_in(document, "sockets"), *([END] if end else [])]
     if to not in known:
-        raise refused(f"there is no socket {shown(to)}", where, did_you_mean(str(to), known))
+        raise refused(f"there is no socket {brief(to)}", where, did_you_mean(str(to), known))
 
 
 def check_new_id(document: Object, id_: JSON) -> None:
     """Raise MateriaError when a socket cannot be called so, or another one is (R26)."""
     if not is_socket_id(id_):
         raise refused(
-            f"{shown(id_)} cannot be the id of a socket", "sockets", f"use {ID_FORM}; end is reserved"
+            f"{brief(id_)} cannot be the id of a socket", "sockets", f"use {ID_FORM}; end is reserved"
         )
     if id_ in objects_in(document, "sockets"):
         raise refused(f"there is a socket {id_!r} already", "sockets", "choose another id")
@@ -192,7 +192,7 @@ def check_new_id(document: Object, id_: JSON) -> None:
 
 def counted_words(*counts: tuple[int, str]) -> str:
     """Put what goes with something into words: ``, with 2 edges and 1 exit``; empty when nothing does."""
-    found = [counted(count, noun) for count, noun in counts if count]
-    if not found:
+    counted_nouns = [counted(count, noun) for count, noun in counts if count]
+    if not counted_nouns:
         return ""
-    return f", with {' and '.join([', '.join(found[:-1]), found[-1]] if len(found) > 1 else found)}"
+    return f", with {' and '.join([', '.join(counted_nouns[:-1]), counted_nouns[-1]] if len(counted_nouns) > 1 else counted_nouns)}"

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout.design import loops, sockets, ways  # noqa: F401 - importing them fills the table of operations
-from materia_nb.loadout.design.document import KIND, OPERATIONS, Change, as_json, refused, written
+from materia_nb.loadout.design.document import DESIGN_KIND, OPERATIONS, Change, as_json, exact, refused
 from materia_nb.loadout.facts import Facts, Object, as_object
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.report import Mend, Problem, Report, Step
+from materia_nb.loadout.report import Mend, MendStep, Problem, Report
 from materia_nb.loadout.resolve import build_graph, check_config, sketch_graph
 
 
@@ -105,7 +105,7 @@ class Design:
     @property
     def changed(self) -> bool:
         """Whether there is something that is not saved."""
-        return written(self.document) != written(self.began) or bool(self.changed_materia)
+        return exact(self.document) != exact(self.began) or bool(self.changed_materia)
 
     @property
     def definitions(self) -> Object:
@@ -121,14 +121,12 @@ class Design:
     def changed_materia(self) -> dict[str, Object | None]:
         """The definitions that are not saved as they are now, whole, by id; None for one that is not wanted."""
         before, now = self._defined(self._base), self.definitions
-        return {
-            id_: now.get(id_) for id_ in self._originals if written(now.get(id_)) != written(before.get(id_))
-        }
+        return {id_: now.get(id_) for id_ in self._originals if exact(now.get(id_)) != exact(before.get(id_))}
 
     def _defined(self, step: Change) -> Object:
         # Of an edited one the config says what it was, or what was saved meanwhile; its original does not move.
-        found = {**as_object(self.config.get("materia")), **self._originals, **step.materia}
-        return {id_: raw for id_, raw in found.items() if raw is not None}
+        definitions = {**as_object(self.config.get("materia")), **self._originals, **step.materia}
+        return {id_: raw for id_, raw in definitions.items() if raw is not None}
 
     # -- steps --------------------------------------------------------------------------
 
@@ -147,7 +145,7 @@ class Design:
         """The last step; another object after each change, undo and redo."""
         return self._steps[-1]
 
-    def changed_by(self, *steps: Step) -> Change:
+    def changed_by(self, *steps: MendStep) -> Change:
         """Return what operations would make of it, one after another; raises MateriaError when one cannot be done."""
         document, definitions, words = self.document, self.definitions, []
         materia: dict[str, Object | None] = {}
@@ -161,8 +159,8 @@ class Design:
     def apply(self, change: Change) -> str:
         """Take a change as one step; one that changes nothing is none. Returns its words."""
         known = self.definitions
-        edited = {id_: raw for id_, raw in change.materia.items() if written(raw) != written(known.get(id_))}
-        if written(change.document) != written(self.document) or edited:
+        edited = {id_: raw for id_, raw in change.materia.items() if exact(raw) != exact(known.get(id_))}
+        if exact(change.document) != exact(self.document) or edited:
             for id_ in edited:
                 self._originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
             self._steps.append(replace(change, materia={**self._steps[-1].materia, **edited}))
@@ -199,7 +197,7 @@ class Design:
     def undo(self) -> str:
         """Take the last step back; returns what it was. Raises MateriaError when there is none."""
         if len(self._steps) == 1:
-            raise MateriaError("There is nothing to undo.", hint="edit the loadout first", kind=KIND)
+            raise MateriaError("There is nothing to undo.", hint="edit the loadout first", kind=DESIGN_KIND)
         self._undone.append(self._steps.pop())
         self._kept()
         return self._undone[-1].words
@@ -207,7 +205,7 @@ class Design:
     def redo(self) -> str:
         """Do the step again that was undone last; returns what it is. Raises MateriaError when there is none."""
         if not self._undone:
-            raise MateriaError("There is nothing to do again.", hint="undo a step first", kind=KIND)
+            raise MateriaError("There is nothing to do again.", hint="undo a step first", kind=DESIGN_KIND)
         self._steps.append(self._undone.pop())
         self._kept()
         return self._steps[-1].words
@@ -338,8 +336,8 @@ class Design:
         return made
 
     def __repr__(self) -> str:
-        found = self.report
-        state = f"{counted(len(found.problems), 'problem')}, {counted(len(found.hints), 'hint')}"
+        report = self.report
+        state = f"{counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"
         return f"<Design {self.name!r}: {counted(len(self.steps), 'step')}, {state}, {'not saved' if self.changed else 'saved'}{self.not_kept and ', '}{self.not_kept}>"
 
 
@@ -348,7 +346,7 @@ def _method(name: str) -> Callable[..., str]:
 
     @functools.wraps(OPERATIONS[name].function)
     def run(self: Design, /, *arguments: Any, **options: Any) -> str:
-        return self.apply(self.changed_by(Step(name, arguments, options)))
+        return self.apply(self.changed_by(MendStep(name, arguments, options)))
 
     return run
 

@@ -14,7 +14,7 @@ from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.config_files import read_text
 from materia_nb.loadout.design.document import refused
 from materia_nb.loadout.facts import Object, as_list, is_object
-from materia_nb.loadout.fields import TOLD_SHAPE, FieldRow, Model, rows_of
+from materia_nb.loadout.fields import CONTEXT_SHAPE, FieldRow, Model, rows_of
 from materia_nb.loadout.models import config_schema
 
 Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]
@@ -24,7 +24,7 @@ _KEPT: Final = ("Kept", "An older name")
 """How descriptions begin of fields that only other tools write."""
 
 
-class Field(NamedTuple):
+class FormField(NamedTuple):
     """One field of a form; plain values only, so that it can be sent.
 
     Attributes:
@@ -54,7 +54,9 @@ class Field(NamedTuple):
     idle: str
 
 
-def form_of(model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] | None = None) -> list[Field]:
+def form_of(
+    model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] | None = None
+) -> list[FormField]:
     """Return the fields of an object, those that matter most first.
 
     Args:
@@ -96,31 +98,31 @@ def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
     return _read(input_, typed, row, schema)
 
 
-def _field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, Iterable[str]]) -> Field:
+def _field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, Iterable[str]]) -> FormField:
     schema, value = _schema(model, row.field), raw.get(row.field)
-    shown = "" if value is None else value if isinstance(value, str) else pretty(value)
-    input_ = _input(row, schema, shown if isinstance(value, str) or value is None else value)
+    typed = "" if value is None else value if isinstance(value, str) else pretty(value)
+    input_ = _input(row, schema, typed if isinstance(value, str) or value is None else value)
     options: tuple[tuple[str, str], ...] = ()
     if input_ == "choice":
         options = tuple((word, word) for word in schema.get("enum") or _words(schema))
         if not row.required:
             options = (("", _left_out(row, schema)), *options)
-        if shown not in [word for word, _ in options]:
-            options = (*options, (shown, f"{shown} (not known)"))
+        if typed not in [word for word, _ in options]:
+            options = (*options, (typed, f"{typed} (not known)"))
     elif input_ == "scope":
         options = tuple((word, word) for word in _words(schema))
     elif input_ in ("reference", "text"):
         options = tuple((word, word) for word in names.get(row.field, names.get(row.shape, ())))
     if input_ == "lines" and isinstance(value, list):
-        shown = "\n".join(str(one) for one in value)
+        typed = "\n".join(str(one) for one in value)
     if input_ == "scope" and not isinstance(value, str) and value is not None:
         listed = value.get("tools") if is_object(value) else value
-        shown = ", ".join(str(one) for one in as_list(listed))
-    return Field(
+        typed = ", ".join(str(one) for one in as_list(listed))
+    return FormField(
         row.field,
         row.label or row.field,
         input_,
-        value is True if input_ == "flag" else shown,
+        value is True if input_ == "flag" else typed,
         options,
         row.description.replace(" Required.", "").replace("`", ""),
         row.shape,
@@ -135,9 +137,9 @@ def _input(row: FieldRow, schema: Mapping[str, Any], value: JSON) -> Input:
     kind = schema.get("type")
     texts = kind == "array" and schema.get("items", {}).get("type") == "string"
     shaped = is_object(value) or (isinstance(value, str) and value.lstrip().startswith("{"))
-    told: tuple[tuple[Input, bool], ...] = (
-        ("json", row.shape == TOLD_SHAPE and shaped),
-        ("choice", row.shape == TOLD_SHAPE),
+    kinds: tuple[tuple[Input, bool], ...] = (
+        ("json", row.shape == CONTEXT_SHAPE and shaped),
+        ("choice", row.shape == CONTEXT_SHAPE),
         ("prose", row.prose),
         ("reference", row.shape in ("socket id", "socket id or end", "materia id")),
         ("choice", bool(schema.get("enum"))),
@@ -147,7 +149,7 @@ def _input(row: FieldRow, schema: Mapping[str, Any], value: JSON) -> Input:
         ("lines", texts and (isinstance(value, str) or _on_lines(as_list(value)))),
         ("text", kind == "string" or row.shape in ("text", "colour")),
     )
-    return next((input_ for input_, holds in told if holds), "json")
+    return next((input_ for input_, holds in kinds if holds), "json")
 
 
 def _on_lines(entries: list[JSON]) -> bool:
@@ -156,8 +158,8 @@ def _on_lines(entries: list[JSON]) -> bool:
 
 @functools.cache
 def _schemas() -> dict[str, Any]:
-    found: dict[str, Any] = config_schema()["$defs"]
-    return found
+    schemas: dict[str, Any] = config_schema()["$defs"]
+    return schemas
 
 
 def _schema(model: type[Model], name: str) -> Mapping[str, Any]:
@@ -174,7 +176,7 @@ def _words(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _left_out(row: FieldRow, schema: Mapping[str, Any]) -> str:
-    if row.shape == TOLD_SHAPE:
+    if row.shape == CONTEXT_SHAPE:
         return "inherited"
     default = schema.get("default")
     if default is None and "(the default)" in row.description:

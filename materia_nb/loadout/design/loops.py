@@ -22,10 +22,10 @@ from materia_nb.loadout.design.document import (
     without,
 )
 from materia_nb.loadout.facts import WORK_ITEMS, Object, as_list, as_object, free_name, is_object, is_text
-from materia_nb.loadout.report import shown
+from materia_nb.loadout.report import brief
 
-Source = Literal["consumes", "iterator"]
-SOURCES: Final[tuple[Source, ...]] = ("consumes", "iterator")
+ListSource = Literal["consumes", "iterator"]
+SOURCES: Final[tuple[ListSource, ...]] = ("consumes", "iterator")
 
 
 @operation
@@ -91,15 +91,15 @@ def set_members(document: Object, id_: str, sockets: Iterable[str]) -> Change:
     if is_object(loop.get("exit")) and loop["exit"].get("from") in dropped:
         changed, gone = without(changed, "exit"), gone + 1
     words = f"loop {id_} is made of {', '.join(members)}"
-    told = f"{words}; {counted(gone, 'exit')} of dropped members went" if gone else words
-    return Change(with_loop(document, id_, changed), told)
+    sentence = f"{words}; {counted(gone, 'exit')} of dropped members went" if gone else words
+    return Change(with_loop(document, id_, changed), sentence)
 
 
 @operation
 def set_source(
     document: Object,
     id_: str,
-    source: Source | None,
+    source: ListSource | None,
     *,
     from_: JSON = MISSING,
     items: JSON = MISSING,
@@ -190,6 +190,6 @@ def _members(document: Object, sockets: Iterable[str], loop: str) -> list[JSON]:
 
 def _check_new_name(document: Object, name: JSON) -> None:
     if not is_text(name):
-        raise refused(f"{shown(name)} cannot be the name of a loop", "loops", "use some text")
+        raise refused(f"{brief(name)} cannot be the name of a loop", "loops", "use some text")
     if name in objects_in(document, "loops"):
         raise refused(f"there is a loop {name!r} already", "loops", "choose another name")

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import dumps
-from materia_nb.loadout.design.document import refused, written
+from materia_nb.loadout.design.document import exact, refused
 from materia_nb.loadout.facts import Object, is_object
 from materia_nb.loadout.formats import ParseError, parse_yaml
 
@@ -49,15 +49,15 @@ def rewrite_json(text: str, new: JSON) -> str:
         made = text[: root.start] + _Writer(text, root).value(root, new, "") + text[root.end :]
     except RecursionError:
         made = "null"
-    if written(json.loads(made)) == written(new):
+    if exact(json.loads(made)) == exact(new):
         return made
     # Never a wrong file: a text that is nested too deeply, or ever read otherwise than scanned, is laid out anew.
     return dumps(new, indent=2) + "\n"
 
 
 def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    spaces = _SPACE.match(text, at)
+    return spaces.end() if spaces else at
 
 
 def _scan(text: str, at: int) -> _Node:
@@ -88,9 +88,7 @@ def _scan(text: str, at: int) -> _Node:
 
 def alignment(old: list[JSON], new: list[JSON]) -> list[tuple[int, int, int, int]]:
     """Align two lists: which slice of the old one each slice of the new one is the same as, or takes the place of."""
-    matcher = SequenceMatcher(
-        None, [written(one) for one in old], [written(one) for one in new], autojunk=False
-    )
+    matcher = SequenceMatcher(None, [exact(one) for one in old], [exact(one) for one in new], autojunk=False)
     return [(first, last, start, end) for _, first, last, start, end in matcher.get_opcodes()]
 
 
@@ -118,7 +116,7 @@ class _Writer:
 
     def value(self, node: _Node, new: JSON, indent: str) -> str:
         """Write ``new`` where ``node`` stands in a line that starts with ``indent``."""
-        if written(node.value) == written(new):
+        if exact(node.value) == exact(new):
             return self.text[node.start : node.end]
         if node.parts and new and is_object(node.value) and is_object(new):
             return self._object(node, node.value, new, indent)
@@ -152,11 +150,11 @@ class _Writer:
     def _list(self, node: _Node, new: list[JSON], indent: str) -> str:
         inner, inline = self._inner(node, indent), self._children_inline(node)
         old = [part.value for part in node.parts]
-        known = {written(part.value): self.text[part.start : part.end] for part in node.parts}
+        known = {exact(part.value): self.text[part.start : part.end] for part in node.parts}
         made = []
         for first, last, start, end in alignment(old, new):
             for place, value in enumerate(new[start:end], first):
-                if (same := known.get(written(value))) is not None:
+                if (same := known.get(exact(value))) is not None:
                     made.append(same)
                 elif place < last:
                     made.append(self.value(node.parts[place], value, inner))
@@ -263,7 +261,7 @@ def rewrite_yaml(text: str, new: JSON, where: str) -> str:
 
 def _says(text: str, value: JSON) -> bool:
     try:
-        return written(parse_yaml(text)) == written(value)
+        return exact(parse_yaml(text)) == exact(value)
     except ParseError:
         return False
 
@@ -321,7 +319,7 @@ def _put(owner: Any, key: Any, new: JSON) -> None:
     old = owner[key]
     if any(isinstance(old, kind) and isinstance(new, kind) for kind in (dict, list)):
         _merge(old, new)
-    elif written(old) != written(new):
+    elif exact(old) != exact(new):
         owner[key] = _fresh(new)
 
 

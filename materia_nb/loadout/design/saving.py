@@ -9,12 +9,12 @@ from typing import Final
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import ENDINGS, dumps, expanded, read_text, text_of, write_text
-from materia_nb.loadout.design.document import KIND, refused, written
+from materia_nb.loadout.design.document import DESIGN_KIND, exact, refused
 from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
 from materia_nb.loadout.design.rewriting import lost_comments, rewrite_json, rewrite_yaml
 from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.loadout.layers import PROJECT_FILE, LayeredConfig, LayerName, whole_over
-from materia_nb.loadout.report import shown
+from materia_nb.loadout.report import brief
 
 _WRITTEN: Final = ("given", "environment", "project")
 """The layers whose files a person edits; what comes from others is saved as a copy in the project's file."""
@@ -29,7 +29,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     """
     document = config.document["loadouts"][name]
     if not is_object(document):
-        what = f"The loadout is {shown(document)}, not an object."
+        what = f"The loadout is {brief(document)}, not an object."
         raise refused(what, name, "mend it in its file, or begin a new one")
     layer = config.origin("loadout", name)
     below = config.below("loadout", name, layer.name)
@@ -38,7 +38,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     elif layer.name in _WRITTEN:
         home = home_at(layer.path)
         kept = as_object(as_object(_read(layer.path, home.seen or "{}")).get("loadouts")).get(name)
-        if written(kept) != written(as_object(layer.document.get("loadouts")).get(name)):
+        if exact(kept) != exact(as_object(layer.document.get("loadouts")).get(name)):
             raise _changed(layer.path)
     else:
         home = project_home(project, f"a copy, since {layer.name} loadouts are not written to")
@@ -57,7 +57,9 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
     """Begin an empty loadout for the project's file; raises MateriaError when there is one of that name."""
     if name in config.loadout_names:
         raise MateriaError(
-            f"There is a loadout {name!r} already.", hint="edit that one, or choose another name", kind=KIND
+            f"There is a loadout {name!r} already.",
+            hint="edit that one, or choose another name",
+            kind=DESIGN_KIND,
         )
     home = replace(project_home(project), materia=_below(config, "project"))
     return Design(name, {}, config.document, home)
@@ -92,7 +94,7 @@ def save(design: Design, to: str | Path | None = None, *, anyway: bool = False) 
     refuse_problems(design, anyway=anyway)
     path = design.home.path if to is None else expanded(to)
     if path is None:
-        raise MateriaError("This design has no file.", hint="name one that ends with .json", kind=KIND)
+        raise MateriaError("This design has no file.", hint="name one that ends with .json", kind=DESIGN_KIND)
     copied = path != design.home.path
     home = home_at(path) if copied else design.home
     now = text_of(path) if path.exists() else None
@@ -115,12 +117,12 @@ def left_behind(config: LayeredConfig, design: Design) -> list[str]:
 
 def refuse_problems(design: Design, *, anyway: bool) -> None:
     """Raise MateriaError when the loadout has problems, unless it is to be saved ``anyway``."""
-    found = design.report.problems
-    if found and not anyway:
+    problems = design.report.problems
+    if problems and not anyway:
         raise MateriaError(
-            f"The loadout has {counted(len(found), 'problem')}: {found[0].message}.",
-            where=found[0].source,
-            hint=f"{found[0].hint}; or save it anyway and go on later",
+            f"The loadout has {counted(len(problems), 'problem')}: {problems[0].message}.",
+            where=problems[0].source,
+            hint=f"{problems[0].hint}; or save it anyway and go on later",
             kind="refused",
         )
 
@@ -197,9 +199,9 @@ def _with_materia(document: Object, design: Design, home: Home) -> Object:
     written_ = dict(as_object(document.get("materia")))
     for id_, raw in changed.items():
         below = as_object(home.materia.get(id_))
-        told = None if raw is None else materia_over(raw, below, as_object(written_.get(id_)))
-        if told or (raw is None and below):
-            written_[id_] = told
+        kept = None if raw is None else materia_over(raw, below, as_object(written_.get(id_)))
+        if kept or (raw is None and below):
+            written_[id_] = kept
         else:
             written_.pop(id_, None)
     if not written_ and "materia" not in document:
@@ -217,7 +219,7 @@ def materia_over(raw: Object, below: Object, before: Object) -> Object:
     """
     kept = {key: raw.get(key) for key in before if key in raw or key in below}
     differs = {
-        key: value for key, value in raw.items() if key not in below or written(below[key]) != written(value)
+        key: value for key, value in raw.items() if key not in below or exact(below[key]) != exact(value)
     }
     gone = dict.fromkeys(key for key in below if key not in raw)
     return {**kept, **differs, **gone}

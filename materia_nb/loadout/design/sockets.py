@@ -40,7 +40,7 @@ from materia_nb.loadout.graph import END
 from materia_nb.loadout.models_graph import Socket
 from materia_nb.loadout.models_materia import AgentMateria, UtilityMateria
 from materia_nb.loadout.references import renamed_at, with_names, without_socket
-from materia_nb.loadout.report import shown
+from materia_nb.loadout.report import brief
 
 # -- sockets ---------------------------------------------------------------------------------
 
@@ -170,8 +170,8 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> Change:
         words = f"removed {field} from {id_}" if field in socket else f"{id_} has no {field}"
         return Change(with_socket(document, id_, without(socket, field)), words)
     made = as_json(value, f"{id_}.{field}")
-    shown = f" to {made}" if isinstance(made, str) else ""
-    return Change(with_socket(document, id_, {**socket, field: made}), f"set {field} of {id_}{shown}")
+    to = f" to {made}" if isinstance(made, str) else ""
+    return Change(with_socket(document, id_, {**socket, field: made}), f"set {field} of {id_}{to}")
 
 
 @operation
@@ -364,10 +364,10 @@ def set_materia(document: Object, definitions: Object, id_: str, field: str, val
 def make_materia(document: Object, definitions: Object, id_: str, kind: str) -> Change:
     """Define a new ``agent`` or ``utility``, to be filled in; raises MateriaError when the id cannot be used."""
     if kind not in _BEGUN:
-        raise refused(f"{shown(kind)} is no kind of materia", "materia", did_you_mean(str(kind), _BEGUN))
+        raise refused(f"{brief(kind)} is no kind of materia", "materia", did_you_mean(str(kind), _BEGUN))
     if not is_text(id_) or id_ != id_.strip() or len(id_) > _LONGEST_ID or not id_.isprintable():
         hint = f"use some text on one line, at most {_LONGEST_ID} characters"
-        raise refused(f"{shown(id_)} cannot be the name of a materia", "materia", hint)
+        raise refused(f"{brief(id_)} cannot be the name of a materia", "materia", hint)
     if id_ in definitions:
         raise refused(
             f"there is a materia {id_!r} already", "materia", "choose another name, or edit that one"

@@ -33,7 +33,7 @@ from materia_nb.loadout.facts import (
     is_text,
     whole,
 )
-from materia_nb.loadout.report import shown
+from materia_nb.loadout.report import brief
 from materia_nb.loadout.vocabulary import SENDING_BACK
 
 
@@ -76,7 +76,7 @@ class Ways:
         self.check_place(place)
         entry = self.entries[place]
         if not is_object(entry):
-            what = f"the {self.kind} is {shown(entry)}, not an object"
+            what = f"the {self.kind} is {brief(entry)}, not an object"
             raise refused(what, f"{self.here}[{place}]", "remove it and make it anew")
         return entry
 
@@ -168,7 +168,7 @@ def change_edge(
     if to is not None:
         check_target(document, to, f"{here}.to")
         edge = {**edge, "to": to}
-    ends = f"{shown(edge.get('when'))} to {shown(edge.get('to'))}".replace('"', "")
+    ends = f"{brief(edge.get('when'))} to {brief(edge.get('to'))}".replace('"', "")
     return Change(ways.changed(place, edge), f"edge {place + 1} of {source} is {ends}")
 
 
@@ -202,7 +202,7 @@ def remove_edge(document: Object, source: str, place: int) -> Change:
 def _limit(most: JSON, where: str) -> int:
     number = whole(most)
     if number is None or number < 1:
-        raise refused(f"maxTraversals is {shown(most)}", where, "give a whole number from 1 up")
+        raise refused(f"maxTraversals is {brief(most)}", where, "give a whole number from 1 up")
     return number
 
 
@@ -286,13 +286,13 @@ def _check_route(ways: Ways, given: Object, route: Object, others: list[JSON]) -
     ]
     if "from" in given and source not in members:
         hint = did_you_mean(str(source), members)
-        raise refused(f"{shown(source)} is no member of loop {ways.owner!r}", f"{here}.from", hint)
+        raise refused(f"{brief(source)} is no member of loop {ways.owner!r}", f"{here}.from", hint)
     if "condition" in given:
         check_when(condition, f"{here}.condition")
     if "targetSocketId" in given:
         check_target(ways.document, given["targetSocketId"], f"{here}.targetSocketId")
     if "id" in given and (not is_text(id_) or id_ in _ids(others)):
-        what = f"the id is {shown(id_)}" if id_ not in _ids(others) else f"another exit has the id {id_!r}"
+        what = f"the id is {brief(id_)}" if id_ not in _ids(others) else f"another exit has the id {id_!r}"
         raise refused(what, here, "choose an id that is unique in the loop")
     start = (route.get("from"), route.get("condition"))
     if given.keys() & {"from", "condition"} and start in [

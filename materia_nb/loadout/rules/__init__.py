@@ -11,9 +11,15 @@ from materia_nb.loadout.check_fields import FIELD_HINTS, hint_fields
 from materia_nb.loadout.facts import Facts, as_object, is_object, placed_materia
 from materia_nb.loadout.report import MISSING_COMMAND, Findings, Problem
 from materia_nb.loadout.rules import loops, protocols, sockets, state, ways
-from materia_nb.loadout.rules.rows import Rule
+from materia_nb.loadout.rules.rows import HintRule
 
-RULES: Final[tuple[Rule, ...]] = (*sockets.RULES, *loops.RULES, *ways.RULES, *state.RULES, *protocols.RULES)
+RULES: Final[tuple[HintRule, ...]] = (
+    *sockets.RULES,
+    *loops.RULES,
+    *ways.RULES,
+    *state.RULES,
+    *protocols.RULES,
+)
 HINT_CODES: Final = {
     **FIELD_HINTS,
     MISSING_COMMAND: "A utility whose program or script is not on this machine",
@@ -62,6 +68,6 @@ def _hint_loadout(findings: Findings, facts: Facts) -> None:
                 _note(findings, rule, facts, *about)
 
 
-def _note(findings: Findings, rule: Rule, *about: object) -> None:
+def _note(findings: Findings, rule: HintRule, *about: object) -> None:
     for one in rule.find(*about):
         findings.hint(rule.code, *one)

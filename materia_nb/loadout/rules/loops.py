@@ -17,27 +17,27 @@ from materia_nb.loadout.facts import (
 )
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import Mend, do, mend, suggest
-from materia_nb.loadout.rules.rows import Found, Rule, advance_when, rule
+from materia_nb.loadout.rules.rows import Finding, HintRule, advance_when, rule
 from materia_nb.loadout.vocabulary import SENDING_BACK, Condition, described, unmet
 
-RULES: Final[list[Rule]] = []
+RULES: Final[list[HintRule]] = []
 
 
 @rule(RULES, "loop", "legacy-exit")
-def _legacy_exit(_facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+def _legacy_exit(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """The older `exit`."""
     if loop.legacy is not None:
         why = "" if loop.consumes is not None else "; without consumes it derives no advance"
-        yield Found(f"loops.{loop.id}.exit", f"exit is the older form of exits{why}", "write exits instead")
+        yield Finding(f"loops.{loop.id}.exit", f"exit is the older form of exits{why}", "write exits instead")
 
 
 @rule(RULES, "loop", "duplicate-member")
-def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """A loop that lists a socket twice."""
     listed: set[str] = set()
     for place, member in enumerate(as_list(loop.raw.get("sockets"))):
         if isinstance(member, str) and member in listed:
-            yield Found(
+            yield Finding(
                 f"loops.{loop.id}.sockets[{place}]",
                 f"{member!r} is listed twice",
                 "list it once",
@@ -48,19 +48,19 @@ def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Found]:
 
 
 @rule(RULES, "loop", "two-lists")
-def _two_lists(_facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+def _two_lists(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """A loop with both `iterator` and `consumes`."""
     if loop.iterator is not None and loop.consumes is not None:
         why = "iterator and consumes both name a list; iterator decides"
-        yield Found(f"loops.{loop.id}.iterator", why, "keep one of them")
+        yield Finding(f"loops.{loop.id}.iterator", why, "keep one of them")
 
 
 @rule(RULES, "loop", "cursor-for-each")
-def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """An iterator without a cursor over several members: each counts for itself."""
     if loop.iterator is not None and loop.iterator.get("cursor") is None and len(loop.members) > 1:
         cursor = f"{loop.id}Index"
-        yield Found(
+        yield Finding(
             f"loops.{loop.id}.iterator",
             "without a cursor each member counts for itself, under <socket id>Index",
             f'write "cursor": "{cursor}"',
@@ -73,13 +73,13 @@ def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Found]:
 
 
 @rule(RULES, "loop", "never-advances")
-def _never_advances(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+def _never_advances(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """A loop of which no member moves on."""
     exits = loop.raw.get("exits") or loop.raw.get("exit")
     if loop.iterates and not advancing(facts, loop) and not (exits and loop.consumes is not None):
         what = "no member moves on to the next item, so the first item is worked on again and again"
         advice = "add exits (they derive an advance), or an advance on the last member"
-        yield Found(f"loops.{loop.id}", what, advice, _move_on(facts, loop))
+        yield Finding(f"loops.{loop.id}", what, advice, _move_on(facts, loop))
 
 
 def _move_on(facts: Facts, loop: LoopFacts) -> Mend | None:
@@ -93,13 +93,13 @@ def _move_on(facts: Facts, loop: LoopFacts) -> Mend | None:
 
 
 @rule(RULES, "loop", "leaves-loop")
-def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """An edge that leaves a loop from its exit socket: items left over are skipped."""
     for id_ in advancing(facts, loop):
         for place, edge in facts.edges(id_):
             to = edge.get("to")
             if isinstance(to, str) and to not in loop.members and (to == END or to in facts.ids):
-                yield Found(
+                yield Finding(
                     f"{id_}.edges[{place}]",
                     f"this edge leaves loop {loop.id!r} from its exit socket: items that are left over are skipped silently",
                     "leave by an exit route, or lead the edge to a member",
@@ -108,12 +108,12 @@ def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
 
 
 @rule(RULES, "loop", "late-retry")
-def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """A retry that works on the next item, because the cursor has moved."""
     for id_, when in advancing(facts, loop).items():
         for place, edge in facts.edges(id_):
             if when == "always" and edge.get("to") in loop.members and edge.get("when") in SENDING_BACK:
-                yield Found(
+                yield Finding(
                     f"{id_}.edges[{place}]",
                     f"loop {loop.id!r} moves on from {id_!r} whatever the result, so this retry works on the next item",
                     'let its exit routes wait for satisfied, or write an advance with "when": "satisfied"',
@@ -122,18 +122,18 @@ def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
 
 
 @rule(RULES, "loop", "budget-on-advance")
-def _budget_on_advance(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+def _budget_on_advance(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """A `maxTraversals` that going on to the next item uses up as well."""
     for id_, when in advancing(facts, loop).items():
         for place, edge in facts.edges(id_):
             if "maxTraversals" in edge and _meet(edge.get("when"), when):
                 what = "this edge is also taken when the item is done, which counts against the item's budget"
                 advice = "put the budget on an edge of its own that only a retry takes"
-                yield Found(f"{id_}.edges[{place}].maxTraversals", what, advice)
+                yield Finding(f"{id_}.edges[{place}].maxTraversals", what, advice)
 
 
 @rule(RULES, "loop", "idle-route")
-def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """An exit that is never taken."""
     moving = advancing(facts, loop)
     for place, route in loop.exits() if loop.iterates else ():
@@ -152,17 +152,17 @@ def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
             continue
         # One for always is still taken when the list is empty.
         remove = mend("Remove the exit", do("remove_exit", loop.id, place)) if condition != "always" else None
-        yield Found(f"loops.{loop.id}.exits[{place}]", why, advice, remove)
+        yield Finding(f"loops.{loop.id}.exits[{place}]", why, advice, remove)
 
 
 @rule(RULES, "loop", "one-item")
-def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """A member that moves on and has no edge for it: with items left, the cast ends."""
     for id_, when in advancing(facts, loop).items():
         # Moving on always, any edge may lead on; none at all is told with the cycle.
         if when != "always" and not any(_meet(edge.get("when"), when) for _, edge in facts.edges(id_)):
             first = next(iter(loop.members), None)
-            yield Found(
+            yield Finding(
                 f"{id_}.edges",
                 f"{id_!r} moves on when it is {when} and has no edge for that: with items left, the cast ends",
                 f"add an edge for {when} to the member that begins the next item",
@@ -171,7 +171,7 @@ def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
 
 
 @rule(RULES, "loop", "exhausted-unmatched")
-def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """A member that may end the last item with a result that no exit waits for (R16)."""
     missing = {id_: _unmatched(facts, id_, when) for id_, when in advancing(facts, loop).items()}
     results = [(id_, when) for id_, conditions in missing.items() for when in conditions]
@@ -179,7 +179,7 @@ def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
     ends = [do("add_exit", loop.id, id_, when, END) for id_, when in results]
     for id_, conditions in missing.items():
         if conditions:
-            yield Found(
+            yield Finding(
                 f"loops.{loop.id}.exits",
                 f"{id_!r} may end the last item when it is {' or '.join(conditions)}, and no exit from it waits for that: "
                 "the cast ends as complete",
@@ -191,7 +191,7 @@ def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
 
 
 @rule(RULES, "loop", "empty-list-ends")
-def _empty_list_ends(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
+def _empty_list_ends(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """A loop that an empty list leaves by the end of the cast, though its exits lead on (R16)."""
     ways = [(way.get("from"), way.get("condition"), way.get("targetSocketId")) for _, way in loop.exits()]
     legacy = loop.legacy
@@ -206,7 +206,7 @@ def _empty_list_ends(facts: Facts, loop: LoopFacts) -> Iterator[Found]:
         f"with an empty list the cast ends as complete, and {' and '.join(dict.fromkeys(behind))} never runs"
     )
     advice = f'write "advance": {{"when": "{when}"}} at {source!r} and give it an exit for always too'
-    yield Found(f"loops.{loop.id}.exits", what, advice, _when_empty_too(facts, loop))
+    yield Finding(f"loops.{loop.id}.exits", what, advice, _when_empty_too(facts, loop))
 
 
 def _when_empty_too(facts: Facts, loop: LoopFacts) -> Mend | None:
@@ -227,7 +227,7 @@ def _when_empty_too(facts: Facts, loop: LoopFacts) -> Mend | None:
 
 
 @rule(RULES, "loadout", "lone-guard")
-def _lone_guard(facts: Facts) -> Iterator[Found]:
+def _lone_guard(facts: Facts) -> Iterator[Finding]:
     """A socket whose edges wait for one of the two results: the other ends the cast (R3)."""
     moved: dict[str, set[Condition]] = {}
     for loop in facts.loops:
@@ -238,7 +238,7 @@ def _lone_guard(facts: Facts) -> Iterator[Found]:
         if not facts.targets(id_) or len(missing) != 1:
             continue  # it ends either way, or never
         if not facts.gives_text(id_) and missing[0] not in moved.get(id_, set()):
-            yield Found(
+            yield Finding(
                 f"{id_}.edges",
                 f"when {id_!r} is {missing[0]}, none of its edges matches, and the cast ends as complete",
                 f'add an edge for {missing[0]}, to "end" if that is meant',
@@ -250,18 +250,18 @@ def advancing(facts: Facts, loop: LoopFacts) -> dict[str, Condition]:
     """Return the members that move the loop's cursor, as written or as its exits derive it (R15)."""
     if not loop.iterates:
         return {}
-    found: dict[str, Condition] = {}
+    conditions_of: dict[str, Condition] = {}
     for member in loop.members:
         if facts.advance_cursor(member) == loop.cursor(member) and facts.foreach(member) is None:
             when = as_object(facts.sockets[member].get("advance")).get("when", "always")
             if is_condition(when):
-                found[member] = when
+                conditions_of[member] = when
     legacy = loop.legacy or {}
     source, when = legacy.get("from"), legacy.get("when")
     if loop.consumes is not None and isinstance(source, str) and is_condition(when):
-        found.setdefault(source, when)
-    if found or loop.consumes is None:
-        return found
+        conditions_of.setdefault(source, when)
+    if conditions_of or loop.consumes is None:
+        return conditions_of
     conditions: dict[str, list[Condition]] = {}
     for _, route in loop.exits():
         source, condition = route.get("from"), route.get("condition")

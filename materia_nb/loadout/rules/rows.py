@@ -14,7 +14,7 @@ Scope: TypeAlias = Literal["loadout", "socket", "loop", "materia", "config"]
 definition; or the document of the config, when all of it is checked."""
 
 
-class Found(NamedTuple):
+class Finding(NamedTuple):
     """One place where a rule holds: the path, what is odd about it, what to do, and what would mend it."""
 
     source: str
@@ -24,19 +24,19 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class HintRule:
     """A hint: its code, what it says in the words of the documentation, what it is asked for, and how it is found."""
 
     code: str
     about: str
     scope: Scope
-    find: Callable[..., Iterable[Found]]
+    find: Callable[..., Iterable[Finding]]
 
 
 F = TypeVar("F", bound=Callable[..., Iterable[Any]])
 
 
-def rule(table: list[Rule], scope: Scope, code: str) -> Callable[[F], F]:
+def rule(table: list[HintRule], scope: Scope, code: str) -> Callable[[F], F]:
     """Put a function into a table of rules. It yields what it finds, in loadouts of any shape, and never raises.
 
     The first line of its docstring is what the documentation says of the code, of the first rule that has it.
@@ -44,7 +44,7 @@ def rule(table: list[Rule], scope: Scope, code: str) -> Callable[[F], F]:
 
     def add(find: F) -> F:
         about = (find.__doc__ or "").splitlines()[0].removesuffix(".")
-        table.append(Rule(code, about, scope, find))
+        table.append(HintRule(code, about, scope, find))
         return find
 
     return add

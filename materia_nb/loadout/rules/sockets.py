@@ -23,51 +23,51 @@ from materia_nb.loadout.facts import (
     source_head,
     variables,
 )
-from materia_nb.loadout.report import NO_EFFECT, Mend, do, mend, shown, suggest, without_field
-from materia_nb.loadout.rules.rows import Found, Rule, advance_when, read_as_json, rule
+from materia_nb.loadout.report import NO_EFFECT, Mend, brief, do, mend, suggest, without_field
+from materia_nb.loadout.rules.rows import Finding, HintRule, advance_when, read_as_json, rule
 from materia_nb.loadout.rules.ways import visited, ways_on
 from materia_nb.loadout.vocabulary import GUARDS
 
-RULES: Final[list[Rule]] = []
+RULES: Final[list[HintRule]] = []
 _OBSOLETE: Final = {"tasks": "workItems", "task": "workItems", "work": "workItems", "passed": "satisfied"}
 
 
 @rule(RULES, "loadout", "missing-entry")
-def _missing_entry(facts: Facts) -> Iterator[Found]:
+def _missing_entry(facts: Facts) -> Iterator[Finding]:
     """A loadout without `entry`, which starts at its first socket."""
     if facts.raw.get("entry") is None and facts.sockets:
         first = next(iter(facts.sockets))
         what = f"no entry is written, so a cast starts at {facts.entry!r}, the first socket"
         advice = f'write "entry": "{facts.entry}"'
-        yield Found("entry", what, advice, mend(f"Start at {first}", do("set_entry", first)))
+        yield Finding("entry", what, advice, mend(f"Start at {first}", do("set_entry", first)))
 
 
 @rule(RULES, "socket", "socket-id")
-def _socket_id(facts: Facts, id_: str) -> Iterator[Found]:
+def _socket_id(facts: Facts, id_: str) -> Iterator[Finding]:
     """An id that is not `Socket-1`, `Socket-2`, ...."""
     if is_socket_id(id_) and not CANONICAL_ID.fullmatch(id_):
         advice = "other tools expect Socket-1, Socket-2, ...; put names into the label of the materia"
-        yield Found(f"sockets.{id_}", f"{id_!r} is no canonical socket id", advice, renumber(facts, id_))
+        yield Finding(f"sockets.{id_}", f"{id_!r} is no canonical socket id", advice, renumber(facts, id_))
 
 
 @rule(RULES, "loadout", "unreachable-socket")
-def _unreachable(facts: Facts) -> Iterator[Found]:
+def _unreachable(facts: Facts) -> Iterator[Finding]:
     """A socket to which nothing leads."""
     reached = visited(facts, ways_on(facts))
     for id_ in facts.sockets:
         if reached and id_ not in reached:
             what = "no edge and no exit route leads here from the entry"
-            yield Found(id_, what, "lead an edge to it, or remove it")
+            yield Finding(id_, what, "lead an edge to it, or remove it")
 
 
 @rule(RULES, "loadout", "never-advances")
-def _foreach_never_advances(facts: Facts) -> Iterator[Found]:
+def _foreach_never_advances(facts: Facts) -> Iterator[Finding]:
     """A list of which only the first item is ever worked on."""
     moved = {facts.advance_cursor(id_) for id_ in facts.sockets}
     for id_ in facts.sockets:
         if facts.foreach(id_) is not None and facts.cursor_of(id_) not in moved:
             when = "always" if facts.gives_text(id_) else "satisfied"
-            yield Found(
+            yield Finding(
                 f"{id_}.foreach",
                 "no socket advances over this list, so only its first item is worked on",
                 'write "advance": {"when": "satisfied"} here, or where an item is done',
@@ -76,28 +76,28 @@ def _foreach_never_advances(facts: Facts) -> Iterator[Found]:
 
 
 @rule(RULES, "socket", "assign-target")
-def _assign_target(facts: Facts, id_: str) -> Iterator[Found]:
+def _assign_target(facts: Facts, id_: str) -> Iterator[Finding]:
     """A target that names nothing: the cast will fail there."""
     for here, target, _ in facts.assignments(id_):
         if not split_path(target):
-            what = f"the target {shown(target)} names nothing, so the cast will fail here"
-            yield Found(here, what, "name where the value goes, such as plan.steps")
+            what = f"the target {brief(target)} names nothing, so the cast will fail here"
+            yield Finding(here, what, "name where the value goes, such as plan.steps")
 
 
 @rule(RULES, "socket", "assign-on-text")
-def _assign_on_text(facts: Facts, id_: str) -> Iterator[Found]:
+def _assign_on_text(facts: Facts, id_: str) -> Iterator[Finding]:
     """An assignment from a field of a text output, which has none."""
     for here, target, source in facts.assignments(id_):
         if is_text(source) and source.startswith("$") and source != "$" and facts.gives_text(id_):
-            what = f"the output of {id_!r} is text, so {shown(source)} finds nothing in it and {shown(target)} stays unset"
+            what = f"the output of {id_!r} is text, so {brief(source)} finds nothing in it and {brief(target)} stays unset"
             advice = (
                 f'write "parse": "json" at {here.partition(".assign")[0]}, or assign $, which is the text'
             )
-            yield Found(here, what, advice, read_as_json(facts, id_))
+            yield Finding(here, what, advice, read_as_json(facts, id_))
 
 
 @rule(RULES, "socket", "obsolete-field")
-def _obsolete_field(facts: Facts, id_: str) -> Iterator[Found]:
+def _obsolete_field(facts: Facts, id_: str) -> Iterator[Finding]:
     """An assignment from an earlier name of a handoff field."""
     if facts.is_utility(id_):
         return
@@ -106,7 +106,7 @@ def _obsolete_field(facts: Facts, id_: str) -> Iterator[Found]:
         if head in _OBSOLETE:
             what = f"agents hand over {_OBSOLETE[head]}, not {head}"
             advice = f"read $.{_OBSOLETE[head]} instead"
-            yield Found(here, what, advice, _newer_source(facts, id_, target, str(source)))
+            yield Finding(here, what, advice, _newer_source(facts, id_, target, str(source)))
 
 
 def _newer_source(facts: Facts, id_: str, target: str, source: str) -> Mend | None:
@@ -120,7 +120,7 @@ def _newer_source(facts: Facts, id_: str, target: str, source: str) -> Mend | No
 
 
 @rule(RULES, "socket", "guard-on-text")
-def _guard_on_text(facts: Facts, id_: str) -> Iterator[Found]:
+def _guard_on_text(facts: Facts, id_: str) -> Iterator[Finding]:
     """A guard that waits for `satisfied` in a text output (R3)."""
     if not facts.gives_text(id_):
         return
@@ -146,11 +146,11 @@ def _guard_on_text(facts: Facts, id_: str) -> Iterator[Found]:
         if guard in GUARDS:
             what = f"the output of {id_!r} is text, so {effect.format(guard)}"
             advice = f'write "parse": "json" at {owner}, or use always'
-            yield Found(source, what, advice, read_as_json(facts, id_))
+            yield Finding(source, what, advice, read_as_json(facts, id_))
 
 
 @rule(RULES, "socket", NO_EFFECT)
-def _decided_by_the_utility(facts: Facts, id_: str) -> Iterator[Found]:
+def _decided_by_the_utility(facts: Facts, id_: str) -> Iterator[Finding]:
     """What a socket says for a utility, which decides itself (R4)."""
     if not facts.is_utility(id_):
         return
@@ -159,11 +159,11 @@ def _decided_by_the_utility(facts: Facts, id_: str) -> Iterator[Found]:
         if raw.get(field) is not None and raw[field] != definition.get(field):
             what = f"a utility works here, so the {field} of the socket has no effect"
             advice = f"write {field} at materia.{raw.get('materia')}"
-            yield Found(f"{id_}.{field}", what, advice, without_field(id_, field))
+            yield Finding(f"{id_}.{field}", what, advice, without_field(id_, field))
 
 
 @rule(RULES, "socket", "shared-parse")
-def _shared_parse(facts: Facts, id_: str) -> Iterator[Found]:
+def _shared_parse(facts: Facts, id_: str) -> Iterator[Finding]:
     """A utility that is read as json because another socket of its materia is the guarded exit of a loop."""
     if not facts.is_utility(id_) or facts.exits_guarded(id_) or not facts.made_json(id_):
         return
@@ -171,11 +171,11 @@ def _shared_parse(facts: Facts, id_: str) -> Iterator[Found]:
     materia = facts.sockets[id_].get("materia")
     what = f"the output of {id_!r} is read as json, because a loop is left from {source!r}, where {materia!r} works too"
     advice = f'write "parse": "json" at materia.{materia}, or place another materia here'
-    yield Found(f"{id_}.materia", what, advice)
+    yield Finding(f"{id_}.materia", what, advice)
 
 
 @rule(RULES, "socket", "told-nothing")
-def _told_nothing(facts: Facts, id_: str) -> Iterator[Found]:
+def _told_nothing(facts: Facts, id_: str) -> Iterator[Finding]:
     """`castContext` is `none` where the prompt names no variable either (R50)."""
     raw, definition = facts.sockets[id_], facts.materia_of(id_)
     written = (one.get("castContext") for one in (raw, definition, facts.raw, facts.config))
@@ -183,7 +183,7 @@ def _told_nothing(facts: Facts, id_: str) -> Iterator[Found]:
     if facts.is_utility(id_) or next(filter(None, written), None) != "none" or not isinstance(prompt, str):
         return
     if not any(name for _, _, name in variables(prompt)):
-        yield Found(
+        yield Finding(
             f"{id_}.castContext",
             f"castContext is none and the prompt of {raw.get('materia')!r} names no variable, "
             "so its agent knows neither the request nor what came before",
@@ -196,25 +196,25 @@ def _told_nothing(facts: Facts, id_: str) -> Iterator[Found]:
 
 
 @rule(RULES, "materia", "unknown-script")
-def _unknown_script(id_: str, raw: Object) -> Iterator[Found]:
+def _unknown_script(id_: str, raw: Object) -> Iterator[Finding]:
     """A shipped script that does not come with the package (R25)."""
     name = script_file(as_object(raw.get("script")).get("name"))
     if name is not None and raw.get("command") is None and name not in SHIPPED_SCRIPTS:
         what = f"no script {name!r} comes with the package, so it runs only where the profile has one"
-        yield Found(f"materia.{id_}.script.name", what, did_you_mean(name, SHIPPED_SCRIPTS))
+        yield Finding(f"materia.{id_}.script.name", what, did_you_mean(name, SHIPPED_SCRIPTS))
 
 
 @rule(RULES, "config", "active-loadout")
-def _active_loadout(document: Object) -> Iterator[Found]:
+def _active_loadout(document: Object) -> Iterator[Finding]:
     """Several loadouts and none of them active."""
     loadouts = [name for name, raw in as_object(document.get("loadouts")).items() if is_object(raw)]
     if len(loadouts) > 1 and document.get("activeLoadout") is None:
         what = f"no loadout is active, so {loadouts[0]!r}, the first, is cast"
-        yield Found("activeLoadout", what, 'write "activeLoadout"')
+        yield Finding("activeLoadout", what, 'write "activeLoadout"')
 
 
 @rule(RULES, "config", "unused-materia")
-def _unused_materia(document: Object) -> Iterator[Found]:
+def _unused_materia(document: Object) -> Iterator[Finding]:
     """A materia that no loadout places."""
     materia = as_object(document.get("materia"))
     loadouts = as_object(document.get("loadouts")).values()
@@ -222,4 +222,4 @@ def _unused_materia(document: Object) -> Iterator[Found]:
     for id_ in materia:
         if id_ not in used:
             what = f"no loadout uses the materia {id_!r}"
-            yield Found(f"materia.{id_}", what, "place it, or remove it")
+            yield Finding(f"materia.{id_}", what, "place it, or remove it")

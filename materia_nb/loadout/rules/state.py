@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from materia_nb.jsonvalue import split_path
 from materia_nb.loadout.facts import (
@@ -17,16 +17,16 @@ from materia_nb.loadout.facts import (
     text_or,
     variables,
 )
-from materia_nb.loadout.rules.rows import Found, Rule, rule
+from materia_nb.loadout.rules.rows import Finding, HintRule, rule
+from materia_nb.loadout.rules.ways import StatePath
 from materia_nb.loadout.ways import turned
 
-RULES: Final[list[Rule]] = []
-StatePath: TypeAlias = tuple[str, ...]
+RULES: Final[list[HintRule]] = []
 _COMMON: Final = ("item", "currentWorkItem")
 
 
 @rule(RULES, "loadout", "lost-list")
-def _lost_list(facts: Facts) -> Iterator[Found]:
+def _lost_list(facts: Facts) -> Iterator[Finding]:
     """A list read through the alias of another list's item, entered from where that item is gone."""
     alias_of = {id_: alias for id_ in facts.sockets if (alias := _alias(facts, id_)) is not None}
     list_of = {id_: _state_path(facts.items_of(id_) or "") for id_ in facts.sockets}
@@ -43,7 +43,7 @@ def _lost_list(facts: Facts) -> Iterator[Found]:
         showing = _showing(alias_of, list_of, alias)
         lost = [other for other in facts.sockets if other in before[id_] and other not in showing]
         if lost:
-            yield Found(
+            yield Finding(
                 f"{id_}.foreach" if facts.foreach(id_) is not None else id_,
                 f"its list {'.'.join(list_of[id_])} is read through the current item of another list, which is gone "
                 f"when it is entered from {', '.join(map(repr, lost))}: then the list is empty",
@@ -52,7 +52,7 @@ def _lost_list(facts: Facts) -> Iterator[Found]:
 
 
 @rule(RULES, "socket", "prompt-grows")
-def _prompt_grows(facts: Facts, id_: str) -> Iterator[Found]:
+def _prompt_grows(facts: Facts, id_: str) -> Iterator[Finding]:
     """A prompt that holds a whole list, once for each of its items (R50)."""
     items, prompt = facts.items_of(id_), facts.materia_of(id_).get("prompt")
     if items is None or facts.is_utility(id_) or not isinstance(prompt, str):
@@ -61,7 +61,7 @@ def _prompt_grows(facts: Facts, id_: str) -> Iterator[Found]:
     for name in dict.fromkeys(name for _, _, name in variables(prompt)):
         read = () if name in ("state", "stateJson") else _state_path(name)
         if name and path and read[:1] != ("item",) and path[: len(read)] == read:
-            yield Found(
+            yield Finding(
                 id_,
                 f"the prompt of {facts.sockets[id_].get('materia')!r} holds all of {'.'.join(path)} by "
                 f"{{{{{name}}}}}, once for each of its items: the prompts of a cast grow with the square of the list",
@@ -96,14 +96,14 @@ def _showing(alias_of: dict[str, StatePath], list_of: dict[str, StatePath], alia
     """The sockets whose visits show that alias: they iterate under it, or within an item that does."""
     if alias[0] in _COMMON:
         return set(alias_of)
-    shown, aliases = {id_ for id_, one in alias_of.items() if one == alias}, {alias}
+    showing, aliases = {id_ for id_, one in alias_of.items() if one == alias}, {alias}
     while True:
         within = {
             id_ for id_ in alias_of if any(list_of[id_][: len(one)] == one for one in aliases if one)
-        } - shown
+        } - showing
         if not within:
-            return shown
-        shown |= within
+            return showing
+        showing |= within
         aliases |= {alias_of[id_] for id_ in within}
 
 
@@ -132,7 +132,7 @@ class _Read(NamedTuple):
 
 
 @rule(RULES, "loadout", "never-written")
-def _never_written(facts: Facts) -> Iterator[Found]:
+def _never_written(facts: Facts) -> Iterator[Finding]:
     """A variable, an assignment or a list that reads what nothing has written on some way.
 
     The prompts of materia that other loadouts place too may name what only some of these have.
@@ -175,7 +175,7 @@ def _placed_elsewhere(facts: Facts, id_: str) -> bool:
     )
 
 
-def _unwritten(read: _Read, others: set[str], way: list[str]) -> Found:
+def _unwritten(read: _Read, others: set[str], way: list[str]) -> Finding:
     when = f"when a cast comes here by {' → '.join(way)}" if others else "by any way"
     advice = "assign it where it is made known, or mend the name"
     if others:
@@ -183,7 +183,7 @@ def _unwritten(read: _Read, others: set[str], way: list[str]) -> Found:
         verb = "writes" if len(others) == 1 else "write"
         advice = f"{named} {verb} it; lead every way through there, or write it before"
     path = ".".join(("state", *read.path))
-    return Found(read.where, f"nothing has written {path} {when}: {read.then}", advice)
+    return Finding(read.where, f"nothing has written {path} {when}: {read.then}", advice)
 
 
 def _reads(facts: Facts, id_: str) -> Iterator[_Read]:

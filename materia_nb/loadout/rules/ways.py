@@ -9,11 +9,11 @@ from materia_nb.jsonvalue import split_path
 from materia_nb.loadout.facts import Facts, is_condition
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import do, mend
-from materia_nb.loadout.rules.rows import Found, Rule, rule
+from materia_nb.loadout.rules.rows import Finding, HintRule, rule
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition, covered, must_judge, unmet
 from materia_nb.loadout.ways import reachable_from, rounds_in, turned
 
-RULES: Final[list[Rule]] = []
+RULES: Final[list[HintRule]] = []
 StatePath: TypeAlias = tuple[str, ...]
 _NAMED: Final = 8
 _MOST_COPIES: Final = 100
@@ -22,13 +22,13 @@ _MOST_COPIES: Final = 100
 
 def ways_on(facts: Facts) -> dict[str, set[str]]:
     """Return the sockets that each socket leads to, by its edges and by the exits of its loops."""
-    found = {id_: set(facts.targets(id_)) for id_ in facts.sockets}
+    ways = {id_: set(facts.targets(id_)) for id_ in facts.sockets}
     for loop in facts.loops:
         targets = [*(route.get("targetSocketId") for _, route in loop.exits()), (loop.legacy or {}).get("to")]
         for member in loop.members:
-            if member in found:
-                found[member] |= {to for to in targets if isinstance(to, str) and to in facts.sockets}
-    return found
+            if member in ways:
+                ways[member] |= {to for to in targets if isinstance(to, str) and to in facts.sockets}
+    return ways
 
 
 def visited(facts: Facts, ways: Mapping[str, set[str]]) -> set[str]:
@@ -43,7 +43,7 @@ def visited(facts: Facts, ways: Mapping[str, set[str]]) -> set[str]:
 
 
 @rule(RULES, "socket", "never-taken")
-def _never_taken(facts: Facts, id_: str) -> Iterator[Found]:
+def _never_taken(facts: Facts, id_: str) -> Iterator[Finding]:
     """An edge behind others that wait for the same."""
     if facts.gives_text(id_):
         return  # its guards are told as guards on a text
@@ -57,10 +57,10 @@ def _never_taken(facts: Facts, id_: str) -> Iterator[Found]:
             what = (
                 f"edge {place + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first"
             )
-            yield Found(here, what, "remove it, or let one of them wait for something else", remove)
+            yield Finding(here, what, "remove it, or let one of them wait for something else", remove)
         elif when == "always" and not unmet(seen.keys() - {"always"}) and _must_say(facts, id_):
             what = f"the output of {id_!r} must say satisfied, true or false, and the edges before this one wait for both"
-            yield Found(here, what, "remove it, or one of the two before it", remove)
+            yield Finding(here, what, "remove it, or one of the two before it", remove)
         seen.setdefault(when, place)
 
 
@@ -74,7 +74,7 @@ def _must_say(facts: Facts, id_: str) -> bool:
 
 
 @rule(RULES, "loadout", "no-way-out")
-def _no_way_out(facts: Facts) -> Iterator[Found]:
+def _no_way_out(facts: Facts) -> Iterator[Finding]:
     """A round of sockets from which no way leads to the end."""
     ways = ways_on(facts)
     rounds, back = rounds_in(ways), turned(ways)
@@ -85,7 +85,7 @@ def _no_way_out(facts: Facts) -> Iterator[Found]:
         names = ", ".join(map(repr, lost[:_NAMED])) + (", …" if len(lost) > _NAMED else "")
         what = f"from {names} no way leads to the end, so a cast that comes there goes round until an edge is used up, and fails"
         advice = 'let one of the edges wait for satisfied, and give that socket an edge to "end" or onwards'
-        yield Found(f"{lost[0]}.edges", what, advice)
+        yield Finding(f"{lost[0]}.edges", what, advice)
 
 
 def _may_end(facts: Facts, id_: str) -> bool:
@@ -95,15 +95,15 @@ def _may_end(facts: Facts, id_: str) -> bool:
     edges = [edge for _, edge in facts.edges(id_) if is_condition(edge.get("when"))]
     if any(edge.get("to") == END for edge in edges):
         return True
-    found = [when for edge in edges if is_condition(when := edge.get("when"))]
-    return not covered(found, text=facts.gives_text(id_))
+    conditions = [when for edge in edges if is_condition(when := edge.get("when"))]
+    return not covered(conditions, text=facts.gives_text(id_))
 
 
 # -- states that grow ---------------------------------------------------------------------
 
 
 @rule(RULES, "loadout", "state-doubles")
-def _state_doubles(facts: Facts) -> Iterator[Found]:
+def _state_doubles(facts: Facts) -> Iterator[Finding]:
     """Assignments that put a part of the state into itself, where a cast comes back to them (R11)."""
     rounds = rounds_in(ways_on(facts))
     assigned = list(_assigned(facts))
@@ -121,7 +121,7 @@ def _state_doubles(facts: Facts) -> Iterator[Found]:
             name = ".".join(("state", *source))
             itself = target[: len(source)] == source
             what = "is put into itself" if itself else "comes back into itself by way of other assignments"
-            yield Found(
+            yield Finding(
                 where,
                 f"{name} {what}, so the state doubles each time that a cast comes back here",
                 "assign the part that is needed, such as state.plan",
