@@ -53,7 +53,7 @@ class Panel(Shown):
     """
 
     interval: float = 0.05
-    """Seconds between two redraws that a cast asks for."""
+    """Seconds between two redraws that a cast asks for; one that a person asks for is made at once."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -173,7 +173,6 @@ class Panel(Shown):
                 self.fail(error)
             finally:
                 self._drawer = outer
-                self._drawn_at = time.monotonic()
 
     def later(self) -> None:
         """Redraw soon; many calls within :attr:`interval` make one redraw. Never blocks, never raises."""
@@ -183,7 +182,12 @@ class Panel(Shown):
             if self.closed or self._timer is not None:
                 return
             wait = max(0.0, self._drawn_at + self.interval - time.monotonic())
-            self._timer = call_later(wait, self.refresh)
+            self._timer = call_later(wait, self._due)
+
+    def _due(self) -> None:
+        self.refresh()
+        # Only from these on is waited: what comes of a click is drawn at once after the click.
+        self._drawn_at = time.monotonic()
 
     def _puts_off(self) -> bool:
         """Whether this is within a callback, at whose end the panel is drawn."""

@@ -162,6 +162,29 @@ def test_what_happens_elsewhere_is_drawn_by_a_timer_and_forgotten_by_a_draw(cast
     panel.close()
 
 
+def test_what_comes_of_a_click_is_drawn_at_once_and_then_no_more_often_than_the_interval(cast, monkeypatch):
+    timers = []
+
+    class Timer:
+        def __init__(self, wait, act):
+            self.wait, self.act = wait, act
+            timers.append(self)
+
+        def cancel(self):
+            pass
+
+    monkeypatch.setattr(base, "call_later", Timer)
+    monkeypatch.setattr(base.time, "monotonic", lambda: 1_000.0)
+    panel = CastPanel(cast)
+    panel.guarded(panel.heard)({"kind": "tab", "tab": "state"})
+    cast.edit.set("note", 1)
+    assert timers[-1].wait == 0, "the click's own draw is not waited for"
+    timers[-1].act()
+    cast.edit.set("note", 2)
+    assert timers[-1].wait == pytest.approx(panel.interval)
+    panel.close()
+
+
 def test_a_redraw_that_a_callback_asks_for_is_made_at_its_end(cast, drawn):
     panel = CastPanel(cast)
     drawn.clear()
