@@ -9,9 +9,9 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import Issue, Reading, Requirements, TurnFacts, approval
-from materia_nb.handoff import contract as agent_contract
-from materia_nb.handoff import envelope as handoff_envelope
+from materia_nb.handoff import Issue, Reading, Requirements, TurnFacts, approval, filing
+from materia_nb.handoff.contract import contract_fields, contract_protocol, contract_texts, contract_turn
+from materia_nb.handoff.envelope import envelope_protocol as handoff_envelope
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same
 
 ANY_JSON = Requirements("json", False, None, False, True, frozenset(), ())
@@ -67,7 +67,7 @@ def run_output(vector: Mapping[str, Any]) -> list[str]:
     given, context = vector["input"], vector["input"].get("context") or {}
     text = generated(given["generate"]) if "generate" in given else given["text"]
     facts = TurnFacts(agent_id=context.get("task_agent_id", ""), given=context.get("input_envelope") or {})
-    seen = agent_contract.examine(agent_contract.find(text), ANY_JSON, facts)
+    seen = contract_protocol.examine(contract_turn.find(text), ANY_JSON, facts)
     found = {
         **_read(seen.reading),
         "repair_action": seen.checked.repair,
@@ -82,33 +82,33 @@ def _read(reading: Reading) -> dict[str, JSON]:
 
 
 def _parsed(contract: Mapping[str, JSON], facts: TurnFacts) -> dict[str, JSON]:
-    output = agent_contract.output_of(contract)
+    output = contract_fields.output_of(contract)
     loop = output.loop_state
     return {
         **{field.name: getattr(output, field.name) for field in fields(output)},
         "loop_state": None if loop is None else asdict(loop),
         "memorialize_suggestions": output.memorialize_suggestions._asdict(),
         "update_contracts": [entry._asdict() for entry in output.update_contracts],
-        "consolidation_required": agent_contract.consolidation_required(facts.given),
+        "consolidation_required": contract_turn.consolidation_required(facts.given),
     }
 
 
 def run_transition(vector: Mapping[str, Any]) -> list[str]:
     """Report a status after others."""
     given = vector["input"]
-    record = agent_contract.Record()
+    record = contract_turn.Record()
     for status in given["history"]:
-        record = agent_contract.report(record, status).record
-    step = agent_contract.report(record, given["report"])
+        record = contract_turn.report(record, status).record
+    step = contract_turn.report(record, given["report"])
     found: dict[str, JSON] = {
         **judged(filter(None, [step.issue]), filter(None, [step.warning])),
         "parsed": {"recorded_state": step.record.status, "in_progress_count": step.record.in_progress},
     }
     if step.issue is None:
-        way = agent_contract.verdict({}, step.record.status or "")
+        way = contract_texts.verdict({}, step.record.status or "")
         found["routing"] = {"satisfied": way.satisfied, "action": way.action}
     else:
-        found["routing"] = {"satisfied": None, "action": agent_contract.refusal(step.issue)}
+        found["routing"] = {"satisfied": None, "action": contract_turn.refusal(step.issue)}
     return differences(found, vector["expect"])
 
 
@@ -116,7 +116,7 @@ def run_merge(vector: Mapping[str, Any]) -> list[str]:
     """Merge one payload into one stored section."""
     given = vector["input"]
     name = given["contract"]
-    done = agent_contract.apply_updates(
+    done = contract_fields.apply_updates(
         {name: given["stored"]}, [{"contract": name, "payload": given["payload"]}], [name]
     )
     found = {
@@ -129,7 +129,7 @@ def run_merge(vector: Mapping[str, Any]) -> list[str]:
 def run_updates(vector: Mapping[str, Any]) -> list[str]:
     """Apply the update clause of one contract to the project context."""
     given = vector["input"]
-    done = agent_contract.apply_updates(
+    done = contract_fields.apply_updates(
         given["stored"], given["update_contracts"], given["writable_sections"], given["agent"]
     )
     found = {
@@ -146,17 +146,17 @@ def run_updates(vector: Mapping[str, Any]) -> list[str]:
 def run_repair(vector: Mapping[str, Any]) -> list[str]:
     """Read one reply after another until one is accepted or the repairs are used up."""
     given, context = vector["input"], vector["input"]["context"]
-    spared = agent_contract.MOST_REPAIRS - context.get("max_repairs", agent_contract.MOST_REPAIRS)
+    spared = contract_protocol.MOST_REPAIRS - context.get("max_repairs", contract_protocol.MOST_REPAIRS)
     repairs, seen = 0, None
     for text in given["outputs"]:
         facts = TurnFacts(agent_id=context.get("task_agent_id", ""), refused=repairs + spared)
-        seen = agent_contract.examine(agent_contract.find(text), ANY_JSON, facts)
+        seen = contract_protocol.examine(contract_turn.find(text), ANY_JSON, facts)
         if seen.reading.accepted or seen.reading.action != "reissue":
             break
         repairs += 1
     if seen is None:
         return ["outputs: there are none"]
-    record = agent_contract.remembered(seen.reading.memory)
+    record = contract_turn.remembered(seen.reading.memory)
     parsed = {
         **_parsed(seen.contract or {}, TurnFacts()),
         "recorded_state": record.status,
@@ -168,7 +168,7 @@ def run_repair(vector: Mapping[str, Any]) -> list[str]:
 def run_approval(vector: Mapping[str, Any]) -> list[str]:
     """Ask a person, and use what is granted."""
     given = vector["input"]
-    reading = agent_contract.examine(given["contract"], ANY_JSON).reading
+    reading = contract_protocol.examine(given["contract"], ANY_JSON).reading
     grant = None
     if given["human"] == "approve" and reading.needs == "consent":
         grant = approval.sealed_from(approval.request_of(given["contract"]), _NOW).approve(_NOW)[1]
@@ -253,15 +253,15 @@ def run_path(vector: Mapping[str, Any]) -> list[str]:
 def _path(given: Mapping[str, Any]) -> dict[str, JSON]:
     fine = judged(())
     if "filename" in given:
-        step = handoff_envelope.parse_name(given["filename"])
+        step = filing.parse_name(given["filename"])
         return {**fine, "step_id": step.step_id, "agent_key": step.agent_key, "draft": step.draft}
     if "files" in given:
         read = given["read"]
-        lookup = handoff_envelope.look_for(
+        lookup = filing.look_for(
             given["files"], read["flow"], read["step_id"], read["agent_key"], given.get("run_base", "")
         )
         return {**judged(lookup.issues, lookup.warnings), "accepted": lookup.path is not None}
-    names = handoff_envelope.names(given["run_base"], given["flow"], given["step_id"], given["agent_key"])
+    names = filing.names(given["run_base"], given["flow"], given["step_id"], given["agent_key"])
     return {**fine, "final": names.final, "draft": names.draft}
 
 

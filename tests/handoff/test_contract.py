@@ -9,9 +9,8 @@ import pytest
 
 from builders import wanted
 from materia_nb.handoff import TurnFacts, protocol
-from materia_nb.handoff import contract as con
 from materia_nb.handoff.capabilities import Task
-from materia_nb.handoff.contract import contract_fields
+from materia_nb.handoff.contract import contract_fields, contract_protocol, contract_turn
 from protocol_helpers import ABSENT, CONTRACT, FREE, HOSTILE, block, changed, contract, paths_of
 
 CON = protocol("agent-contract")
@@ -64,7 +63,7 @@ MISSING = ["AGENT_ID", "AGENT_STATUS", "NEXT_ACTION", "PENDING_STEPS", "PLAN_STA
     ],
 )
 def test_2_the_first_block_with_the_tag(text):
-    assert con.find(text) == {"a": 1}
+    assert contract_turn.find(text) == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,7 @@ def test_2_the_first_block_with_the_tag(text):
     ],
 )
 def test_2_anything_else_is_no_block(text):
-    assert con.find(text) is None
+    assert contract_turn.find(text) is None
     reading = read(text)
     assert codes(reading.issues) == MISSING
     assert (reading.accepted, reading.error, reading.value, reading.action) == (
@@ -96,14 +95,14 @@ def test_2_anything_else_is_no_block(text):
 
 
 def test_2_backticks_are_written_as_escapes():
-    assert con.find('```agent_contract_handoff\n{"a": "\\u0060\\u0060\\u0060"}```') == {"a": "```"}
+    assert contract_turn.find('```agent_contract_handoff\n{"a": "\\u0060\\u0060\\u0060"}```') == {"a": "```"}
 
 
 def test_2_a_contract_that_is_an_object_already_may_not_be_too_deep():
     deep: list[object] = []
     for _ in range(5000):
         deep = [deep]
-    assert codes(con.examine({**CONTRACT, "deep": deep}, FREE).reading.issues) == MISSING
+    assert codes(contract_protocol.examine({**CONTRACT, "deep": deep}, FREE).reading.issues) == MISSING
 
 
 # -- sections 3 to 8: fields --------------------------------------------------------------
@@ -136,7 +135,7 @@ def test_3_to_5_codes(changes, expected):
 
 def test_4_tiers_and_who_repairs():
     def seen(value, agent_id):
-        checked = con.examine(value, FREE, TurnFacts(agent_id=agent_id)).checked
+        checked = contract_protocol.examine(value, FREE, TurnFacts(agent_id=agent_id)).checked
         return checked.tier, checked.repair
 
     same, nobody = "resume_same_agent_contract_repair", "escalate_contract_repair"
@@ -191,13 +190,13 @@ FULL = {
         ({"agent_contract_handoff": "yes"}, False),
         ({"surface_routing": {"multi_surface": "false"}}, True),
         ({"surface_routing": [], "agent_contract_handoff": None}, False),
-        (con.Assignment(surfaces=["a", "b"]).envelope(), True),
-        (con.Assignment(primary=False).envelope(), True),
-        (con.Assignment(surfaces=["a"]).envelope(), False),
+        (contract_turn.Assignment(surfaces=["a", "b"]).envelope(), True),
+        (contract_turn.Assignment(primary=False).envelope(), True),
+        (contract_turn.Assignment(surfaces=["a"]).envelope(), False),
     ],
 )
 def test_6_when_findings_must_be_consolidated(given, demanded):
-    assert con.consolidation_required(given) is demanded
+    assert contract_turn.consolidation_required(given) is demanded
     assert ("CONSOLIDATION_REPORT" in errors(CONTRACT, given=given)) is demanded
     assert errors(contract(consolidation_report=FULL), given=given) == []
 
@@ -253,7 +252,7 @@ def test_8_an_unfinished_loop_goes_round_again_and_is_not_malformed():
 @pytest.mark.parametrize("path", paths_of(CONTRACT))
 def test_3_hostile_values_in_any_field_give_codes_and_never_raise(path):
     for value in HOSTILE:
-        reading = con.examine(changed(CONTRACT, {path: value}), FREE).reading
+        reading = contract_protocol.examine(changed(CONTRACT, {path: value}), FREE).reading
         assert all(issue.code for issue in (*reading.issues, *reading.warnings))
         assert reading.accepted or reading.action in ("reissue", "escalate")
 
@@ -275,36 +274,38 @@ def test_3_hostile_values_in_optional_fields(name):
             {"iteration": value},
             {"contract": value, "payload": value},
         ):
-            reading = con.examine({**CONTRACT, name: held}, FREE, TurnFacts(given=given)).reading
+            reading = contract_protocol.examine(
+                {**CONTRACT, name: held}, FREE, TurnFacts(given=given)
+            ).reading
             assert all(issue.code for issue in (*reading.issues, *reading.warnings))
-            con.output_of({name: held})
+            contract_fields.output_of({name: held})
 
 
 @pytest.mark.parametrize("given", [*HOSTILE, {"write_permissions": {"writable_sections": [None, {}]}}])
 def test_1_hostile_values_in_what_the_agent_was_given(given):
     for section in SECTIONS:
-        con.examine(CONTRACT, FREE, TurnFacts(given={section: given}))
-    con.examine(CONTRACT, FREE, TurnFacts(given=given))
+        contract_protocol.examine(CONTRACT, FREE, TurnFacts(given={section: given}))
+    contract_protocol.examine(CONTRACT, FREE, TurnFacts(given=given))
 
 
 def test_1_what_an_agent_is_given_has_five_sections():
-    assignment = con.Assignment(goal="g", writable_sections=["stack"], session_id="s")
+    assignment = contract_turn.Assignment(goal="g", writable_sections=["stack"], session_id="s")
     given = assignment.envelope()
     assert tuple(given) == SECTIONS
-    assert con.writable_sections(given) == ["stack"]
-    assert con.writable_sections({}) is None
+    assert contract_turn.writable_sections(given) == ["stack"]
+    assert contract_turn.writable_sections({}) is None
     assert json.loads(json.dumps(given)) == given
 
 
 def test_10_updates_of_sections_that_may_not_be_written_are_remarked():
     update = [{"contract": "stack", "payload": {}}, {"contract": "infra", "payload": {}}, "x"]
-    given = con.Assignment(writable_sections=["stack"]).envelope()
+    given = contract_turn.Assignment(writable_sections=["stack"]).envelope()
     assert warnings(contract(update_contracts=update), given=given) == ["UPDATE_CONTRACT_REJECTED:infra"]
     assert warnings(contract(update_contracts=update)) == []
 
 
 def test_3_everything_that_a_contract_says_in_one_value():
-    output = con.output_of(
+    output = contract_fields.output_of(
         contract(
             user_facing_summary=" Short. ",
             memory_suggestions=["a", None, 3, {"b": 1}],
@@ -323,7 +324,7 @@ def test_3_everything_that_a_contract_says_in_one_value():
     assert output.update_contracts == [("stack", {"a": 1})]
     assert output.context_consumption == {"tokens_used": 12, "pct_window": None}
     assert (output.loop_state.iteration, output.rollback_executed) == (1, contract_fields.ABSENT)
-    assert con.output_of({}).plan_status == ""
+    assert contract_fields.output_of({}).plan_status == ""
 
 
 def test_1_an_agent_is_told_its_session_its_provider_and_whether_it_leads():
@@ -375,7 +376,7 @@ def test_11_an_illegal_status_is_told_with_the_other_faults_r58():
     "memory", [*HOSTILE, {"plan_status": "odd"}, {"plan_status": "COMPLETE", "in_progress": "x"}]
 )
 def test_11_a_memory_of_another_make_is_a_fresh_start(memory):
-    assert con.remembered(memory) in (con.Record(), con.Record("COMPLETE"))
+    assert contract_turn.remembered(memory) in (contract_turn.Record(), contract_turn.Record("COMPLETE"))
 
 
 # -- section 14: where it leads -----------------------------------------------------------
@@ -495,7 +496,7 @@ def test_what_is_asked_for_shows_every_list_and_names_every_status():
         assert name in told
     assert "work item" in CON.ask(wanted(GENERATOR, generator=True))
     assert CON.ask(wanted({})) == ""
-    assert "PLAN_STATUS:odd".upper() in con.repair_prompt(
+    assert "PLAN_STATUS:odd".upper() in contract_turn.repair_prompt(
         read(contract(agent_status__plan_status="odd")).issues
     )
 

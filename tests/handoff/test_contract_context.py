@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import approval
-from materia_nb.handoff import contract as con
+from materia_nb.handoff.contract import contract_fields
 from materia_nb.jsonvalue import same
 from protocol_helpers import HOSTILE, json_values
 
@@ -110,7 +110,7 @@ def test_7_the_resumed_agent_is_told_the_one_command_or_that_there_is_none():
 
 
 def test_9_suggestions_are_texts_and_malformed_ones_are_skipped_with_a_remark():
-    found = con.memorialize_suggestions(
+    found = contract_fields.memorialize_suggestions(
         [
             {"description": 1, "body": ["b"], "slug": None, "type": "Atom"},
             {},
@@ -124,8 +124,8 @@ def test_9_suggestions_are_texts_and_malformed_ones_are_skipped_with_a_remark():
         "memorialize_suggestions[2]: not an object",
         "memorialize_suggestions[3]: missing required field(s) body",
     ]
-    assert con.memorialize_suggestions(None) == ([], [])
-    assert len(con.memorialize_suggestions({"a": 1}).warnings) == 1
+    assert contract_fields.memorialize_suggestions(None) == ([], [])
+    assert len(contract_fields.memorialize_suggestions({"a": 1}).warnings) == 1
 
 
 # -- section 10: merging ------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_9_suggestions_are_texts_and_malformed_ones_are_skipped_with_a_remark():
 )  # fmt: skip
 def test_10_the_table(stored, update, expected):
     before = copy.deepcopy((stored, update))
-    merged = con.merge({"k": stored}, {"k": update})["k"]
+    merged = contract_fields.merge({"k": stored}, {"k": update})["k"]
     assert same(merged, expected)
     assert (stored, update) == before
 
@@ -181,7 +181,7 @@ documents = st.dictionaries(st.sampled_from("abc"), json_values | objects | name
 @given(documents, documents)
 def test_10_a_merge_never_loses_what_is_not_mentioned(stored, update):
     before = copy.deepcopy((stored, update))
-    merged = con.merge(stored, update)
+    merged = contract_fields.merge(stored, update)
     assert kept(stored, update, merged)
     assert (stored, update) == before
 
@@ -189,8 +189,8 @@ def test_10_a_merge_never_loses_what_is_not_mentioned(stored, update):
 @given(documents, documents)
 def test_10_merging_the_same_again_and_again_changes_nothing_more(stored, update):
     """The second time may still sort and unite a list that the first time added as it was."""
-    twice = con.merge(con.merge(stored, update), update)
-    assert same(con.merge(twice, update), twice)
+    twice = contract_fields.merge(contract_fields.merge(stored, update), update)
+    assert same(contract_fields.merge(twice, update), twice)
 
 
 def test_10_values_too_deep_to_walk_are_refused_and_long_lists_are_fast():
@@ -198,14 +198,14 @@ def test_10_values_too_deep_to_walk_are_refused_and_long_lists_are_fast():
     for _ in range(5000):
         deep = {"a": deep}
     with pytest.raises(MateriaError, match="levels deep"):
-        con.merge(deep, {})
+        contract_fields.merge(deep, {})
     rows = [{"id": number} for number in range(50_000)]
-    assert con.merge({"r": rows}, {"r": rows})["r"] == rows
+    assert contract_fields.merge({"r": rows}, {"r": rows})["r"] == rows
 
 
 def test_10_entries_are_judged_one_by_one_and_the_old_document_stays():
     document = {"stack": {"a": 1}, "infra": {"b": 1}}
-    done = con.apply_updates(
+    done = contract_fields.apply_updates(
         document,
         [
             {"contract": "infra", "payload": {"b": 2}},
@@ -231,11 +231,11 @@ def test_10_entries_are_judged_one_by_one_and_the_old_document_stays():
 def test_10_hostile_clauses_change_nothing_that_may_not_be_written(clause):
     document = {"stack": {"a": 1}}
     for given_clause in (clause, [clause], [{"contract": clause, "payload": clause}]):
-        assert con.apply_updates(document, given_clause, ["other"]).document == document
-    con.apply_updates(document, [{"contract": "stack", "payload": clause}], ["stack"])
+        assert contract_fields.apply_updates(document, given_clause, ["other"]).document == document
+    contract_fields.apply_updates(document, [{"contract": "stack", "payload": clause}], ["stack"])
 
 
 def test_10_a_section_that_is_no_object_is_replaced_by_the_first_payload():
-    assert con.apply_updates({"s": 3}, [{"contract": "s", "payload": {"a": 1}}], ["s"]).document == {
-        "s": {"a": 1}
-    }
+    assert contract_fields.apply_updates(
+        {"s": 3}, [{"contract": "s", "payload": {"a": 1}}], ["s"]
+    ).document == {"s": {"a": 1}}

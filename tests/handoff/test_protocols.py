@@ -16,8 +16,8 @@ from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, translate
-from materia_nb.handoff import contract as contract_module
 from materia_nb.handoff.capabilities import Section, StatusPath
+from materia_nb.handoff.contract import contract_fields
 from materia_nb.handoff.jsontext import MAX_DEPTH
 from materia_nb.insight.explore import Exploration
 from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS
@@ -86,7 +86,7 @@ def test_the_deepest_values_that_are_read_can_be_walked_from_a_deep_stack(name, 
             return walk(frames - 1)
         reading = protocol(name).read(block(text), FREE)
         assert reading.accepted, reading.issues
-        merged = contract_module.merge({"a": reading.value}, {"a": reading.value})
+        merged = contract_fields.merge({"a": reading.value}, {"a": reading.value})
         assert merged["a"].keys() == reading.value.keys()
         return translate(reading.value, frm=name, to="sparse")
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import contract as con
-from materia_nb.handoff import envelope as env
 from materia_nb.handoff import protocol, translate
+from materia_nb.handoff.contract import contract_protocol
+from materia_nb.handoff.envelope import envelope_protocol as env
 from materia_nb.jsonvalue import MISSING, get_path, same
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from protocol_helpers import (
@@ -65,7 +65,7 @@ def test_what_an_envelope_and_a_contract_both_hold_comes_back():
     assert made["evidence_report"]["open_gaps"] == [
         "slow\nseverity: LOW\nlocation: a.py:1\nrecommendation: cache"
     ]
-    assert con.examine(made, FREE).reading.accepted
+    assert contract_protocol.examine(made, FREE).reading.accepted
 
 
 def test_what_a_contract_and_an_envelope_both_hold_comes_back():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.handoff.approval import can_be_granted, is_approval_id
+from materia_nb.handoff.checker import Check, Field, Fields, is_missing, no_object
 from materia_nb.handoff.contract import contract_fields
 from materia_nb.handoff.contract.contract_fields import (
     EVIDENCE,
@@ -15,7 +17,6 @@ from materia_nb.handoff.contract.contract_fields import (
     RISKS,
     STATUSES,
     entries,
-    is_missing,
     part,
     rejected,
 )
@@ -62,7 +63,7 @@ def validate(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Checked:
             *(_evidence(found) if status in STATUSES else ()),
             *(_verification(found) if status == "COMPLETE" else ()),
             *_consolidation(found, demanded=consolidation_required(facts.given)),
-            *(_approval(request) if asks_approval else ()),
+            *(_wrong({"approval_request": _REQUEST}, {"approval_request": request}) if asks_approval else ()),
             *(_loop(found) if status == "COMPLETE" else ()),
         ]
         warnings += [*(_approval_remarks(request) if asks_approval else ()), *_unproven(found)]
@@ -82,41 +83,74 @@ def _repair(contract: Mapping[str, JSON], facts: TurnFacts, tier: Tier) -> Repai
     return "resume_same_agent_contract_repair" if known else "escalate_contract_repair"
 
 
-def _missing(path: str, code: str, fix: str = "add it") -> Issue:
-    return Issue(f"$.{path}", f"{path} is missing.", fix, code)
-
-
-def _one_of(words: tuple[str, ...], given: JSON, path: str, code: str) -> Iterator[Issue]:
-    """Check a field that must be there and hold one of a few words."""
-    choices = ", ".join(words)
-    if is_missing(given):
-        yield _missing(path, code, f"write one of {choices}")
-    elif given not in words:
-        fix = f"write one of {choices}"
-        yield Issue(f"$.{path}", f"{path} is none of {choices}.", fix, f"{code}:{_shown(given)}")
-
-
 def _shown(value: JSON) -> str:
     return str(value)[:_MOST_SHOWN]
 
 
+def _section(missing: str, fix: str, fields: Fields) -> Field:
+    """An object whose fields are missing too where it is."""
+    return Field("object", missing, fix, no_object, fields=fields, demands=True)
+
+
+def _given(
+    fixes: Mapping[str, str], before: str = "", lacks: Callable[[JSON], bool] = is_missing
+) -> dict[str, Field]:
+    """Fields that must be there, whatever they hold, each with what to do; their codes are their names."""
+    return {name: Field("any", before + name.upper(), fix, lacks) for name, fix in fixes.items()}
+
+
+def _word(words: tuple[str, ...], code: str) -> Field:
+    return Field("word", code, words=words, code=code, typed=False)
+
+
+_STATUS: Final = _section(
+    "AGENT_STATUS",
+    "end the reply with a block ```agent_contract_handoff that holds one JSON object",
+    {
+        "plan_status": _word(STATUSES, "PLAN_STATUS"),
+        **_given(
+            {
+                "pending_steps": "list the steps left, [] for none",
+                "next_action": "say what should happen next",
+                "agent_id": "write the id that you were given",
+            }
+        ),
+    },
+)
+_EVIDENCE: Final = _section(
+    "EVIDENCE_REPORT",
+    "add it, an object with seven lists",
+    _given(dict.fromkeys(EVIDENCE, "add it, [] when there is nothing")),
+)
+_CONSOLIDATION: Final = _section(
+    "CONSOLIDATION_REPORT",
+    "add it: others work on this too",
+    {
+        "ownership_assessment": _word(OWNERSHIP, "OWNERSHIP_ASSESSMENT"),
+        **_given(dict.fromkeys(FINDINGS, 'fill it; write ["none"] for none'), lacks=operator.not_),
+    },
+)
+_UNDO: Final = {"rollback": "say how to undo it", "verification": "say how to see that it worked"}
+_REQUEST: Final = _section(
+    "APPROVAL_REQUEST", "describe the command that needs consent", _given(_UNDO, "APPROVAL_REQUEST_")
+)
+_NAMED: Final = ("operation", "exact_content", "scope", "risk_level")
+_BETTER_REQUEST: Final = _section(
+    "", "", {name: Field("any", f"APPROVAL_REQUEST_FIELD_MISSING:{name}") for name in _NAMED}
+)
+
+
+def _wrong(fields: Fields, contract: Mapping[str, JSON]) -> list[Issue]:
+    check = Check()
+    check.read(contract, fields)
+    return check.issues
+
+
 def _status(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
-    given = part(contract, "agent_status")
-    if not given:
-        yield _missing(
-            "agent_status",
-            "AGENT_STATUS",
-            "end the reply with a block ```agent_contract_handoff that holds one JSON object",
-        )
-    yield from _one_of(STATUSES, status, "agent_status.plan_status", "PLAN_STATUS")
-    if is_missing(given.get("pending_steps")):
-        yield _missing("agent_status.pending_steps", "PENDING_STEPS", "list the steps left, [] for none")
-    if is_missing(given.get("next_action")):
-        yield _missing("agent_status.next_action", "NEXT_ACTION", "say what should happen next")
-    name = contract_fields.agent_id(contract)
-    if not name:
-        yield _missing("agent_status.agent_id", "AGENT_ID", "write the id that you were given")
-    elif not contract_fields.is_agent_id(name):
+    given, name = part(contract, "agent_status"), contract_fields.agent_id(contract)
+    folded = {**given, "plan_status": status, "agent_id": name} if given else {}
+    yield from _wrong({"agent_status": _STATUS}, {"agent_status": folded})
+    if name and not contract_fields.is_agent_id(name):
         yield Issue(
             "$.agent_status.agent_id",
             "agent_status.agent_id is no agent id.",
@@ -125,12 +159,10 @@ def _status(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
         )
 
 
-def _evidence(contract: Mapping[str, JSON]) -> Iterator[Issue]:
-    if not part(contract, "evidence_report"):
-        yield _missing("evidence_report", "EVIDENCE_REPORT", "add it, an object with seven lists")
-    for name in EVIDENCE:
-        if not contract_fields.has_evidence(contract, name):
-            yield _missing(f"evidence_report.{name}", name.upper(), "add it, [] when there is nothing")
+def _evidence(contract: Mapping[str, JSON]) -> list[Issue]:
+    there = {name: True for name in EVIDENCE if contract_fields.has_evidence(contract, name)}
+    report = {**part(contract, "evidence_report"), **there}
+    return _wrong({"evidence_report": _EVIDENCE}, {"evidence_report": report})
 
 
 def _verification(contract: Mapping[str, JSON]) -> Iterator[Issue]:
@@ -148,31 +180,14 @@ def _verification(contract: Mapping[str, JSON]) -> Iterator[Issue]:
         )
 
 
-def _consolidation(contract: Mapping[str, JSON], *, demanded: bool) -> Iterator[Issue]:
+def _consolidation(contract: Mapping[str, JSON], *, demanded: bool) -> list[Issue]:
     report = part(contract, "consolidation_report")
-    if not report:
-        if not demanded:
-            return
-        yield _missing("consolidation_report", "CONSOLIDATION_REPORT", "add it: others work on this too")
-    owner = report.get("ownership_assessment")
-    yield from _one_of(OWNERSHIP, owner, "consolidation_report.ownership_assessment", "OWNERSHIP_ASSESSMENT")
-    for name in FINDINGS:
-        if not report.get(name):
-            yield _missing(f"consolidation_report.{name}", name.upper(), 'fill it; write ["none"] for none')
-
-
-def _approval(request: Mapping[str, JSON]) -> Iterator[Issue]:
-    if not request:
-        yield _missing("approval_request", "APPROVAL_REQUEST", "describe the command that needs consent")
-    for name, fix in (("rollback", "say how to undo it"), ("verification", "say how to see that it worked")):
-        if is_missing(request.get(name)):
-            yield _missing(f"approval_request.{name}", f"APPROVAL_REQUEST_{name.upper()}", fix)
+    fields = {"consolidation_report": _CONSOLIDATION}
+    return _wrong(fields, {"consolidation_report": report}) if report or demanded else []
 
 
 def _approval_remarks(request: Mapping[str, JSON]) -> Iterator[Issue]:
-    for name in ("operation", "exact_content", "scope", "risk_level"):
-        if is_missing(request.get(name)):
-            yield _missing(f"approval_request.{name}", f"APPROVAL_REQUEST_FIELD_MISSING:{name}")
+    yield from _wrong({"approval_request": _BETTER_REQUEST}, {"approval_request": dict(request)})
     own_id = request.get("approval_id")
     if not is_missing(own_id) and not is_approval_id(own_id):
         yield Issue(

@@ -227,11 +227,6 @@ def part(owner: JSON, name: str) -> dict[str, JSON]:
     return value if isinstance(value, dict) else {}
 
 
-def is_missing(value: JSON) -> bool:
-    """Whether a required field counts as absent: not there, null, or an empty string."""
-    return value is None or value == ""
-
-
 def plan_status(contract: Mapping[str, JSON]) -> str:
     """Return the status as it is compared: text, trimmed, upper case, without closing punctuation."""
     value = part(contract, "agent_status").get("plan_status")

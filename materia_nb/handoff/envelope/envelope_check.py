@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from materia_nb.handoff.checker import Check, Field, Fields, is_blank, is_null
 from materia_nb.handoff.protocol import Issue
 from materia_nb.jsonvalue import JSON
 
@@ -68,109 +69,64 @@ class Envelope:
         )
 
 
-MOST_NOTED: Final = 1000
-"""How many issues are kept; a reply of a megabyte could have a million, which nobody reads."""
+def _upper(word: str) -> str:
+    return word.strip().upper()
 
 
-class Check:
-    """Reads typed fields and collects issues and warnings; a path is written ``summary.evidence``."""
-
-    def __init__(self) -> None:
-        self.issues: list[Issue] = []
-        self.warnings: list[Issue] = []
-
-    def refuse(self, code: str, path: str, message: str, fix: str) -> None:
-        """Note a reason to refuse the object."""
-        if len(self.issues) < MOST_NOTED:
-            self.issues.append(_issue(code, path, message, fix))
-
-    def warn(self, code: str, path: str, message: str, fix: str) -> None:
-        """Note something odd that is no reason to refuse the object."""
-        if len(self.warnings) < MOST_NOTED:
-            self.warnings.append(_issue(code, path, message, fix))
-
-    def wrong_type(self, path: str, wanted: str) -> None:
-        """Note a value of the wrong JSON type."""
-        self.refuse(f"TYPE:{path}", path, f"{path} is not {wanted}.", f"write {wanted}")
-
-    def text(self, owner: Mapping[str, JSON], path: str, missing: str = "") -> str:
-        """Return the text at the last part of ``path``; "" when absent, blank or no text.
-
-        ``missing`` is the code to refuse an absent or blank one with; none, when it may be left out.
-        """
-        value = owner.get(_last(path))
-        if value is None or (isinstance(value, str) and not value.strip()):
-            if missing:
-                self.refuse(missing, path, f"{path} is missing or blank.", "say it in words")
-            return ""
-        if not isinstance(value, str):
-            self.wrong_type(path, "a string")
-            return ""
-        return value
-
-    def word(
-        self, owner: Mapping[str, JSON], path: str, allowed: Sequence[str], code: str, missing: str
-    ) -> str:
-        """Return one of the ``allowed`` words, folded to upper case; "" when it is none of them.
-
-        ``missing`` is the code for an absent one; a blank one has it too, but where that is ``code``: it is none of them.
-        """
-        blank = missing == code and isinstance(owner.get(_last(path)), str)
-        given = str(owner[_last(path)]) if blank else self.text(owner, path, missing)
-        word = given.strip().upper()
-        choices = ", ".join(allowed)
-        if word in allowed or not (given or blank):
-            if word != given:
-                self.warn(f"{code}_NORMALIZED", path, f"{path} was read as {word}.", f"write {word}")
-            return word
-        shown = given.strip()[:100]
-        self.refuse(f"{code}:{shown}", path, f"{path} is none of {choices}.", f"write one of {choices}")
-        return ""
-
-    def texts(self, owner: Mapping[str, JSON], path: str) -> tuple[str, ...]:
-        """Return a list of texts, those that are none left out."""
-        kept = []
-        for index, value in enumerate(self._list(owner, path, "a list of strings")):
-            if isinstance(value, str):
-                kept.append(value)
-            else:
-                self.wrong_type(f"{path}[{index}]", "a string")
-        return tuple(kept)
-
-    def objects(self, owner: Mapping[str, JSON], path: str) -> Iterator[tuple[str, dict[str, JSON]]]:
-        """Yield the objects of a list, each with its path."""
-        for index, value in enumerate(self._list(owner, path, "a list of objects")):
-            if isinstance(value, dict):
-                yield f"{path}[{index}]", value
-            else:
-                self.wrong_type(f"{path}[{index}]", "an object")
-
-    def object(self, owner: Mapping[str, JSON], path: str, missing: str = "") -> dict[str, JSON] | None:
-        """Return an object, None when it is absent or something else."""
-        value = owner.get(_last(path))
-        if isinstance(value, dict):
-            return value
-        if value is not None:
-            self.wrong_type(path, "an object")
-        elif missing:
-            self.refuse(missing, path, f"{path} is missing.", "add it, an object")
-        return None
-
-    def _list(self, owner: Mapping[str, JSON], path: str, wanted: str) -> list[JSON]:
-        value = owner.get(_last(path))
-        if value is None or isinstance(value, list):
-            return value or []
-        self.wrong_type(path, wanted)
-        return []
+def _said(missing: str = "", *, optional: bool = False) -> Field:
+    """A text; ``missing`` is the code of one that is not there or blank, none where it may be left out."""
+    return Field("text", missing, "say it in words", optional=optional)
 
 
-def _last(path: str) -> str:
-    return path.rpartition(".")[2]
+def _one_of(words: tuple[str, ...], code: str, missing: str = "") -> Field:
+    """A word; a blank one is missing where that has a code of its own, else none of the words."""
+    return Field("word", missing or code, "", is_blank if missing else is_null, words, code, _upper)
 
 
-def _issue(code: str, path: str, message: str, fix: str) -> Issue:
-    return Issue("$." + path.replace("[", ".").replace("]", ""), message, fix, code)
-
+_SUMMARY: Final[Fields] = {
+    "what_i_did": _said(),
+    "what_i_found": _said(),
+    "key_decisions": Field("texts"),
+    "evidence": Field(
+        "object",
+        fields={
+            "artifacts_produced": Field("texts"),
+            "commands_run": Field("texts"),
+            "measurements": Field("numbers"),
+        },
+    ),
+}
+FIELDS: Final[Fields] = {
+    "status": _one_of(STATUSES, "STATUS"),
+    "summary": Field("object", "SUMMARY", "add it, an object", fields=_SUMMARY),
+    "concerns": Field(
+        "objects",
+        fields={
+            "severity": _one_of(SEVERITIES, "SEVERITY", "CONCERN:{place}.severity"),
+            "description": _said("CONCERN:{place}.description"),
+            "recommendation": _said("CONCERN:{place}.recommendation"),
+            "location": _said(optional=True),
+        },
+    ),
+    "assumptions": Field(
+        "objects",
+        fields={
+            name: _said(f"ASSUMPTION:{{place}}.{name}") for name in ("assumption", "why", "impact_if_wrong")
+        },
+    ),
+    "routing": Field(
+        "object",
+        "ROUTING",
+        "add it, an object",
+        fields={
+            "recommendation": _one_of(RECOMMENDATIONS, "RECOMMENDATION"),
+            "reason": _said("ROUTING_REASON"),
+            "next_step_suggestion": _said(optional=True),
+            "can_further_iteration_help": Field("flag", optional=True),
+        },
+    ),
+}
+"""The fields of an envelope but for meta, which is the runtime's (sections 1 and 3)."""
 
 Profile: TypeAlias = Literal["final", "fragment"]
 Channel: TypeAlias = Literal["text", "structured", "file"]
@@ -208,27 +164,29 @@ def validate(
     """
     check = Check()
     _meta(check, value, meta, demanded=channel == "file" and profile == "final")
-    status = check.word(value, "status", STATUSES, "STATUS", "STATUS")
-    summary = check.object(value, "summary", "SUMMARY")
-    evidence = check.object(summary or {}, "summary.evidence") or {}
-    routing = check.object(value, "routing", "ROUTING")
+    said = check.read(_with_flag(check, value), FIELDS)
+    summary, routing = said["summary"], said["routing"]
     envelope = Envelope(
-        status=status,
-        did=check.text(summary or {}, "summary.what_i_did"),
-        found=check.text(summary or {}, "summary.what_i_found"),
-        decisions=check.texts(summary or {}, "summary.key_decisions"),
-        artifacts=check.texts(evidence, "summary.evidence.artifacts_produced"),
-        commands=check.texts(evidence, "summary.evidence.commands_run"),
-        measurements=check.object(evidence, "summary.evidence.measurements"),
-        concerns=tuple(_concerns(check, value)),
-        assumptions=tuple(_assumptions(check, value)),
-        recommendation=_recommendation(check, routing),
-        reason="" if routing is None else check.text(routing, "routing.reason", "ROUTING_REASON"),
-        suggestion=check.text(routing or {}, "routing.next_step_suggestion").strip(),
-        can_help=_can_help(check, routing or {}),
+        status=said["status"],
+        did=summary["what_i_did"],
+        found=summary["what_i_found"],
+        decisions=summary["key_decisions"],
+        artifacts=summary["evidence"]["artifacts_produced"],
+        commands=summary["evidence"]["commands_run"],
+        measurements=summary["evidence"]["measurements"],
+        concerns=tuple(
+            Concern(one["severity"], one["description"], one["location"].strip(), one["recommendation"])
+            for one in said["concerns"]
+        ),
+        assumptions=tuple(Assumption(*one.values()) for one in said["assumptions"]),
+        recommendation=routing["recommendation"],
+        reason=routing["reason"],
+        suggestion=routing["next_step_suggestion"].strip(),
+        can_help=routing["can_further_iteration_help"],
     )
-    if summary is not None:
-        _content(check, envelope, summary, profile)
+    given = value.get("summary")
+    if isinstance(given, dict):
+        _content(check, envelope, given, profile)
     return Checked(envelope, tuple(check.issues), tuple(check.warnings))
 
 
@@ -261,11 +219,10 @@ def _content(check: Check, envelope: Envelope, summary: Mapping[str, JSON], prof
 
 
 def _meta(check: Check, value: Mapping[str, JSON], known: Mapping[str, str], *, demanded: bool) -> None:
-    given = check.object(value, "meta")
-    if given is None and value.get("meta") is not None:
-        return
+    fields = {name: _said(f"META:{name}" if demanded else "") for name in META}
+    given = check.read(value, {"meta": Field("object", fields=fields, demands=True)})["meta"]
     for name in META:
-        text = check.text(given or {}, f"meta.{name}", f"META:{name}" if demanded else "")
+        text = given[name]
         if text and name in IDENTITY and known.get(name) and text != known[name]:
             check.refuse(
                 f"META_MISMATCH:{name}",
@@ -290,52 +247,13 @@ def _is_time(text: str) -> bool:
     return len(text) <= len("2026-01-31") or "T" in text
 
 
-def _recommendation(check: Check, routing: Mapping[str, JSON] | None) -> str:
-    if routing is None:
-        return ""
-    return check.word(routing, "routing.recommendation", RECOMMENDATIONS, "RECOMMENDATION", "RECOMMENDATION")
-
-
-def _can_help(check: Check, routing: Mapping[str, JSON]) -> bool | None:
-    path = "routing.can_further_iteration_help"
-    given = routing.get("can_further_iteration_help")
-    if given is None or isinstance(given, bool):
-        return given
-    said = _YES_NO.get(given.strip().lower()) if isinstance(given, str) else None
-    if said is None:
-        check.wrong_type(path, "true or false")
-    else:
-        shown = str(said).lower()
-        check.warn(
-            "CAN_FURTHER_ITERATION_HELP_COERCED", path, f"{path} was read as {shown}.", f"write {shown}"
-        )
-    return said
-
-
-def _concerns(check: Check, value: Mapping[str, JSON]) -> list[Concern]:
-    return [
-        Concern(
-            check.word(given, f"{path}.severity", SEVERITIES, "SEVERITY", _code("CONCERN", path, "severity")),
-            check.text(given, f"{path}.description", _code("CONCERN", path, "description")),
-            check.text(given, f"{path}.location").strip(),
-            check.text(given, f"{path}.recommendation", _code("CONCERN", path, "recommendation")),
-        )
-        for path, given in check.objects(value, "concerns")
-    ]
-
-
-def _assumptions(check: Check, value: Mapping[str, JSON]) -> list[Assumption]:
-    return [
-        Assumption(
-            *(
-                check.text(given, f"{path}.{name}", _code("ASSUMPTION", path, name))
-                for name in ("assumption", "why", "impact_if_wrong")
-            )
-        )
-        for path, given in check.objects(value, "assumptions")
-    ]
-
-
-def _code(word: str, path: str, field: str) -> str:
-    """``CONCERN:0.severity`` for the path ``concerns[0]``."""
-    return f"{word}:{path.partition('[')[2].rstrip(']')}.{field}"
+def _with_flag(check: Check, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """Read a word in the place of true or false, with a warning."""
+    routing, name = value.get("routing"), "can_further_iteration_help"
+    given = routing.get(name) if isinstance(routing, dict) else None
+    flag = _YES_NO.get(given.strip().lower()) if isinstance(given, str) else None
+    if flag is None or not isinstance(routing, dict):
+        return value
+    path, shown = f"routing.{name}", str(flag).lower()
+    check.warn("CAN_FURTHER_ITERATION_HELP_COERCED", path, f"{path} was read as {shown}.", f"write {shown}")
+    return {**value, "routing": {**routing, name: flag}}

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from materia_nb.handoff.capabilities import Cell, FindFile, Pointer, Section, told_rows
+from materia_nb.handoff.checker import schema_of
 from materia_nb.handoff.envelope.envelope_check import (
+    FIELDS,
     IDENTITY,
-    RECOMMENDATIONS,
     SEVERITIES,
-    STATUSES,
     Concern,
     Envelope,
     envelope_of,
@@ -19,7 +19,6 @@ from materia_nb.handoff.envelope.envelope_check import (
 from materia_nb.handoff.protocol import (
     ANYTHING,
     NO_REASON,
-    TEXT,
     Gist,
     Issue,
     Outcome,
@@ -28,10 +27,8 @@ from materia_nb.handoff.protocol import (
     Verdict,
     as_text,
     closed_object,
-    listed_as,
     named,
     one_line,
-    one_of,
 )
 from materia_nb.handoff.requirements import Requirements, first_field
 from materia_nb.jsonvalue import JSON
@@ -266,54 +263,13 @@ def _concern(piece: Piece) -> JSON:
     }
 
 
-_EVIDENCE: Final = closed_object(
-    {
-        "artifacts_produced": listed_as(TEXT),
-        "commands_run": listed_as(TEXT),
-        "measurements": {"type": "object", "additionalProperties": {"type": "number"}},
-    }
-)
-_FIELDS: Final[dict[str, JSON]] = {
-    "status": one_of(STATUSES),
-    "summary": closed_object(
-        {
-            "what_i_did": TEXT,
-            "what_i_found": TEXT,
-            "key_decisions": listed_as(TEXT),
-            "evidence": _EVIDENCE,
-        }
-    ),
-    "concerns": listed_as(
-        closed_object(
-            {
-                "severity": one_of(SEVERITIES),
-                "description": TEXT,
-                "recommendation": TEXT,
-                "location": TEXT,
-            },
-            optional=("location",),
-        )
-    ),
-    "assumptions": listed_as(closed_object({"assumption": TEXT, "why": TEXT, "impact_if_wrong": TEXT})),
-    "routing": closed_object(
-        {
-            "recommendation": one_of(RECOMMENDATIONS),
-            "reason": TEXT,
-            "next_step_suggestion": TEXT,
-            "can_further_iteration_help": {"type": "boolean"},
-        },
-        optional=("next_step_suggestion", "can_further_iteration_help"),
-    ),
-}
-
-
 def schema(wanted: Requirements) -> dict[str, JSON] | None:
     """Describe an envelope, and with it the fields that the socket's assignments read; None for a text socket."""
     if wanted.parse == "text":
         return None
     read = {name: ANYTHING for _, source in wanted.sources if (name := first_field(source))}
     read.pop("workItems", None)  # made from the concerns
-    return closed_object({**read, **_FIELDS})
+    return closed_object({**read, **schema_of(FIELDS)["properties"]})
 
 
 _SIGNS: Final = {"HIGH": "!!!", "MEDIUM": "!!", "LOW": "!"}
