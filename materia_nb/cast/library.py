@@ -175,7 +175,7 @@ class Loadouts(Mapping[str, str], Shown):
     def check(self, name: str | None = None) -> Report:
         """Return all problems and, apart from them, hints, of a loadout or of the chosen one.
 
-        Other than ``wb.config.check`` it knows the machine, and hints at programs and scripts that are not there.
+        Other than ``wb.loadouts.config.check`` it knows the machine, and hints at programs and scripts that are not there.
         """
         name = self.needs(name or self.chosen)
         report = self.config.check(name)
