@@ -40,6 +40,9 @@ _HOMES = {
 }
 
 register("panels of a cast", lambda: import_module("materia_nb.widgets.cast_panel"))
+register("quests", lambda: import_module("materia_nb.quests"))
+register("spans", lambda: import_module("materia_nb.spans"))
+register("sweep", lambda: import_module("materia_nb.sweep.sweeping"))
 
 
 def __getattr__(name: str) -> Any:

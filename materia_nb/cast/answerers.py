@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent
 from materia_nb.agents.notebook_agents import AgentLike, RecordedAgent, ScriptedAgent, agent_from
-from materia_nb.cast import open_cast
+from materia_nb.cast import Prepared, open_cast
 from materia_nb.cast.asking import Asked, asked_alone
 from materia_nb.cast.exports import agent_of, read_recording, recording_of
-from materia_nb.cast.library import Loadouts
+from materia_nb.cast.library import Loadouts, copy_scripts
 from materia_nb.cast.naming import names_of, needs_name, no_agent, unknown, utilities_of
 from materia_nb.cast.pins import Chosen, choose, needs_pinned
 from materia_nb.cast.project_casts import Casts
@@ -231,6 +231,17 @@ class Agents(AgentTable):
         reference = to.removeprefix(_RECORDED)
         given = self._recording(reference)
         return self._casts().held(reference) if given is None else given
+
+    def prepared(
+        self,
+        graph: Graph,
+        agents: Mapping[str, AgentLike] | None = None,
+        pins: Mapping[str, object] | None = None,
+    ) -> Prepared:
+        """Everything that a cast of a loadout is started from, but for the request."""
+        table = self.table(graph, agents)
+        copy_scripts(graph)
+        return Prepared(self._casts().plan(graph), table, self.pins_for(graph, pins))
 
     # -- what a new cast gets -------------------------------------------------------
 

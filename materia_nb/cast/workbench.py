@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -29,16 +28,14 @@ from materia_nb.insight.prompts import Prompts
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import MOST_STATES
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout import Graph, build_graph
+from materia_nb.late import late
+from materia_nb.loadout import build_graph
 from materia_nb.loadout.compose import compose
-from materia_nb.loadout.config_files import expanded, resolved
+from materia_nb.loadout.config_files import resolved
 from materia_nb.sharing import Progress
 
 if TYPE_CHECKING:
     from materia_nb.cast.gallery import Gallery, Opened
-    from materia_nb.cast.quests import QuestBoard
-    from materia_nb.cast.sweep.results import Sweep
-    from materia_nb.cast.sweep.verdicts import Check
     from materia_nb.loadout.design import Design
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -67,7 +64,7 @@ class Workbench(Shown):
         self.graph, self.design = self.loadouts.graph, self.loadouts.design
         self.pin, self.unpin = self.agents.pin, self.agents.unpin
         self.open, self.resume, self.compare = self.casts.open, self.casts.resume, self.casts.compare
-        self._quests: QuestBoard | None = None
+        self._quests: Any = None
 
     def __repr__(self) -> str:
         """Say which project and loadout; stable from run to run."""
@@ -141,22 +138,11 @@ class Workbench(Shown):
         else:
             graph = spoken(build_graph(loadout.whole, loadout.name, self.loadouts.config.owners))
         said = copy_scripts(graph)
-        cast = self.casts.start(self._prepared(graph, agents, pins), request)
+        cast = self.casts.start(self.agents.prepared(graph, agents, pins), request)
         cast.runner.messages += said
         if loadout is None and (refused := self.loadouts.refused) is not None:
             cast.runner.messages.append(f"casts {graph.name}: {refused} was just defined and cannot be cast")
         return cast
-
-    def _prepared(
-        self,
-        graph: Graph,
-        agents: Mapping[str, AgentLike] | None = None,
-        pins: Mapping[str, object] | None = None,
-    ) -> Prepared:
-        """Everything that a cast of a loadout is started from, but for the request."""
-        table = self.agents.table(graph, agents)
-        copy_scripts(graph)
-        return Prepared(self.casts.plan(graph), table, self.agents.pins_for(graph, pins))
 
     # -- before a cast --------------------------------------------------------------
 
@@ -286,79 +272,10 @@ class Workbench(Shown):
         plan = self.casts.plan(graph, data)
         return self.casts.start(Prepared(plan, table, self.agents.pins_for(graph)), request)
 
-    def sweep(  # noqa: PLR0913, PLR0917 - the axes of the grid, in the order in which they are thought of
-        self,
-        loadouts: str | Sequence[str] | None = None,
-        requests: str | Sequence[str] | Mapping[str, str] | Any = (),
-        agents: object = None,
-        repeat: int = 1,
-        checks: Mapping[str, Check] | Sequence[Check] | Check | None = None,
-        dir: str | Path | None = None,  # noqa: A002 - what it is called in a notebook
-        executor: Executor | None = None,
-        *,
-        pins: Mapping[str, object] | None = None,
-        allow: Sequence[str] = (),
-        retry: bool = False,
-        progress: Progress = False,
-    ) -> Sweep:
-        """Make real casts of every loadout with every request and all agents, and check what comes of them.
-
-        A cast that is done is not made again: the same sweep goes on where it was cut off, and one with more
-        requests, agents or repeats makes only those. A failure is a row::
-
-            wb.sweep(["Plan-Build-Eval", "Full-Auto"], ["a page on rain"], repeat=3,
-                     agents={"small": "openai:gpt-5-mini", "large": "openai:gpt-5"},
-                     checks={"short": lambda steps: len(steps) < 20,
-                             "polite": Judge("openai:gpt-5", "Is the last answer polite?")})
-
-        Args:
-            loadouts: which; the chosen one by default.
-            requests: what is asked for, or a dict of names to that; or a ``Dataset`` of pydantic-evals (the extra
-                ``evals``), whose evaluators are then asked as checks: they get what the last step answered as output.
-            agents: who answers: one choice as for :meth:`cast`, or an agent for everyone; a list of these, or a dict of
-                labels to them. Whoever is set answers if left out.
-            repeat: how often each is cast.
-            checks: by name or as a list, functions of the cast, or of what their parameters name (``cast``, ``route``,
-                ``state``, ``outputs``, ``steps``, ``request``, ``ends``), which return or assert; or a ``Judge``.
-            dir: where rows and casts are kept, relative to the project; ``sweep`` beside its casts if left out.
-            executor: a ``concurrent.futures.Executor``; one cast after the other if left out. Other machines must
-                see the same directories.
-            pins: what is pinned in every cast, as for :meth:`cast`. All casts work in one project: pin what changes it.
-            allow: tools of agents that need not ask; a cast that waits for a person ends with ``person``.
-            retry: make casts anew that did not come to their end.
-            progress: whether a bar is printed to stderr; or a function that is called with how many casts are done
-                and how many there are.
-
-        Raises:
-            MateriaError: a loadout has problems, a name is unknown, or what is asked for makes no grid (``usage``).
-        """
-        from materia_nb.cast.sweep.grid import places_of
-        from materia_nb.cast.sweep.results import FIELDS
-        from materia_nb.cast.sweep.sweeping import sweep
-        from materia_nb.cast.sweep.verdicts import checks_of, is_dataset, named_checks, requests_of
-
-        names = (
-            [loadouts]
-            if isinstance(loadouts, str)
-            else list(loadouts or [self.loadouts.needs(self.loadouts.chosen)])
-        )
-        folder = self.casts.root / "sweep" if dir is None else self.project / expanded(Path(dir))
-        asked = named_checks(checks, (*FIELDS, "passed"))
-        if is_dataset(requests):
-            evaluated = named_checks(checks_of(requests), (*FIELDS, "passed", *asked))
-            requests, asked = requests_of(requests), {**evaluated, **asked}
-        look = partial(
-            places_of,
-            names,
-            requests,
-            agents,
-            repeat,
-            tuple(allow),
-            known=self.agents.knows,
-            prepare=lambda name, who: self._prepared(self.graph(name), who, pins).frozen(),
-            folder=folder,
-        )
-        return sweep(look, asked, folder, executor, retry=retry, progress=progress)
+    @property
+    def sweep(self) -> Any:
+        """Makes real casts of every loadout with every request and all agents, and checks them: ``wb.sweep(loadouts, requests)``."""
+        return late("sweep").Sweeps(self)
 
     @property
     def current(self) -> Cast:
@@ -371,12 +288,10 @@ class Workbench(Shown):
         return self.casts.last
 
     @property
-    def quests(self) -> QuestBoard:
+    def quests(self) -> Any:
         """The board of requests of this project, which are cast one after another."""
         if self._quests is None:
-            from materia_nb.cast.quests import QuestBoard  # its schema needs pydantic, slow to import
-
-            self._quests = QuestBoard(self, self.casts.open_here, lambda: self.casts.root)
+            self._quests = late("quests").QuestBoard(self, self.casts.open_here, lambda: self.casts.root)
         return self._quests
 
     def close(self) -> None:

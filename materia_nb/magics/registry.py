@@ -182,7 +182,6 @@ _OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {
     "Workbench": lambda call: call.bench,
     "Loadouts": lambda call: call.bench.loadouts,
     "Casts": lambda call: call.bench.casts,
-    "QuestBoard": lambda call: call.bench.quests,
     "Cast": lambda call: call.cast,
     "Edits": lambda call: call.cast.edit,
     "Approvals": lambda call: call.cast.approvals,

@@ -182,7 +182,7 @@ def read_contents(files: RunDir, until: str | None = None) -> Contents:
         raise MateriaError(
             "There is no such run directory.",
             where=str(files.path),
-            hint="list the casts of this project (casts), or give the path of a run directory",
+            hint="list the casts of this project (list casts), or give the path of a run directory",
             kind="no_cast",
         )
     return read_journal(files.journal, until, known=written_mark(files.path))

@@ -30,7 +30,7 @@ from materia_nb.outgoing import plain
 from materia_nb.platform import Handle, Work, call_later, start_thread
 
 if TYPE_CHECKING:
-    from materia_nb.cast.quests import QuestBoard
+    from materia_nb.quests import QuestBoard
 
 P = ParamSpec("P")
 _Panel = TypeVar("_Panel", bound="Panel")

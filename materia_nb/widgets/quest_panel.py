@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets as ui
 
-from materia_nb.cast.quests import WORDS
 from materia_nb.cast.views.tables import QUEST_COLUMNS, quest_row, quests_view
 from materia_nb.display.escape import html_lines, html_table, html_text, part
+from materia_nb.quests import WORDS
 from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
 
 if TYPE_CHECKING:
-    from materia_nb.cast.quests import QuestBoard
+    from materia_nb.quests import QuestBoard
     from materia_nb.store.board import Quest
 
 _LONGEST_LABEL = 60

@@ -15,10 +15,10 @@ from magics_helpers import line, new_shell
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, CommandAgent, Reply
 from materia_nb.agents.interface import Called, Noted, ToolCall
-from materia_nb.cast.exports import _event, recording_of
+from materia_nb.cast.exports import recording_of
 from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.errors import MateriaError
-from materia_nb.insight.spans import spans_of
+from materia_nb.spans import _event, spans_of
 from materia_nb.store.journal import read_journal
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.inspector_tabs import TABS

@@ -11,7 +11,6 @@ from materia_nb.cast import Cast
 from materia_nb.cast.edits import Edits
 from materia_nb.cast.listing import casts_view
 from materia_nb.cast.project_casts import Casts
-from materia_nb.cast.quests import WORDS, QuestBoard
 from materia_nb.cast.views.step_views import PromptView
 from materia_nb.cast.views.tables import budget_view, items_view, quests_view
 from materia_nb.display.blocks import JsonView, Table, Text
@@ -277,12 +276,8 @@ def quest(call: Call) -> Any:
     return show_quests(call.bench.quests)
 
 
-def _board(call: Call, _: object = None) -> Table:
+def _board(call: Call) -> Table:
     return quests_view(call.bench.quests.quests)
-
-
-def _ran(call: Call, why: Any) -> Text:
-    return Text("\n\n".join(filter(None, [repr(_board(call)), WORDS[why]])))
 
 
 @verb("quest list")
@@ -291,9 +286,60 @@ def list_quests(call: Call) -> Any:
     return _board(call)
 
 
-_QUEST: Final = {"name": "quest", "help": "its id or its number"}
-from_method("quest add", QuestBoard.add, _board, cell="may", example="%materia quest add ship the widget")
-from_method("quest run", QuestBoard.run, _ran, example="%materia quest run 1")
-from_method("quest move", QuestBoard.move, _board, reference=_QUEST, example="%materia quest move 2 top")
-from_method("quest remove", QuestBoard.remove, _board, reference=_QUEST, example="%materia quest remove 2")
-from_method("quest requeue", QuestBoard.requeue, _board, reference=_QUEST, example="%materia quest requeue 2")
+@verb(
+    "quest add",
+    Argument(
+        "--loadout",
+        "what it is cast with; else the one that is chosen when it is run",
+        "option",
+        completes="loadout",
+    ),
+    Argument("request", "what is asked for", "rest"),
+    cell="may",
+    example="%materia quest add ship the widget",
+)
+def add_quest(call: Call) -> Any:
+    """Put a request at the end of the board."""
+    call.bench.quests.add(call.request(), loadout=call.get("loadout"))
+    return _board(call)
+
+
+@verb(
+    "quest run",
+    Argument("count", "the most quests to run; all if left out", whole=True),
+    example="%materia quest run 1",
+)
+def run_quests(call: Call) -> Any:
+    """Cast the quests one after another, with the agents of the workbench."""
+    board = call.bench.quests
+    words = board.words_of(board.run(call.get("count")))
+    return Text("\n\n".join(filter(None, [repr(_board(call)), words])))
+
+
+_QUEST: Final = Argument("quest", "its id or its number", required=True)
+
+
+@verb(
+    "quest move",
+    _QUEST,
+    Argument("to", "top, up, down, bottom, or a place counted from 1", required=True),
+    example="%materia quest move 2 top",
+)
+def move_quest(call: Call) -> Any:
+    """Move a quest on the board."""
+    call.bench.quests.move(call.get("quest"), call.get("to"))
+    return _board(call)
+
+
+@verb("quest remove", _QUEST, example="%materia quest remove 2")
+def remove_quest(call: Call) -> Any:
+    """Take a quest off the board; its cast stays. One that is being run is refused."""
+    call.bench.quests.remove(call.get("quest"))
+    return _board(call)
+
+
+@verb("quest requeue", _QUEST, example="%materia quest requeue 2")
+def requeue_quest(call: Call) -> Any:
+    """Make a quest pending again, where it stands; it will be cast anew, and the earlier cast stays."""
+    call.bench.quests.requeue(call.get("quest"))
+    return _board(call)

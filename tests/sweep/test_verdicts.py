@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from materia_nb import Workbench
-from materia_nb.cast.sweep.verdicts import requests_of, verdict_from
 from materia_nb.errors import MateriaError
+from materia_nb.sweep.verdicts import requests_of, verdict_from
 
 
 def case(inputs, name=None):

@@ -15,9 +15,9 @@ from magics_helpers import run, text
 from materia_nb import Workbench
 from materia_nb.agents import Reply, Usage
 from materia_nb.cast import open_cast
-from materia_nb.cast.sweep import Judge
-from materia_nb.cast.sweep.sweeping import came
 from materia_nb.errors import MateriaError
+from materia_nb.sweep import Judge
+from materia_nb.sweep.sweeping import came
 
 DO_AND_CHECK = config(
     {"Do": at("D", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1), materia="C")},
@@ -409,5 +409,5 @@ def test_the_magic_sweeps_over_lines_of_a_cell(shell):
 
 
 def test_r56_the_time_of_a_cast_that_says_none_is_unknown_and_not_zero():
-    recording = open_cast(Path(__file__).parents[2] / "data" / "recorded-casts" / "loop-retry")
+    recording = open_cast(Path(__file__).parents[1] / "data" / "recorded-casts" / "loop-retry")
     assert came(recording).seconds is None

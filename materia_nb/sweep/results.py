@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from materia_nb.cast import Cast, open_cast
 from materia_nb.cast.listing import data_frame
-from materia_nb.cast.sweep.verdicts import Verdict
 from materia_nb.cast.views.tables import known_words
 from materia_nb.display.blocks import Bar, Block, Cell, Heading, Line, Shown, Table, lines
 from materia_nb.display.escape import shorten
 from materia_nb.engine.state import known_sum
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
+from materia_nb.sweep.verdicts import Verdict
 
 AXES: Final = ("loadout", "request", "agents", "repeat")
 NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")

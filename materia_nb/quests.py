@@ -92,6 +92,10 @@ class QuestBoard:
             board = self._change(self._settled)
         return board.quests
 
+    def words_of(self, why: Why) -> str:
+        """Say in words why running the board stopped."""
+        return WORDS[why]
+
     def find(self, reference: str | int) -> Quest:
         """Return a quest by its id or number.
 

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from materia_nb.agents.interface import Agent, AgentError, Turn, name_of, sound
 from materia_nb.agents.notebook_agents import agent_from
 from materia_nb.cast import Cast
-from materia_nb.cast.sweep.seen import Seen, digest, seen
 from materia_nb.engine.state import UNREPORTED, Usage
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff import SparseProtocol
@@ -22,6 +21,7 @@ from materia_nb.handoff.requirements import Requirements
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.secrets import scrubbed
+from materia_nb.sweep.seen import Seen, digest, seen
 
 GIVEN: Final = ("cast", "route", "state", "outputs", "steps", "request", "ends")
 """What the parameters of a check may be called."""

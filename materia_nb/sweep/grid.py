@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple, Self
 from uuid import uuid4
 
 from materia_nb.cast import Prepared
-from materia_nb.cast.sweep.seen import Seen, digest, seen
 from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
+from materia_nb.sweep.seen import Seen, digest, seen
 
 EVERYONE: Final = "*"
 AS_SET: Final = "as set"

@@ -8,23 +8,35 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from materia_nb.cast import Cast, open_cast, resume_cast, start_cast
-from materia_nb.cast.sweep.grid import Place
-from materia_nb.cast.sweep.results import Row, Sweep
-from materia_nb.cast.sweep.seen import Seen
-from materia_nb.cast.sweep.verdicts import Check, Judge, Verdict, verdict_of
 from materia_nb.cast.views.status import draft_of
+from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import append_line, read_plain
 from materia_nb.insight.sides import worked
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.config_files import expanded
 from materia_nb.sharing import Bar, Progress, shared
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.files import disk
+from materia_nb.sweep.grid import Place, places_of
+from materia_nb.sweep.results import FIELDS, Row, Sweep
+from materia_nb.sweep.seen import Seen
+from materia_nb.sweep.verdicts import (
+    Check,
+    Judge,
+    Verdict,
+    checks_of,
+    is_dataset,
+    named_checks,
+    requests_of,
+    verdict_of,
+)
 
 _FEW: Final = 3
 _UNDER_WAY: Final = ("stopped", "person")
@@ -308,3 +320,87 @@ def _checked(
         if known is None and found[name].value is not None and not unseen:
             kept.keep_verdict(came.cast, key, found[name])
     return found
+
+
+class Sweeps:
+    """What ``wb.sweep`` is: call it."""
+
+    def __init__(self, bench: Workbench) -> None:
+        """Sweep with what a workbench has."""
+        self._bench = bench
+
+    def __repr__(self) -> str:
+        return f"<sweeps of {self._bench.project.name}: call it>"
+
+    def __call__(  # noqa: PLR0913, PLR0917 - the axes of the grid, in the order in which they are thought of
+        self,
+        loadouts: str | Sequence[str] | None = None,
+        requests: str | Sequence[str] | Mapping[str, str] | Any = (),
+        agents: object = None,
+        repeat: int = 1,
+        checks: Mapping[str, Check] | Sequence[Check] | Check | None = None,
+        dir: str | Path | None = None,  # noqa: A002 - what it is called in a notebook
+        executor: Executor | None = None,
+        *,
+        pins: Mapping[str, object] | None = None,
+        allow: Sequence[str] = (),
+        retry: bool = False,
+        progress: Progress = False,
+    ) -> Sweep:
+        """Make real casts of every loadout with every request and all agents, and check what comes of them.
+
+        A cast that is done is not made again: the same sweep goes on where it was cut off, and one with more
+        requests, agents or repeats makes only those. A failure is a row::
+
+            wb.sweep(["Plan-Build-Eval", "Full-Auto"], ["a page on rain"], repeat=3,
+                     agents={"small": "openai:gpt-5-mini", "large": "openai:gpt-5"},
+                     checks={"short": lambda steps: len(steps) < 20,
+                             "polite": Judge("openai:gpt-5", "Is the last answer polite?")})
+
+        Args:
+            loadouts: which; the chosen one by default.
+            requests: what is asked for, or a dict of names to that; or a ``Dataset`` of pydantic-evals (the extra
+                ``evals``), whose evaluators are then asked as checks: they get what the last step answered as output.
+            agents: who answers: one choice as for ``wb.cast``, or an agent for everyone; a list of these, or a dict of
+                labels to them. Whoever is set answers if left out.
+            repeat: how often each is cast.
+            checks: by name or as a list, functions of the cast, or of what their parameters name (``cast``, ``route``,
+                ``state``, ``outputs``, ``steps``, ``request``, ``ends``), which return or assert; or a ``Judge``.
+            dir: where rows and casts are kept, relative to the project; ``sweep`` beside its casts if left out.
+            executor: a ``concurrent.futures.Executor``; one cast after the other if left out. Other machines must
+                see the same directories.
+            pins: what is pinned in every cast, as for ``wb.cast``. All casts work in one project: pin what changes it.
+            allow: tools of agents that need not ask; a cast that waits for a person ends with ``person``.
+            retry: make casts anew that did not come to their end.
+            progress: whether a bar is printed to stderr; or a function that is called with how many casts are done
+                and how many there are.
+
+        Raises:
+            MateriaError: a loadout has problems, a name is unknown, or what is asked for makes no grid (``usage``).
+        """
+        names = (
+            [loadouts]
+            if isinstance(loadouts, str)
+            else list(loadouts or [self._bench.loadouts.needs(self._bench.loadouts.chosen)])
+        )
+        folder = (
+            self._bench.casts.root / "sweep" if dir is None else self._bench.project / expanded(Path(dir))
+        )
+        asked = named_checks(checks, (*FIELDS, "passed"))
+        if is_dataset(requests):
+            evaluated = named_checks(checks_of(requests), (*FIELDS, "passed", *asked))
+            requests, asked = requests_of(requests), {**evaluated, **asked}
+        look = partial(
+            places_of,
+            names,
+            requests,
+            agents,
+            repeat,
+            tuple(allow),
+            known=self._bench.agents.knows,
+            prepare=lambda name, who: self._bench.agents.prepared(
+                self._bench.graph(name), who, pins
+            ).frozen(),
+            folder=folder,
+        )
+        return sweep(look, asked, folder, executor, retry=retry, progress=progress)
