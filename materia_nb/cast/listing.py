@@ -15,7 +15,7 @@ from materia_nb.errors import MateriaError, counted, needs_one_of
 from materia_nb.handoff.protocol import EVENT_SEVERITIES
 from materia_nb.insight import sides
 from materia_nb.insight.queries import Found
-from materia_nb.insight.why import THOUGHT
+from materia_nb.insight.why import HEADERS, THOUGHT, Why
 from materia_nb.jsonvalue import compact
 from materia_nb.loadout.graph import Graph
 from materia_nb.outgoing import VIEWS, plain
@@ -357,6 +357,15 @@ def record_view(step: StepRecord) -> View:
 
 
 VIEWS[StepRecord] = record_view
+
+
+def why_blocks(why: Why) -> list[Block]:
+    """Say why a step went where it went: the reasons, every edge and exit that was looked at, what its agent thought."""
+    thought = [Fold(THOUGHT, [Code(why.thinking)])] if why.thinking else []
+    return [*lines(why.lines), *([Table(HEADERS, why.rows)] if why.rows else []), *thought]
+
+
+VIEWS[Why] = lambda why: View(why.title, why_blocks(why))
 
 
 def casts_view(entries: Sequence[CastEntry]) -> Table:

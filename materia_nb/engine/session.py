@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias, overload
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, overload
 
 from materia_nb.engine.conversation import MateriaEvent, Message, ToolCall
 from materia_nb.engine.events import (
@@ -100,6 +100,11 @@ class StepRecord(NamedTuple):
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object] | None:
         return shown_by_its_view(self, include, exclude)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002
+        """Have IPython say as text what the view says: of a tuple it asks for no bundle. In a list a step is one line."""
+        view = shown_by_its_view(self) if len(printer.stack) == 1 else None
+        printer.text(repr(self) if view is None else view["text/plain"])
 
     def __eq__(self, other: object) -> bool:
         """Compare by what they tell: states that are kept and the same ones found again are equal."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from materia_nb.cast.breakpoint import BreakKind, Breakpoint
-from materia_nb.cast.listing import way_words
-from materia_nb.cast.views.step_views import handoff_blocks, why_blocks
+from materia_nb.cast.listing import way_words, why_blocks
+from materia_nb.cast.views.step_views import handoff_blocks
 from materia_nb.display.blocks import Block, Code, Fold, Heading, Line, Table, Tree
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import links

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, MappingView, Sequence
 
 import pytest
+from IPython.lib.pretty import pretty
 
 import cast_helpers as h
 from materia_nb import Workbench
@@ -101,6 +102,15 @@ def test_a_step_shows_itself_as_a_panel_with_what_came_and_where_it_went(wb):
     assert "Hm." in thought._repr_mimebundle_()["text/html"]
     assert repr(cast.steps[-1]).startswith("<step 2: Socket-2, visit 1")
     assert list(cast.steps.at(1)._repr_mimebundle_(include=["text/plain"])) == ["text/plain"]
+
+
+def test_a_terminal_is_told_as_much_of_a_step_and_in_a_list_one_line(wb):
+    cast = wb.cast("r", agents=h.loop_agents())
+    cast.run(steps=2)
+    step = cast.steps[-1]
+    assert pretty(step) == step._repr_mimebundle_()["text/plain"]
+    assert pretty([step]) == f"[{step!r}]"
+    assert "taken" in cast.now.why()._repr_mimebundle_()["text/plain"]
 
 
 def test_a_workbench_its_agents_and_the_labels_of_a_cast_show_themselves_as_tables(wb):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
-from materia_nb.cast.listing import step_table, way_words
+from materia_nb.cast.listing import step_table, way_words, why_blocks
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.cast.views.status import draft_of, marks_of, status_lines
 from materia_nb.cast.views.tables import known_words
@@ -22,7 +22,6 @@ from materia_nb.display.blocks import (
     Shown,
     Table,
     Tree,
-    View,
     lines,
 )
 from materia_nb.display.escape import clip, part, shorten
@@ -37,10 +36,8 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff import translate
 from materia_nb.handoff.capabilities import LaysOut, Pointer, Section, ShowsTheWay
 from materia_nb.handoff.protocol import Issue, Reading, as_text
-from materia_nb.insight.why import HEADERS, THOUGHT, Why
 from materia_nb.jsonvalue import MISSING, get_path
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
-from materia_nb.outgoing import VIEWS
 from materia_nb.store.side_files import file_within
 
 if TYPE_CHECKING:
@@ -98,15 +95,6 @@ class PromptView(Shown):
     def _blocks(self) -> list[Block]:
         later = [Code(text, title=name) for name, text in self.later]
         return [*prompt_blocks(self.prompt, whole=True), *later]
-
-
-def why_blocks(why: Why) -> list[Block]:
-    """Say why a step went where it went: the reasons, every edge and exit that was looked at, what its agent thought."""
-    thought = [Fold(THOUGHT, [Code(why.thinking)])] if why.thinking else []
-    return [*lines(why.lines), *([Table(HEADERS, why.rows)] if why.rows else []), *thought]
-
-
-VIEWS[Why] = lambda why: View(why.title, why_blocks(why))
 
 
 class HandoffView(Shown):

@@ -10,7 +10,7 @@ import pytest
 import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents.interface import Reply, Usage
-from materia_nb.cast.listing import record_view
+from materia_nb.cast.listing import record_view, why_blocks
 from materia_nb.cast.views.loadout_views import ExploreView, ReportView, agents_view, loadouts_view
 from materia_nb.cast.views.status import StatusView, steps_view
 from materia_nb.cast.views.step_views import (
@@ -20,7 +20,6 @@ from materia_nb.cast.views.step_views import (
     TranslationView,
     cast_page_html,
     handoff_blocks,
-    why_blocks,
 )
 from materia_nb.cast.views.tables import budget_view, items_view, usage_view
 from materia_nb.display.blocks import html_of, json_of
