@@ -90,7 +90,7 @@ class: env-test ## make the lessons an nbgrader course, and let nbgrader mark ri
 	@$(PY) scripts/nbgrader_env.py
 	MATERIA_CLASS=all $(PY) -m pytest -q -rs tests/lessons/test_assignments.py
 
-lint: env-test ## ruff, mypy, the layers, one door for files, the bundle of the front end
+lint: env-test ## ruff, mypy, the layers, one door for files; types, style and tests of the front end
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -1,6 +1,7 @@
 """Bundle the front end: ``python scripts/make_front.py``, which ``make front`` calls; needs npm.
 
-``--check`` only says whether the bundle is up to date. Without npm, or where npm cannot fetch its tools, it says so and passes: whoever only writes Python needs neither.
+``--check`` bundles nothing: it checks types and style, runs the tests of the front end, and says whether the bundle is up to
+date. Without npm, or where npm cannot fetch its tools, it says so and passes: whoever only writes Python needs neither.
 """
 
 from __future__ import annotations
@@ -71,17 +72,25 @@ def get_tools() -> str:
 
 
 def check() -> int:
-    """Return how many of the files of the bundle are not what the sources make."""
+    """Check types and style, run the tests, and compare the bundle; return how many of these fail."""
+    tests = sorted(str(one) for one in (ROOT / "tests" / "front").glob("*.test.js"))
+    bin_ = TOOLS / ".bin"
+    commands: list[list[str | Path]] = [[bin_ / "tsc"], [bin_ / "eslint"], ["node", "--test", *tests]]
+    failed = 0
+    for command in commands:
+        done = subprocess.run(command, check=False, capture_output=True, encoding="utf-8", cwd=ROOT)
+        if done.returncode:
+            sys.stdout.write(done.stdout + done.stderr)
+            failed += 1
     with tempfile.TemporaryDirectory() as folder:
         build(Path(folder))
-        stale = [
-            one.name for one in Path(folder).iterdir() if one.read_bytes() != (BUNDLE / one.name).read_bytes()
-        ]
-    if stale:
+        made = {one.name: one.read_bytes() for one in Path(folder).iterdir()}
+    if made != {one.name: one.read_bytes() for one in BUNDLE.iterdir()}:
         sys.stdout.write(
             "The bundle of the front end is not what its sources make: `make front` makes it anew.\n"
         )
-    return len(stale)
+        failed += 1
+    return failed
 
 
 def main() -> int:

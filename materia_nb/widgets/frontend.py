@@ -44,15 +44,20 @@ class FrontCode(ui.Widget):
 _code: FrontCode | None = None
 
 
-def _reference() -> str:
-    """Say where the bundle is, as a page takes references to widgets; made when first needed, or when somebody closed it."""
+def reference(widget: ui.Widget) -> str:
+    """Name a widget as a page refers to it."""
+    return f"IPY_MODEL_{widget.model_id}"
+
+
+def _shared_code() -> FrontCode:
+    """Return the widget with the bundle; it is made when first needed, or when somebody has closed it."""
     global _code  # noqa: PLW0603 - there is one a kernel
     with _making:
         if _code is None or _code.comm is None:
             text = bundle()
             packed = b64encode(gzip.compress(text.encode(), mtime=0)).decode()
             _code = FrontCode(version=text[3:].partition(" ")[0], packed=packed)
-        return f"IPY_MODEL_{_code.model_id}"
+        return _code
 
 
 class FrontWidget(anywidget.AnyWidget):
@@ -64,7 +69,7 @@ class FrontWidget(anywidget.AnyWidget):
     view = Unicode().tag(sync=True)
 
     def __init__(self, **traits: Any) -> None:
-        super().__init__(code=_reference(), **traits)
+        super().__init__(code=reference(_shared_code()), **traits)
 
 
 class Front(FrontWidget):
@@ -107,10 +112,12 @@ FONT: Final = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Helvetica, A
 class CanvasFront(FrontWidget):
     """Fills the canvas beside it, and tells what a person does there.
 
-    ``scene`` is what never changes while a graph is shown, ``look`` how its elements look now, ``flags`` the rest.
+    ``scene`` is what never changes while a graph is shown, ``look`` how its elements look now, ``flags`` the rest;
+    ``drawing`` refers to the widget that draws, as :func:`reference` writes it.
     """
 
     view = Unicode("canvas").tag(sync=True)
+    drawing = Unicode().tag(sync=True)
 
     fixed = Dict().tag(sync=True)
     scene = Dict().tag(sync=True)

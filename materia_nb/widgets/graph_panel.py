@@ -26,7 +26,7 @@ from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import Graph
 from materia_nb.widgets.base import Panel, runs_of, show_html
-from materia_nb.widgets.frontend import FONT, CanvasFront
+from materia_nb.widgets.frontend import FONT, CanvasFront, reference
 from materia_nb.widgets.graph_inspector import Inspector
 from materia_nb.widgets.messages import Gesture, ToCanvas, read_message
 from materia_nb.widgets.picks import Kind, Pick, picks
@@ -109,11 +109,12 @@ class GraphPanel(Panel):
         )
         self._cytoscape.add_class("mnb-canvas")
         self.front = CanvasFront(
+            drawing=reference(self._cytoscape),
             fixed={
                 "themes": {name: dict(one) for name, one in THEMES.items()},
                 "conditions": drawn_conditions(),
                 "font": FONT,
-            }
+            },
         )
         done = self.guarded(self.heard)
         # An error takes room, and so the page tells of less room: that must not take the error away.

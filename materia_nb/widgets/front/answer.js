@@ -1,78 +1,79 @@
 /** The present: why it failed, who asks for approval, what the agent says meanwhile, and the answer of a person. */
-import { h, clear, button, setText, setAttr, setEnabled, isEnabled } from "./dom.js";
+import { h, append, button, isEnabled, isNew, onKeys, refill, setText, setAttr, setEnabled } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
-import { rowsOf } from "./sheet.js";
+import { rowsOf } from "./words.js";
 import { failedBox } from "./failed.js";
 
-/**
- * @param {HTMLElement} host
- * @param {object} send
- * @param {object} shell
- */
+const PLAIN = { class: "mnb-b" }, MAIN = { class: "mnb-b mnb-main" }, YES = { class: "mnb-b mnb-yes" }, NO = { class: "mnb-b mnb-not" };
+
+/** @param {HTMLElement} host @param {Talk} send @param {Shell} shell @returns {Part} */
 export function answerPart(host, send, shell) {
-  const top = h("div", {});
+  const top = h("div", {}), bottom = h("div", {});
   const failed = failedBox(send, { correct: () => correct.open() });
   const next = h("div", { class: "mnb-row", role: "group", "aria-label": "what can come next" });
-  const asks = askingBox(send);
-  const live = liveBox(send);
-  const form = formBox(send);
+  const asks = askingBox(send), live = liveBox(send), form = formBox(send), correct = correctBox(send);
   const enter = h("div", { class: "mnb-box", hidden: true });
-  const correct = correctBox(send);
-  const bottom = h("div", {});
   host.append(failed.node, top, next, asks.node, form.node, enter, live.node, correct.node, bottom);
-  const NEXT = {
+  /** @type {Record<string, () => void>} what does more than to send its name */
+  const acts = {
     compare: () => send("dock", { dock: "compare" }),
     label: () => shell.askLine("what this cast is called", "", (text) => text && send("label", { text })),
   };
-  let madeNext = "";
   return {
     update(data) {
       drawBlocks(top, data.top, send);
-      failed.update(data.failed);
-      const wanted = JSON.stringify(data.next || []);
-      if (wanted !== madeNext) {
-        madeNext = wanted;
-        clear(next).append(...(data.next || []).map((one) => button(one.words, one.title, NEXT[one.kind] || (() => send(one.kind)))));
-      }
-      next.hidden = !(data.next || []).length;
-      asks.update(data.asks, data.busy);
-      form.update(data.form, data.key, data.busy);
-      live.update(data.live || {}, data.busy);
+      failed.update(data.failed ?? null);
+      /** @type {{words: string, title: string, kind: string}[]} */
+      const ways = data.next ?? [];
+      if (isNew(next, ways)) refill(next, ways.map((one) => button(one.words, one.title, acts[one.kind] ?? (() => send(/** @type {Plain} */ (one.kind))))));
+      next.hidden = !ways.length;
+      asks.update(data.asks ?? null, data.busy);
+      form.update(data.form ?? null, data.key, data.busy);
+      live.update(data.live ?? {});
       enter.hidden = !data.enter;
-      if (data.enter && enter.dataset.told !== data.enter.words) {
-        enter.dataset.told = data.enter.words;
-        clear(enter).append(h("p", { class: "mnb-p" }, data.enter.words), data.enter.button ? button(data.enter.button, "enter the socket without running it", () => send("enter")) : "");
-      }
-      correct.update(data.correct);
+      if (data.enter && isNew(enter, data.enter)) refill(enter, h("p", { class: "mnb-p" }, data.enter.words), data.enter.button && button(data.enter.button, "enter the socket without running it", () => send("enter")));
+      correct.update(data.correct ?? null);
       drawBlocks(bottom, data.blocks, send);
     },
     unsent: () => [...form.unsent(), ...failed.unsent()],
   };
 }
 
-/** Calls or a command that wait for a person's leave, with the model's reason kept beside them. */
+/** Calls or a command that wait for a person's leave, with the model's reason kept beside them. @param {Talk} send */
 function askingBox(send) {
-  const words = h("h4", { class: "mnb-h" });
-  const said = h("blockquote", { class: "mnb-said" });
-  const blocks = h("div", {});
-  const reason = h("textarea", { class: "mnb-in", rows: "1" });
-  const buttons = h("div", { class: "mnb-row" });
+  const words = h("h4", { class: "mnb-h" }), said = h("blockquote", { class: "mnb-said" }), blocks = h("div", {});
+  const reason = h("textarea", { class: "mnb-in", rows: "1" }), buttons = h("div", { class: "mnb-row" });
   const node = h("div", { class: "mnb-box mnb-box-now", role: "group", "aria-label": "asks for approval", hidden: true }, words, said, blocks, reason, buttons);
-  let key = null, made = "";
-  const seen = (values = {}) => ({ seen: key, ...values });
+  let key = "";
+  const allow = (/** @type {string} */ text, /** @type {string} */ title, always = false, style = MAIN) => button(text, title, () => send("allow", { seen: key, always }), style);
+  const deny = (/** @type {string} */ title) => button("Deny", title, () => send("deny", { seen: key, reason: reason.value }));
+  const take = (/** @type {string} */ text, /** @type {boolean} */ satisfied, style = YES) => button(text, "go on as if the output said so", () => send("decide", { seen: key, satisfied }), style);
+  const forCalls = () => [
+    allow("Allow once", "run exactly this"),
+    allow("Allow always", "run it, and let later calls of the same tools run without asking, in this cast", true, PLAIN),
+    deny("the agent goes on without; the text is told as the reason"),
+  ];
+  /** @param {Asks} asks @returns {Child} */
+  const forHold = (asks) => {
+    const target = h("select", { class: "mnb-in", "aria-label": "go on at" }, asks.sockets.map(([id, name]) => h("option", { value: id }, name)));
+    return [
+      asks.consent && allow("Approve once", "the agent may run exactly this command once"),
+      asks.deny && deny("the agent may not run it; the text is told as the reason"),
+      button("Answer", "the agent goes on with this, in the same conversation", () => send("answer", { text: reason.value })),
+      take("✓ take as satisfied", true),
+      take("✗ take as not satisfied", false, NO),
+      h("span", { class: "mnb-row" }, target, button("Go there", "take the output and go on there, whatever the edges say", () => send("decide", { seen: key, target: target.value }))),
+    ];
+  };
   return {
     node,
+    /** @param {Asks|null} asks @param {boolean} busy */
     update(asks, busy) {
       node.hidden = !asks || busy;
-      if (!asks) {
-        key = null;
-        return;
-      }
-      if (asks.key !== key) {
-        key = asks.key;
-        reason.value = "";
-      }
+      if (asks?.key !== key) reason.value = "";
+      key = asks?.key ?? "";
+      if (!asks) return;
       setText(words, asks.words);
       said.hidden = !asks.said;
       setText(said, asks.said);
@@ -80,191 +81,150 @@ function askingBox(send) {
       const hold = asks.is === "hold";
       setAttr(reason, "placeholder", hold ? "the answer, or the reason of a refusal" : "the reason of a refusal, for the agent");
       setAttr(reason, "aria-label", reason.placeholder);
-      const shape = JSON.stringify([asks.is, asks.consent, asks.deny, asks.sockets]);
-      if (shape === made) return;
-      made = shape;
-      clear(buttons);
-      if (!hold) {
-        buttons.append(
-          button("Allow once", "run exactly this", () => send("allow", seen()), { class: "mnb-b mnb-main" }),
-          button("Allow always", "run it, and let later calls of the same tools run without asking, in this cast", () => send("allow", seen({ always: true }))),
-          button("Deny", "the agent goes on without; the text is told as the reason", () => send("deny", seen({ reason: reason.value }))));
-        return;
-      }
-      if (asks.consent) buttons.append(button("Approve once", "the agent may run exactly this command once", () => send("allow", seen()), { class: "mnb-b mnb-main" }));
-      if (asks.deny) buttons.append(button("Deny", "the agent may not run it; the text is told as the reason", () => send("deny", seen({ reason: reason.value }))));
-      const target = h("select", { class: "mnb-in", "aria-label": "go on at" }, asks.sockets.map(([id, name]) => h("option", { value: id }, name)));
-      buttons.append(
-        button("Answer", "the agent goes on with this, in the same conversation", () => send("answer", { text: reason.value })),
-        button("✓ take as satisfied", "go on as if the output said so", () => send("decide", seen({ satisfied: true })), { class: "mnb-b mnb-yes" }),
-        button("✗ take as not satisfied", "go on as if the output said so", () => send("decide", seen({ satisfied: false })), { class: "mnb-b mnb-not" }),
-        h("span", { class: "mnb-row" }, target, button("Go there", "take the output and go on there, whatever the edges say", () => send("decide", seen({ target: target.value })))));
+      if (isNew(buttons, [asks.is, asks.consent, asks.deny, asks.sockets])) refill(buttons, hold ? forHold(asks) : forCalls());
     },
   };
 }
 
-/** What the agent says while it works; the view follows the end unless one has scrolled up. */
+/** What the agent says while it works; the view follows the end unless one has scrolled up. @param {Talk} send */
 function liveBox(send) {
   const words = h("pre", { class: "mnb-pre mnb-live", tabindex: "0", "aria-label": "what the agent says" });
-  const calls = h("div", {});
-  const notes = h("div", {});
+  const calls = h("div", {}), notes = h("div", {});
   const node = h("div", { hidden: true }, h("h4", { class: "mnb-h" }, "what it does"), calls, words, notes);
   return {
     node,
+    /** @param {{words?: string, cut?: boolean, calls?: Blocks, notes?: string[]}} live */
     update(live) {
-      const any = live.words || (live.calls || []).length || (live.notes || []).length;
-      node.hidden = !any;
-      if (!any) return;
+      node.hidden = !(live.words || live.calls?.length || live.notes?.length);
+      if (node.hidden) return;
       const atEnd = words.scrollHeight - words.scrollTop - words.clientHeight < 24;
       words.hidden = !live.words;
       setText(words, (live.cut ? "… " : "") + (live.words || ""));
       if (atEnd) words.scrollTop = words.scrollHeight;
-      drawBlocks(calls, live.calls || [], send);
-      drawBlocks(notes, (live.notes || []).map((text) => ({ is: "line", text, tone: "quiet" })), send);
+      drawBlocks(calls, live.calls, send);
+      drawBlocks(notes, live.notes?.map((text) => ({ is: "line", text, tone: "quiet" })), send);
     },
   };
 }
 
-/** The answer of a person: two buttons and a reason, a small table of items, words, or JSON. */
+/** The answer of a person: two buttons and a reason, a small table of items, words, or JSON. @param {Talk} send */
 function formBox(send) {
-  const words = h("div", { class: "mnb-ask" });
-  const before = h("div", {});
-  const body = h("div", { class: "mnb-col" });
+  const words = h("div", { class: "mnb-ask" }), before = h("div", {}), body = h("div", { class: "mnb-col" });
   const node = h("div", { role: "group", "aria-label": "your answer", hidden: true }, words, before, body);
-  let shown = "", key = null, fields = {};
-  const make = (form) => {
-    clear(body);
-    fields = {};
+  let key = "";
+  /** @type {HTMLTextAreaElement|null} */
+  let text = null;
+  const make = (/** @type {Form} */ form, /** @type {string} */ typed) => {
+    refill(body);
     if (form.draft) {
       const wish = h("textarea", { class: "mnb-in", rows: "2", placeholder: "what should be different", "aria-label": "what should be different" });
-      fields.wish = wish;
-      body.append(wish, h("div", { class: "mnb-row" },
-        button("Accept", "accept the draft and ask for the final result", () => send("finalize"), { class: "mnb-b mnb-main" }),
+      append(body, wish, h("div", { class: "mnb-row" },
+        button("Accept", "accept the draft and ask for the final result", () => send("finalize"), MAIN),
         button("Refine", "ask for a changed draft", () => wish.value.trim() && send("refine", { text: wish.value }))));
     }
-    const text = h("textarea", { class: "mnb-in mnb-code", rows: "6", placeholder: form.text ? "the answer" : "the answer, as JSON", "aria-label": "the answer" });
-    fields.text = text;
-    const go = button("Send", "answer in place of the agent", () => isEnabled(go) && send("reply", { text: text.value }), { class: "mnb-b mnb-main" });
-    setEnabled(go, false, "write an answer that would be taken");
-    fields.check = checkedField(text, send, () => "reply", "this answer would be taken", (fine) => setEnabled(go, fine, "write an answer that would be taken"));
-    const whole = h("div", { class: "mnb-col" }, text, fields.check.host, h("div", { class: "mnb-row" }, go));
-    text.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && isEnabled(go)) go.click();
-    });
-    const quick = form.items ? itemsForm(send, form, fields) : form.verdict ? verdictForm(send, form, fields) : null;
-    if (!quick) {
-      body.append(whole);
-      return;
+    const field = (text = h("textarea", { class: "mnb-in mnb-code", rows: "6", placeholder: form.text ? "the answer" : "the answer, as JSON", "aria-label": "the answer", value: typed }));
+    const go = button("Send", "answer in place of the agent", () => send("reply", { text: field.value }), MAIN);
+    const may = (/** @type {boolean} */ fine) => setEnabled(go, fine, "write an answer that would be taken");
+    may(false);
+    const check = checkedField(field, send, "reply", "this answer would be taken", may);
+    onKeys(field, { Enter: (event) => ((event.ctrlKey || event.metaKey) && isEnabled(go) ? go.click() : false) });
+    const whole = h("div", { class: "mnb-col" }, field, check.host, h("div", { class: "mnb-row" }, go));
+    const quick = form.items ? itemsForm(send, form) : form.verdict ? verdictForm(send, form.verdict) : null;
+    if (quick) {
+      whole.hidden = true;
+      const json = button("JSON", "write the whole answer as JSON", () => {
+        whole.hidden = !whole.hidden;
+        setAttr(json, "aria-expanded", String(!whole.hidden));
+        if (!whole.hidden) field.focus();
+      }, { "aria-expanded": "false" });
+      quick.row.append(json);
     }
-    whole.hidden = true;
-    const json = button("JSON", "write the whole answer as JSON", () => {
-      whole.hidden = !whole.hidden;
-      setAttr(json, "aria-expanded", String(!whole.hidden));
-      if (!whole.hidden) text.focus();
-    }, { "aria-expanded": "false" });
-    quick.row.append(json);
-    body.append(quick.node, whole);
+    append(body, quick?.node, whole);
   };
   return {
     node,
+    /** @param {Form|null} form @param {string} now @param {boolean} busy */
     update(form, now, busy) {
       node.hidden = !form || busy;
       if (!form) return;
-      const shape = JSON.stringify([form.text, form.draft, form.items, form.verdict, form.wanted]);
-      if (key !== now || shown !== shape) {
-        const keep = key === now ? fields.text?.value : "";
-        key = now;
-        shown = shape;
-        make(form);
-        if (keep) fields.text.value = keep;
-      }
+      if (isNew(body, [now, form.text, form.draft, form.items, form.verdict, form.wanted])) make(form, (key === now && text?.value) || "");
+      key = now;
       drawBlocks(words, [{ is: "line", text: form.words, tone: form.person ? "now" : "" }, ...(form.verdict ? [{ is: "line", text: `✓ leads to ${form.verdict.yes}; ✗ leads to ${form.verdict.no}` }] : [])], send);
+      const head = (/** @type {string} */ title) => ({ is: "head", text: title, small: true });
       drawBlocks(before, [
-        ...(form.previous ? [{ is: "head", text: form.previous.who === "its draft" ? "the draft" : `previous output, ${form.previous.who}`, small: true }, { is: "pre", text: form.previous.text + (form.previous.cut ? "…" : "") }] : []),
-        ...(form.wish ? [{ is: "head", text: "what is asked now", small: true }, { is: "pre", text: form.wish }] : []),
+        ...(form.previous ? [head(form.previous.who === "its draft" ? "the draft" : `previous output, ${form.previous.who}`), { is: "pre", text: form.previous.text + (form.previous.cut ? "…" : "") }] : []),
+        ...(form.wish ? [head("what is asked now"), { is: "pre", text: form.wish }] : []),
         ...(form.text || !form.wanted.length ? [] : [{ is: "fold", title: "what the answer must hold", inside: [{ is: "table", headers: ["field", "what it must be"], rows: form.wanted }], open: false }]),
       ], send);
     },
-    unsent() {
-      if (node.hidden) return [];
-      const text = fields.text?.value.trim();
-      return text ? [{ words: "the answer", message: { kind: "reply", text: fields.text.value } }] : [];
-    },
+    unsent: () => (!node.hidden && text?.value.trim() ? [{ words: "the answer", message: { kind: "reply", text: text.value } }] : []),
   };
 }
 
-function verdictForm(send, form, fields) {
+/** @param {Talk} send @param {{yes: string, no: string}} verdict */
+function verdictForm(send, { yes, no }) {
   const reason = h("textarea", { class: "mnb-in", rows: "1", placeholder: "the reason, for whoever works next", "aria-label": "the reason" });
-  fields.reason = reason;
-  const say = (satisfied) => () => send("verdict", { satisfied, reason: reason.value });
-  const row = h("div", { class: "mnb-row" },
-    button("✓ satisfied", `goes to ${form.verdict.yes}`, say(true), { class: "mnb-b mnb-yes" }),
-    button("✗ not satisfied", `goes to ${form.verdict.no}, with the reason`, say(false), { class: "mnb-b mnb-not" }));
+  const say = (/** @type {boolean} */ satisfied) => () => send("verdict", { satisfied, reason: reason.value });
+  const row = h("div", { class: "mnb-row" }, button("✓ satisfied", `goes to ${yes}`, say(true), YES), button("✗ not satisfied", `goes to ${no}, with the reason`, say(false), NO));
   return { node: h("div", { class: "mnb-col" }, reason, row), row };
 }
 
-/** A small table of work items to type in; Enter in the last row begins another. */
-function itemsForm(send, form, fields) {
-  const list = h("div", { class: "mnb-col" });
-  const note = h("div", { role: "status" });
+/** A small table of work items to type in; Enter in the last row begins another. @param {Talk} send @param {Form} form */
+function itemsForm(send, form) {
+  const list = h("div", { class: "mnb-col" }), note = h("div", { role: "status" });
+  /** @typedef {{name: HTMLInputElement, about: HTMLInputElement|HTMLTextAreaElement, node: HTMLElement}} Row */
+  /** @type {Row[]} */
   const rows = [];
+  const take = (/** @type {Row} */ row) => {
+    rows.splice(rows.indexOf(row), 1);
+    row.node.remove();
+  };
   const add = (title = "", context = "") => {
     const name = h("input", { class: "mnb-in", placeholder: "title", value: title, "aria-label": `title of item ${rows.length + 1}` });
     const about = h(context.includes("\n") ? "textarea" : "input", { class: "mnb-in", placeholder: "context: all that is needed to do it", value: context, "aria-label": `context of item ${rows.length + 1}` });
-    const one = { name, about, node: h("div", { class: "mnb-itemrow" }, name, about, button("×", "take this item away", () => {
-      rows.splice(rows.indexOf(one), 1);
-      one.node.remove();
-    }, { class: "mnb-x", "aria-label": "take this item away" })) };
-    about.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && rows.at(-1) === one) add().name.focus();
-    });
-    rows.push(one);
-    list.append(one.node);
-    return one;
+    const node = h("div", { class: "mnb-itemrow" }, name, about, button("×", "take this item away", () => take(row), { class: "mnb-x", "aria-label": "take this item away" }));
+    const row = { name, about, node };
+    onKeys(about, { Enter: () => (rows.at(-1) === row ? add().name.focus() : false) });
+    rows.push(row);
+    list.append(node);
+    return row;
   };
   add();
   list.addEventListener("paste", (event) => {
-    const text = event.clipboardData?.getData("text/plain") || "";
+    const text = event.clipboardData?.getData("text/plain") || "", last = rows.at(-1);
     if (!text.includes("\t") && !text.trim().includes("\n")) return;
     event.preventDefault();
-    const last = rows.at(-1);
-    if (last && !last.name.value && !last.about.value) {
-      rows.pop();
-      last.node.remove();
-    }
-    for (const cells of rowsOf(text)) add(...cells.slice(0, 2));
+    if (last && !last.name.value && !last.about.value) take(last);
+    for (const [title, context] of rowsOf(text)) add(title, context);
   });
-  const given = () => rows.filter((one) => one.name.value || one.about.value).map((one) => [one.name.value, one.about.value, null]);
-  const go = (satisfied) => () => {
-    const all = given();
-    const bad = all.find(([title, context]) => !title.trim() || !context.trim());
-    setText(note, bad ? "✖ every item needs a title and a context" : "");
-    if (!bad) send("items_answer", { rows: all, reason: "", satisfied });
+  const go = (/** @type {boolean|null} */ satisfied) => () => {
+    /** @type {ToCast["items_answer"]["rows"]} */
+    const all = rows.filter(({ name, about }) => name.value || about.value).map(({ name, about }) => [name.value, about.value, null]);
+    const blank = all.some(([title, context]) => !title.trim() || !context.trim());
+    setText(note, blank ? "✖ every item needs a title and a context" : "");
+    if (!blank) send("items_answer", { rows: all, reason: "", satisfied });
   };
   const verdict = form.wanted.some(([name]) => name === "satisfied");
   const row = h("div", { class: "mnb-row" },
-    verdict ? [button("✓ Send, satisfied", "send these items", go(true), { class: "mnb-b mnb-yes" }), button("✗ Send, not satisfied", "send these items", go(false), { class: "mnb-b mnb-not" })]
-      : button("Send these items", "answer with these work items", go(null), { class: "mnb-b mnb-main" }),
+    verdict ? [button("✓ Send, satisfied", "send these items", go(true), YES), button("✗ Send, not satisfied", "send these items", go(false), NO)] : button("Send these items", "answer with these work items", go(null), MAIN),
     button("Add", "another item", () => add().name.focus()));
-  fields.items = rows;
   return { node: h("div", { class: "mnb-col" }, h("div", { class: "mnb-dim" }, "work items; rows can be pasted from a spreadsheet"), list, note, row), row };
 }
 
-/** The output of the last step, to be corrected and decided anew. */
+/** The output of the last step, to be corrected and decided anew. @param {Talk} send */
 export function correctBox(send) {
-  const summary = h("summary", {});
+  const summary = h("summary", {}), why = h("p", { class: "mnb-p mnb-t-warn" });
   const text = h("textarea", { class: "mnb-in mnb-code", rows: "5", "aria-label": "the corrected output" });
-  const why = h("p", { class: "mnb-p mnb-t-warn" });
-  const go = button("Recommit", "decide the step again with this output; the original is kept", () => isEnabled(go) && send("recommit", { text: text.value }), { class: "mnb-b mnb-main" });
-  const back = button("Revert", "the output as it is", () => {
+  const go = button("Recommit", "decide the step again with this output; the original is kept", () => send("recommit", { text: text.value }), MAIN);
+  const may = (/** @type {boolean} */ fine) => setEnabled(go, fine && text.value !== given && !blocked, blocked || "change something first");
+  const check = checkedField(text, send, "correction", "this output would be taken", may);
+  const reset = () => {
     text.value = given;
     check.clear();
-    setEnabled(go, false, "change something first");
-  });
-  const node = h("details", { class: "mnb-fold", hidden: true }, summary, why, text);
-  let key = null, given = "", blocked = "";
-  const check = checkedField(text, send, () => "correction", "this output would be taken", (fine) => setEnabled(go, fine && text.value !== given && !blocked, blocked || "change something first"));
-  node.append(check.host, h("div", { class: "mnb-row" }, go, back));
+    may(false);
+  };
+  const node = h("details", { class: "mnb-fold", hidden: true }, summary, why, text, check.host, h("div", { class: "mnb-row" }, go, button("Revert", "the output as it is", reset)));
+  let key = "", given = "", blocked = "";
   return {
     node,
     open() {
@@ -272,20 +232,17 @@ export function correctBox(send) {
       text.focus();
       text.scrollIntoView({ block: "nearest" });
     },
+    /** @param {Correction|null} data */
     update(data) {
       node.hidden = !data;
       if (!data) return;
-      blocked = data.why_not || "";
+      blocked = data.why_not ?? "";
       why.hidden = !blocked;
       setText(why, blocked);
-      if (data.key !== key) {
-        key = data.key;
-        given = text.value = data.text;
-        node.open = data.open;
-        check.clear();
-        setEnabled(go, false, blocked || "change something first");
-      }
       setText(summary, data.words);
+      if (data.key === key) return;
+      [key, given, node.open] = [data.key, data.text, data.open];
+      reset();
     },
   };
 }

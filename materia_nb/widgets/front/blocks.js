@@ -1,22 +1,22 @@
 /** Draws what is only to be read: blocks of text, tables and folds, as the kernel tells them. */
-import { h, clear, button } from "./dom.js";
+import { h, button, focused, isNew, refill } from "./dom.js";
 
 /**
  * Draw blocks into an element, if they are others than it shows; folds that were opened stay open.
  * @param {HTMLElement} host
- * @param {Array<object>} blocks
- * @param {(kind: string, values?: object) => void} send
+ * @param {Blocks|undefined} blocks
+ * @param {(kind: any, values?: any) => void} send
  */
-export function drawBlocks(host, blocks, send) {
-  const told = JSON.stringify(blocks || []);
-  if (host.dataset.told === told) return;
-  host.dataset.told = told;
-  const open = new Map([...host.querySelectorAll("details")].map((one) => [one.dataset.fold, one.open]));
-  const focus = host.contains(document.activeElement) ? document.activeElement.closest("details")?.dataset.fold : null;
-  clear(host).append(...(blocks || []).map((one) => blockNode(one, open, send)));
-  if (focus !== null) [...host.querySelectorAll("details")].find((one) => one.dataset.fold === focus)?.firstChild.focus();
+export function drawBlocks(host, blocks = [], send) {
+  if (!isNew(host, blocks)) return;
+  const folds = () => [...host.querySelectorAll("details")];
+  const open = new Map(folds().map((one) => [one.dataset.fold ?? "", one.open]));
+  const focus = focused(host)?.closest("details")?.dataset.fold;
+  refill(host, blocks.map((one) => blockNode(/** @type {Block} */ (one), open, send)));
+  if (focus !== undefined) folds().find((one) => one.dataset.fold === focus)?.querySelector("summary")?.focus();
 }
 
+/** @param {Block} one @param {Map<string, boolean>} open @param {(kind: any, values?: any) => void} send @returns {Child} */
 function blockNode(one, open, send) {
   switch (one.is) {
     case "head":
@@ -50,7 +50,12 @@ function blockNode(one, open, send) {
   }
 }
 
-/** A JSON value as nodes that open and close, see json_tree in display/escape.py. */
+/**
+ * A JSON value as nodes that open and close, see json_tree in display/escape.py.
+ * @typedef {{name: string, kind: string, text: string, cut?: number, words: string, children?: TreeNode[], more?: number}} TreeNode
+ * @param {TreeNode} node @param {number} opened how many levels are open @param {Map<string, boolean>} open @param {string} above
+ * @returns {HTMLElement}
+ */
 function treeNode(node, opened, open, above) {
   const name = node.name ? [h("span", { class: "mnb-tree-name" }, node.name), ": "] : [];
   if (!node.children) {

@@ -1,483 +1,428 @@
 /** The graph: fills cytoscape's canvas with our own cards, and tells what a person does there. */
 import { h } from "./dom.js";
-import { canvasStyle, canvasIsDark, canvasColoured, canvasAddress } from "./canvas_style.js";
+import { canvasIsDark } from "./canvas_style.js";
+import { stillKept, choices } from "./canvas_state.js";
+import { Drawing } from "./canvas_drawing.js";
 import { canvasViewport } from "./canvas_view.js";
 import { canvasFinder } from "./canvas_find.js";
-import { canvasMenu, canvasHover } from "./canvas_menu.js";
+import { canvasHover, hearElements, hearMouse } from "./canvas_mouse.js";
 import { canvasMinimap } from "./canvas_minimap.js";
 import { canvasTools } from "./canvas_tools.js";
 import { canvasDesign } from "./canvas_design.js";
-import { canvasKeys, CANVAS_KEYS } from "./canvas_keys.js";
+import { canvasKeys, KEYS_IN_WORDS } from "./canvas_keys.js";
 import { canvasStill } from "./canvas_still.js";
+import { openMenu, closeMenu } from "./menu.js";
 
-let canvasCount = 0;
+let made = 0;
+/** How long what was done here is shown before the kernel has said the same, in milliseconds. */
+const PATIENCE = 5000;
 
 /**
- * The graph of one view.
- * @param {HTMLElement} host an empty layer over the canvas, inside `.mnb-graph`
- * @param {(kind: string, values?: Record<string, any>) => void} send
+ * The graph of one view. What it knows stands in its fields; its parts (mouse, keys, design, tools ...) read these and call its
+ * methods. Until cytoscape is there, and where the graph is too large for it, `cy` is null.
  */
-export function canvasPart(host, send) {
-  const graph = host.closest(".mnb-graph");
-  const prefix = `mnb-c-${++canvasCount}`;
-  const said = h("div", { class: "mnb-c-said", role: "status", "aria-live": "polite" });
-  const hint = h("div", { class: "mnb-c-hint", role: "status", hidden: true });
-  let fixed = { themes: { light: {}, dark: {} }, conditions: [], font: "sans-serif" };
-  let scene = null, look = {}, flags = {};
-  let cy = null, container = null, dark = false, ended = false;
-  let aim = null, connecting = null, lastTap = [null, 0];
-  let kept = {}, keeping = 0, kernelFlags = {}; // what was picked and marked here and the kernel has not said yet
-  const wanted = new Map();
-  const bases = new Map();
-  const picks = new Map();
+export class Canvas {
+  /** @type {Fixed} */
+  fixed = { themes: { light: {}, dark: {} }, conditions: [], font: "sans-serif" };
+  /** @type {Scene|null} */
+  scene = null;
+  /** @type {Look} */
+  look = {};
+  /** @type {Flags} */
+  flags = {};
+  /** @type {Map<string, Pick_>} what the elements stand for */
+  picks = new Map();
+  /** @type {Cy|null} */
+  cy = null;
+  /** @type {Drawing|null} */
+  drawing = null;
+  /** @type {string|null} the socket from which a line is led */
+  connecting = null;
+  /** @type {string|null} where it would lead */
+  aim = null;
+  dark = false;
+  token = `mnb-c-${++made}`;
+  /** @type {Partial<Flags>} what was picked and marked here and the kernel has not said yet */
+  #kept = {};
+  /** @type {Flags} */
+  #said = {};
+  #keeping = 0;
+  #telling = 0;
+  /** @type {number|null} */
+  #shape = null;
+  #ends = new AbortController();
 
-  const canvas = {
-    send, token: prefix,
-    get cy() { return cy; },
-    get mode() { return flags.mode; },
-    get selected() { return flags.selected || null; },
-    get current() { return flags.current || null; },
-    get entry() { return scene?.entry || null; },
-    get name() { return flags.name; },
-    get direction() { return scene?.direction; },
-    get conditions() { return fixed.conditions; },
-    get colours() { return fixed.themes[dark ? "dark" : "light"]; },
-    get dark() { return dark; },
-    get isStill() { return Boolean(scene?.still); },
-    get connecting() { return connecting; },
-    get aim() { return aim; },
-    get marked() { return design.marked; },
-    /** Show what a person has picked or marked, until the kernel says the same or has let it wait too long. */
-    keep(what) {
-      flags = { ...flags, ...what };
-      Object.assign(kept, what);
-      if (what.marked) design.set(what.marked);
-      clearTimeout(keeping);
-      keeping = setTimeout(() => {
-        kept = {};
-        takeFlags(kernelFlags);
-      }, 5000);
-    },
-    canPick: (id) => picks.has(id),
-    selectedSocket: () => (flags.selected && picks.get(flags.selected)?.[0] === "socket" ? [flags.selected] : []),
-    inCanvas: (node) => Boolean(container?.contains(node)),
-    inPicture: (at) => ({ x: (at.x - cy.pan().x) / cy.zoom(), y: (at.y - cy.pan().y) / cy.zoom() }),
-    nodeAt(x, y, selector) {
-      const at = canvas.inPicture({ x, y });
-      return cy.nodes(selector).toArray().find((one) => {
-        const p = one.position();
-        return Math.abs(at.x - p.x) <= one.data("w") / 2 + 4 && Math.abs(at.y - p.y) <= one.data("h") / 2 + 4;
-      }) || null;
-    },
-    focus: () => (canvas.isStill ? still.box : container)?.focus({ preventScroll: true }),
-    fit: () => (canvas.isStill ? still.fit() : view.fit()),
-    zoomBy: (by, at) => (canvas.isStill ? still.zoomBy(by) : view.zoomBy(by, at)),
-    reach: (one) => (canvas.isStill ? still.reach(one.id()) : view.reach(one)),
-    find: () => finder.open(),
-    pick(id) {
-      if (!picks.has(id)) return;
-      canvas.keep({ selected: id, marked: [] }); // at once: a key may follow before the kernel has said so
-      mark();
-      const [kind, key] = picks.get(id);
-      said.textContent = look[id]?.words || "";
-      graph.dispatchEvent(new CustomEvent("mnb-pick", { bubbles: true, detail: { kind, id: key } }));
-      send("pick", { element: id });
-    },
-    startConnect(from = canvas.selectedSocket()[0]) {
-      if (!from || flags.mode !== "design") return;
-      connecting = from;
-      tell("Connect to: a click, or arrows and Enter; Escape leaves it");
-      mark();
-      canvas.focus();
-    },
-    aimAt(id) {
-      aim = id;
-      said.textContent = `to ${(look[id]?.words || "end").split("\n")[0]}`;
-      mark();
-    },
-    connect(to = aim) {
-      const from = connecting;
-      canvas.letGo();
-      if (from && to) send("connect", { from, to });
-    },
-    letGo() {
-      if (connecting === null && aim === null) design.clear();
-      connecting = aim = null;
-      tell("");
-      menu.close();
-      mark();
-    },
-    breakHere() {
-      if (["socket", "edge", "exit"].includes(picks.get(flags.selected)?.[0]) && flags.mode !== "design") send("break", { what: flags.selected });
-    },
-    foldSelected() {
-      if (picks.get(flags.selected)?.[0] === "loop") send("fold", { element: flags.selected });
-    },
-    openMenu() {
-      const one = flags.selected && !canvas.isStill ? cy.getElementById(flags.selected) : null;
-      const at = one?.nonempty() ? (one.isNode() ? one.renderedPosition() : one.renderedMidpoint()) : { x: 20, y: 20 };
-      menu.open(at.x, at.y, "graph", entries(flags.selected));
-    },
-  };
+  /**
+   * @param {HTMLElement} graph the box of the graph
+   * @param {HTMLElement} host an empty layer over cytoscape's canvas, inside it
+   * @param {ToldByCanvas} send
+   */
+  constructor(graph, host, send) {
+    this.graph = graph;
+    this.host = host;
+    this.send = send;
+    this.signal = this.#ends.signal;
+    this.spoken = h("div", { class: "mnb-c-said", role: "status", "aria-live": "polite" });
+    this.hint = h("div", { class: "mnb-c-hint", role: "status", hidden: true });
+    this.hover = canvasHover(host);
+    this.view = canvasViewport(this);
+    this.map = canvasMinimap((x, y) => (this.isStill ? this.still.go(x, y) : this.view.centreOn(x, y)));
+    this.finder = canvasFinder((id) => this.choose(id), (id) => this.pointAt(id));
+    this.still = canvasStill((id) => this.pick(id));
+    host.append(this.still.box, this.map.box, this.finder.box, this.hint, this.spoken);
+    this.tools = canvasTools(this);
+    this.design = canvasDesign(this);
+    const surface = /** @type {HTMLElement|null} */ (graph.closest(".mnb-surface")), options = { signal: this.signal };
+    graph.addEventListener("keydown", canvasKeys(this), options);
+    // JupyterLab's command keys go by the element that has the focus: only there does this keep them away.
+    (surface ?? graph).addEventListener("focusin", ({ target }) => target instanceof Element && target.setAttribute("data-lm-suppress-shortcuts", "true"), options);
+    surface?.addEventListener("mnb-selected", (event) => this.#selectedElsewhere(/** @type {CustomEvent} */ (event).detail), options);
+    this.still.box.addEventListener("scroll", () => this.seen());
+    hearMouse(this);
+    const sizes = new ResizeObserver(() => this.resized());
+    sizes.observe(graph);
+    const theme = new MutationObserver(() => this.dark !== canvasIsDark(graph) && this.restyle());
+    theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
+    this.signal.addEventListener("abort", () => (sizes.disconnect(), theme.disconnect()));
+  }
 
-  const menu = (canvas.menu = canvasMenu(host));
-  const hover = (canvas.hover = canvasHover(host));
-  const view = canvasViewport(() => cy, () => scene.size);
-  const map = canvasMinimap(() => cy, (x, y) => (canvas.isStill ? still.go(x, y) : view.centreOn(x, y)));
-  const finder = canvasFinder(
-    (id) => {
-      canvas.pick(id);
-      show(id);
-      canvas.focus();
-    },
-    (id) => {
-      cy?.elements(".found").removeClass("found");
-      if (!id) return;
-      cy?.getElementById(id).addClass("found");
-      show(id);
-    },
-  );
-  const still = canvasStill((id) => canvas.pick(id));
-  host.append(still.box, map.box, finder.box, hint, said);
-  const tools = canvasTools(host, canvas);
-  const design = canvasDesign(graph, host, canvas);
-  const keys = canvasKeys(canvas);
+  get colours() {
+    return this.fixed.themes[this.dark ? "dark" : "light"];
+  }
 
-  const tell = (words) => {
-    hint.textContent = words;
-    hint.hidden = !words;
-  };
-  const show = (id) => {
-    if (canvas.isStill) return still.reach(id);
-    const one = cy?.getElementById(id);
-    if (one?.nonempty()) view.reach(one);
-  };
+  /** Whether it is a still picture, since it is too large for a canvas. */
+  get isStill() {
+    return Boolean(this.scene?.still);
+  }
+
+  get designs() {
+    return this.flags.mode === "design";
+  }
+
+  /** The kind of what an element stands for. @param {string|null|undefined} id */
+  kind(id) {
+    return this.picks.get(id ?? "")?.[0];
+  }
+
+  /** @param {string|null|undefined} id */
+  element(id) {
+    return this.cy?.getElementById(id ?? "");
+  }
 
   // -- what is drawn ------------------------------------------------------------------
 
-  const classesOf = (id) => `${bases.get(id) || ""} ${look[id]?.classes || ""}`;
-  /** Give a node another picture; the old one stays until the new one is there, so that nothing blinks. */
-  const paint = (node, svg) => {
-    const address = canvasAddress(canvasColoured(svg, canvas.colours));
-    const id = node.id(), old = node.data("img");
-    if (address === old) return;
-    wanted.set(id, address);
-    const put = () => {
-      if (wanted.get(id) !== address || node.removed()) return;
-      node.data("img", address);
-      const cache = cy.renderer().imageCache;
-      if (old && cache && ![...wanted.values()].includes(old)) delete cache[old];
-    };
-    const image = old ? cy.renderer().getCachedImage?.(address, null, put) : null;
-    if (!image || image.complete) put();
-  };
-  const dress = (id) => {
-    const one = cy.getElementById(id), now = look[id];
-    if (one.empty() || !now) return;
-    one.classes(classesOf(id));
-    one.scratch("_mnb", now);
-    if (now.svg) paint(one, now.svg);
-    else one.data("label", now.label || "");
-  };
-  /** Mark what is selected and aimed at. */
-  const mark = () => {
-    map.mark(flags.current, flags.selected);
-    finder.mark(flags.selected);
-    if (canvas.isStill) return still.look(look, flags.selected);
-    if (!cy || !scene) return;
-    cy.batch(() => {
-      cy.elements(".selected, .aimed, .source").removeClass("selected aimed source");
-      for (const [id, name] of [[flags.selected, "selected"], [connecting, "source"], [aim, "aimed"]]) {
-        if (id) cy.getElementById(id).addClass(name);
-      }
-    });
-    design.place();
-  };
-  const build = () => {
-    const edge = 2 * scene.edge;
-    cy.batch(() => {
-      cy.elements().remove();
-      wanted.clear();
-      bases.clear();
-      for (const one of scene.nodes) bases.set(one.id, one.classes);
-      for (const one of scene.edges) bases.set(one.id, one.classes);
-      cy.add(
-        scene.nodes.map((one) => ({
-          group: "nodes", data: { id: one.id, w: one.w, h: one.h, iw: one.w + edge, ih: one.h + edge, fold: one.fold, of: one.of },
-          position: { x: one.x, y: one.y }, grabbable: one.classes.startsWith("socket"), selectable: false,
-        })),
-      );
-      cy.add(
-        scene.edges.map(({ id, source, target, ws, ds, from, to, dx, dy }) => ({
-          group: "edges", data: { id, source, target, ws, ds, from, to, dx, dy, label: "" }, selectable: false,
-        })),
-      );
-      for (const id of bases.keys()) {
-        if (look[id]) dress(id);
-        else cy.getElementById(id).classes(bases.get(id));
-      }
-    });
-  };
-  const setScene = () => {
-    if (!scene?.nodes) return;
-    picks.clear();
-    for (const one of [...scene.nodes, ...scene.edges]) if (one.pick) picks.set(one.id, one.pick);
-    finder.set(scene.list, prefix);
-    still.box.hidden = !canvas.isStill;
-    graph.classList.toggle("mnb-c-has-still", canvas.isStill);
-    if (canvas.isStill) {
-      still.set(scene, canvas.colours);
-      map.set(scene, true);
-    } else if (cy) {
-      hover.hide();
-      build();
-      map.set(scene);
-      if (scene.fresh || view.isWhole) view.start(anchor(), flags.mode === "design" ? 0.35 : undefined);
-      design.again();
+  /** Take what is new. @param {{fixed?: Fixed, scene?: Scene, look?: Look, changed?: Look, flags?: Flags}} data */
+  update({ fixed, scene, look, changed, flags }) {
+    if (fixed?.themes) {
+      this.fixed = fixed;
+      this.restyle();
     }
-    mark();
-    seen();
-  };
-  const anchor = () => cy.getElementById(flags.current || flags.selected || scene.entry || "");
-  const seen = () => {
-    if (canvas.isStill) map.frame(...still.seen());
-    else if (cy) map.frame(-cy.pan().x / cy.zoom(), -cy.pan().y / cy.zoom(), cy.width() / cy.zoom(), cy.height() / cy.zoom());
-  };
-  const restyle = () => {
-    dark = canvasIsDark(graph);
-    graph.dataset.dark = dark ? "yes" : "no";
-    if (canvas.isStill) still.colours(canvas.colours);
-    if (!cy) return;
-    cy.style().fromJson(canvasStyle(canvas.colours, fixed.conditions, fixed.font)).update();
-    for (const one of cy.nodes().toArray()) if (look[one.id()]?.svg) paint(one, look[one.id()].svg);
-  };
-  const setFlags = (before) => {
-    if (cy) {
-      cy.autoungrabify(flags.mode !== "design");
-      design.set(flags.marked || []);
+    if (look) this.look = { ...look };
+    if (scene?.nodes && scene.number !== this.scene?.number) {
+      this.scene = scene;
+      if (flags) this.#merge(flags);
+      this.#setScene(scene);
     }
-    if (flags.mode !== "design" && connecting !== null) canvas.letGo();
-    graph.dataset.mode = flags.mode || "cast";
-    const label = `graph of ${flags.name || "a loadout"}. ${CANVAS_KEYS}`;
-    for (const node of [container, still.box]) node?.setAttribute("aria-label", label);
-    mark();
-    if (flags.current && flags.current !== before.current) follow();
-    if (flags.selected && flags.selected !== before.selected) show(flags.selected);
-  };
-  /** What the kernel says, but an answer to an earlier act does not undo a later one. */
-  const withKept = (said) => {
-    kernelFlags = said;
-    const ids = (value) => [value ?? []].flat().sort();
-    const drawn = (id) => [...scene.nodes, ...scene.edges].some((one) => one.id === id);
-    for (const name of Object.keys(kept)) {
-      if (String(ids(kept[name])) === String(ids(said[name])) || !ids(kept[name]).every(drawn)) delete kept[name];
+    if (changed) {
+      Object.assign(this.look, changed);
+      if (this.scene && !this.isStill) this.drawing?.dress(Object.keys(changed));
+      this.mark();
     }
-    return { ...said, ...kept };
-  };
-  const takeFlags = (said) => {
-    const before = flags;
-    flags = withKept(said);
-    setFlags(before);
-  };
-  const follow = () => {
-    if (canvas.isStill) still.reach(flags.current);
-    else if (cy && scene) view.follow(cy.getElementById(flags.current));
-  };
+    if (flags) this.#takeFlags(flags);
+  }
 
-  // -- what a person does -------------------------------------------------------------
-
-  const entries = (id) => {
-    const pick = picks.get(id), found = [];
-    const add = (words, act) => found.push({ words, act });
-    if (pick) {
-      const [kind, key] = pick;
-      if (connecting !== null && kind === "socket") add("Connect to this", () => canvas.connect(id));
-      add("Open in inspector", () => (canvas.pick(id), send("open", { what: id })));
-      if (kind === "socket" && flags.mode === "design") add("Connect from here…", () => canvas.startConnect(id));
-      if (kind !== "loop" && flags.mode !== "design" && flags.follows) {
-        const has = (look[id]?.classes || "").split(" ").includes("break"), socket = kind === "socket";
-        add(has ? "Take the breakpoint away" : socket ? "Breakpoint here" : "Stop when taken", () => send("break", { what: id }));
-        if (socket && !has) add("Stop after it", () => send("break", { what: id, after: true }));
-        if (socket) add("Run to here", () => send("run_to", { id }));
-      }
-      if (kind === "loop") add(bases.get(id)?.includes("folded") ? "Unfold the loop" : "Fold the loop", () => send("fold", { element: id }));
-      if (flags.mode === "design") add("Delete", () => send("delete", { what: id }));
-      add("Copy id", () => navigator.clipboard?.writeText(key));
-      if (kind === "socket") add("Centre it", () => (canvas.isStill ? still.reach(id) : cy.center(cy.getElementById(id))));
-    } else {
-      add("Show the whole", canvas.fit);
-      add(scene?.direction === "right" ? "Let it run down" : "Let it run to the right", () => send("turn"));
-      found.push(...tools.entries());
-    }
-    return found;
-  };
-  /** What an element stands for: a chip for its line. */
-  const ofElement = (one) => one.data("of") || one.id();
-  const tapped = (event) => {
-    const id = ofElement(event.target), now = performance.now();
-    canvas.focus();
-    hover.hide();
-    if (connecting !== null && (event.target.hasClass("socket") || event.target.hasClass("end"))) return canvas.connect(id);
-    const fold = event.target.data("fold");
-    if (fold && Math.abs(event.position.x - fold[0]) < 14 && Math.abs(event.position.y - fold[1]) < 12) return send("fold", { element: id });
-    if (!picks.has(id)) return;
-    const twice = lastTap[0] === id && now - lastTap[1] < 400;
-    lastTap = [id, now];
-    if (!twice) canvas.pick(id);
-    else if (picks.get(id)[0] === "loop") send("fold", { element: id });
-    else send("open", { what: id });
-  };
-  const wheel = (event) => {
-    if (!event.ctrlKey && !event.metaKey) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const box = host.getBoundingClientRect();
-    const step = Math.min(60, Math.abs(event.deltaY) * (event.deltaMode === 1 ? 30 : 1));
-    canvas.zoomBy(Math.exp((-Math.sign(event.deltaY) * step) / 250), { x: event.clientX - box.x, y: event.clientY - box.y });
-  };
-  const rightClick = (event) => {
-    if (host.contains(event.target) && !still.box.contains(event.target)) return;
-    event.preventDefault();
-    event.stopPropagation();
-    if (!canvas.isStill) return; // cytoscape tells which element it is
-    const box = host.getBoundingClientRect();
-    menu.open(event.clientX - box.x, event.clientY - box.y, "graph", entries(still.hit(event)?.id));
-  };
-  const attach = (found, where) => {
-    [cy, container] = [found, where];
+  /** Draw with a cytoscape object. @param {Cy} cy */
+  attach(cy) {
+    this.cy = cy;
+    this.drawing = new Drawing(this, cy);
     cy.userPanningEnabled(true);
     cy.boxSelectionEnabled(false);
     cy.autounselectify(true);
+    const container = cy.container();
     container.tabIndex = 0;
     container.setAttribute("role", "application");
-    container.addEventListener("mousedown", canvas.focus);
-    cy.on("tap", "node, edge", tapped);
-    cy.on("tap", (event) => {
-      if (event.target !== cy) return;
-      canvas.focus();
-      if (connecting !== null) return canvas.letGo();
-      design.clear();
-      if (!flags.selected) return;
-      canvas.keep({ selected: null });
-      mark();
-      send("ground");
-    });
-    cy.on("cxttap", (event) => {
-      const at = event.renderedPosition || event.cyRenderedPosition;
-      hover.hide();
-      menu.open(at.x, at.y, "graph", entries(event.target === cy ? null : ofElement(event.target)));
-    });
-    cy.on("mouseover mousemove", "node, edge", (event) => {
-      const at = event.renderedPosition;
-      const id = ofElement(event.target);
-      container.style.cursor = picks.has(id) ? "pointer" : "";
-      if (!event.originalEvent?.buttons) hover.show(at.x, at.y, id, look[id]?.words);
-    });
-    cy.on("mouseout", "node, edge", () => {
-      container.style.cursor = "";
-      hover.hide();
-    });
+    container.addEventListener("mousedown", () => this.focus());
     cy.on("resize", () => {
       // Measured while the page changes its style sheets it has no size, and nobody tells when it has one again.
-      if (cy.width() < 20) requestAnimationFrame(() => cy.width() < 20 && container.clientWidth >= 20 && resized());
+      if (cy.width() < 20) requestAnimationFrame(() => cy.width() < 20 && container.clientWidth >= 20 && this.resized());
     });
     cy.on("viewport", () => {
-      view.moved();
-      hover.hide();
-      seen();
-      design.place();
+      this.view.moved();
+      this.hover.hide();
+      this.seen();
+      this.design.place();
     });
-    design.attach(cy);
-    restyle();
-    setScene();
-    setFlags({});
-  };
-  const seek = () => {
-    if (ended) return;
-    const where = graph.querySelector(".mnb-canvas");
-    const found = where?._cyreg?.cy;
-    if (found) attach(found, where);
-    else setTimeout(seek, 30);
-  };
+    hearElements(this, cy);
+    this.design.attach(cy);
+    this.restyle();
+    if (this.scene) this.#setScene(this.scene);
+    this.#setFlags({});
+  }
 
-  // JupyterLab's command keys go by the element that has the focus: only there does this keep them away.
-  const ownKeys = (event) => event.target.setAttribute?.("data-lm-suppress-shortcuts", "true");
-  const whole = graph.closest(".mnb-surface") || graph;
-  whole.addEventListener("focusin", ownKeys);
-  // cytoscape keeps where it is on the page, and is not told when something above it grows or the page has just scrolled.
-  const measured = () => cy?.renderer().invalidateContainerClientCoordsCache();
-  for (const name of ["pointerover", "pointerdown"]) graph.addEventListener(name, measured, true);
-  graph.addEventListener("wheel", wheel, { capture: true, passive: false });
-  graph.addEventListener("contextmenu", rightClick);
-  graph.addEventListener("keydown", keys);
-  still.box.addEventListener("scroll", seen);
-  const surface = graph.closest(".mnb-surface");
-  const elsewhere = (event) => {
-    const { kind, id } = event.detail || {};
-    const found = [...picks].find(([, pick]) => pick[0] === kind && pick[1] === id);
-    if (!found || flags.selected === found[0] || "selected" in kept) return;
-    flags = { ...flags, selected: found[0] };
-    mark();
-  };
-  surface?.addEventListener("mnb-selected", elsewhere);
+  /** @param {Scene} scene */
+  #setScene(scene) {
+    this.picks = new Map([...scene.nodes, ...scene.edges].flatMap((one) => (one.pick ? [[one.id, one.pick]] : [])));
+    this.finder.set(scene.list, this.token);
+    this.still.box.hidden = !this.isStill;
+    this.graph.classList.toggle("mnb-c-has-still", this.isStill);
+    if (this.isStill) this.still.set(scene, this.colours);
+    else if (this.drawing) {
+      this.hover.hide();
+      this.drawing.build(scene);
+      if (scene.fresh || this.view.isWhole) this.view.start(this.anchor(), this.designs ? 0.35 : undefined);
+      this.design.again();
+    }
+    if (this.isStill || this.cy) this.map.set(scene, this.isStill);
+    this.mark();
+    this.seen();
+  }
+
+  /** What stays in view: where the cast is, what is selected, or where it begins. */
+  anchor() {
+    return this.element(this.flags.current || this.flags.selected || this.scene?.entry);
+  }
+
+  /** Show in the map what of the picture is seen. */
+  seen() {
+    const { cy } = this;
+    if (this.isStill) this.map.frame(...this.still.seen());
+    else if (cy) this.map.frame(-cy.pan().x / cy.zoom(), -cy.pan().y / cy.zoom(), cy.width() / cy.zoom(), cy.height() / cy.zoom());
+  }
+
+  restyle() {
+    this.dark = canvasIsDark(this.graph);
+    this.graph.dataset.dark = this.dark ? "yes" : "no";
+    if (this.isStill) this.still.colours(this.colours);
+    this.drawing?.restyle();
+  }
+
+  mark() {
+    const { selected, current } = this.flags;
+    this.map.mark(current, selected);
+    this.finder.mark(selected);
+    if (this.isStill) return this.still.look(this.look, selected);
+    if (!this.scene) return;
+    this.drawing?.mark({ selected, source: this.connecting, aimed: this.aim });
+    this.design.place();
+  }
+
+  // -- what the kernel says, and what was done here -----------------------------------
+
+  /** @param {Flags} said */
+  #merge(said) {
+    const drawn = new Set([...(this.scene?.nodes ?? []), ...(this.scene?.edges ?? [])].map((one) => one.id));
+    this.#said = said;
+    this.#kept = stillKept(this.#kept, said, (id) => drawn.has(id));
+    this.flags = { ...said, ...this.#kept };
+  }
+
+  /** @param {Flags} said */
+  #takeFlags(said) {
+    const before = this.flags;
+    this.#merge(said);
+    this.#setFlags(before);
+  }
+
+  /** @param {Flags} before */
+  #setFlags(before) {
+    const { selected, current, mode = "cast", name, marked } = this.flags;
+    if (this.cy) {
+      this.cy.autoungrabify(!this.designs);
+      this.design.set(marked ?? []);
+    }
+    if (!this.designs && this.connecting !== null) this.letGo();
+    this.graph.dataset.mode = mode;
+    const label = `graph of ${name || "a loadout"}. ${KEYS_IN_WORDS}`;
+    for (const node of [this.cy?.container(), this.still.box]) node?.setAttribute("aria-label", label);
+    this.mark();
+    if (current && current !== before.current) this.isStill ? this.still.reach(current) : this.view.follow(this.element(current));
+    if (selected && selected !== before.selected) this.show(selected);
+  }
+
+  /** Show what a person has picked or marked, until the kernel says the same or has let it wait too long. @param {Partial<Flags>} what */
+  keep(what) {
+    this.flags = { ...this.flags, ...what };
+    Object.assign(this.#kept, what);
+    if (what.marked) this.design.set(what.marked);
+    clearTimeout(this.#keeping);
+    this.#keeping = setTimeout(() => {
+      this.#kept = {};
+      this.#takeFlags(this.#said);
+    }, PATIENCE);
+  }
+
+  /** @param {{kind: string, id: string}|null} what */
+  #selectedElsewhere(what) {
+    const found = [...this.picks].find(([, pick]) => pick[0] === what?.kind && pick[1] === what?.id)?.[0];
+    if (!found || this.flags.selected === found || "selected" in this.#kept) return;
+    this.flags = { ...this.flags, selected: found };
+    this.mark();
+  }
+
+  // -- what a person does -------------------------------------------------------------
+
+  focus() {
+    (this.isStill ? this.still.box : this.cy?.container())?.focus({ preventScroll: true });
+  }
+
+  fit() {
+    this.isStill ? this.still.fit() : this.view.fit();
+  }
+
+  /** @param {number} by @param {Point} [at] */
+  zoomBy(by, at) {
+    this.isStill ? this.still.zoomBy(by) : this.view.zoomBy(by, at);
+  }
+
+  /** Bring an element into view. @param {string} id */
+  show(id) {
+    const one = this.element(id);
+    if (this.isStill) this.still.reach(id);
+    else if (one?.nonempty()) this.view.reach(one);
+  }
+
+  /** Select an element. @param {string} id */
+  pick(id) {
+    const pick = this.picks.get(id);
+    if (!pick) return;
+    this.keep({ selected: id, marked: [] }); // at once: a key may follow before the kernel has said so
+    this.mark();
+    this.spoken.textContent = this.look[id]?.words ?? "";
+    this.graph.dispatchEvent(new CustomEvent("mnb-pick", { bubbles: true, detail: { kind: pick[0], id: pick[1] } }));
+    this.send("pick", { element: id });
+  }
+
+  /** Select nothing. */
+  unpick() {
+    if (!this.flags.selected) return;
+    this.keep({ selected: null });
+    this.mark();
+    this.send("ground");
+  }
+
+  /** Take what was chosen in the list. @param {string} id */
+  choose(id) {
+    this.pick(id);
+    this.show(id);
+    this.focus();
+  }
+
+  /** Show what the list is at. @param {string|null} id */
+  pointAt(id) {
+    this.drawing?.mark({ found: id });
+    if (id) this.show(id);
+  }
+
+  /** The socket that is selected, if one is. */
+  get socket() {
+    return this.kind(this.flags.selected) === "socket" ? this.flags.selected ?? null : null;
+  }
+
+  startConnect(from = this.socket) {
+    if (!from || !this.designs) return;
+    this.connecting = from;
+    this.tell("Connect to: a click, or arrows and Enter; Escape leaves it");
+    this.mark();
+    this.focus();
+  }
+
+  /** @param {string} id */
+  aimAt(id) {
+    this.aim = id;
+    this.spoken.textContent = `to ${(this.look[id]?.words || "end").split("\n")[0]}`;
+    this.mark();
+  }
+
+  connect(to = this.aim) {
+    const from = this.connecting;
+    this.letGo();
+    if (from && to) this.send("connect", { from, to });
+  }
+
+  letGo() {
+    if (this.connecting === null && this.aim === null) this.design.clear();
+    this.connecting = this.aim = null;
+    this.tell("");
+    closeMenu();
+    this.mark();
+  }
+
+  breakHere() {
+    const { selected } = this.flags;
+    if (selected && !this.designs && ["socket", "edge", "exit"].includes(this.kind(selected) ?? "")) this.send("break", { what: selected });
+  }
+
+  foldSelected() {
+    const { selected } = this.flags;
+    if (selected && this.kind(selected) === "loop") this.send("fold", { element: selected });
+  }
+
+  /** Say what is asked for, over the picture. @param {string} words */
+  tell(words) {
+    this.hint.textContent = words;
+    this.hint.hidden = !words;
+  }
+
+  /** Open the menu of an element, or of the picture. @param {Point} at in the layer @param {string|null|undefined} id */
+  openMenu(at, id) {
+    const box = this.host.getBoundingClientRect();
+    openMenu({ x: box.x + at.x, y: box.y + at.y, within: this.host }, this.#entries(id), { label: "graph" });
+  }
+
+  /** Open the menu of what is selected, where it stands. */
+  openMenuHere() {
+    const one = this.isStill ? undefined : this.element(this.flags.selected);
+    this.openMenu(!one?.nonempty() ? { x: 20, y: 20 } : one.isNode() ? one.renderedPosition() : one.renderedMidpoint(), this.flags.selected);
+  }
+
+  /** @param {string|null|undefined} id @returns {MenuEntry[]} */
+  #entries(id) {
+    const pick = this.picks.get(id ?? ""), { mode, follows } = this.flags;
+    if (!id || !pick) {
+      const turned = this.scene?.direction === "right" ? "Let it run down" : "Let it run to the right";
+      return [{ words: "Show the whole", act: () => this.fit() }, { words: turned, act: () => this.send("turn") }, ...this.tools.entries()];
+    }
+    /** @type {Record<import("./canvas_state.js").Act, () => void>} */
+    const acts = {
+      connect: () => this.connect(id),
+      open: () => (this.pick(id), this.send("open", { what: id })),
+      lead: () => this.startConnect(id),
+      break: () => this.send("break", { what: id }),
+      breakAfter: () => this.send("break", { what: id, after: true }),
+      runTo: () => this.send("run_to", { id }),
+      fold: () => this.send("fold", { element: id }),
+      delete: () => this.send("delete", { what: id }),
+      copy: () => void navigator.clipboard?.writeText(pick[1]),
+      centre: () => (this.isStill ? this.still.reach(id) : this.cy?.center(this.cy.getElementById(id))),
+    };
+    const has = (/** @type {string|undefined} */ classes, /** @type {string} */ name) => (classes ?? "").split(" ").includes(name);
+    const situation = { mode, follows, connecting: this.connecting !== null, stops: has(this.look[id]?.classes, "break"), folded: has(this.drawing?.bases.get(id), "folded") };
+    return choices(pick[0], situation).map(([words, act]) => ({ words, act: acts[act] }));
+  }
+
+  // -- its room -----------------------------------------------------------------------
+
+  resized() {
+    if (this.cy && this.scene && !this.isStill) this.view.resized(this.anchor());
+    this.seen();
+    this.#tellRoom();
+  }
+
   /** Tell the kernel how much room there is, so that the flow runs where it is seen larger. */
-  let told = null, telling = 0;
-  const tellRoom = () => {
-    const w = graph.clientWidth, h = graph.clientHeight;
-    const shape = Math.log(w / h);
-    if (w < 60 || h < 60 || !scene || canvas.isStill || (told !== null && Math.abs(shape - told) < 0.15)) return;
-    clearTimeout(telling);
-    telling = setTimeout(() => {
-      told = shape;
-      send("room", { w, h });
+  #tellRoom() {
+    const { clientWidth: w, clientHeight: high } = this.graph, shape = Math.log(w / high);
+    if (w < 60 || high < 60 || !this.scene || this.isStill || (this.#shape !== null && Math.abs(shape - this.#shape) < 0.15)) return;
+    clearTimeout(this.#telling);
+    this.#telling = setTimeout(() => {
+      this.#shape = shape;
+      this.send("room", { w, h: high });
     }, 250);
-  };
-  const resized = () => {
-    if (cy && scene && !canvas.isStill) view.resized(anchor());
-    seen();
-    tellRoom();
-  };
-  const sizes = new ResizeObserver(resized);
-  sizes.observe(graph);
-  const theme = new MutationObserver(() => dark !== canvasIsDark(graph) && restyle());
-  theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
-  seek();
+  }
 
-  return {
-    /** @param {{fixed?: any, scene?: any, look?: any, changed?: any, flags?: any, svg?: string}} data what is new */
-    update(data) {
-      if (data.fixed?.themes) {
-        fixed = data.fixed;
-        restyle();
-      }
-      if (data.look) look = { ...data.look };
-      if (data.scene && data.scene.number !== scene?.number) {
-        scene = data.scene;
-        if (data.flags) flags = withKept(data.flags);
-        setScene();
-      }
-      if (data.changed) {
-        Object.assign(look, data.changed);
-        if (cy && scene && !canvas.isStill) cy.batch(() => Object.keys(data.changed).forEach(dress));
-        mark();
-      }
-      if (data.flags) takeFlags(data.flags);
-      if (data.svg) tools.svg(data.svg);
-    },
-    destroy() {
-      ended = true;
-      clearTimeout(telling);
-      clearTimeout(keeping);
-      sizes.disconnect();
-      theme.disconnect();
-      menu.close();
-      design.destroy();
-      for (const name of ["pointerover", "pointerdown"]) graph.removeEventListener(name, measured, true);
-      graph.removeEventListener("wheel", wheel, { capture: true });
-      graph.removeEventListener("contextmenu", rightClick);
-      graph.removeEventListener("keydown", keys);
-      whole.removeEventListener("focusin", ownKeys);
-      surface?.removeEventListener("mnb-selected", elsewhere);
-    },
-  };
+  destroy() {
+    clearTimeout(this.#telling);
+    clearTimeout(this.#keeping);
+    closeMenu();
+    this.#ends.abort();
+  }
 }

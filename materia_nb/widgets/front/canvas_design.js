@@ -1,183 +1,164 @@
 /** Designing with the mouse: connecting from a handle, dragging, marking with a frame, dropping in what is dragged. */
-import { h, svg, MATERIA_TYPE } from "./dom.js";
+import { h, svg, setAttr, MATERIA_TYPE } from "./dom.js";
 
-const CANVAS_BESIDE = 8; // how far the middle of the handle stands from the card
+/** How far the middle of the handle stands from the card. */
+const BESIDE = 8;
+/** A way shorter than this is a click. */
+const STILL = 4;
 
-/**
- * @param {HTMLElement} graph the box of the canvas
- * @param {HTMLElement} host the layer over it
- * @param {any} canvas see canvas.js
- */
-export function canvasDesign(graph, host, canvas) {
+/** The rectangle between two points. @param {Point} a @param {Point} b */
+export const between = (a, b) => ({ x: Math.min(a.x, b.x), y: Math.min(a.y, b.y), width: Math.abs(a.x - b.x), height: Math.abs(a.y - b.y) });
+
+/** Whether a point is inside a rectangle. @param {Point} at @param {{x: number, y: number, width: number, height: number}} box */
+export const isInside = (at, { x, y, width, height }) => at.x > x && at.x < x + width && at.y > y && at.y < y + height;
+
+/** @param {import("./canvas.js").Canvas} canvas */
+export function canvasDesign(canvas) {
+  const { graph, host, signal } = canvas;
   const handle = h("div", { class: "mnb-c-handle", title: "drag to what comes next", "aria-hidden": "true", hidden: true });
-  const path = svg("path", { class: "mnb-c-rubber-line" });
-  const frame = svg("rect", { class: "mnb-c-rubber-frame", rx: 4 });
-  const rubber = svg("svg", { class: "mnb-c-rubber", "aria-hidden": "true" }, path, frame);
-  host.append(rubber, handle);
-  let over = null; // id of the socket that the handle stands at
+  const path = svg("path", { class: "mnb-c-rubber-line" }), frame = svg("rect", { class: "mnb-c-rubber-frame", rx: 4 });
+  host.append(svg("svg", { class: "mnb-c-rubber", "aria-hidden": "true" }, path, frame), handle);
+  let over = ""; // id of the socket that the mouse is over
+  /** @type {string[]} */
   let marked = [];
-  const designs = () => canvas.mode === "design" && !canvas.isStill;
-  const local = (event) => {
+  const designs = () => canvas.designs && !canvas.isStill;
+  const local = (/** @type {MouseEvent} */ event) => {
     const box = host.getBoundingClientRect();
     return { x: event.clientX - box.x, y: event.clientY - box.y };
   };
-
+  const inPicture = (/** @type {Cy} */ cy, /** @type {Point} */ { x, y }) => ({ x: (x - cy.pan().x) / cy.zoom(), y: (y - cy.pan().y) / cy.zoom() });
+  const nodeAt = (/** @type {Cy} */ cy, /** @type {Point} */ point, /** @type {string} */ selector) => {
+    const at = inPicture(cy, point);
+    return cy.nodes(selector).toArray().find((one) => {
+      const { x, y } = one.position();
+      return Math.abs(at.x - x) <= one.data("w") / 2 + 4 && Math.abs(at.y - y) <= one.data("h") / 2 + 4;
+    });
+  };
   const place = () => {
-    const one = canvas.cy?.getElementById(over || canvas.selected || "");
-    const shows = designs() && one?.nonempty() && one.hasClass("socket");
-    handle.hidden = !shows;
-    if (!shows) return;
-    const at = one.renderedPosition(), zoom = canvas.cy.zoom();
-    const right = canvas.direction === "right";
+    const one = canvas.element(over || canvas.flags.selected), { cy } = canvas;
+    handle.hidden = !(cy && one && designs() && one.nonempty() && one.hasClass("socket"));
+    if (handle.hidden || !one || !cy) return;
+    const at = one.renderedPosition(), right = canvas.scene?.direction === "right", w = one.data("w") * cy.zoom(), high = one.data("h") * cy.zoom();
     // Beside the card, so that of a small one too the middle can be clicked, and not on the chip of a line below it.
-    handle.style.left = `${at.x + (right ? (one.data("w") / 2) * zoom + CANVAS_BESIDE : one.data("w") * 0.3 * zoom)}px`;
-    handle.style.top = `${at.y + (right ? 0 : (one.data("h") / 2) * zoom + CANVAS_BESIDE)}px`;
+    handle.style.left = `${at.x + (right ? w / 2 + BESIDE : w * 0.3)}px`;
+    handle.style.top = `${at.y + (right ? 0 : high / 2 + BESIDE)}px`;
     handle.dataset.element = one.id();
   };
-  /** Let lines go straight, and what stands on them go with them. */
-  const loosen = (edges) => {
-    edges.addClass("free");
-    const chips = canvas.cy.nodes(".chip");
-    for (const one of edges.toArray()) chips.filter((chip) => chip.data("of") === one.id()).position(one.midpoint());
-  };
-  const mark = (nodes) => {
-    for (const one of marked) canvas.cy.getElementById(one).removeClass("marked");
+  const mark = (/** @type {string[]} */ ids) => {
+    const nodes = ids.flatMap((id) => canvas.element(id)?.toArray() ?? []);
+    for (const one of marked) canvas.element(one)?.removeClass("marked");
     marked = nodes.map((one) => one.id());
     for (const one of nodes) one.addClass("marked");
   };
-
-  const choose = (ids) => {
+  const choose = (/** @type {string[]} */ ids) => {
     canvas.keep({ marked: ids });
     canvas.send("marquee", { ids });
   };
 
   handle.addEventListener("pointerdown", (event) => {
+    const { cy } = canvas, from = canvas.element(handle.dataset.element);
     event.preventDefault();
     event.stopPropagation();
-    const from = canvas.cy.getElementById(handle.dataset.element);
-    if (from.empty()) return;
+    if (!cy || !from?.nonempty()) return;
     handle.setPointerCapture(event.pointerId);
     canvas.hover.hide();
-    const start = from.renderedPosition();
-    let aim = null;
-    const move = (now) => {
-      const at = local(now);
+    const start = from.renderedPosition(), drag = new AbortController();
+    /** @type {CyElements|undefined} */
+    let aim;
+    handle.addEventListener("pointermove", (now) => {
+      const at = local(now), next = nodeAt(cy, at, ".socket, .end");
       path.setAttribute("d", `M${start.x} ${start.y}L${at.x} ${at.y}`);
-      const next = canvas.nodeAt(at.x, at.y, ".socket, .end");
-      if (aim && aim !== next) aim.removeClass("aimed");
+      if (aim !== next) aim?.removeClass("aimed");
       aim = next;
       aim?.addClass("aimed");
-    };
-    const stop = (now) => {
-      handle.removeEventListener("pointermove", move);
-      handle.removeEventListener("pointerup", stop);
-      handle.removeEventListener("pointercancel", stop);
+    }, { signal: drag.signal });
+    const stop = (/** @type {PointerEvent} */ now) => {
+      drag.abort();
       path.removeAttribute("d");
       aim?.removeClass("aimed");
       if (now.type !== "pointerup") return;
-      if (Math.hypot(now.clientX - event.clientX, now.clientY - event.clientY) < 4) canvas.pick(from.id());
+      if (Math.hypot(now.clientX - event.clientX, now.clientY - event.clientY) < STILL) canvas.pick(from.id());
       else if (aim && aim.id() !== from.id()) canvas.send("connect", { from: from.id(), to: aim.id() });
     };
-    handle.addEventListener("pointermove", move);
-    handle.addEventListener("pointerup", stop);
-    handle.addEventListener("pointercancel", stop);
+    handle.addEventListener("pointerup", stop, { signal: drag.signal });
+    handle.addEventListener("pointercancel", stop, { signal: drag.signal });
   });
 
   // With Shift, a frame on the ground marks sockets; cytoscape must not take it for a pan.
-  const press = (event) => {
-    if (!event.shiftKey || event.button !== 0 || !designs() || !canvas.inCanvas(event.target)) return;
-    const from = local(event);
-    const hit = canvas.nodeAt(from.x, from.y, ".socket");
+  graph.addEventListener("mousedown", (event) => {
+    const { cy } = canvas;
+    if (!cy || !event.shiftKey || event.button !== 0 || !designs() || !cy.container().contains(/** @type {Node|null} */ (event.target))) return;
     event.preventDefault();
     event.stopPropagation();
     canvas.focus();
-    if (hit) {
-      const now = marked.includes(hit.id()) ? marked.filter((one) => one !== hit.id()) : [...marked, hit.id()];
-      choose(now);
-      return;
-    }
-    const move = (now) => {
-      const at = local(now);
-      frame.setAttribute("x", Math.min(at.x, from.x));
-      frame.setAttribute("y", Math.min(at.y, from.y));
-      frame.setAttribute("width", Math.abs(at.x - from.x));
-      frame.setAttribute("height", Math.abs(at.y - from.y));
-    };
-    const stop = (now) => {
-      window.removeEventListener("mousemove", move);
-      window.removeEventListener("mouseup", stop);
-      frame.removeAttribute("width");
-      frame.removeAttribute("height");
-      const at = local(now);
-      const inside = canvas.cy.nodes(".socket").filter((one) => {
-        const p = one.renderedPosition();
-        return p.x > Math.min(at.x, from.x) && p.x < Math.max(at.x, from.x) && p.y > Math.min(at.y, from.y) && p.y < Math.max(at.y, from.y);
-      });
-      choose(inside.map((one) => one.id()));
-    };
-    window.addEventListener("mousemove", move);
-    window.addEventListener("mouseup", stop);
-  };
-  graph.addEventListener("mousedown", press, true);
+    const from = local(event), hit = nodeAt(cy, from, ".socket")?.id(), drag = new AbortController();
+    if (hit) return choose(marked.includes(hit) ? marked.filter((one) => one !== hit) : [...marked, hit]);
+    window.addEventListener("mousemove", (now) => {
+      for (const [name, value] of Object.entries(between(from, local(now)))) setAttr(frame, name, value);
+    }, { signal: drag.signal });
+    window.addEventListener("mouseup", (now) => {
+      drag.abort();
+      setAttr(frame, "width", null);
+      setAttr(frame, "height", null);
+      const box = between(from, local(now));
+      choose(cy.nodes(".socket").toArray().filter((one) => isInside(one.renderedPosition(), box)).map((one) => one.id()));
+    }, { signal: drag.signal });
+  }, { capture: true, signal });
 
-  const dragged = (event) => {
+  const dragged = (/** @type {DragEvent} */ event) => {
     if (!designs() || !event.dataTransfer?.types.includes(MATERIA_TYPE)) return;
     event.preventDefault();
     event.dataTransfer.dropEffect = "copy";
     graph.classList.add("mnb-c-takes");
   };
-  const left = (event) => graph.contains(event.relatedTarget) || graph.classList.remove("mnb-c-takes");
-  const dropped = (event) => {
+  graph.addEventListener("dragenter", dragged, { signal });
+  graph.addEventListener("dragover", dragged, { signal });
+  graph.addEventListener("dragleave", (event) => graph.contains(/** @type {Node|null} */ (event.relatedTarget)) || graph.classList.remove("mnb-c-takes"), { signal });
+  graph.addEventListener("drop", (event) => {
     graph.classList.remove("mnb-c-takes");
     const materia = event.dataTransfer?.getData(MATERIA_TYPE);
-    if (!materia || !designs()) return;
+    if (!materia || !canvas.cy || !designs()) return;
     event.preventDefault();
     event.stopPropagation();
-    const at = canvas.inPicture(local(event));
+    const at = inPicture(canvas.cy, local(event));
     canvas.send("drop", { materia, x: Math.round(at.x), y: Math.round(at.y) });
-  };
-  const drags = [["dragenter", dragged], ["dragover", dragged], ["dragleave", left], ["drop", dropped]];
-  for (const [name, act] of drags) graph.addEventListener(name, act);
+  }, { signal });
 
   return {
-    place, loosen,
+    place,
     get marked() {
       return marked;
     },
-    clear() {
-      if (marked.length) choose([]);
-    },
-    set: (ids) => String(ids) === String(marked) || mark(ids.map((id) => canvas.cy.getElementById(id)).filter((one) => one.nonempty())),
+    clear: () => marked.length > 0 && choose([]),
+    /** @param {string[]} ids */
+    set: (ids) => String(ids) === String(marked) || mark(ids),
     /** The elements of another graph are there: what was marked is marked again, as far as it is there. */
-    again: () => mark(marked.map((one) => canvas.cy.getElementById(one)).filter((one) => one.nonempty())),
-    /** Listen to a cytoscape object. */
+    again: () => mark(marked),
+    /** Listen to a cytoscape object. @param {Cy} cy */
     attach(cy) {
-      cy.on("mouseover", "node.socket", (event) => {
-        over = event.target.id();
+      cy.on("mouseover", "node.socket", ({ target }) => {
+        over = target.id();
         place();
       });
       cy.on("mouseout", "node.socket", () => {
-        over = null;
+        over = "";
         setTimeout(() => handle.matches(":hover") || place(), 250);
       });
       handle.addEventListener("pointerleave", () => setTimeout(place, 250));
-      cy.on("grab", "node.socket", (event) => {
+      cy.on("grab", "node.socket", ({ target }) => {
         canvas.hover.hide();
-        event.target.scratch("_mnb_at", { ...event.target.position() });
+        target.scratch("_mnb_at", { ...target.position() });
       });
-      cy.on("drag", "node.socket", (event) => {
-        loosen(event.target.connectedEdges());
+      cy.on("drag", "node.socket", ({ target }) => {
+        // Lines go straight, and what stands on them goes with them.
+        const edges = target.connectedEdges().addClass("free"), chips = cy.nodes(".chip");
+        for (const one of edges.toArray()) chips.filter((chip) => chip.data("of") === one.id()).position(one.midpoint());
         place();
       });
-      cy.on("dragfree", "node.socket", (event) => {
-        const at = event.target.position(), was = event.target.scratch("_mnb_at") || at;
-        if (Math.hypot(at.x - was.x, at.y - was.y) < 3) return;
-        canvas.send("move", { id: event.target.id(), x: Math.round(at.x), y: Math.round(at.y) });
+      cy.on("dragfree", "node.socket", ({ target }) => {
+        const at = target.position(), was = target.scratch("_mnb_at") || at;
+        if (Math.hypot(at.x - was.x, at.y - was.y) >= 3) canvas.send("move", { id: target.id(), x: Math.round(at.x), y: Math.round(at.y) });
       });
-    },
-    destroy() {
-      graph.removeEventListener("mousedown", press, true);
-      for (const [name, act] of drags) graph.removeEventListener(name, act);
     },
   };
 }

@@ -1,87 +1,57 @@
 /** The canvas by keyboard: arrows go from socket to socket, letters do what the mouse does. */
+import { nearest } from "./canvas_state.js";
+import { CHORDS } from "./design_bar.js";
 
-const CANVAS_WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-const CANVAS_CHORDS = { z: "undo", y: "redo", c: "copy", x: "cut", v: "paste", d: "duplicate" };
+/** @type {Record<string, Size>} */
+const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-export const CANVAS_KEYS = "Arrows go from socket to socket, E through the ways out, Enter opens, slash finds, plus, minus and 0 zoom, M opens the menu";
+export const KEYS_IN_WORDS = "Arrows go from socket to socket, E through the ways out, Enter opens, slash finds, plus, minus and 0 zoom, M opens the menu";
 
-/**
- * @param {any} canvas see canvas.js
- * @returns {(event: KeyboardEvent) => void}
- */
+/** @param {import("./canvas.js").Canvas} canvas @returns {(event: KeyboardEvent) => void} */
 export function canvasKeys(canvas) {
-  const at = (one) => (one.isNode() ? one.position() : one.midpoint());
-
-  /** The element in a direction that is nearest, what stands straight there before what stands aslant. */
-  const next = (from, [dx, dy], among) => {
-    const here = at(from);
-    let best = null, least = Infinity;
-    for (const one of among) {
-      if (one.id() === from.id()) continue;
-      const there = at(one), x = there.x - here.x, y = there.y - here.y;
-      const along = x * dx + y * dy, beside = Math.abs(x * dy - y * dx);
-      if (along < 4 || beside > 2.5 * along) continue;
-      const cost = along + 2.2 * beside;
-      if (cost < least) [best, least] = [one, cost];
-    }
-    return best;
+  const at = (/** @type {CyElements} */ one) => (one.isNode() ? one.position() : one.midpoint());
+  const arrow = (/** @type {Size} */ way) => {
+    const { flags: { selected, current }, scene, cy, connecting } = canvas, aiming = connecting !== null;
+    const from = canvas.element(aiming ? canvas.aim ?? connecting : selected);
+    const others = cy?.nodes(aiming ? ".socket, .end" : ".socket, .folded").toArray().filter((one) => one.id() !== from?.id()) ?? [];
+    const next = from?.nonempty() ? others[nearest(at(from), way, others.map(at))] : canvas.element(current || scene?.entry);
+    if (!next?.nonempty()) return;
+    if (aiming) canvas.aimAt(next.id());
+    else canvas.pick(next.id());
+    canvas.show(next.id());
   };
-  const nodes = (aiming) => canvas.cy.nodes(aiming ? ".socket, .end" : ".socket, .folded").toArray();
-  const selected = () => canvas.cy.getElementById(canvas.selected || "");
-
-  const arrow = (way) => {
-    const aiming = canvas.connecting !== null;
-    const from = aiming ? canvas.cy.getElementById(canvas.aim || canvas.connecting) : selected();
-    const start = from.nonempty() ? from : canvas.cy.getElementById(canvas.current || canvas.entry || "");
-    if (start.empty()) return;
-    const found = from.nonempty() ? next(from, way, nodes(aiming)) : start;
-    if (!found) return;
-    if (aiming) canvas.aimAt(found.id());
-    else canvas.pick(found.id());
-    canvas.reach(found);
-  };
+  /** Go through the ways out of a socket. */
   const cycle = () => {
-    const one = selected();
-    if (one.empty()) return;
-    const source = one.isNode() ? one : one.source();
-    const ways = source.outgoers("edge").filter((edge) => canvas.canPick(edge.id())).toArray();
-    if (!ways.length) return;
-    const place = one.isNode() ? -1 : ways.findIndex((edge) => edge.id() === one.id());
-    canvas.pick(ways[(place + 1) % ways.length].id());
+    const one = canvas.element(canvas.flags.selected);
+    if (!one?.nonempty()) return;
+    const ways = (one.isNode() ? one : one.source()).outgoers("edge").toArray().map((edge) => edge.id()).filter((id) => canvas.kind(id));
+    if (ways.length) canvas.pick(ways[(ways.indexOf(one.id()) + 1) % ways.length]);
   };
   const drop = () => {
-    const ids = canvas.marked;
-    if (ids.length) canvas.send("delete", { ids });
-    else if (canvas.selected) canvas.send("delete", { what: canvas.selected });
+    const { marked } = canvas.design, { selected } = canvas.flags;
+    if (marked.length) canvas.send("delete", { ids: marked });
+    else if (selected) canvas.send("delete", { what: selected });
   };
+  const open = () => (canvas.connecting !== null ? canvas.connect() : canvas.flags.selected && canvas.send("open", { what: canvas.flags.selected }));
+  const larger = () => canvas.zoomBy(1.25), menu = () => canvas.openMenuHere();
+  /** @type {Record<string, () => unknown>} */
+  const acts = {
+    Enter: open, Escape: () => canvas.letGo(), "/": () => canvas.finder.open(), "+": larger, "=": larger, "-": () => canvas.zoomBy(1 / 1.25), 0: () => canvas.fit(),
+    e: cycle, m: menu, ContextMenu: menu, " ": () => canvas.foldSelected(), b: () => canvas.breakHere(),
+  };
+  /** @type {Record<string, () => unknown>} */
+  const designing = { Delete: drop, Backspace: drop, c: () => canvas.startConnect() };
 
   return (event) => {
-    if (event.isComposing || event.altKey || event.target.closest?.("input, textarea, select, [role=menu], [role=listbox]")) return;
-    const chord = event.ctrlKey || event.metaKey;
-    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    const designs = canvas.mode === "design";
-    const acts = {
-      Enter: () => (canvas.connecting !== null ? canvas.connect() : canvas.selected && canvas.send("open", { what: canvas.selected })),
-      Escape: () => canvas.letGo(),
-      "/": () => canvas.find(),
-      "+": () => canvas.zoomBy(1.25),
-      "=": () => canvas.zoomBy(1.25),
-      "-": () => canvas.zoomBy(1 / 1.25),
-      0: () => canvas.fit(),
-      e: cycle,
-      m: () => canvas.openMenu(),
-      " ": () => canvas.foldSelected(),
-      b: () => canvas.breakHere(),
-      ContextMenu: () => canvas.openMenu(),
-      ...(designs ? { Delete: drop, Backspace: drop, c: () => canvas.startConnect() } : {}),
-      ...(event.shiftKey ? { F10: () => canvas.openMenu() } : {}),
-    };
-    if (chord) {
-      const kind = designs && (key === "z" && event.shiftKey ? "redo" : CANVAS_CHORDS[key]);
-      if (!kind) return;
-      canvas.send(kind, { ids: canvas.marked.length ? canvas.marked : canvas.selectedSocket() });
-    } else if (CANVAS_WAYS[event.key]) arrow(CANVAS_WAYS[event.key]);
-    else if (acts[key]) acts[key]();
+    if (event.isComposing || event.altKey || (event.target instanceof Element && event.target.closest("input, textarea, select, [role=menu], [role=listbox]"))) return;
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key, { marked } = canvas.design;
+    const act = (canvas.designs && designing[key]) || acts[key] || (event.shiftKey && key === "F10" && menu);
+    if (event.ctrlKey || event.metaKey) {
+      const kind = key === "z" && event.shiftKey ? "redo" : CHORDS[key];
+      if (!canvas.designs || !kind || kind === "save") return;
+      canvas.send(kind, { ids: marked.length ? marked : canvas.socket ? [canvas.socket] : [] });
+    } else if (WAYS[event.key]) arrow(WAYS[event.key]);
+    else if (act) act();
     else return;
     event.preventDefault();
     event.stopPropagation();

@@ -1,21 +1,17 @@
 /** A small map of a large picture, to see where one is and to go elsewhere. */
-import { h, svg, clear } from "./dom.js";
+import { h, svg, refill } from "./dom.js";
 
-const CANVAS_MAP = [132, 92];
+const WIDE = 132, HIGH = 92;
 
-/**
- * @param {() => any} getCy
- * @param {(x: number, y: number) => void} go called with a point of the picture
- */
-export function canvasMinimap(getCy, go) {
-  const drawing = svg("svg", { width: CANVAS_MAP[0], height: CANVAS_MAP[1], "aria-hidden": "true" });
+/** @param {(x: number, y: number) => void} go called with a point of the picture */
+export function canvasMinimap(go) {
+  const drawing = svg("svg", { width: WIDE, height: HIGH, "aria-hidden": "true" });
   const box = h("div", { class: "mnb-c-map", title: "the whole graph; click or drag to go there", hidden: true }, drawing);
   const frame = svg("rect", { class: "mnb-c-frame" });
+  /** @type {Map<string, SVGElement>} */
   const dots = new Map();
-  let k = 1;
-  let edge = [0, 0];
-
-  const to = (event) => {
+  let k = 1, edge = [0, 0];
+  const to = (/** @type {PointerEvent} */ event) => {
     const at = drawing.getBoundingClientRect();
     go((event.clientX - at.x - edge[0]) / k, (event.clientY - at.y - edge[1]) / k);
   };
@@ -28,15 +24,15 @@ export function canvasMinimap(getCy, go) {
   box.addEventListener("pointermove", (event) => event.buttons && to(event));
   return {
     box,
-    /** @param {{size: number[], nodes: any[], sockets: number}} scene */
+    /** @param {Scene} scene @param {boolean} always however few sockets it has */
     set(scene, always) {
       box.hidden = !(always || scene.sockets > 30);
       dots.clear();
-      clear(drawing);
+      refill(drawing);
       if (box.hidden) return;
-      const [w, h] = scene.size;
-      k = Math.min((CANVAS_MAP[0] - 6) / w, (CANVAS_MAP[1] - 6) / h);
-      edge = [(CANVAS_MAP[0] - w * k) / 2, (CANVAS_MAP[1] - h * k) / 2];
+      const [wide, high] = scene.size;
+      k = Math.min((WIDE - 6) / wide, (HIGH - 6) / high);
+      edge = [(WIDE - wide * k) / 2, (HIGH - high * k) / 2];
       for (const one of scene.nodes) {
         if (one.classes === "anchor" || one.classes === "chip") continue;
         const dot = svg("rect", {
@@ -49,19 +45,17 @@ export function canvasMinimap(getCy, go) {
       }
       drawing.append(frame);
     },
+    /** @param {string|null} [current] @param {string|null} [selected] */
     mark(current, selected) {
       for (const [id, dot] of dots) {
         dot.classList.toggle("mnb-c-now", id === current);
         dot.classList.toggle("mnb-c-picked", id === selected);
       }
     },
-    /** What is seen of the picture, in its pixels. */
-    frame(x, y, w, h) {
-      if (box.hidden) return;
-      frame.setAttribute("x", edge[0] + x * k);
-      frame.setAttribute("y", edge[1] + y * k);
-      frame.setAttribute("width", Math.max(2, w * k));
-      frame.setAttribute("height", Math.max(2, h * k));
+    /** What is seen of the picture, in its pixels. @param {number} x @param {number} y @param {number} wide @param {number} high */
+    frame(x, y, wide, high) {
+      const at = { x: edge[0] + x * k, y: edge[1] + y * k, width: Math.max(2, wide * k), height: Math.max(2, high * k) };
+      if (!box.hidden) for (const [name, value] of Object.entries(at)) frame.setAttribute(name, String(value));
     },
   };
 }

@@ -1,6 +1,6 @@
 /** A graph that is too large for a canvas: one picture, with marks laid over it; it can be clicked on, and follows. */
-import { h, clear } from "./dom.js";
-import { canvasAddress, canvasColoured } from "./canvas_style.js";
+import { h, refill } from "./dom.js";
+import { pictureAddress, coloured } from "./canvas_style.js";
 
 /** @param {(element: string) => void} choose called with the element that was clicked */
 export function canvasStill(choose) {
@@ -8,26 +8,22 @@ export function canvasStill(choose) {
   const marks = h("div", { class: "mnb-c-marks" });
   const sheet = h("div", { class: "mnb-c-sheet" }, image, marks);
   const box = h("div", { class: "mnb-c-still", hidden: true, tabindex: "0", role: "group" }, sheet);
+  /** @type {Map<string, HTMLElement>} */
   const rings = new Map();
-  let scene = null;
-  let k = 1;
+  let scene = /** @type {Scene} */ (/** @type {unknown} */ (null)), k = 1;
 
-  const boxOf = (id) => scene?.nodes.find((one) => one.id === id);
+  const boxOf = (/** @type {string} */ id) => scene.nodes.find((one) => one.id === id);
   const size = () => {
-    sheet.style.width = `${scene.size[0] * k}px`;
-    sheet.style.height = `${scene.size[1] * k}px`;
+    Object.assign(sheet.style, { width: `${scene.size[0] * k}px`, height: `${scene.size[1] * k}px` });
     for (const [id, ring] of rings) put(ring, boxOf(id));
   };
-  const put = (ring, one) => {
+  const put = (/** @type {HTMLElement} */ ring, /** @type {SceneNode|undefined} */ one) => {
     if (!one) return ring.remove();
-    ring.style.left = `${(one.x - one.w / 2) * k - 5}px`;
-    ring.style.top = `${(one.y - one.h / 2) * k - 5}px`;
-    ring.style.width = `${one.w * k}px`;
-    ring.style.height = `${one.h * k}px`;
+    Object.assign(ring.style, { left: `${(one.x - one.w / 2) * k - 5}px`, top: `${(one.y - one.h / 2) * k - 5}px`, width: `${one.w * k}px`, height: `${one.h * k}px` });
   };
-  const hit = (event) => {
+  const hit = (/** @type {MouseEvent} */ event) => {
     const at = sheet.getBoundingClientRect(), x = (event.clientX - at.x) / k, y = (event.clientY - at.y) / k;
-    const within = (one) => one.pick && Math.abs(x - one.x) <= one.w / 2 && Math.abs(y - one.y) <= one.h / 2;
+    const within = (/** @type {SceneNode} */ one) => one.pick && Math.abs(x - one.x) <= one.w / 2 && Math.abs(y - one.y) <= one.h / 2;
     return scene.nodes.filter(within).sort((a, b) => a.w * a.h - b.w * b.h)[0];
   };
   sheet.addEventListener("click", (event) => {
@@ -37,18 +33,20 @@ export function canvasStill(choose) {
   return {
     box,
     hit,
+    /** @param {Scene} next @param {Colours} colours */
     set(next, colours) {
       scene = next;
-      image.src = canvasAddress(canvasColoured(scene.still, colours));
+      this.colours(colours);
       size();
     },
+    /** @param {Colours} colours */
     colours(colours) {
-      if (scene?.still) image.src = canvasAddress(canvasColoured(scene.still, colours));
+      image.src = pictureAddress(coloured(scene.still ?? "", colours));
     },
-    /** Lay marks over the picture, from how its elements look. */
+    /** Lay marks over the picture, from how its elements look. @param {Look} look @param {string|null} [selected] */
     look(look, selected) {
       rings.clear();
-      clear(marks);
+      refill(marks);
       for (const [id, one] of Object.entries(look)) {
         const classes = (one.classes || "").split(" ").filter((name) => ["current", "failed", "break", "taken"].includes(name));
         if (id === selected) classes.push("selected");
@@ -61,6 +59,7 @@ export function canvasStill(choose) {
         marks.append(ring);
       }
     },
+    /** @param {string} id */
     reach(id) {
       const one = boxOf(id);
       if (!one) return;
@@ -72,14 +71,15 @@ export function canvasStill(choose) {
       k = Math.max(0.05, Math.min(1, (box.clientWidth - 4) / scene.size[0], (box.clientHeight - 4) / scene.size[1]));
       size();
     },
+    /** @param {number} factor */
     zoomBy(factor) {
       const x = (box.scrollLeft + box.clientWidth / 2) / k, y = (box.scrollTop + box.clientHeight / 2) / k;
       k = Math.min(2, Math.max(0.05, k * factor));
       size();
       box.scrollTo({ left: x * k - box.clientWidth / 2, top: y * k - box.clientHeight / 2 });
     },
-    /** What is seen of the picture. */
+    /** What is seen of the picture: left, top, width, height. @returns {[number, number, number, number]} */
     seen: () => [box.scrollLeft / k, box.scrollTop / k, box.clientWidth / k, box.clientHeight / k],
-    go: (x, y) => box.scrollTo({ left: x * k - box.clientWidth / 2, top: y * k - box.clientHeight / 2 }),
+    go: (/** @type {number} */ x, /** @type {number} */ y) => box.scrollTo({ left: x * k - box.clientWidth / 2, top: y * k - box.clientHeight / 2 }),
   };
 }

@@ -1,45 +1,74 @@
 /** The canvas as a widget of its own, beside the cytoscape that it fills. */
-import { canvasPart } from "./canvas.js";
-import { sendMessage } from "./dom.js";
+import { Canvas } from "./canvas.js";
+import { sendMessage } from "./wire.js";
 
-function canvasInitialize({ model }) {
-  // Kept in the model, so that a view which comes later sees it.
-  model.on("msg:custom", (message) => {
-    if (message?.kind === "look") Object.assign(model.get("look"), message.changed);
+/** The element around another that has this class, as soon as it is in the page. @param {HTMLElement} el @param {string} selector @returns {Promise<HTMLElement>} */
+const placedIn = (el, selector) =>
+  new Promise((resolve) => {
+    const watch = new ResizeObserver(() => {
+      const around = /** @type {HTMLElement|null} */ (el.closest(selector));
+      if (!around) return;
+      watch.disconnect();
+      resolve(around);
+    });
+    watch.observe(el);
+  });
+
+/**
+ * The cytoscape object that draws in an element: that of the view of its widget that stands there. A view has it once it is
+ * displayed, and the views of a model are `views`, both as ipywidgets and ipycytoscape have them.
+ * @param {Model} model
+ * @param {HTMLElement} graph
+ * @returns {Promise<Cy>}
+ */
+async function cytoscapeIn(model, graph) {
+  const drawing = await model.widget_manager.get_model(model.get("drawing").slice("IPY_MODEL_".length));
+  return new Promise((resolve) => {
+    for (const coming of Object.values(drawing.views)) {
+      Promise.resolve(coming).then(async (view) => {
+        await view.displayed;
+        if (graph.contains(view.el)) resolve(view.cytoscape_obj);
+      });
+    }
   });
 }
 
-function canvasRender({ model, el }) {
+/** @param {{model: Model}} props */
+function initialize({ model }) {
+  // Kept in the model, so that a view which comes later sees it.
+  model.on("msg:custom", (message) => message?.kind === "look" && Object.assign(model.get("look"), message.changed));
+}
+
+/** @param {{model: Model, el: HTMLElement}} props */
+function render({ model, el }) {
   el.classList.add("mnb-over-canvas");
-  let part = null, ended = false;
-  const told = [];
-  const on = (name, act) => {
+  const asked = new Set(), ends = [() => {}];
+  let ended = false;
+  const on = (/** @type {string} */ name, /** @type {(message: any) => void} */ act) => {
     model.on(name, act);
-    told.push([name, act]);
+    ends.push(() => model.off(name, act));
   };
-  const start = () => {
+  placedIn(el, ".mnb-graph").then(async (graph) => {
     if (ended) return;
-    if (!el.closest(".mnb-graph")) return void setTimeout(start, 20); // not in the page yet
-    const seen = new Set();
-    part = canvasPart(el, (kind, values = {}) => {
-      if (values.token) seen.add(values.token);
-      sendMessage(model, { kind, ...values });
+    const canvas = new Canvas(graph, el, (kind, ...[fields]) => {
+      if (kind === "svg") asked.add(canvas.token);
+      sendMessage(model, { kind, ...fields });
     });
-    const all = () => ({ fixed: model.get("fixed"), look: model.get("look"), scene: model.get("scene"), flags: model.get("flags") });
-    on("change:scene", () => part.update({ look: model.get("look"), scene: model.get("scene") }));
-    on("change:flags", () => part.update({ flags: model.get("flags") }));
+    ends.push(() => canvas.destroy());
+    on("change:scene", () => canvas.update({ look: model.get("look"), scene: model.get("scene") }));
+    on("change:flags", () => canvas.update({ flags: model.get("flags") }));
     on("msg:custom", (message) => {
-      if (message?.kind === "look") part.update({ changed: message.changed });
-      if (message?.kind === "svg" && seen.has(message.token)) part.update({ svg: message.svg });
+      if (message?.kind === "look") canvas.update({ changed: message.changed });
+      if (message?.kind === "svg" && asked.has(message.token)) canvas.tools.saveSvg(message.svg);
     });
-    part.update(all());
-  };
-  start();
+    canvas.update({ fixed: model.get("fixed"), look: model.get("look"), scene: model.get("scene"), flags: model.get("flags") });
+    const cy = await cytoscapeIn(model, graph);
+    if (!ended) canvas.attach(cy);
+  });
   return () => {
     ended = true;
-    for (const [name, act] of told) model.off(name, act);
-    part?.destroy();
+    for (const end of ends) end();
   };
 }
 
-export default { initialize: canvasInitialize, render: canvasRender };
+export default { initialize, render };

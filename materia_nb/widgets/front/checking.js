@@ -1,43 +1,41 @@
 /** Says under a field what is wrong with what is typed in it, as the kernel finds it. */
-import { h, clear, setAttr } from "./dom.js";
+import { h, refill, setAttr } from "./dom.js";
 
 /**
  * @param {HTMLTextAreaElement|HTMLInputElement} field
- * @param {object} send
- * @param {() => string} what `reply`, `correction` or `value`
+ * @param {Talk} send
+ * @param {"reply"|"correction"|"value"|"by_hand"} what
  * @param {string} fine what to say of a text that would be taken
- * @param {(fine: boolean) => void} told
+ * @param {(fine: boolean) => void} [checked]
  */
-export function checkedField(field, send, what, fine, told = () => {}) {
+export function checkedField(field, send, what, fine, checked = () => {}) {
   const host = h("div", { class: "mnb-check", role: "status" });
-  let timer = null, asked = 0;
-  const clearCheck = () => {
-    clear(host);
+  let timer = 0, asked = 0;
+  const clear = () => {
+    refill(host);
     setAttr(field, "aria-invalid", null);
   };
   const ask = async () => {
-    const mine = ++asked;
-    const text = field.value;
+    const mine = ++asked, text = field.value;
     if (!text.trim()) {
-      clearCheck();
-      told(false);
-      return;
+      clear();
+      return checked(false);
     }
-    const found = await send.ask("check", { text, what: what() });
+    const found = await send.ask("check", { text, what });
     if (mine !== asked) return;
-    clear(host);
     setAttr(field, "aria-invalid", found.fine ? null : "true");
-    if (found.advice) host.append(h("p", { class: "mnb-p mnb-t-bad" }, `Not JSON yet: ${found.advice}`));
-    for (const [path, message, fix] of found.issues || []) {
-      host.append(h("p", { class: "mnb-p mnb-t-bad" }, `✖ ${path}: ${message}`, fix && h("span", { class: "mnb-dim" }, ` ${fix}`)));
-    }
-    if (found.fine) host.append(h("p", { class: "mnb-p mnb-t-good" }, `✓ ${fine}`));
-    told(Boolean(found.fine));
+    /** @type {[string, string, string?][]} */
+    const issues = found.issues ?? [];
+    refill(host,
+      found.advice && h("p", { class: "mnb-p mnb-t-bad" }, `Not JSON yet: ${found.advice}`),
+      issues.map(([path, message, fix]) => h("p", { class: "mnb-p mnb-t-bad" }, `✖ ${path}: ${message}`, fix && h("span", { class: "mnb-dim" }, ` ${fix}`))),
+      found.fine && h("p", { class: "mnb-p mnb-t-good" }, `✓ ${fine}`));
+    checked(Boolean(found.fine));
   };
   field.addEventListener("input", () => {
     asked += 1;
     clearTimeout(timer);
     timer = setTimeout(ask, 180);
   });
-  return { host, clear: clearCheck, ask };
+  return { host, clear };
 }

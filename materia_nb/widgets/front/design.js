@@ -1,76 +1,57 @@
-/** Design mode alone: palette, inspector, dock and bar round the graph, as `%materia design` shows them. */
-import { h, setText } from "./dom.js";
-import { splitter } from "./splitter.js";
-import { closeMenu } from "./menu.js";
+/** Design mode: palette, inspector, dock and bar round the graph. */
+import { h } from "./dom.js";
 import { designBarPart, designKeys } from "./design_bar.js";
 import { palettePart } from "./palette.js";
 import { designInspectorPart } from "./design_inspector.js";
 import { problemsPart } from "./problems.js";
 
-function designView({ model, el }) {
-  const send = (kind, values = {}) => model.send({ kind, ...values });
-  el.classList.add("mnb-front");
-  el.setAttribute("data-lm-suppress-shortcuts", "true");
-  const cell = (name, attrs) => h("div", { class: `mnb-${name}`, ...attrs });
-  const bar = cell("bar", { role: "toolbar", "aria-label": "design" });
-  const palette = cell("palette", { role: "region", "aria-label": "palette" });
-  const inspector = cell("inspector", { role: "region", "aria-label": "inspector" });
-  const dock = cell("dock", { role: "region", "aria-label": "problems and changes" });
-  const side = cell("d-side");
-  inspector.append(side);
-  const gone = cell("gone", { role: "alert" });
-  el.append(bar, palette, inspector, dock, gone);
-  const parts = [designBarPart(bar, send), palettePart(palette, send), designInspectorPart(side, send), problemsPart(dock, send)];
-  const splitters = [splitter(el, "columns", send), splitter(el, "rows", send)];
-  let unkey = designKeys(el, send);
-  el.addEventListener("keydown", (event) => event.stopPropagation());
+/**
+ * The parts of design mode in a surface. They are made when it is first switched to, and listen while it is on.
+ * @param {{el: HTMLElement, bar: HTMLElement, palette: HTMLElement, inspector: HTMLElement, problems: HTMLElement}} cells
+ * @param {ToldByDesign} send
+ */
+export function designParts(cells, send) {
+  const side = h("div", { class: "mnb-d-side", hidden: true }), tools = h("span", { class: "mnb-d-bar", hidden: true });
+  cells.inspector.append(side);
+  const modes = cells.bar.querySelector(".mnb-modes");
+  modes ? modes.after(tools) : cells.bar.append(tools);
+  /** @type {Part[]} */
+  let made = [];
+  /** @type {HTMLElement|null} */
   let box = null;
-  let selected = "";
-  const mark = () => {
-    const now = JSON.stringify(model.get("design").selected || null);
-    if (!box || now === selected) return;
-    selected = now;
-    box.dispatchEvent(new CustomEvent("mnb-selected", { detail: JSON.parse(now) }));
+  let on = false, unkey = () => {}, last = /** @type {Told} */ ({});
+  const picked = (/** @type {Event} */ event) => {
+    const { kind, id, add } = /** @type {CustomEvent} */ (event).detail ?? {};
+    if (on) send("pick", { what: kind ? [kind, id] : null, add: add === true });
   };
-  const picked = (event) => {
-    const { kind, id, add } = event.detail || {};
-    send("pick", { what: kind ? [kind, id] : null, add: add === true });
+  const update = (/** @type {Told} */ data) => {
+    last = data;
+    if (on && data.bar) for (const part of made) part.update(data);
   };
-  const attach = () => {
-    const found = el.closest(".mnb-surface");
-    if (!found || found === box) return;
-    box = found;
-    box.dataset.mode = "design";
-    box.setAttribute("data-lm-suppress-shortcuts", "true");
-    box.addEventListener("mnb-pick", picked);
-    const before = unkey;
-    const outer = designKeys(box, send);
-    unkey = () => (before(), outer());
-    mark();
-  };
-  const watch = new ResizeObserver(() => {
-    attach();
-    if (box) box.toggleAttribute("data-narrow", box.clientWidth <= 640);
-  });
-  watch.observe(bar);
-  const update = () => {
-    attach();
-    const data = model.get("design") || {};
-    for (const part of parts) part.update(data);
-    if (data.bar) setText(gone, `The kernel of this design is gone. Run its cell again: ${data.bar.left}`);
-    mark();
-  };
-  model.on("change:design", update);
-  update();
-  return () => {
-    watch.disconnect();
-    closeMenu();
-    model.off("change:design", update);
-    box?.removeEventListener("mnb-pick", picked);
-    unkey();
-    for (const part of [...parts, ...splitters]) part.destroy?.();
-    el.replaceChildren();
+  return {
+    update,
+    /** Switch it on or off, in the surface that it is in by now. @param {boolean} now @param {HTMLElement|null} surface */
+    mode(now, surface) {
+      if (now && !made.length) made = [designBarPart(tools, send), palettePart(cells.palette, send), designInspectorPart(side, send), problemsPart(cells.problems, send)];
+      const elsewhere = surface && surface !== box;
+      if (elsewhere) {
+        box?.removeEventListener("mnb-pick", picked);
+        box = surface;
+        box.addEventListener("mnb-pick", picked);
+      }
+      if (now === on && !elsewhere) return;
+      on = now;
+      side.hidden = tools.hidden = !on;
+      unkey();
+      // What is typed in the parts goes no further than `el`; the graph stands beside it.
+      const ends = [cells.el, box].flatMap((one) => (on && one ? designKeys(one, send) : []));
+      unkey = () => ends.forEach((end) => end());
+      update(last);
+    },
+    destroy() {
+      box?.removeEventListener("mnb-pick", picked);
+      unkey();
+      for (const part of made) part.destroy?.();
+    },
   };
 }
-
-export default { render: designView };

@@ -1,137 +1,90 @@
 /** The bar of design mode: what the design is called, what is wrong, undo and redo, casting and saving; and what was said last. */
-import { h, button, setEnabled, isEnabled, setText } from "./dom.js";
+import { h, askLine, button, isNew, refill, setEnabled, setText, targetOf } from "./dom.js";
+import { counted } from "./words.js";
 
-/**
- * @param {HTMLElement} host
- * @param {(kind: string, values?: object) => void} send
- */
+/** Let every form of the surface send what was typed and not sent yet. @param {Element|null} node */
+export function flushForms(node) {
+  node?.closest(".mnb-surface")?.dispatchEvent(new CustomEvent("mnb-flush"));
+}
+
+/** Sends messages of design mode: what was typed before goes before them. @param {HTMLElement} host @param {ToldByDesign} send @returns {ToldByDesign} */
+export const afterForms = (host, send) => (kind, /** @type {any} */ fields = {}) => {
+  flushForms(host);
+  send(kind, fields);
+};
+
+/** @param {HTMLElement} host @param {ToldByDesign} send @returns {Part} */
 export function designBarPart(host, send) {
-  const act = (kind, values = {}) => {
-    designFlush(host);
-    send(kind, values);
-  };
-  const press = (words, title, kind, attrs) => {
-    const made = button(words, title, () => isEnabled(made) && act(kind), attrs);
-    return made;
-  };
-  const name = h("b", { class: "mnb-cut mnb-d-title" });
-  const chips = h("span", { class: "mnb-d-states" });
+  const act = afterForms(host, send);
+  const name = h("b", { class: "mnb-cut mnb-d-title" }), chips = h("span", { class: "mnb-d-states" });
   const words = h("span", { class: "mnb-dim mnb-cut mnb-d-said", role: "status" });
-  const undo = press("↶ Undo", "take the last step back (Ctrl-Z)", "undo");
-  const redo = press("↷ Redo", "do it again (Ctrl-Y)", "redo");
-  const cast = button("Cast it", "begin a cast of it as it is now, saved or not", () => ask("Cast it for", "what is asked for", (request) => request && act("cast", { request })));
-  const save = press("Save", "save it", "save", { class: "mnb-b mnb-main" });
-  const saveAs = button("Save as…", "save a copy under another name", () => ask("Save as", "a file name that ends with .json, or: this notebook", (to) => to && act("save", { to })));
-  const reload = button("Reload", "take what is on disk now; Undo brings these edits back", () => act("reload"));
   const line = h("div", { class: "mnb-d-ask", hidden: true });
+  const ask = (/** @type {string} */ what, /** @type {string} */ shape, /** @type {(text: string) => void} */ done) => askLine(line, { words: what, shape }, (text) => text && done(text));
+  const undo = button("↶ Undo", "take the last step back (Ctrl-Z)", () => act("undo"));
+  const redo = button("↷ Redo", "do it again (Ctrl-Y)", () => act("redo"));
+  const cast = button("Cast it", "begin a cast of it as it is now, saved or not", () => ask("Cast it for", "what is asked for", (request) => act("cast", { request })));
+  const save = button("Save", "save it", () => act("save"), { class: "mnb-b mnb-main" });
+  const saveAs = button("Save as…", "save a copy under another name", () => ask("Save as", "a file name that ends with .json, or: this notebook", (to) => act("save", { to })));
+  const reload = button("Reload", "take what is on disk now; Undo brings these edits back", () => act("reload"));
   host.append(name, chips, words, h("span", { class: "mnb-space" }), undo, redo, cast, reload, saveAs, save, line);
 
-  let asking = null;
-  const close = () => {
-    asking = null;
-    line.hidden = true;
-    line.replaceChildren();
+  /** @param {"now"|"bad"|""} tone @param {...Child} content of the line below the bar; without any it goes */
+  const say = (tone, ...content) => {
+    line.dataset.tone = tone;
+    line.hidden = !content.length;
+    refill(line, content);
   };
-  /** Ask for a line of text under the bar. */
-  const ask = (what, shape, done) => {
-    const field = h("input", { class: "mnb-in", placeholder: shape, "aria-label": `${what}: ${shape}`, autocomplete: "off" });
-    const before = document.activeElement;
-    const end = (ok) => {
-      if (line.hidden || !field.isConnected) return;
-      const typed = field.value.trim();
-      close();
-      before?.focus?.();
-      if (ok) done(typed);
-    };
-    field.addEventListener("keydown", (event) => {
-      event.stopPropagation();
-      if (event.key !== "Enter" && event.key !== "Escape") return;
-      event.preventDefault(); // or the button that the focus goes back to is pressed by the same key
-      end(event.key === "Enter");
-    });
-    asking = "line";
-    line.dataset.tone = "";
-    line.replaceChildren(h("span", {}, what), field, button("OK", what, () => end(true), { class: "mnb-b mnb-main" }), button("Cancel", "leave it", () => end(false)));
-    line.hidden = false;
-    field.focus();
-  };
-  let told = "";
+  const chip = (/** @type {string} */ tone, /** @type {string} */ text) => h("span", { class: "mnb-d-state", "data-tone": tone }, text);
   return {
-    ask,
-    update(slice) {
-      const bar = slice.bar;
+    /** @param {{bar?: DesignBar}} slice */
+    update({ bar }) {
       if (!bar) return;
+      const { note, question } = bar, alert = note.sign === "alert";
       setText(name, bar.name);
       name.title = bar.name;
-      const state = bar.changed ? "not saved" : bar.steps ? "saved" : bar.fresh ? "new" : "as in its file";
-      const count = (number, one) => `${number} ${one}${number === 1 ? "" : "s"}`;
-      chips.replaceChildren(
-        h("span", { class: "mnb-d-state", "data-tone": bar.changed ? "now" : "" }, state),
-        bar.problems ? h("span", { class: "mnb-d-state", "data-tone": "bad" }, `✖ ${count(bar.problems, "problem")}`) : h("span", { class: "mnb-d-state", "data-tone": "good" }, "✓ can be cast"),
-        bar.hints ? h("span", { class: "mnb-d-state" }, `○ ${count(bar.hints, "hint")}`) : "",
-      );
+      refill(chips,
+        chip(bar.changed ? "now" : "", bar.changed ? "not saved" : bar.steps ? "saved" : bar.fresh ? "new" : "as in its file"),
+        bar.problems ? chip("bad", `✖ ${counted(bar.problems, "problem")}`) : chip("good", "✓ can be cast"),
+        bar.hints > 0 && chip("", `○ ${counted(bar.hints, "hint")}`));
       setEnabled(undo, bar.undo !== null, "nothing to undo");
       setEnabled(redo, bar.redo !== null, "nothing to do again");
       if (bar.undo !== null) undo.title = `take back: ${bar.undo} (Ctrl-Z)`;
       if (bar.redo !== null) redo.title = `do again: ${bar.redo} (Ctrl-Y)`;
       save.title = `save in ${bar.home}${bar.why ? ` (${bar.why})` : ""} (Ctrl-S)`;
-      setText(words, bar.note.sign === "alert" ? "" : bar.note.words);
-      words.title = bar.note.words;
-      const now = JSON.stringify([bar.note, bar.question]);
-      if (now === told) return;
-      told = now;
-      if (bar.question) {
-        asking = "question";
-        line.dataset.tone = "now";
-        line.replaceChildren(
-          h("span", { role: "alert" }, bar.question.words),
-          ...bar.question.choices.map((one, number) => button(one, one, () => act("answer", { number }), { class: number ? "mnb-b" : "mnb-b mnb-main" })),
-          button("Leave it", "do nothing", () => act("answer", { number: -1 })),
-        );
-        line.hidden = false;
-      } else if (bar.note.sign === "alert" && bar.note.words) {
-        asking = "alert";
-        line.dataset.tone = "bad";
-        line.replaceChildren(h("span", { role: "alert" }, `✖ ${bar.note.words}`), button("×", "take this message away", close, { class: "mnb-x", "aria-label": "take this message away" }));
-        line.hidden = false;
-      } else if (asking !== "line") close();
+      setText(words, alert ? "" : note.words);
+      words.title = note.words;
+      if (!isNew(line, [note, question])) return;
+      if (question) {
+        say("now", h("span", { role: "alert" }, question.words),
+          question.choices.map((one, number) => button(one, one, () => act("answer", { number }), { class: number ? "mnb-b" : "mnb-b mnb-main" })),
+          button("Leave it", "do nothing", () => act("answer", { number: -1 })));
+      } else if (alert && note.words) {
+        say("bad", h("span", { role: "alert" }, `✖ ${note.words}`), button("×", "take this message away", () => say(""), { class: "mnb-x", "aria-label": "take this message away" }));
+      } else if (!line.querySelector("input")) say(""); // what one is asked for stays
     },
-    destroy() {
-      host.replaceChildren();
-    },
+    destroy: () => host.replaceChildren(),
   };
 }
 
-/** Let every form of the surface send what was typed and not sent yet. */
-export function designFlush(node) {
-  node.closest(".mnb-surface")?.dispatchEvent(new CustomEvent("mnb-flush"));
+/** What each key does with Ctrl or Command. @type {Record<string, "save"|"undo"|"redo"|"copy"|"cut"|"paste"|"duplicate">} */
+export const CHORDS = { s: "save", z: "undo", y: "redo", c: "copy", x: "cut", v: "paste", d: "duplicate" };
+
+/** The message that a key of design mode sends, or nothing. @param {{key: string, mod: boolean, shift: boolean}} pressed @param {{typing: boolean, selecting: boolean}} where whether in a field, whether text is selected */
+export function kindOfKey({ key, mod, shift }, { typing, selecting }) {
+  const kind = mod ? (key === "z" && shift ? "redo" : CHORDS[key]) : key === "delete" || key === "backspace" ? "delete" : undefined;
+  return (typing && kind !== "save") || (kind === "copy" && selecting) ? undefined : kind;
 }
 
-/**
- * The keys of design mode; a key that is typed into a field is the field's.
- * @param {HTMLElement} root
- * @param {(kind: string, values?: object) => void} send
- */
+/** The keys of design mode; a key that is typed into a field is the field's. @param {HTMLElement} root @param {ToldByDesign} send */
 export function designKeys(root, send) {
-  const heard = (event) => {
+  const heard = (/** @type {KeyboardEvent} */ event) => {
     if (event.defaultPrevented) return;
-    const mod = event.ctrlKey || event.metaKey;
-    const typing = event.target.closest?.("input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable]");
-    const key = event.key.toLowerCase();
-    let kind = null;
-    if (mod && key === "s") kind = "save";
-    else if (typing) return;
-    else if (mod && key === "z") kind = event.shiftKey ? "redo" : "undo";
-    else if (mod && key === "y") kind = "redo";
-    else if (mod && key === "c" && !String(document.getSelection())) kind = "copy";
-    else if (mod && key === "x") kind = "cut";
-    else if (mod && key === "v") kind = "paste";
-    else if (mod && key === "d") kind = "duplicate";
-    else if (key === "delete" || key === "backspace") kind = "delete";
+    const target = targetOf(event), typing = Boolean(target?.closest("input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable]"));
+    const kind = kindOfKey({ key: event.key.toLowerCase(), mod: event.ctrlKey || event.metaKey, shift: event.shiftKey }, { typing, selecting: String(document.getSelection()) !== "" });
     if (!kind) return;
     event.preventDefault();
     event.stopPropagation();
-    designFlush(event.target);
+    flushForms(target);
     send(kind);
   };
   root.addEventListener("keydown", heard);

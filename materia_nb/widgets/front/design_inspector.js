@@ -1,333 +1,237 @@
 /** The inspector of design mode: the form of what is selected, its ways out, and what its agent would be told. */
-import { h, button, setAttr, setText } from "./dom.js";
-import { designForm } from "./materia_form.js";
-import { designFlush } from "./design_bar.js";
+import { h, button, focused, isNew, redraw, refill, setAttr, setText } from "./dom.js";
+import { designForm, radios } from "./materia_form.js";
+import { afterForms } from "./design_bar.js";
+import { tabRow } from "./tabs.js";
 
-const DESIGN_TABS = { socket: ["materia", "socket", "ways", "json"], loop: ["form", "exits", "json"], loadout: ["form", "json"], edge: ["form", "json"], exit: ["form", "json"], oldExit: ["form"], marked: ["form"] };
-const DESIGN_TITLES = { materia: "Materia", socket: "Socket", ways: "Ways out", json: "JSON", form: "Fields", exits: "Exits" };
+/** @type {Record<string, string[]>} */
+const TABS = { socket: ["materia", "socket", "ways", "json"], loop: ["form", "exits", "json"], loadout: ["form", "json"], edge: ["form", "json"], exit: ["form", "json"], oldExit: ["form"], marked: ["form"] };
+/** @type {Record<string, string>} */
+const TITLES = { materia: "Materia", socket: "Socket", ways: "Ways out", json: "JSON", form: "Fields", exits: "Exits" };
 
-/**
- * @param {HTMLElement} host
- * @param {(kind: string, values?: object) => void} send
- */
+/** @param {HTMLElement} host @param {ToldByDesign} send @returns {Part} */
 export function designInspectorPart(host, send) {
-  const act = (kind, values = {}) => {
-    designFlush(host);
-    send(kind, values);
-  };
-  const surface = () => host.closest(".mnb-surface");
-  const root = h("div", { class: "mnb-d-inspector" });
+  const act = afterForms(host, send);
+  const surface = () => /** @type {HTMLElement|null} */ (host.closest(".mnb-surface"));
+  const seek = h("select", { class: "mnb-in mnb-d-seek", "aria-label": "select a part of the design", title: "select a part", onchange: () => act("pick", { what: seek.value ? JSON.parse(seek.value) : null, keep: true }) });
+  const title = h("h3", { class: "mnb-d-head", tabindex: "-1" }), mark = h("span", { class: "mnb-d-mark", "aria-hidden": "true" }), sub = h("span", { class: "mnb-d-sub" });
+  const acts = h("div", { class: "mnb-d-acts" }), armed = h("div", { class: "mnb-d-armed", hidden: true, role: "status" });
+  const tabs = tabRow("of what is selected", (name) => {
+    chosen[data.kind] = name;
+    draw();
+  }, "mnb-d-");
+  const body = tabs.panel;
+  body.className = "mnb-d-body";
+  const root = h("div", { class: "mnb-d-inspector" }, h("div", { class: "mnb-d-top" }, seek), h("div", { class: "mnb-d-headline" }, mark, h("div", { class: "mnb-d-names" }, title, sub), acts), tabs.row, armed, body);
   host.append(root);
-  const seek = h("select", { class: "mnb-in mnb-d-seek", "aria-label": "select a part of the design", title: "select a part" });
-  seek.addEventListener("change", () => act("pick", { what: seek.value ? JSON.parse(seek.value) : null, keep: true }));
-  const title = h("h3", { class: "mnb-d-head", tabindex: "-1" });
-  const mark = h("span", { class: "mnb-d-mark", "aria-hidden": "true" });
-  const sub = h("span", { class: "mnb-d-sub" });
-  const acts = h("div", { class: "mnb-d-acts" });
-  const tabs = h("div", { class: "mnb-d-tabs", role: "tablist", "aria-label": "of what is selected" });
-  const body = h("div", { class: "mnb-d-body", role: "tabpanel", tabindex: "-1" });
-  const armed = h("div", { class: "mnb-d-armed", hidden: true, role: "status" });
-  root.append(h("div", { class: "mnb-d-top" }, seek), h("div", { class: "mnb-d-headline" }, mark, h("div", { class: "mnb-d-names" }, title, sub), acts), tabs, armed, body);
 
-  const chosen = {}; // which tab is open, by kind of part
-  let data = null;
+  /** @type {Record<string, string>} which tab is open, by kind of part */
+  const chosen = {};
+  let data = /** @type {Selected} */ (/** @type {unknown} */ (null)), of = "";
+  /** @type {ReturnType<typeof designForm>[]} */
   let forms = [];
-  let built = "";
-  let redraw = () => {};
+  let update = () => {};
 
   /** Let the next socket that is clicked in the picture be an answer, and not a selection. */
   let disarm = () => {};
-  const arm = (words, done) => {
+  const arm = (/** @type {string} */ words, /** @type {(id: string) => void} */ done) => {
     disarm();
-    const box = surface();
+    const box = surface(), heard = new AbortController(), options = { capture: true, signal: heard.signal };
     if (!box) return;
-    const picked = (event) => {
-      const { kind, id } = event.detail || {};
+    box.addEventListener("mnb-pick", (event) => {
+      const { kind, id } = /** @type {CustomEvent} */ (event).detail ?? {};
       event.stopImmediatePropagation();
       event.preventDefault();
       disarm();
       // After the picture has told the kernel of the click: what is done with it is what stays selected.
       if (kind === "socket" || kind === "end") setTimeout(() => done(kind === "end" ? "end" : id), 0);
-    };
-    const key = (event) => event.key === "Escape" && disarm();
-    box.addEventListener("mnb-pick", picked, true);
-    box.addEventListener("keydown", key, true);
+    }, options);
+    box.addEventListener("keydown", (event) => event.key === "Escape" && disarm(), options);
     box.dataset.arming = "yes";
     setText(armed, `${words} Escape leaves it.`);
     armed.hidden = false;
     disarm = () => {
-      box.removeEventListener("mnb-pick", picked, true);
-      box.removeEventListener("keydown", key, true);
+      heard.abort();
       delete box.dataset.arming;
       armed.hidden = true;
       disarm = () => {};
     };
   };
-  const pickSocket = (done) => arm("Click a socket in the picture.", done);
-
   const flush = () => forms.forEach((form) => form.flush());
+  /** @type {HTMLElement|null} */
   let listening = null;
   const listen = () => {
-    const box = surface();
-    if (!box || listening === box) return;
+    if (listening === surface()) return;
     listening?.removeEventListener("mnb-flush", flush);
-    box.addEventListener("mnb-flush", flush);
-    listening = box;
+    listening = surface();
+    listening?.addEventListener("mnb-flush", flush);
   };
 
-  const form = (into, fields, help = {}) => {
-    const made = designForm(into, send, { pickSocket, ...help });
+  // -- the tabs: each fills an element, and returns what brings it up to date ---------
+
+  const line = (/** @type {Child[]} */ ...children) => h("div", { class: "mnb-d-line" }, children);
+  const labelled = (/** @type {string} */ words) => h("div", { class: "mnb-d-label" }, words);
+  const form = (/** @type {HTMLElement} */ into, help = {}) => {
+    const made = designForm(into, send, { pickSocket: (done) => arm("Click a socket in the picture.", done), ...help });
     forms.push(made);
-    made.fieldsOf = fields;
     return made;
   };
-  const radios = (label, options, value, choose) => {
-    const name = `mnb-d-${label.replace(/\W/g, "")}-${(designRadioCount += 1)}`;
-    return h("div", { class: "mnb-d-radios", role: "radiogroup", "aria-label": label }, options.map(([one, words]) => {
-      const input = h("input", { type: "radio", name, value: one });
-      input.checked = one === value;
-      input.addEventListener("change", () => input.checked && choose(one));
-      return h("label", {}, input, h("span", {}, words));
-    }));
+  const selectOf = (/** @type {string} */ label, /** @type {string[]} */ options, value = "") =>
+    h("select", { class: "mnb-in", "aria-label": label }, h("option", { value: "", selected: !value }, label), options.map((one) => h("option", { value: one, selected: one === value }, one)));
+  const chooser = (/** @type {string} */ label, /** @type {[string, string][]} */ options, /** @type {string} */ value, /** @type {(value: string) => void} */ choose) => {
+    const { node, set } = radios(options, choose, { "aria-label": label });
+    set(value);
+    return node;
   };
-  const selectOf = (label, options, value) => {
-    const made = h("select", { class: "mnb-in", "aria-label": label }, h("option", { value: "" }, label), options.map((one) => h("option", { value: one }, one)));
-    made.value = value || "";
-    return made;
-  };
-  /** The ways out of a socket, in the order in which they are looked at, and a new one. */
-  const ways = (into) => {
-    const list = h("ol", { class: "mnb-d-ways" });
-    const to = selectOf("to …", data.targets, "");
-    let when = null;
-    const most = h("input", { class: "mnb-in mnb-d-most", placeholder: "no limit", "aria-label": "at most so many times for each item", inputmode: "numeric" });
-    const sentence = h("div", { class: "mnb-dim" });
-    const tell = () => setText(sentence, to.value ? `${data.of[1]} → ${to.value}${when ? `, ${new Map(data.conditions).get(when)}` : ""}${most.value.trim() ? `, at most ${most.value.trim()} times` : ""}` : "");
-    const connect = (target) => {
-      const values = { from: data.of[1], to: target };
-      if (when) values.when = when;
-      if (most.value.trim()) values.most = most.value.trim();
-      act("connect", values);
-    };
-    const go = button("Connect", "lead an edge there", () => (to.value ? connect(to.value) : to.focus()), { class: "mnb-b mnb-main" });
-    const click = button("Connect → click the target", "then click the target in the picture", () => arm(`Click where ${data.of[1]} leads.`, connect));
-    for (const one of [to, most]) one.addEventListener("input", tell);
-    into.append(
-      list,
-      h("div", { class: "mnb-d-box" },
-        h("div", { class: "mnb-d-label" }, "a new way"),
-        h("div", { class: "mnb-d-line" }, to, go),
-        radios("when the new way is taken", [["", "as fits"], ...data.conditions], "", (one) => { when = one; tell(); }),
-        h("div", { class: "mnb-d-line" }, h("span", { class: "mnb-dim" }, "at most"), most, h("span", { class: "mnb-dim" }, "times for each item")),
-        sentence,
-        h("div", { class: "mnb-d-line" }, click)),
-    );
-    return () => list.replaceChildren(...data.ways.map((way, place) => designWay(way, place, act)), data.ways.length ? "" : h("li", { class: "mnb-dim" }, "none: the cast ends here"));
-  };
-
-  const exits = (into) => {
-    const members = h("div", { class: "mnb-d-members" });
-    const list = h("ol", { class: "mnb-d-ways" });
-    const from = selectOf("from …", data.members, data.members.at(-1));
-    const to = selectOf("to …", data.targets, "");
-    let when = data.conditions[0][0];
-    const add = button("Add exit", "a way out, taken once the list is done", () => {
-      if (!from.value || !to.value) return (from.value ? to : from).focus();
-      act("exit", { loop: data.of[1], from: from.value, when, to: to.value });
-    }, { class: "mnb-b mnb-main" });
-    into.append(
-      list,
-      h("div", { class: "mnb-d-box" },
-        h("div", { class: "mnb-d-label" }, "a new exit, taken once the list is done"),
-        h("div", { class: "mnb-d-line" }, from, to, add),
-        radios("when the new exit is taken", data.conditions, when, (one) => { when = one; })),
-      members,
-    );
-    return () => {
-      list.replaceChildren(...data.exits.map((way, place) => designWay(way, place, act)), data.exits.length ? "" : h("li", { class: "mnb-dim" }, "none: with the last item the cast ends"));
-      setText(members, `members: ${data.members.join(", ") || "none"}`);
-    };
-  };
-
-  const loopForm = (into) => {
-    const source = h("div", {});
-    const members = h("div", { class: "mnb-d-members" });
-    const part = h("div", {});
-    into.append(h("div", { class: "mnb-d-row" }, h("span", { class: "mnb-d-label" }, "goes over"), source), part, members);
-    const made = form(part);
-    return () => {
-      source.replaceChildren(radios("what the loop goes over", [["consumes", "work items"], ["iterator", "a list"], ["", "nothing"]], data.source, (one) => act("source", { loop: data.of[1], source: one })));
-      made.update(data.fields);
-      members.replaceChildren(
-        h("div", { class: "mnb-d-label" }, "members, the first is where a round begins"),
-        h("div", { class: "mnb-d-line" }, data.members.map((one) => h("span", { class: "mnb-d-member" }, button(one, `select ${one}`, () => act("pick", { what: ["socket", one], keep: true }), { class: "mnb-d-link" }),
-          button("×", `take ${one} out of the loop`, () => act("members", { loop: data.of[1], ids: data.members.filter((other) => other !== one) }), { class: "mnb-x", "aria-label": `take ${one} out of the loop` })))),
-        h("div", { class: "mnb-d-line" }, (() => {
-          const more = selectOf("add a member …", data.sockets.filter((one) => !data.members.includes(one)), "");
-          more.addEventListener("change", () => more.value && act("members", { loop: data.of[1], ids: [...data.members, more.value] }));
-          return more;
-        })(), data.marked.length ? button(`Take the ${data.marked.length} marked`, "make the loop of the marked sockets", () => act("members", { loop: data.of[1], ids: data.marked })) : null),
-      );
-    };
-  };
-
-  const materia = (into) => {
-    if (!data.materia) {
-      into.append(h("p", { class: "mnb-dim" }, "There is no such materia: choose one in the tab Socket, or make it."));
-      return () => {};
-    }
-    const about = h("p", { class: "mnb-dim mnb-d-note" });
-    const part = h("div", {});
-    const told = h("div", { class: "mnb-d-told" });
-    into.append(about, part, told);
-    const made = form(part, null, { variables: () => data.materia?.variables || [] });
-    const open = new Set(["Instructions"]);
-    let toldNow = "";
-    return () => {
-      const one = data.materia;
-      if (!one) return;
-      const also = one.shared.length ? `It is placed ${one.shared.length} more time${one.shared.length > 1 ? "s" : ""} (${one.shared.slice(0, 3).join(", ")}${one.shared.length > 3 ? ", …" : ""}): what is changed here holds there too.` : "";
-      setText(about, also);
-      about.hidden = !also;
-      made.update(one.fields);
-      const now = JSON.stringify(one.told);
-      if (now === toldNow) return;
-      toldNow = now;
-      told.replaceChildren(
-        one.told.length ? h("div", { class: "mnb-d-label" }, "what its agent would be told") : "",
-        ...one.told.map((layer) => {
-          const made = h("details", { class: "mnb-d-layer" }, h("summary", {}, layer.title), h("pre", { tabindex: "0" }, layer.text));
-          made.open = open.has(layer.title);
-          made.addEventListener("toggle", () => (made.open ? open.add(layer.title) : open.delete(layer.title)));
-          return made;
+  const wayList = (/** @type {HTMLElement} */ list, /** @type {WayOut[]} */ all, /** @type {string} */ none) => refill(list, all.map((way, place) => wayItem(way, place, act)), !all.length && h("li", { class: "mnb-dim" }, none));
+  /** @type {Record<string, (into: HTMLElement) => () => void>} */
+  const make = {
+    /** The ways out of a socket, in the order in which they are looked at, and a new one. */
+    ways(into) {
+      const list = h("ol", { class: "mnb-d-ways" }), sentence = h("div", { class: "mnb-dim" }), to = selectOf("to …", data.targets), id = data.of[1];
+      const most = h("input", { class: "mnb-in mnb-d-most", placeholder: "no limit", "aria-label": "at most so many times for each item", inputmode: "numeric" });
+      let when = "";
+      const say = () => setText(sentence, to.value && `${id} → ${to.value}${when && `, ${new Map(data.conditions).get(when)}`}${most.value.trim() && `, at most ${most.value.trim()} times`}`);
+      const connect = (/** @type {string} */ target) => act("connect", { from: id, to: target, ...(when && { when }), ...(most.value.trim() && { most: most.value.trim() }) });
+      for (const one of [to, most]) one.addEventListener("input", say);
+      into.append(list, h("div", { class: "mnb-d-box" }, labelled("a new way"),
+        line(to, button("Connect", "lead an edge there", () => (to.value ? connect(to.value) : to.focus()), { class: "mnb-b mnb-main" })),
+        chooser("when the new way is taken", [["", "as fits"], ...data.conditions], "", (one) => {
+          when = one;
+          say();
         }),
-      );
-    };
-  };
-
-  const plain = (into) => {
-    const sentence = h("p", { class: "mnb-d-note" });
-    const part = h("div", {});
-    const order = h("div", { class: "mnb-d-line" });
-    into.append(sentence, part, order);
-    const made = form(part);
-    return () => {
-      setText(sentence, data.sentence || (data.kind === "loadout" ? (data.empty ? "Click a materia in the palette to place the first socket; a cast starts there." : "Nothing is selected. Drag from one socket to another to connect them, and draw a frame round some to make a loop of them.") : ""));
-      sentence.hidden = !sentence.textContent;
-      made.update(data.fields);
-      const buttons = [];
-      if (data.first !== undefined) {
-        buttons.push(["↑ earlier", "look at it before the one above", () => act("order", { of: data.of, by: -1 }), !data.first], ["↓ later", "look at it after the one below", () => act("order", { of: data.of, by: 1 }), !data.last]);
+        line(h("span", { class: "mnb-dim" }, "at most"), most, h("span", { class: "mnb-dim" }, "times for each item")), sentence,
+        line(button("Connect → click the target", "then click the target in the picture", () => arm(`Click where ${id} leads.`, connect)))));
+      return () => wayList(list, data.ways, "none: the cast ends here");
+    },
+    exits(into) {
+      const list = h("ol", { class: "mnb-d-ways" }), members = h("div", { class: "mnb-d-members" });
+      const from = selectOf("from …", data.members, data.members.at(-1)), to = selectOf("to …", data.targets);
+      let when = data.conditions[0][0];
+      const add = button("Add exit", "a way out, taken once the list is done", () => {
+        if (!from.value || !to.value) return (from.value ? to : from).focus();
+        act("exit", { loop: data.of[1], from: from.value, when, to: to.value });
+      }, { class: "mnb-b mnb-main" });
+      into.append(list, h("div", { class: "mnb-d-box" }, labelled("a new exit, taken once the list is done"), line(from, to, add), chooser("when the new exit is taken", data.conditions, when, (one) => void (when = one))), members);
+      return () => {
+        wayList(list, data.exits, "none: with the last item the cast ends");
+        setText(members, `members: ${data.members.join(", ") || "none"}`);
+      };
+    },
+    loop(into) {
+      const source = h("div", {}), members = h("div", { class: "mnb-d-members" }), part = h("div", {}), made = form(part);
+      into.append(h("div", { class: "mnb-d-row" }, h("span", { class: "mnb-d-label" }, "goes over"), source), part, members);
+      const change = (/** @type {string[]} */ ids) => act("members", { loop: data.of[1], ids });
+      const member = (/** @type {string} */ one) => h("span", { class: "mnb-d-member" }, button(one, `select ${one}`, () => act("pick", { what: ["socket", one], keep: true }), { class: "mnb-d-link" }),
+        button("×", `take ${one} out of the loop`, () => change(data.members.filter((other) => other !== one)), { class: "mnb-x", "aria-label": `take ${one} out of the loop` }));
+      return () => {
+        const more = selectOf("add a member …", data.sockets.filter((one) => !data.members.includes(one)));
+        more.addEventListener("change", () => more.value && change([...data.members, more.value]));
+        refill(source, chooser("what the loop goes over", [["consumes", "work items"], ["iterator", "a list"], ["", "nothing"]], data.source, (one) => act("source", { loop: data.of[1], source: one })));
+        made.update(data.fields);
+        refill(members, labelled("members, the first is where a round begins"), line(data.members.map(member)),
+          line(more, data.marked.length > 0 && button(`Take the ${data.marked.length} marked`, "make the loop of the marked sockets", () => change(data.marked))));
+      };
+    },
+    materia(into) {
+      if (!data.materia) {
+        into.append(h("p", { class: "mnb-dim" }, "There is no such materia: choose one in the tab Socket, or make it."));
+        return () => {};
       }
-      if (data.turn) buttons.push([data.turn, "the other way to leave a loop", () => act("turn", { of: data.of }), true]);
-      const held = order.contains(document.activeElement) ? document.activeElement.textContent : null;
-      order.replaceChildren(...buttons.filter((one) => one[3]).map(([words, about, done]) => button(words, about, done)));
-      if (held !== null) ([...order.children].find((one) => one.textContent === held) || order.firstChild || title).focus();
-    };
+      const about = h("p", { class: "mnb-dim mnb-d-note" }), part = h("div", {}), prompt = h("div", { class: "mnb-d-told" }), open = new Set(["Instructions"]);
+      into.append(about, part, prompt);
+      const made = form(part, { variables: () => data.materia?.variables ?? [] });
+      const layer = (/** @type {{title: string, text: string}} */ { title: name, text }) => {
+        const node = h("details", { class: "mnb-d-layer", open: open.has(name) }, h("summary", {}, name), h("pre", { tabindex: "0" }, text));
+        node.addEventListener("toggle", () => (node.open ? open.add(name) : open.delete(name)));
+        return node;
+      };
+      return () => {
+        const one = data.materia;
+        if (!one) return;
+        const { length } = one.shared;
+        setText(about, length ? `It is placed ${length} more time${length > 1 ? "s" : ""} (${one.shared.slice(0, 3).join(", ")}${length > 3 ? ", …" : ""}): what is changed here holds there too.` : "");
+        about.hidden = !length;
+        made.update(one.fields);
+        if (isNew(prompt, one.told)) refill(prompt, one.told.length > 0 && labelled("what its agent would be told"), one.told.map(layer));
+      };
+    },
+    form(into) {
+      const sentence = h("p", { class: "mnb-d-note" }), part = h("div", {}), order = h("div", { class: "mnb-d-line" }), made = form(part);
+      into.append(sentence, part, order);
+      return () => {
+        const hint = data.empty ? "Click a materia in the palette to place the first socket; a cast starts there." : "Nothing is selected. Drag from one socket to another to connect them, and draw a frame round some to make a loop of them.";
+        setText(sentence, data.sentence || (data.kind === "loadout" ? hint : ""));
+        sentence.hidden = !sentence.textContent;
+        made.update(data.fields);
+        redraw(order, () => [
+          data.first === false && button("↑ earlier", "look at it before the one above", () => act("order", { of: data.of, by: -1 })),
+          data.last === false && button("↓ later", "look at it after the one below", () => act("order", { of: data.of, by: 1 })),
+          data.turn && button(data.turn, "the other way to leave a loop", () => act("turn", { of: data.of })),
+        ], title);
+      };
+    },
+    socket(into) {
+      const part = h("div", {}), gone = h("p", { class: "mnb-dim mnb-d-note" }), made = form(part);
+      into.append(part, gone);
+      return () => {
+        made.update(data.fields);
+        setText(gone, `Remove takes away ${data.removes}`);
+      };
+    },
+    json(into) {
+      const text = h("pre", { class: "mnb-d-json", tabindex: "0", "aria-label": "as it is written" });
+      into.append(text);
+      return () => setText(text, data.json || "");
+    },
   };
 
-  const socket = (into) => {
-    const part = h("div", {});
-    const gone = h("p", { class: "mnb-dim mnb-d-note" });
-    into.append(part, gone);
-    const made = form(part);
-    return () => {
-      made.update(data.fields);
-      setText(gone, `Remove takes away ${data.removes}`);
-    };
+  /** What can be done with what is selected. @returns {Child} */
+  const actsOf = () => {
+    const many = data.kind === "marked", marked = data.marked?.length ?? 0;
+    const one = (/** @type {string} */ key, /** @type {string} */ words, /** @type {string} */ about, /** @type {() => void} */ done, style = "", attrs = {}) => button(words, about, done, { class: `mnb-b mnb-small ${style}`, "data-key": key, ...attrs });
+    return [
+      data.kind === "socket" && !data.entry && one("entry", "Make entry", "a cast starts here", () => act("entry", { id: data.of[1] })),
+      data.kind === "socket" && one("mark", data.isMarked ? "Unmark" : "Mark", "mark it, to make a loop of all that are marked", () => act("mark", { id: data.of[1] }), "", { "aria-pressed": String(Boolean(data.isMarked)) }),
+      marked > 0 && one("loop", `Make loop (${marked})`, "make a loop of the marked sockets", () => act("loop"), "mnb-main"),
+      (data.kind === "socket" || many) && one("twice", "Duplicate", "a copy of it beside it (Ctrl-D)", () => act("duplicate")),
+      data.kind !== "loadout" && one("away", "Remove", "remove it (Delete)", () => act("delete", many ? {} : { what: data.of }), "mnb-bad"),
+      marked > 0 && one("clear", "Clear", "mark none", () => act("marquee", { ids: [] })),
+    ];
   };
-
-  const json = (into) => {
-    const text = h("pre", { class: "mnb-d-json", tabindex: "0", "aria-label": "as it is written" });
-    into.append(text);
-    return () => setText(text, data.json || "");
-  };
-
-  const build = (tab) => {
-    flush();
-    forms = [];
-    body.replaceChildren();
-    const make = { materia, socket, ways, exits, json }[tab] || (data.kind === "loop" ? loopForm : plain);
-    redraw = make(body);
-  };
-
-  const button_ = (words, about, done, attrs = {}) => button(words, about, done, { class: "mnb-b mnb-small", ...attrs });
-  const drawActs = () => {
-    const many = data.kind === "marked";
-    const held = acts.contains(document.activeElement) ? document.activeElement.dataset.act : null;
-    const made = [];
-    const put = (name, words, about, done, attrs) => made.push(button_(words, about, done, { "data-act": name, ...attrs }));
-    if (data.kind === "socket") {
-      if (!data.entry) put("entry", "Make entry", "a cast starts here", () => act("entry", { id: data.of[1] }));
-      put("mark", data.isMarked ? "Unmark" : "Mark", "mark it, to make a loop of all that are marked", () => act("mark", { id: data.of[1] }), { "aria-pressed": data.isMarked ? "true" : "false" });
-    }
-    if (data.marked?.length) put("loop", `Make loop (${data.marked.length})`, "make a loop of the marked sockets", () => act("loop"), { class: "mnb-b mnb-small mnb-main" });
-    if (data.kind === "socket" || many) put("twice", "Duplicate", "a copy of it beside it (Ctrl-D)", () => act("duplicate"));
-    if (data.kind !== "loadout") put("away", "Remove", "remove it (Delete)", () => act("delete", many ? {} : { what: data.of }), { class: "mnb-b mnb-small mnb-bad" });
-    if (data.marked?.length) put("clear", "Clear", "mark none", () => act("marquee", { ids: [] }));
-    acts.replaceChildren(...made);
-    if (held) (made.find((one) => one.dataset.act === held) || title).focus();
-  };
-
-  const drawTabs = (tab) => {
-    const names = DESIGN_TABS[data.kind] || ["form"];
-    const count = { ways: data.ways?.length, exits: data.exits?.length };
-    const held = tabs.contains(document.activeElement);
-    tabs.replaceChildren(...names.map((name) => {
-      const made = h("button", { type: "button", role: "tab", "aria-selected": name === tab ? "true" : "false", tabindex: name === tab ? "0" : "-1", class: "mnb-d-tab", "data-tab": name }, DESIGN_TITLES[name] + (count[name] !== undefined ? ` ${count[name]}` : ""));
-      made.addEventListener("click", () => choose(name));
-      return made;
-    }));
-    tabs.hidden = names.length < 2;
-    if (held) tabs.querySelector("[aria-selected=true]")?.focus();
-  };
-  tabs.addEventListener("keydown", (event) => {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!by) return;
-    const all = [...tabs.children];
-    const next = all[(all.indexOf(document.activeElement) + by + all.length) % all.length];
-    next?.click();
-    tabs.querySelector("[aria-selected=true]")?.focus();
-  });
-  const choose = (name) => {
-    chosen[data.kind] = name;
-    draw();
-  };
-
   const draw = () => {
-    const names = DESIGN_TABS[data.kind] || ["form"];
-    const tab = names.includes(chosen[data.kind]) ? chosen[data.kind] : names[0];
-    const now = JSON.stringify([data.kind, data.of, tab, data.materia?.id, data.materia?.work, (data.materia?.variables || []).map((one) => one.name), data.targets, data.members && data.kind === "loop" ? data.members : 0]);
-    const held = body.contains(document.activeElement);
-    if (now !== built) {
-      if (built && JSON.parse(built)[1]?.join() !== data.of.join()) disarm();
-      built = now;
-      build(tab);
+    const names = TABS[data.kind] ?? ["form"], tab = names.includes(chosen[data.kind]) ? chosen[data.kind] : names[0], held = focused(body), now = data.of.join();
+    const { materia } = data;
+    if (isNew(body, [data.kind, data.of, tab, materia?.id, materia?.work, materia?.variables.map((one) => one.name), data.targets, data.kind === "loop" && data.members])) {
+      if (of && of !== now) disarm();
+      of = now;
+      flush();
+      forms = [];
+      refill(body);
+      update = make[tab === "form" && data.kind === "loop" ? "loop" : tab](body);
     }
-    drawTabs(tab);
-    redraw();
-    if (held && !body.contains(document.activeElement) && document.activeElement === document.body) body.focus({ preventScroll: true });
+    /** @type {Record<string, number|undefined>} */
+    const count = { ways: data.ways?.length, exits: data.exits?.length };
+    tabs.update(names.map((name) => [name, TITLES[name] + (count[name] === undefined ? "" : ` ${count[name]}`)]), tab);
+    tabs.row.hidden = names.length < 2;
+    update();
+    if (held && !focused(body) && document.activeElement === document.body) body.focus({ preventScroll: true });
   };
-
   return {
-    update(slice) {
-      if (!slice.inspector) return;
+    /** @param {{inspector?: Selected, parts: {what: What, words: string}[]}} slice */
+    update({ inspector, parts }) {
+      if (!inspector) return;
       listen();
-      data = slice.inspector;
+      data = inspector;
       root.dataset.of = JSON.stringify(data.of);
-      const options = JSON.stringify(slice.parts);
-      if (seek.dataset.told !== options) {
-        seek.dataset.told = options;
-        seek.replaceChildren(h("option", { value: "" }, "the loadout itself"), ...slice.parts.map((one) => h("option", { value: JSON.stringify(one.what) }, one.words)));
-      }
+      if (isNew(seek, parts)) refill(seek, h("option", { value: "" }, "the loadout itself"), parts.map((one) => h("option", { value: JSON.stringify(one.what) }, one.words)));
       seek.value = data.kind === "loadout" || data.kind === "marked" ? "" : JSON.stringify(data.of);
       setText(title, data.title);
       setText(sub, data.sub);
       setAttr(mark, "data-work", data.work || data.kind);
-      drawActs();
+      redraw(acts, actsOf, title);
       draw();
     },
-    unsent: () => forms.flatMap((one) => one.unsent()),
     destroy() {
       disarm();
       flush();
@@ -337,13 +241,11 @@ export function designInspectorPart(host, send) {
   };
 }
 
-let designRadioCount = 0;
-
-function designWay(way, place, act) {
+/** One way out in a list. @param {WayOut} way @param {number} place @param {ToldByDesign} act */
+function wayItem(way, place, act) {
   const words = `${way.when} → ${way.to}${way.most ? `, at most ${way.most}` : ""}`;
-  const told = way.from ? `${way.from}: ${words}` : way.loop ? `exit of ${way.loop}: ${words}` : words;
   return h("li", { class: "mnb-d-way" },
-    button(told, "select it", () => act("pick", { what: way.what, keep: true }), { class: `mnb-d-link${way.tone ? ` mnb-t-${way.tone}` : ""}` }),
-    way.place === null ? null : button("↑", "look at it earlier", () => act("order", { of: way.what, by: -1 }), { class: "mnb-x", "aria-label": `${words}: earlier`, "aria-disabled": place === 0 ? "true" : null }),
+    button(way.from ? `${way.from}: ${words}` : way.loop ? `exit of ${way.loop}: ${words}` : words, "select it", () => act("pick", { what: way.what, keep: true }), { class: `mnb-d-link${way.tone ? ` mnb-t-${way.tone}` : ""}` }),
+    way.place !== null && button("↑", "look at it earlier", () => act("order", { of: way.what, by: -1 }), { class: "mnb-x", "aria-label": `${words}: earlier`, "aria-disabled": place === 0 && "true" }),
     button("×", "remove it", () => act("delete", { what: way.what }), { class: "mnb-x", "aria-label": `${words}: remove` }));
 }

@@ -1,10 +1,10 @@
 /** The dock below the graph: a tab for each part that the kernel has for it, such as timeline, items, and two casts side by side. */
-import { h, clear, button } from "./dom.js";
+import { h, button, isNew, redraw } from "./dom.js";
 import { tabRow } from "./tabs.js";
 import { drawBlocks } from "./blocks.js";
 import { BODIES } from "./bodies.js";
 
-/** What is only to be read. */
+/** What is only to be read. @param {HTMLElement} host @param {Talk} send @returns {Part} */
 function readPart(host, send) {
   host.classList.add("mnb-dockread");
   host.setAttribute("tabindex", "0");
@@ -13,40 +13,35 @@ function readPart(host, send) {
 
 /**
  * @param {HTMLElement} host
- * @param {(kind: string, values?: object) => void} send
+ * @param {Talk} send
  * @param {string[]} names of its parts, in the order of the tabs
  */
 export function dockPart(host, send, names) {
   const tabs = tabRow("timeline and items", (dock) => send("dock", { dock }));
   const casts = h("span", { class: "mnb-row", role: "group", "aria-label": "casts of this panel" });
-  const right = h("span", { class: "mnb-dockright" });
-  host.append(h("div", { class: "mnb-dockhead" }, tabs.row, casts, right), tabs.panel);
-  const made = {}, bodies = {}, controls = {};
-  for (const name of names) {
-    right.append((controls[name] = h("span", { class: "mnb-row mnb-nowrap" })));
-    tabs.panel.append((bodies[name] = h("div", { class: "mnb-dockbody" })));
-    made[name] = (BODIES[name] || readPart)(bodies[name], send, controls[name]);
-  }
   // What a design has wrong stands in place of them all.
   const problems = h("div", { class: "mnb-dockbody" });
-  tabs.panel.append(problems);
-  let madeCasts = "";
+  const makers = /** @type {Record<string, (host: HTMLElement, send: Talk, controls: HTMLElement) => Part>} */ (/** @type {unknown} */ (BODIES));
+  const all = names.map((name) => {
+    const body = h("div", { class: "mnb-dockbody" }), controls = h("span", { class: "mnb-row mnb-nowrap" });
+    return { name, body, controls, part: (makers[name] ?? readPart)(body, send, controls) };
+  });
+  tabs.panel.append(...all.map((one) => one.body), problems);
+  host.append(h("div", { class: "mnb-dockhead" }, tabs.row, casts, h("span", { class: "mnb-dockright" }, all.map((one) => one.controls))), tabs.panel);
   return {
-    made,
+    parts: all,
     problems,
+    /** @param {{mode?: string, alone?: string, casts?: string[], cast?: number, dock?: string, tabs?: [string, string][]}} data */
     surface(data) {
-      const designing = data.mode === "design", all = data.casts || [];
+      const designing = data.mode === "design", open = data.dock && names.includes(data.dock) ? data.dock : names[0];
       tabs.row.hidden = Boolean(data.alone) || designing;
-      const wanted = JSON.stringify([data.casts, data.cast]);
-      if (wanted !== madeCasts) {
-        madeCasts = wanted;
-        clear(casts);
-        if (all.length > 1) casts.append(...all.map((words, place) => button(words, `show ${words} in this panel`, () => send("show_cast", { cast: place }), { class: "mnb-b mnb-small", "aria-pressed": String(place === data.cast) })));
-      }
-      const open = names.includes(data.dock) ? data.dock : names[0];
-      tabs.update((data.tabs || []).map(([name, words]) => [name, words, false]), open);
+      const shows = (/** @type {string} */ words, /** @type {number} */ place) =>
+        button(words, `show ${words} in this panel`, () => send("show_cast", { cast: place }), { class: "mnb-b mnb-small", "aria-pressed": String(place === data.cast) });
+      const several = data.casts && data.casts.length > 1 ? data.casts : [];
+      if (isNew(casts, [several, data.cast])) redraw(casts, () => several.map(shows));
+      tabs.update((data.tabs ?? []).map(([name, words]) => [name, words]), open);
       problems.hidden = !designing;
-      for (const name of names) bodies[name].hidden = controls[name].hidden = designing || name !== open;
+      for (const one of all) one.body.hidden = one.controls.hidden = designing || one.name !== open;
     },
   };
 }

@@ -5,101 +5,170 @@ export const MATERIA_TYPE = "application/x-mnb-materia";
 
 /**
  * Make an element.
- * @param {string} tag
- * @param {Record<string, any>} [attrs] attributes; `on...` are listeners, `class` the class, false and null are left out
- * @param {...(Node|string|number|null|false|undefined)} children
- * @returns {HTMLElement}
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag
+ * @param {Attributes} [attrs] attributes; `on...` are listeners, `value` is set, false and null are left out
+ * @param {...Child} children
+ * @returns {HTMLElementTagNameMap[T]}
  */
 export function h(tag, attrs = {}, ...children) {
-  return fillNode(document.createElement(tag), attrs, children);
+  const node = document.createElement(tag);
+  fill(node, attrs, children);
+  return node;
 }
 
 /**
  * Make an SVG element.
- * @param {string} tag
- * @param {Record<string, any>} [attrs]
- * @param {...(Node|string|null|false|undefined)} children
- * @returns {SVGElement}
+ * @template {keyof SVGElementTagNameMap} T
+ * @param {T} tag
+ * @param {Attributes} [attrs]
+ * @param {...Child} children
+ * @returns {SVGElementTagNameMap[T]}
  */
 export function svg(tag, attrs = {}, ...children) {
-  return fillNode(document.createElementNS("http://www.w3.org/2000/svg", tag), attrs, children);
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  fill(node, attrs, children);
+  return node;
 }
 
-function fillNode(node, attrs, children) {
-  for (const [name, value] of Object.entries(attrs || {})) {
+/** @param {Element} node @param {Attributes} attrs @param {Child[]} children */
+function fill(node, attrs, children) {
+  for (const [name, value] of Object.entries(attrs)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (name === "value") node.value = value;
+    else if (name === "value" && !(node instanceof HTMLLIElement)) /** @type {any} */ (node).value = value;
     else node.setAttribute(name, value === true ? "" : String(value));
   }
-  for (const child of children.flat(3)) {
-    if (child === null || child === undefined || child === false) continue;
-    node.append(child instanceof Node ? child : document.createTextNode(String(child)));
-  }
-  return node;
+  append(node, ...children);
 }
 
-/** Empty an element. */
-export function clear(node) {
-  while (node.firstChild) node.firstChild.remove();
-  return node;
+/** Put children into an element, lists of them too. @param {Element} node @param {...Child} children */
+export function append(node, ...children) {
+  for (const child of /** @type {Child[]} */ (children.flat(9))) {
+    if (child !== null && child !== undefined && child !== false) node.append(child instanceof Node ? child : String(child));
+  }
+}
+
+/** Put children in place of those that are there. @param {Element} node @param {...Child} children */
+export function refill(node, ...children) {
+  node.replaceChildren();
+  append(node, ...children);
 }
 
 /**
- * Make a button.
+ * Make a button; while it is disabled, see setEnabled, a press does nothing.
  * @param {string} words
  * @param {string} title what it does
- * @param {(event: Event) => void} act
- * @param {Record<string, any>} [attrs]
+ * @param {(event: MouseEvent) => void} act
+ * @param {Attributes} [attrs]
  */
 export function button(words, title, act, attrs = {}) {
-  return h("button", { type: "button", title, class: "mnb-b", ...attrs, onclick: act }, words);
+  const node = h("button", { type: "button", title, class: "mnb-b", ...attrs, onclick: (event) => isEnabled(node) && act(event) }, words);
+  return node;
 }
 
-/** Set an attribute only where it differs, so that nothing is drawn again for nothing. */
+/** Set an attribute only where it differs, so that nothing is drawn again for nothing. @param {Element} node @param {string} name @param {any} value */
 export function setAttr(node, name, value) {
   if (value === null || value === undefined || value === false) node.removeAttribute(name);
   else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, String(value));
 }
 
-/** Set the text only where it differs. */
+/** Set the text only where it differs. @param {Node} node @param {string} text */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** Disable a button without losing the focus: a control that has it stays focusable. */
+/** Disable a button without losing the focus: a control that has it stays focusable. @param {HTMLElement} node @param {boolean} on @param {string} [why] why not */
 export function setEnabled(node, on, why = "") {
   setAttr(node, "aria-disabled", on ? null : "true");
-  if (node.dataset.title === undefined) node.dataset.title = node.title;
+  node.dataset.title ??= node.title;
   setAttr(node, "title", on || !why ? node.dataset.title : why);
 }
 
-/** Whether a control may be used; see setEnabled. */
-export function isEnabled(node) {
-  return node.getAttribute("aria-disabled") !== "true";
+/** Whether a control may be used; see setEnabled. @param {Element} node */
+export const isEnabled = (node) => node.getAttribute("aria-disabled") !== "true";
+
+/** The element inside another that has the focus. @param {Element} within @returns {HTMLElement|null} */
+export function focused(within) {
+  const one = document.activeElement;
+  return one instanceof HTMLElement && within.contains(one) ? one : null;
 }
 
-/** Send a message to the kernel; without one nobody hears it, and a bar says so. */
-export function sendMessage(model, message) {
-  try {
-    model.send(message);
-  } catch (error) {
-    console.warn("materia_nb: no kernel to send to", error);
-  }
+/** What an event happened to. @param {Event} event @returns {Element|null} */
+export const targetOf = (event) => (event.target instanceof Element ? event.target : null);
+
+/** @type {WeakMap<Element, string>} */
+const drawn = new WeakMap();
+
+/**
+ * Say whether an element was drawn from another value than this, and keep that it is drawn from this now.
+ * @param {Element} node
+ * @param {unknown} value
+ */
+export function isNew(node, value) {
+  const text = JSON.stringify(value) ?? "";
+  if (drawn.get(node) === text) return false;
+  drawn.set(node, text);
+  return true;
 }
 
-/** Write a duration given in milliseconds: 8.1 s, 1:42, 2:03:04. */
-export function durationWords(ms) {
-  const s = Math.max(0, ms) / 1000;
-  if (s < 9.95) return s.toFixed(1) + " s";
-  if (s < 59.5) return Math.round(s) + " s";
-  const whole = Math.round(s), pad = (n) => String(n).padStart(2, "0");
-  const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60;
-  return hours ? `${hours}:${pad(minutes)}:${pad(whole % 60)}` : `${minutes}:${pad(whole % 60)}`;
+/** What makes a control the same one after it was drawn anew. @param {HTMLElement} node */
+const nameOf = (node) => node.dataset.key ?? (node.id || node.getAttribute("aria-label") || node.textContent);
+
+/**
+ * Draw the inside of an element anew; the focus stays on the control that had it, or else goes to `fallback`.
+ * @param {Element} node
+ * @param {() => Child} make
+ * @param {HTMLElement|null} [fallback]
+ */
+export function redraw(node, make, fallback = null) {
+  const held = focused(node);
+  const name = held && held !== node ? nameOf(held) : null;
+  refill(node, make());
+  if (!held || name === null) return;
+  const same = [...node.querySelectorAll(held.tagName)].find((one) => one instanceof HTMLElement && nameOf(one) === name);
+  (/** @type {HTMLElement|undefined} */ (same) ?? fallback)?.focus({ preventScroll: true });
 }
 
-/** Write a count with separators, or short: 15.4k. */
-export function countWords(n, short = false) {
-  if (!short || n < 1000) return n.toLocaleString("en");
-  return (n < 1e6 ? (n / 1000).toFixed(1) + "k" : (n / 1e6).toFixed(1) + "M").replace(".0", "");
+/**
+ * Listen to keys by their names; what is heard goes no further, unless its listener returns false.
+ * @param {HTMLElement} node
+ * @param {Record<string, (event: KeyboardEvent) => unknown>} keys
+ */
+export function onKeys(node, keys) {
+  node.addEventListener("keydown", (event) => {
+    if (!keys[event.key] || keys[event.key](event) === false) return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+}
+
+/** The element so far from that which has the focus, round the ends. @template {Element} T @param {T[]} all @param {number} by @returns {T|undefined} */
+export function neighbour(all, by) {
+  return all[(all.findIndex((one) => one === document.activeElement) + by + all.length) % all.length] ?? all[0];
+}
+
+/**
+ * Ask for one line of text in an element that is hidden otherwise.
+ * @param {HTMLElement} line
+ * @param {{words: string, shape?: string, value?: string}} what
+ * @param {(text: string) => void} done
+ */
+export function askLine(line, { words, shape = words, value = "" }, done) {
+  const field = h("input", { class: "mnb-in", value, "aria-label": shape === words ? words : `${words}: ${shape}`, placeholder: shape, autocomplete: "off" });
+  const before = document.activeElement;
+  const end = (/** @type {boolean} */ ok) => {
+    if (!field.isConnected) return;
+    line.hidden = true;
+    line.replaceChildren();
+    if (before instanceof HTMLElement) before.focus();
+    if (ok) done(field.value.trim());
+  };
+  // What is heard goes no further, or the button that the focus goes back to is pressed by the same key.
+  onKeys(field, { Enter: () => end(true), Escape: () => end(false) });
+  refill(line, h("span", {}, words), field, button("OK", words, () => end(true), { class: "mnb-b mnb-main" }), button("Cancel", "leave it", () => end(false)));
+  line.dataset.tone = "";
+  line.hidden = false;
+  field.focus();
+  field.select();
 }

@@ -1,88 +1,90 @@
 /** Where a cast failed: why, and the ways on, each a row with one button; what must be written opens below its row. */
-import { h, clear, button, setAttr, setEnabled, isEnabled } from "./dom.js";
+import { h, button, isNew, onKeys, refill, setAttr, setEnabled } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
 
 /**
- * @param {(kind: string, values?: object) => void} send
+ * @param {Talk} send
  * @param {{correct: () => void}} opens what stands elsewhere and is opened from here
  */
 export function failedBox(send, opens) {
-  const told = h("div", {});
+  const why = h("div", {}), more = h("div", { class: "mnb-col" });
   const rows = h("div", { class: "mnb-ways", role: "group", "aria-label": "ways on" });
-  const more = h("div", { class: "mnb-col" });
-  const node = h("div", { class: "mnb-col", hidden: true }, told, rows, more);
-  let made = "", written = null;
-  const plainAct = (one, first) => [button(one.words.replace(/ .*retry$/, " it and retry"), one.does, () => send(one.name), { class: first ? "mnb-b mnb-main" : "mnb-b" }), null];
-  const opening = (words, title, body, first) => {
+  const node = h("div", { class: "mnb-col", hidden: true }, why, rows, more);
+  /** @type {HTMLTextAreaElement|null} the answer by hand */
+  let written = null;
+  /** @param {string} words @param {string} title @param {HTMLElement} body @param {Attributes} style @returns {Made} */
+  const opening = (words, title, body, style) => {
     body.hidden = true;
     const open = button(words, title, () => {
       body.hidden = !body.hidden;
       setAttr(open, "aria-expanded", String(!body.hidden));
-      if (!body.hidden) {
-        body.querySelector("textarea, input").focus();
-        body.scrollIntoView({ block: "nearest" });
-      }
-    }, { "aria-expanded": "false", class: first ? "mnb-b mnb-main" : "mnb-b" });
+      if (body.hidden) return;
+      /** @type {HTMLElement|null} */ (body.querySelector("textarea, input"))?.focus();
+      body.scrollIntoView({ block: "nearest" });
+    }, { "aria-expanded": "false", ...style });
     return [open, body];
   };
+  const main = { class: "mnb-b mnb-main" };
+  /** @param {Failure} data @param {string} label */
+  const textField = (data, label) => h("textarea", { class: "mnb-in mnb-code", rows: "4", placeholder: `${data.says}, ${data.form}`, "aria-label": label });
+  /** @param {HTMLTextAreaElement} text @param {Failure} data @param {string} title @param {Attributes} [style] */
+  const pinButton = (text, data, title, style) => button("Pin and go on", title, () => text.value.trim() && send("pin_text", { socket: data.socket, text: text.value }), style);
+  /** How each way is made; `style` is that of its button. @type {Record<string, (way: WayOn, style: Attributes, data: Failure, pins: boolean) => Made>} */
   const make = {
-    answer: (one, first, data, pins) => {
-      const text = h("textarea", { class: "mnb-in mnb-code", rows: "4", placeholder: `${data.says}, ${data.form}`, "aria-label": "the answer by hand" });
-      const go = button("Send", "it is recorded as yours, and the cast goes on from it", () => isEnabled(go) && send("by_hand", { text: text.value }), { class: "mnb-b mnb-main" });
-      const pin = pins && button("Pin and go on", "it answers from now on, in this cast", () => isEnabled(pin) && send("pin_text", { socket: data.socket, text: text.value }));
-      const may = (fine) => [go, pin].filter(Boolean).forEach((node) => setEnabled(node, fine, "write an answer that would be taken"));
+    answer(way, style, data, pins) {
+      const text = textField(data, "the answer by hand");
+      const go = button("Send", "it is recorded as yours, and the cast goes on from it", () => send("by_hand", { text: text.value }), main);
+      const buttons = pins ? [go, pinButton(text, data, "it answers from now on, in this cast")] : [go];
+      const may = (/** @type {boolean} */ fine) => buttons.forEach((one) => setEnabled(one, fine, "write an answer that would be taken"));
       may(false);
-      const check = checkedField(text, send, () => "by_hand", "this answer would be taken", may);
-      written = { text, socket: data.socket };
-      return opening("Write…", one.does, h("div", { class: "mnb-col" }, text, check.host, h("div", { class: "mnb-row" }, go, pin)), first);
+      const check = checkedField(text, send, "by_hand", "this answer would be taken", may);
+      written = text;
+      return opening("Write…", way.does, h("div", { class: "mnb-col" }, text, check.host, h("div", { class: "mnb-row" }, buttons)), style);
     },
-    pin: (one, first, data) => {
-      const text = h("textarea", { class: "mnb-in mnb-code", rows: "4", placeholder: `${data.says}, ${data.form}`, "aria-label": "the pinned answer" });
-      const go = button("Pin and go on", one.does, () => text.value.trim() && send("pin_text", { socket: data.socket, text: text.value }), { class: "mnb-b mnb-main" });
-      return opening("Write…", one.does, h("div", { class: "mnb-col" }, text, h("div", { class: "mnb-row" }, go)), first);
+    pin(way, style, data) {
+      const text = textField(data, "the pinned answer");
+      return opening("Write…", way.does, h("div", { class: "mnb-col" }, text, h("div", { class: "mnb-row" }, pinButton(text, data, way.does, main))), style);
     },
-    skip: (one, first) => {
+    skip(way, style) {
+      const item = way.name === "skip_item";
       const note = h("input", { class: "mnb-in", placeholder: "why; the journal keeps it", "aria-label": "why it is skipped" });
-      const go = button(one.name === "skip_item" ? "Pass over" : "Skip it", one.does, () => isEnabled(go) && send("skip", { note: note.value, item: one.name === "skip_item" }), { class: "mnb-b mnb-main" });
-      setEnabled(go, false, "say in a few words why");
-      note.addEventListener("input", () => setEnabled(go, Boolean(note.value.trim()), "say in a few words why"));
-      note.addEventListener("keydown", (event) => event.key === "Enter" && go.click());
-      return opening(one.name === "skip_item" ? "Pass over…" : "Skip…", one.does, h("div", { class: "mnb-row mnb-nowrap" }, note, go), first);
+      const go = button(item ? "Pass over" : "Skip it", way.does, () => send("skip", { note: note.value, item }), main);
+      const may = () => setEnabled(go, Boolean(note.value.trim()), "say in a few words why");
+      may();
+      note.addEventListener("input", may);
+      onKeys(note, { Enter: () => go.click() });
+      return opening(item ? "Pass over…" : "Skip…", way.does, h("div", { class: "mnb-row mnb-nowrap" }, note, go), style);
     },
-    skip_item: (one, first) => make.skip(one, first),
-    budget: (one, first, data) => {
+    budget(way, style, data) {
       const tokens = h("input", { class: "mnb-in mnb-num", value: data.budget, "aria-label": "budget of this cast: tokens, or a cost as in 2.50 USD; empty for none" });
-      return [h("span", { class: "mnb-row mnb-nowrap" }, tokens, button("Raise it", one.does, () => send("raise_budget", { budget: tokens.value }), { class: first ? "mnb-b mnb-main" : "mnb-b" })), null];
+      return [h("span", { class: "mnb-row mnb-nowrap" }, tokens, button("Raise it", way.does, () => send("raise_budget", { budget: tokens.value }), style))];
     },
-    correct: (one, first) => [button("Correct…", one.does, () => opens.correct(), { class: first ? "mnb-b mnb-main" : "mnb-b" }), null],
-    reword: (one) => [button("Open it", one.does, () => send("tab", { tab: "prompt" })), null],
+    correct: (way, style) => [button("Correct…", way.does, () => opens.correct(), style)],
+    reword: (way) => [button("Open it", way.does, () => send("tab", { tab: "prompt" }))],
   };
+  make.skip_item = make.skip;
+  /** @type {typeof make.pin} */
+  const plain = (way, style) => [button(way.words.replace(/ .*retry$/, " it and retry"), way.does, () => send(/** @type {Plain} */ (way.name)), style)];
   return {
     node,
+    /** @param {Failure|null} data */
     update(data) {
       node.hidden = !data;
-      if (!data) {
-        made = "";
-        written = null;
-        return;
-      }
-      drawBlocks(told, data.blocks, send);
-      drawBlocks(more, data.more, send);
-      const wanted = JSON.stringify([data.key, data.offers, data.form]);
-      if (wanted === made) return;
-      made = wanted;
+      if (data) {
+        drawBlocks(why, data.blocks, send);
+        drawBlocks(more, data.more, send);
+      } else written = null;
+      if (!isNew(rows, data && [data.key, data.offers, data.form]) || !data) return;
       written = null;
-      clear(rows);
       // What answers it once and what answers it from now on are written in one place.
-      const answers = data.offers.some((one) => one.name === "answer");
-      const pins = data.offers.some((one) => one.name === "pin");
-      const shown = data.offers.filter((one) => one.name !== "pin" || !answers);
-      shown.forEach((one, place) => {
-        const [act, body] = (make[one.name] || plainAct)(one, place === 0, data, pins);
-        rows.append(h("div", { class: "mnb-way" }, h("div", {}, h("div", {}, one.words), h("div", { class: "mnb-dim mnb-fine" }, one.does)), act), ...(body ? [body] : []));
-      });
+      const has = (/** @type {string} */ name) => data.offers.some((one) => one.name === name);
+      const ways = data.offers.filter((one) => one.name !== "pin" || !has("answer"));
+      refill(rows, ways.map((way, place) => {
+        const [act, body] = (make[way.name] ?? plain)(way, place === 0 ? main : {}, data, has("pin"));
+        return [h("div", { class: "mnb-way" }, h("div", {}, h("div", {}, way.words), h("div", { class: "mnb-dim mnb-fine" }, way.does)), act), body];
+      }));
     },
-    unsent: () => (written && written.text.value.trim() && !node.hidden ? [{ words: "the answer by hand", message: { kind: "by_hand", text: written.text.value } }] : []),
+    unsent: () => (written && written.value.trim() && !node.hidden ? [{ words: "the answer by hand", message: { kind: "by_hand", text: written.value } }] : []),
   };
 }

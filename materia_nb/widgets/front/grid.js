@@ -1,86 +1,84 @@
 /** A table of many rows of one height, of which only those in view are in the page. */
-import { h, clear, setAttr } from "./dom.js";
+import { h, setAttr, isNew, append, refill, focused, onKeys, targetOf } from "./dom.js";
 
-let gridsMade = 0;
+let made = 0;
+
+/** Which rows of so many are in the page: those in view, and some more. @param {number} top @param {number} room @param {number} height @param {number} count */
+export function rowsInPage(top, room, height, count) {
+  const first = Math.max(0, Math.floor(top / height) - 6);
+  return [first, Math.min(count, first + Math.max(1, Math.floor((room - 24) / height)) + 14)];
+}
 
 /**
- * @param {{label: string, columns: Array<{name: string, say?: string, class?: string}>, height: number, template: string,
- *   fresh?: (row: HTMLElement, index: number) => boolean, cells: (index: number) => {cells: Array<Node|string>, class?: string, key: string}, pick?: (index: number, by: "mouse"|"key") => void}} options
+ * @typedef {{cells: Child[], class?: string, key: string}} Row `key` is what its cells are made from
+ * @param {{label: string, columns: {name: string, say?: string, class?: string}[], height: number, template: string, cells: (index: number) => Row,
+ *   fresh?: (row: HTMLElement, index: number) => boolean, pick?: (index: number, by: "mouse"|"key") => void}} options
+ *   `fresh`: whether the fields of a row that one types in hold what is known, so that they may stay
  */
 export function makeGrid({ label, columns, height, template, cells, pick, fresh }) {
-  const mine = `mnb-grid-${++gridsMade}`;
+  const mine = `mnb-grid-${++made}`;
   const header = h("div", { class: "mnb-gridhead", role: "row", "aria-rowindex": "1", style: `grid-template-columns:${template}` },
-    columns.map((one) => h("span", { role: "columnheader", class: one.class || "" }, one.name || h("span", { class: "mnb-sr" }, one.say))));
+    columns.map((one) => h("span", { role: "columnheader", class: one.class }, one.name || h("span", { class: "mnb-sr" }, one.say))));
   const space = h("div", { class: "mnb-gridspace", role: "rowgroup" });
   const scroller = h("div", { class: "mnb-grid", role: "grid", tabindex: "0", "aria-label": label }, h("div", { role: "rowgroup", class: "mnb-gridtop" }, header), space);
-  const made = new Map();
+  /** @type {Map<number, HTMLElement>} */
+  const rows = new Map();
   let count = 0, active = -1;
-  const rowsInView = () => Math.max(1, Math.floor((scroller.clientHeight - 24) / height));
-  const draw = () => {
-    const first = Math.max(0, Math.floor(scroller.scrollTop / height) - 6);
-    const last = Math.min(count, first + rowsInView() + 14);
-    for (const [index, row] of made) {
-      if ((index < first || index >= last) && !row.contains(document.activeElement)) {
-        row.remove();
-        made.delete(index);
-      }
-    }
-    for (let index = first; index < last; index++) {
-      const { cells: content, class: name = "", key } = cells(index);
-      let row = made.get(index);
-      if (!row) {
-        row = h("div", { role: "row", id: `${mine}-${index}`, "aria-rowindex": String(index + 2), "data-index": String(index), style: `top:${index * height}px;height:${height}px;grid-template-columns:${template}` });
-        made.set(index, row);
-        space.append(row);
-      }
-      setAttr(row, "class", `mnb-gridrow ${name}`);
-      setAttr(row, "aria-selected", index === active ? "true" : "false");
-      if (row.dataset.key === key) continue;
-      const typing = row.contains(document.activeElement) ? document.activeElement : null;
-      if (typing && (!fresh || fresh(row, index))) continue; // what one types in stays
-      row.dataset.key = key;
-      clear(row).append(...content.map((cell, place) => h("span", { role: "gridcell", class: columns[place].class || "" }, cell)));
-      if (typing) row.querySelector(`[data-field="${typing.dataset.field}"]`)?.focus({ preventScroll: true });
-    }
-    // Rows stand in the page in their order, as a screen reader goes.
-    const sorted = [...made.keys()].sort((a, b) => a - b);
-    sorted.forEach((index, place) => {
-      const row = made.get(index);
-      if (space.children[place] !== row && !row.contains(document.activeElement)) space.insertBefore(row, space.children[place] || null);
-    });
-    setAttr(scroller, "aria-activedescendant", made.has(active) ? `${mine}-${active}` : null);
+  const drawRow = (/** @type {number} */ index) => {
+    const { cells: content, class: name = "", key } = cells(index);
+    const row = rows.get(index) ?? h("div", { role: "row", id: `${mine}-${index}`, "aria-rowindex": index + 2, "data-index": index, style: `top:${index * height}px;height:${height}px;grid-template-columns:${template}` });
+    if (!rows.has(index)) append(space, row);
+    rows.set(index, row);
+    setAttr(row, "class", `mnb-gridrow ${name}`);
+    setAttr(row, "aria-selected", String(index === active));
+    const typing = focused(row);
+    if (typing && (!fresh || fresh(row, index))) return; // what one types in stays
+    if (!isNew(row, key)) return;
+    refill(row, content.map((cell, place) => h("span", { role: "gridcell", class: columns[place].class }, cell)));
+    if (typing) /** @type {HTMLElement|null} */ (row.querySelector(`[data-field="${typing.dataset.field}"]`))?.focus({ preventScroll: true });
   };
-  let drawing = false;
+  const draw = () => {
+    const [first, last] = rowsInPage(scroller.scrollTop, scroller.clientHeight, height, count);
+    for (const [index, row] of rows) {
+      if ((index >= first && index < last) || focused(row)) continue;
+      row.remove();
+      rows.delete(index);
+    }
+    for (let index = first; index < last; index++) drawRow(index);
+    // Rows stand in the page in their order, as a screen reader goes.
+    [...rows].sort((a, b) => a[0] - b[0]).forEach(([, row], place) => {
+      if (space.children[place] !== row && !focused(row)) space.insertBefore(row, space.children[place] ?? null);
+    });
+    setAttr(scroller, "aria-activedescendant", rows.has(active) ? `${mine}-${active}` : null);
+  };
+  let drawing = 0;
   scroller.addEventListener("scroll", () => {
-    if (drawing) return;
-    drawing = true;
-    requestAnimationFrame(() => {
-      drawing = false;
+    drawing ||= requestAnimationFrame(() => {
+      drawing = 0;
       draw();
     });
   });
-  const show = (index) => {
+  const show = (/** @type {number} */ index) => {
     const top = index * height, room = scroller.clientHeight - 26;
     if (top < scroller.scrollTop) scroller.scrollTop = top;
     else if (top + height > scroller.scrollTop + room) scroller.scrollTop = top + height - room;
   };
-  const activate = (index, by) => {
-    if (index < 0 || index >= count) return;
-    active = index;
-    show(index);
+  const activate = (/** @type {number} */ index, /** @type {"mouse"|"key"} */ by) => {
+    if (!count) return;
+    active = Math.max(0, Math.min(count - 1, index));
+    show(active);
     draw();
-    pick?.(index, by);
+    pick?.(active, by);
   };
-  scroller.addEventListener("keydown", (event) => {
-    if (event.target !== scroller) return;
-    const to = { ArrowDown: active + 1, ArrowUp: active - 1, Home: 0, End: count - 1, PageDown: active + rowsInView(), PageUp: active - rowsInView() }[event.key];
-    if (to === undefined) return;
-    event.preventDefault();
-    activate(Math.max(0, Math.min(count - 1, to)), "key");
+  const page = () => Math.max(1, Math.floor((scroller.clientHeight - 24) / height));
+  const go = (/** @type {() => number} */ to) => (/** @type {Event} */ event) => event.target === scroller && activate(to(), "key");
+  onKeys(scroller, {
+    ArrowDown: go(() => active + 1), ArrowUp: go(() => active - 1), PageDown: go(() => active + page()), PageUp: go(() => active - page()),
+    Home: go(() => 0), End: go(() => count - 1),
   });
   space.addEventListener("click", (event) => {
-    const row = event.target.closest("[role=row]");
-    if (row) activate(Number(row.dataset.index), "mouse");
+    const row = targetOf(event)?.closest("[role=row]");
+    if (row instanceof HTMLElement) activate(Number(row.dataset.index), "mouse");
   });
   let sized = false, following = false;
   const watch = new ResizeObserver(() => {
@@ -100,19 +98,24 @@ export function makeGrid({ label, columns, height, template, cells, pick, fresh 
     set active(index) {
       active = index;
     },
-    /** Say how many rows there are, and draw those in view; at the end it stays there as rows come, if it is to. */
+    /** Say how many rows there are, and draw those in view; at the end it stays there as rows come, if it is to. @param {number} total @param {boolean} [follow] */
     update(total, follow = false) {
       following = follow;
-      const atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < height * 1.5;
-      const grew = total > count;
+      const atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < height * 1.5, grew = total > count;
       count = total;
       space.style.height = `${total * height}px`;
-      setAttr(scroller, "aria-rowcount", String(total + 1));
+      setAttr(scroller, "aria-rowcount", total + 1);
       if (grew && atEnd && follow) scroller.scrollTop = scroller.scrollHeight;
       draw();
     },
     show,
     draw,
+    /** Go to a row: it is the active one, and in view. @param {number} index */
+    goTo(index) {
+      active = index;
+      show(index);
+      draw();
+    },
     destroy: () => watch.disconnect(),
   };
 }

@@ -1,10 +1,9 @@
 /** Everything that is drawn in a page, by the name of the widget that it draws: one module, bundled by `make front`. */
-import shell from "./shell.js";
+import { castView, designView } from "./shell.js";
 import canvas from "./canvas_widget.js";
-import design from "./design.js";
 import predict from "./predict.js";
 
 /** The style sheets, which `make front` puts here. */
 export const styles = STYLES;
 
-export const widgets = { shell, canvas, design, predict };
+export const widgets = { shell: { render: castView }, canvas, design: { render: designView }, predict };

@@ -1,5 +1,5 @@
 /** The inspector: one thing at a time, the one that is selected. */
-import { h, clear, button, setText, setAttr } from "./dom.js";
+import { h, button, isNew, redraw, setText, setAttr } from "./dom.js";
 import { openMenu } from "./menu.js";
 import { tabRow } from "./tabs.js";
 import { drawBlocks } from "./blocks.js";
@@ -7,20 +7,19 @@ import { answerPart, correctBox } from "./answer.js";
 import { promptPart } from "./prompts.js";
 import { statePart } from "./statetree.js";
 
+/** @param {HTMLElement} host @param {Talk} send @param {Shell} shell @returns {Part} */
 export function inspectorPart(host, send, shell) {
-  const swatch = h("span", { class: "mnb-swatch", "aria-hidden": "true" });
-  const name = h("h3", { class: "mnb-name" });
-  const chips = h("div", { class: "mnb-under" });
-  const acts = h("span", { class: "mnb-row mnb-end" });
+  const swatch = h("span", { class: "mnb-swatch", "aria-hidden": "true" }), name = h("h3", { class: "mnb-name" });
+  const chips = h("div", { class: "mnb-under" }), acts = h("span", { class: "mnb-row mnb-end" });
   const tabs = tabRow("inspector", (tab) => send("tab", { tab }));
-  const parts = {};
+  host.append(h("div", { class: "mnb-title" }, swatch, name, acts), chips, tabs.row, tabs.panel);
+  /** @type {Record<string, (box: HTMLElement) => Part>} */
   const make = {
     answer: (box) => answerPart(box, send, shell),
     prompt: (box) => promptPart(box, send),
     state: (box) => statePart(box, send),
-    blocks: (box) => {
-      const read = h("div", {});
-      const correct = correctBox(send);
+    blocks(box) {
+      const read = h("div", {}), correct = correctBox(send);
       box.append(read, correct.node);
       return {
         update(content) {
@@ -30,50 +29,39 @@ export function inspectorPart(host, send, shell) {
       };
     },
   };
-  host.append(h("div", { class: "mnb-title" }, swatch, name, acts), chips, tabs.row, tabs.panel);
-  let madeActs = "", shown = null;
+  /** @type {Map<string, {box: HTMLElement, part: Part}>} */
+  const parts = new Map();
+  const small = { class: "mnb-b mnb-small" };
+  /** @param {Title} title @returns {Child} */
+  const actsOf = ({ id, kind, step, present, stops = [], answered, pinned }) => [
+    step !== undefined || kind === "step" ? button("Now", "back to the present", () => send("now"), small)
+      : !present && button("Now", "show where the cast is", () => send("select", { element: null }), small),
+    stops.length > 0 && button("●", "where runs stop here", (event) => openMenu(/** @type {HTMLElement} */ (event.currentTarget), [
+      { words: "Runs stop" },
+      ...stops.map(([words, breakpoint, set]) => ({ words: `${set ? "✓ " : ""}${words}`, act: () => send("break", { breakpoint }) })),
+    ], { label: "breakpoints" }), { ...small, "aria-label": "breakpoint", "aria-haspopup": "menu", "aria-pressed": String(stops.some((one) => one[2])) }),
+    id && (answered || pinned) && button(pinned ? "Unpin" : "Pin", pinned ? "let it be asked again" : "let its last output answer from now on", () => send("pin", { socket: id }), { ...small, "aria-pressed": String(pinned) }),
+  ];
   return {
-    update(data) {
-      const title = data.title;
+    /** @param {Inspector} data */
+    update({ title, tabs: all, tab, content }) {
       if (!title) return;
       setAttr(swatch, "data-kind", title.kind);
       setText(name, title.name);
       setAttr(name, "title", title.name);
       setText(chips, title.chips.join(" · "));
-      const now = JSON.stringify(title);
-      if (now !== madeActs) {
-        madeActs = now;
-        clear(acts);
-        if (title.step !== undefined || title.kind === "step") acts.append(button("Now", "back to the present", () => send("now"), { class: "mnb-b mnb-small" }));
-        else if (!title.present) acts.append(button("Now", "show where the cast is", () => send("select", { element: null }), { class: "mnb-b mnb-small" }));
-        if (title.stops?.length) {
-          const stop = button("●", "where runs stop here", () => openMenu(stop, [
-            { words: "Runs stop" },
-            ...title.stops.map(([words, breakpoint, set]) => ({ words: `${set ? "✓ " : ""}${words}`, act: () => send("break", { breakpoint }) })),
-          ], { label: "breakpoints" }), { class: "mnb-b mnb-small", "aria-label": "breakpoint", "aria-haspopup": "menu", "aria-pressed": String(title.stops.some((one) => one[2])) });
-          acts.append(stop);
-        }
-        if (title.id) {
-          if (title.answered || title.pinned) acts.append(button(title.pinned ? "Unpin" : "Pin", title.pinned ? "let it be asked again" : "let its last output answer from now on", () => send("pin", { socket: title.id }), { class: "mnb-b mnb-small", "aria-pressed": String(title.pinned) }));
-        }
-      }
-      tabs.update(data.tabs, data.tab);
-      tabs.row.hidden = data.tabs.length < 2;
-      const content = data.content;
-      if (!parts[content.is]) {
+      if (isNew(acts, title)) redraw(acts, () => actsOf(title));
+      tabs.update(all, tab);
+      tabs.row.hidden = all.length < 2;
+      if (!parts.has(content.is)) {
         const box = h("div", { class: "mnb-content" });
         tabs.panel.append(box);
-        parts[content.is] = { box, part: make[content.is](box) };
+        parts.set(content.is, { box, part: make[content.is](box) });
       }
-      for (const [kind, one] of Object.entries(parts)) one.box.hidden = kind !== content.is;
-      parts[content.is].part.update(content);
-      const place = JSON.stringify([title.name, title.step, data.tab]);
-      if (shown !== place) {
-        shown = place;
-        tabs.panel.scrollTop = 0;
-      }
+      for (const [kind, one] of parts) one.box.hidden = kind !== content.is;
+      parts.get(content.is)?.part.update(content);
+      if (isNew(tabs.panel, [title.name, title.step, tab])) tabs.panel.scrollTop = 0;
     },
-    unsent: () => Object.values(parts).flatMap((one) => one.part.unsent?.() || []),
-    destroy() {},
+    unsent: () => [...parts.values()].flatMap((one) => one.part.unsent?.() ?? []),
   };
 }

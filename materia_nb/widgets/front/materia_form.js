@@ -1,22 +1,27 @@
 /** The form of a part: real inputs, each sent whole with the part that it was typed for, and never overwritten while it holds text that was not sent. */
 import { h, button, setAttr, setText } from "./dom.js";
 
-let designFieldCount = 0;
+let made = 0;
 
 /**
  * Make a form that is brought up to date with the fields of the state.
  * @param {HTMLElement} host an empty element
- * @param {(kind: string, values: object) => void} send
- * @param {{variables?: () => Array<{name: string, about: string}>, pickSocket?: (act: (id: string) => void) => void}} [help]
- * @returns {{update(fields: Array<object>): void, flush(): void, unsent(): string[], destroy(): void}}
+ * @param {ToldByDesign} send
+ * @param {Help} [help]
  */
 export function designForm(host, send, help = {}) {
   const seldom = h("details", { class: "mnb-d-seldom" }, h("summary", {}, "more fields"));
-  /** @type {Map<string, any>} */
+  /** @type {Map<string, ReturnType<typeof formRow>>} */
   let rows = new Map();
-  const key = (field) => JSON.stringify([field.of, field.name, field.input, field.options.map((one) => one[0])]);
-  const flush = () => rows.forEach((row) => row.flush());
+  const key = (/** @type {Field} */ field) => JSON.stringify([field.of, field.name, field.input, field.options.map((one) => one[0])]);
+  /** Put a row behind another, or first; it is moved only where it stands wrong: a moved input would lose the focus. */
+  const placed = (/** @type {HTMLElement} */ box, /** @type {ChildNode|null} */ before, /** @type {HTMLElement} */ row) => {
+    const next = before ? before.nextSibling : box.firstChild;
+    if (next !== row) box.insertBefore(row, next);
+    return row;
+  };
   return {
+    /** @param {Field[]} fields */
     update(fields) {
       const wanted = new Map(fields.map((field) => [key(field), field]));
       for (const [name, row] of rows) {
@@ -25,58 +30,42 @@ export function designForm(host, send, help = {}) {
         row.root.remove();
       }
       const next = new Map();
-      let first = null;
-      let other = seldom.firstChild;
+      /** @type {[ChildNode|null, ChildNode|null]} */
+      let [first, other] = [null, seldom.firstChild];
       for (const [name, field] of wanted) {
-        const row = rows.get(name) || designRow(field, send, help);
+        const row = rows.get(name) ?? formRow(field, send, help);
         row.update(field);
         next.set(name, row);
-        const seen = field.first || field.value !== "" && field.value !== false || field.error;
-        // A row is moved only where it stands wrong: a moved input would lose the focus.
-        if (seen) {
-          const after = first ? first.nextSibling : host.firstChild;
-          if (after !== row.root) host.insertBefore(row.root, after);
-          first = row.root;
-        } else {
-          if (other.nextSibling !== row.root) seldom.insertBefore(row.root, other.nextSibling);
-          other = row.root;
-        }
+        if (field.first || (field.value !== "" && field.value !== false) || field.error) first = placed(host, first, row.root);
+        else other = placed(seldom, other, row.root);
       }
       rows = next;
       if (seldom.parentNode !== host || seldom.nextSibling) host.append(seldom);
       seldom.hidden = seldom.children.length < 2;
     },
-    flush,
-    unsent: () => [...rows.values()].filter((row) => row.dirty()).map((row) => row.label),
-    destroy() {
-      flush();
-      host.replaceChildren();
-    },
+    flush: () => rows.forEach((row) => row.flush()),
   };
 }
 
-function designRow(field, send, help) {
-  const id = `mnb-d-${(designFieldCount += 1)}`;
+/** @param {Field} field @param {ToldByDesign} send @param {Help} help */
+function formRow(field, send, help) {
+  const id = `mnb-d-${++made}`, { of, name, about } = field;
   const error = h("div", { class: "mnb-d-error", id: `${id}-error`, role: "alert" });
-  const unit = field.unit ? h("span", { class: "mnb-dim" }, field.unit) : null;
-  const commit = (value) => send("set", { of: field.of, field: field.name, value });
-  const make = { flag: designFlag, choice: designChoice, scope: designScope }[field.input] || designText;
-  const control = make(id, field, commit, help);
-  const label = h(control.single ? "label" : "span", { class: "mnb-d-label", id: `${id}-label`, ...(control.single ? { for: id } : {}), title: field.about }, field.label);
-  const forget = () => send("forget", { of: field.of, field: field.name });
-  const root = h("div", { class: "mnb-d-row", "data-input": field.input, "data-field": field.name }, label, h("div", { class: "mnb-d-control" }, control.root, unit, error));
+  /** @type {Record<string, (given: Given) => Control>} */
+  const controls = { flag: flagControl, choice: choiceControl, scope: scopeControl };
+  const control = (controls[field.input] ?? textControl)({ id, field, help, commit: (value) => send("set", { of, field: name, value }) });
+  const label = h(control.labelled ? "label" : "span", { class: "mnb-d-label", id: `${id}-label`, for: control.labelled && id, title: about }, field.label);
+  const root = h("div", { class: "mnb-d-row", "data-input": field.input, "data-field": name }, label, h("div", { class: "mnb-d-control" }, control.root, field.unit && h("span", { class: "mnb-dim" }, field.unit), error));
   root.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     event.stopPropagation();
-    const wrong = error.textContent !== "";
-    control.revert();
-    if (wrong) forget();
+    control.revert?.();
+    if (error.textContent) send("forget", { of, field: name });
   });
   return {
     root,
-    label: field.label,
-    flush: () => control.flush(),
-    dirty: () => control.dirty(),
+    flush: () => control.flush?.(),
+    /** @param {Field} now */
     update(now) {
       control.update(now);
       setText(error, now.error ? `✖ ${now.error}` : now.idle ? `no effect: ${now.idle}` : "");
@@ -87,23 +76,23 @@ function designRow(field, send, help) {
   };
 }
 
-function designText(id, field, commit, help) {
-  const long = ["prose", "lines", "json"].includes(field.input);
-  const chosen = field.input === "reference" && field.shape !== "materia id";
-  const list = !long && !chosen && field.options.length ? h("datalist", { id: `${id}-list` }, field.options.map(([value]) => h("option", { value }))) : null;
-  const attrs = { class: "mnb-in", id, title: field.about, spellcheck: field.input === "prose" ? "true" : "false", autocomplete: "off" };
-  const input = chosen
-    ? h("select", attrs)
-    : long
-      ? h("textarea", { ...attrs, rows: field.input === "prose" ? 7 : 3, placeholder: field.input === "lines" ? "one on each line" : field.shape })
-      : h("input", { ...attrs, placeholder: field.shape, list: list ? list.id : null, inputmode: field.input === "number" ? "numeric" : null });
-  if (long && field.input !== "prose") input.classList.add("mnb-code");
-  let last = null; // what the kernel said, and what it said last is the only thing that a redraw compares with
-  let sent = null; // what was sent and not answered yet
-  const shown = (now) => (now.typed === null || now.typed === undefined ? now.value : now.typed);
-  const dirty = () => last !== null && input.value !== (sent === null ? shown(last) : sent);
+/** @param {Given} given @returns {Control} */
+function textControl({ id, field, commit, help }) {
+  const { input: kind, shape, options, label } = field, { pickSocket } = help;
+  const long = ["prose", "lines", "json"].includes(kind), chosen = kind === "reference" && shape !== "materia id";
+  const attrs = { class: `mnb-in${long && kind !== "prose" ? " mnb-code" : ""}`, id, title: field.about, spellcheck: kind === "prose" ? "true" : "false", autocomplete: "off" };
+  const list = !long && !chosen && options.length ? h("datalist", { id: `${id}-list` }, options.map(([value]) => h("option", { value }))) : null;
+  const input = chosen ? h("select", attrs, options.map(([value, words]) => h("option", { value }, words)))
+    : long ? h("textarea", { ...attrs, rows: kind === "prose" ? 7 : 3, placeholder: kind === "lines" ? "one on each line" : shape })
+    : h("input", { ...attrs, placeholder: shape, list: list?.id, inputmode: kind === "number" && "numeric" });
+  /** @type {Field|null} what the kernel said, and what it said last is the only thing that a redraw compares with */
+  let last = null;
+  /** @type {string|null} what was sent and not answered yet */
+  let sent = null;
+  const shown = (/** @type {Field} */ now) => now.typed ?? now.value;
+  const dirty = () => last !== null && input.value !== (sent ?? shown(last));
   const flush = () => {
-    if (!dirty()) return;
+    if (!last || !dirty()) return;
     if (!long && input.value.trim() === last.value && !last.error) {
       input.value = last.value;
       return;
@@ -111,136 +100,112 @@ function designText(id, field, commit, help) {
     sent = input.value;
     commit(input.value);
   };
-  const fill = (value) => {
-    if (chosen && ![...input.options].some((one) => one.value === value)) input.append(h("option", { value }, value || "choose"));
+  const fill = (/** @type {string} */ value) => {
+    if (input instanceof HTMLSelectElement && ![...input.options].some((one) => one.value === value)) input.append(h("option", { value }, value || "choose"));
     input.value = value;
   };
-  if (chosen) for (const [value, words] of field.options) input.append(h("option", { value }, words));
   input.addEventListener("change", flush);
   input.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (!long || event.ctrlKey || event.metaKey)) flush();
+    const { key, ctrlKey, metaKey } = /** @type {KeyboardEvent} */ (event);
+    if (key === "Enter" && (!long || ctrlKey || metaKey)) flush();
   });
-  if (!long && !chosen) input.addEventListener("focus", () => input.select());
-  const parts = [input, list];
-  if (field.input === "prose") parts.unshift(designChips(input, help));
-  if (chosen && help.pickSocket)
-    parts.push(
-      button("pick", "then click the socket in the picture", () => help.pickSocket((socket) => { fill(socket); flush(); }), { class: "mnb-b mnb-small", "aria-label": `choose ${field.label} in the picture` }),
-    );
+  if (input instanceof HTMLInputElement) input.addEventListener("focus", () => input.select());
   return {
-    root: h("div", { class: long ? "mnb-d-long" : "mnb-d-short" }, ...parts),
+    root: h("div", { class: long ? "mnb-d-long" : "mnb-d-short" },
+      kind === "prose" && input instanceof HTMLTextAreaElement && variableChips(input, help.variables?.() ?? []), input, list,
+      chosen && pickSocket && button("pick", "then click the socket in the picture", () => pickSocket((socket) => (fill(socket), flush())), { class: "mnb-b mnb-small", "aria-label": `choose ${label} in the picture` })),
     input,
-    single: true,
+    labelled: true,
     flush,
     dirty,
     revert() {
       sent = null;
-      fill(last.value);
+      if (last) fill(last.value);
     },
     update(now) {
-      const before = last;
-      const typing = dirty();
+      const before = last, typing = dirty();
       last = now;
       if (before && before.value === now.value && before.typed === now.typed && before.error === now.error) return;
       sent = null;
-      if (!before || !typing) {
-        if (input.value !== shown(now)) fill(shown(now));
-      }
+      if ((!before || !typing) && input.value !== shown(now)) fill(shown(now));
     },
   };
 }
 
-/** The variables that a prompt can name; one that is pressed is put in at the caret, and the typing goes on. */
-function designChips(input, help) {
-  const chips = h("div", { class: "mnb-d-chips", role: "group", "aria-label": "put in a variable" });
-  const variables = help.variables ? help.variables() : [];
-  for (const one of variables) {
-    const chip = button(`{{${one.name}}}`, one.about, () => {
-      const [from, to] = [input.selectionStart, input.selectionEnd];
-      input.setRangeText(`{{${one.name}}}`, from, to, "end");
+/** The variables that a prompt can name; one that is pressed is put in at the caret, and the typing goes on. @param {HTMLTextAreaElement} input @param {{name: string, about: string}[]} variables */
+function variableChips(input, variables) {
+  const chip = (/** @type {string} */ text, /** @type {string} */ about) => {
+    const node = button(text, about, () => {
+      input.setRangeText(text, input.selectionStart, input.selectionEnd, "end");
       input.dispatchEvent(new Event("input", { bubbles: true }));
       input.focus();
     }, { class: "mnb-d-chip" });
     // The focus stays in the prompt: its text is sent when it is left, not between two variables.
-    chip.addEventListener("pointerdown", (event) => event.preventDefault());
-    chips.append(chip);
-  }
-  return chips;
-}
-
-function designFlag(id, field, commit) {
-  const input = h("input", { type: "checkbox", id, title: field.about });
-  input.addEventListener("change", () => commit(input.checked));
-  return {
-    root: input,
-    input,
-    single: true,
-    flush() {},
-    dirty: () => false,
-    revert() {},
-    update(now) {
-      input.checked = now.value === true;
-    },
+    node.addEventListener("pointerdown", (event) => event.preventDefault());
+    return node;
   };
+  return h("div", { class: "mnb-d-chips", role: "group", "aria-label": "put in a variable" }, variables.map((one) => chip(`{{${one.name}}}`, one.about)));
 }
 
-function designRadios(id, options, label, choose) {
-  const group = h("div", { class: "mnb-d-radios", role: "radiogroup", "aria-labelledby": `${id}-label`, id });
-  const inputs = options.map(([value, words]) => {
-    const input = h("input", { type: "radio", name: id, value });
-    input.addEventListener("change", () => input.checked && choose(value));
-    group.append(h("label", {}, input, h("span", {}, words)));
+/** @param {Given} given @returns {Control} */
+function flagControl({ id, field, commit }) {
+  const input = h("input", { type: "checkbox", id, title: field.about, onchange: () => commit(input.checked) });
+  return { root: input, input, labelled: true, update: (now) => void (input.checked = now.value === true) };
+}
+
+/**
+ * Rows of words of which one is on.
+ * @param {[string, string][]} options @param {(value: string) => void} choose @param {Attributes} attrs a label, or what labels it
+ */
+export function radios(options, choose, attrs) {
+  const name = `mnb-d-${++made}`;
+  const inputs = options.map(([value]) => {
+    const input = h("input", { type: "radio", name, value, onchange: () => input.checked && choose(value) });
     return input;
   });
-  return { group, inputs };
-}
-
-/** Rows of words of which one is on. */
-function designChoice(id, field, commit) {
-  const { group, inputs } = designRadios(id, field.options, field.label, commit);
   return {
-    root: group,
-    input: group,
-    single: false,
-    flush() {},
-    dirty: () => false,
-    revert() {},
-    update(now) {
-      for (const input of inputs) input.checked = input.value === now.value;
+    node: h("div", { class: "mnb-d-radios", role: "radiogroup", ...attrs }, options.map(([, words], place) => h("label", {}, inputs[place], h("span", {}, words)))),
+    /** @param {string} value */
+    set(value) {
+      for (const input of inputs) input.checked = input.value === value;
     },
   };
 }
 
-/** A word of a few, or names with commas between them. */
-function designScope(id, field, commit) {
+/** @param {Given} given @returns {Control} */
+function choiceControl({ id, field, commit }) {
+  const { node, set } = radios(field.options, commit, { id, "aria-labelledby": `${id}-label` });
+  return { root: node, input: node, update: (now) => set(now.value) };
+}
+
+/** A word of a few, or names with commas between them. @param {Given} given @returns {Control} */
+function scopeControl({ id, field, commit }) {
   const words = field.options.map(([value]) => value);
   const names = h("input", { class: "mnb-in", placeholder: "names, with commas", "aria-label": `${field.label}: names`, title: field.about });
-  let last = null;
-  const { group, inputs } = designRadios(id, [...field.options, ["", "custom"]], field.label, (value) => {
+  const choose = (/** @type {string} */ value) => {
     names.hidden = value !== "";
-    if (value !== "") commit(value);
-    else names.focus();
-  });
-  const own = () => (last && !words.includes(last.value) ? last.value : "");
+    value === "" ? names.focus() : commit(value);
+  };
+  const { node, set } = radios([...field.options, ["", "custom"]], choose, { id, "aria-labelledby": `${id}-label` });
+  /** @type {string|null} */
+  let last = null;
+  const own = () => (last !== null && !words.includes(last) ? last : "");
   const dirty = () => !names.hidden && names.value.trim() !== own() && names.value.trim() !== "";
   const flush = () => dirty() && commit(names.value.trim());
   names.addEventListener("change", flush);
   names.addEventListener("keydown", (event) => event.key === "Enter" && flush());
   return {
-    root: h("div", { class: "mnb-d-short mnb-d-scope" }, group, names),
-    input: group,
-    single: false,
+    root: h("div", { class: "mnb-d-short mnb-d-scope" }, node, names),
+    input: node,
     flush,
     dirty,
-    revert() {
-      names.value = own();
-    },
+    revert: () => void (names.value = own()),
     update(now) {
       const typing = dirty();
-      if (last && last.value === now.value) return;
-      last = now;
+      if (last === now.value) return;
+      last = now.value;
       const custom = !words.includes(now.value);
-      for (const input of inputs) input.checked = custom ? input.value === "" : input.value === now.value;
+      set(custom ? "" : now.value);
       names.hidden = !custom;
       if (!typing) names.value = own();
     },

@@ -1,91 +1,69 @@
 /** A small menu that opens over everything else, for mouse and keyboard. */
-import { h } from "./dom.js";
+import { h, onKeys, neighbour, targetOf } from "./dom.js";
 
-let menuOpen = null;
+let close = () => {};
 
 /** Close the menu that is open, if one is. */
-export function closeMenu() {
-  if (menuOpen) menuOpen();
-}
+export const closeMenu = () => close();
 
 /**
- * Open a menu at an element or a point of the window.
- * @param {HTMLElement|{x: number, y: number, within: HTMLElement}} at
- * @param {Array<{words: string, act?: () => void, tone?: string, off?: boolean, why?: string}>} entries without `act` a line of text
+ * Open a menu at an element, or at a point of the window.
+ * @param {HTMLElement|(Point & {within: HTMLElement})} at
+ * @param {MenuEntry[]} entries
  * @param {{label?: string, sought?: boolean}} [options] `sought`: a field that filters, for long lists
  */
-export function openMenu(at, entries, options = {}) {
+export function openMenu(at, entries, { label = "menu", sought = false } = {}) {
   closeMenu();
-  const anchor = at instanceof HTMLElement ? at : null;
-  const host = (anchor || at.within).closest(".mnb-surface") || document.body;
-  const list = h("div", { class: "mnb-menu-list", role: "menu", "aria-label": options.label || "menu" });
-  const items = entries.map((one) => menuLine(one));
-  list.append(...items);
-  const field = options.sought
-    ? h("input", { class: "mnb-in", type: "search", placeholder: "find", "aria-label": "find in this list" })
-    : null;
-  const box = h("div", { class: "mnb-menu" }, field, list);
+  const anchor = at instanceof HTMLElement ? at : null, within = at instanceof HTMLElement ? at : at.within;
+  const host = /** @type {HTMLElement} */ (within.closest(".mnb-surface") ?? within.closest(".mnb-graph") ?? document.body);
+  const items = entries.map(({ words, act, tone, off, why }) => {
+    if (!act) return h("div", { class: "mnb-menu-text" }, words);
+    const press = () => {
+      if (off) return;
+      close();
+      act();
+    };
+    return h("button", { type: "button", role: "menuitem", class: `mnb-menu-item ${tone ? `mnb-${tone}` : ""}`, title: why, "aria-disabled": off ? "true" : null, onclick: press }, words);
+  });
+  const field = sought ? h("input", { class: "mnb-in", type: "search", placeholder: "find", "aria-label": "find in this list" }) : null;
+  const box = h("div", { class: "mnb-menu" }, field, h("div", { class: "mnb-menu-list", role: "menu", "aria-label": label }, items));
   host.append(box);
   const before = document.activeElement;
-  const close = () => {
-    menuOpen = null;
-    box.remove();
+  const outside = (/** @type {Event} */ event) => box.contains(targetOf(event)) || close();
+  close = () => {
+    close = () => {};
     document.removeEventListener("pointerdown", outside, true);
-    if (anchor) anchor.removeAttribute("aria-expanded");
-    if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
+    anchor?.removeAttribute("aria-expanded");
+    // Before it goes: the notebook takes the focus when what has it is taken away, and then every key.
+    const back = before instanceof HTMLElement && before.isConnected && before !== document.body ? before : host;
+    if (box.contains(document.activeElement)) back.focus({ preventScroll: true });
+    box.remove();
   };
-  const outside = (event) => {
-    if (!box.contains(event.target)) close();
-  };
-  menuOpen = close;
   document.addEventListener("pointerdown", outside, true);
-  if (anchor) anchor.setAttribute("aria-expanded", "true");
-  menuPlace(box, host, anchor ? anchor.getBoundingClientRect() : { left: at.x, bottom: at.y, top: at.y });
-  const shown = () => items.filter((one) => one.tagName === "BUTTON" && !one.hidden);
-  const move = (by) => {
-    const all = shown();
-    const here = all.indexOf(document.activeElement);
-    (all[(here + by + all.length) % all.length] || all[0])?.focus();
-  };
-  box.addEventListener("keydown", (event) => {
-    event.stopPropagation();
-    if (event.key === "Escape" || event.key === "Tab") close();
-    else if (event.key === "ArrowDown") move(1);
-    else if (event.key === "ArrowUp") move(-1);
-    else if (event.key === "Enter" && event.target === field) shown()[0]?.click();
-    else return;
-    if (event.key !== "Tab") event.preventDefault();
+  anchor?.setAttribute("aria-expanded", "true");
+  place(box, host, at instanceof HTMLElement ? at.getBoundingClientRect() : { left: at.x, bottom: at.y, top: at.y });
+  const buttons = () => items.filter((one) => one instanceof HTMLButtonElement && !one.hidden);
+  const move = (/** @type {number} */ by) => neighbour(buttons(), by)?.focus();
+  onKeys(box, {
+    Escape: () => close(),
+    Tab: () => (close(), false),
+    ArrowDown: () => move(1),
+    ArrowUp: () => move(-1),
+    Enter: (event) => event.target === field && buttons()[0]?.click(),
   });
+  box.addEventListener("keydown", (event) => event.stopPropagation());
+  box.addEventListener("contextmenu", (event) => (event.preventDefault(), event.stopPropagation()));
   field?.addEventListener("input", () => {
     const wanted = field.value.trim().toLowerCase();
-    for (const one of items) one.hidden = !one.textContent.toLowerCase().includes(wanted);
+    for (const one of items) one.hidden = !one.textContent?.toLowerCase().includes(wanted);
   });
-  (field || shown()[0] || box).focus({ preventScroll: true });
-
-  function menuLine(one) {
-    if (!one.act) return h("div", { class: "mnb-menu-text" }, one.words);
-    const line = h(
-      "button",
-      { type: "button", role: "menuitem", class: `mnb-menu-item ${one.tone ? "mnb-" + one.tone : ""}`, title: one.why },
-      one.words,
-    );
-    if (one.off) line.setAttribute("aria-disabled", "true");
-    line.addEventListener("click", () => {
-      if (one.off) return;
-      close();
-      one.act();
-    });
-    return line;
-  }
+  (field ?? buttons()[0] ?? box).focus({ preventScroll: true });
 }
 
-function menuPlace(box, host, at) {
+/** @param {HTMLElement} box @param {HTMLElement} host @param {{left: number, bottom: number, top: number}} at */
+function place(box, host, at) {
   const room = host.getBoundingClientRect();
-  const left = Math.min(at.left - room.left, room.width - box.offsetWidth - 8);
-  const below = at.bottom - room.top + 2;
-  const fits = below + box.offsetHeight < room.height;
-  const top = fits ? below : Math.max(4, Math.min(at.top - room.top, room.height) - box.offsetHeight - 2);
-  box.style.left = `${Math.max(4, left)}px`;
-  box.style.top = `${top}px`;
-  box.style.maxHeight = `${Math.max(80, room.height - top - 8)}px`;
+  const left = Math.min(at.left - room.left, room.width - box.offsetWidth - 8), below = at.bottom - room.top + 2;
+  const top = below + box.offsetHeight < room.height ? below : Math.max(4, Math.min(at.top - room.top, room.height) - box.offsetHeight - 2);
+  Object.assign(box.style, { left: `${Math.max(4, left)}px`, top: `${top}px`, maxHeight: `${Math.max(80, room.height - top - 8)}px` });
 }

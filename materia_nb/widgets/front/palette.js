@@ -1,127 +1,100 @@
 /** The palette of design mode: every materia, to be clicked or dragged into the graph; and new ones. */
-import { h, button, setText, MATERIA_TYPE } from "./dom.js";
+import { h, button, isNew, neighbour, onKeys, redraw, refill, setText, MATERIA_TYPE } from "./dom.js";
+
+/** Whether a text holds every word that is sought. @param {string} text @param {string} sought */
+export const matches = (text, sought) => sought.trim().toLowerCase().split(/\s+/).every((word) => text.includes(word));
 
 /**
- * @param {HTMLElement} host
- * @param {(kind: string, values?: object) => void} send
+ * What Enter does with what is typed into the search: adds the one that is named or found, makes one of that name, or nothing yet.
+ * @param {string} typed @param {Group[]} all @param {string[]} found the ids of those that it finds
  */
+export function addedBy(typed, all, found) {
+  const exact = all.flatMap((one) => one.entries).find((one) => one.id.toLowerCase() === typed.toLowerCase());
+  return exact?.id ?? (found.length === 1 ? found[0] : found.length ? null : typed);
+}
+
+/** @param {HTMLElement} host @param {ToldByDesign} send @returns {Part} */
 export function palettePart(host, send) {
   const find = h("input", { class: "mnb-in mnb-d-find", type: "search", placeholder: "search, Enter adds", "aria-label": "search materia; Enter adds the one that is named", autocomplete: "off", spellcheck: "false" });
-  const none = h("div", { class: "mnb-dim mnb-d-none", hidden: true });
-  const groups = h("div", { class: "mnb-d-groups" });
-  const asked = h("div", { class: "mnb-d-new", hidden: true });
-  let data = { groups: [] };
-  let drawn = "";
-  const shown = () => [...groups.querySelectorAll(".mnb-d-entry")].filter((one) => !one.hidden);
-
+  const none = h("div", { class: "mnb-dim mnb-d-none", hidden: true }), groups = h("div", { class: "mnb-d-groups" }), asked = h("div", { class: "mnb-d-new", hidden: true });
+  /** @type {Group[]} */
+  let data = [];
+  const entries = (/** @type {ParentNode} */ within) => [.../** @type {NodeListOf<HTMLElement>} */ (within.querySelectorAll(".mnb-d-entry"))];
+  const shown = () => entries(groups).filter((one) => !one.hidden);
   const filter = () => {
-    const words = find.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
-    for (const one of groups.querySelectorAll(".mnb-d-entry")) one.hidden = !words.every((word) => one.dataset.sought.includes(word));
-    for (const group of groups.children) group.hidden = ![...group.querySelectorAll(".mnb-d-entry")].some((one) => !one.hidden);
+    for (const one of entries(groups)) one.hidden = !matches(one.dataset.sought ?? "", find.value);
+    for (const group of /** @type {HTMLElement[]} */ ([...groups.children])) group.hidden = entries(group).every((one) => one.hidden);
     none.hidden = shown().length > 0;
     setText(none, find.value.trim() ? "none is called so: Enter makes one" : "there are none yet");
   };
-  const add = (materia) => {
-    send("add", { materia });
+  const clear = () => {
     find.value = "";
     filter();
   };
+  const add = (/** @type {string} */ materia) => {
+    send("add", { materia });
+    clear();
+  };
   find.addEventListener("input", filter);
   find.addEventListener("focus", () => find.select());
-  find.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && find.value) {
-      find.value = "";
-      filter();
-      event.stopPropagation();
-    } else if (event.key === "ArrowDown") {
-      shown()[0]?.focus();
-      event.preventDefault();
-    } else if (event.key === "Enter" && find.value.trim()) {
-      const typed = find.value.trim();
-      const found = shown();
-      const exact = data.groups.flatMap((one) => one.entries).find((one) => one.id.toLowerCase() === typed.toLowerCase());
-      if (exact) add(exact.id);
-      else if (found.length === 1) add(found[0].dataset.materia);
-      else if (!found.length) add(typed);
-      else found[0].focus();
-    }
+  onKeys(find, {
+    Escape: () => (find.value ? clear() : false),
+    ArrowDown: () => shown()[0]?.focus(),
+    Enter() {
+      const typed = find.value.trim(), wanted = typed && addedBy(typed, data, shown().map((one) => one.dataset.key ?? ""));
+      if (wanted) add(wanted);
+      else if (typed) shown()[0].focus();
+    },
   });
-  groups.addEventListener("keydown", (event) => {
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (!by) return;
-    const all = shown();
-    const next = all.indexOf(document.activeElement) + by;
-    (next < 0 ? find : all[Math.min(next, all.length - 1)])?.focus();
-    event.preventDefault();
-  });
+  const first = () => document.activeElement === shown()[0];
+  onKeys(groups, { ArrowDown: () => document.activeElement !== shown().at(-1) && neighbour(shown(), 1)?.focus(), ArrowUp: () => (first() ? find : neighbour(shown(), -1))?.focus() });
 
-  const entry = (one) => {
-    const made = button("", one.about || one.id, () => add(one.id), {
-      class: "mnb-d-entry",
-      draggable: "true",
-      "data-materia": one.id,
-      "data-sought": `${one.id} ${one.label} ${one.about} ${one.kind}`.toLowerCase(),
-      "data-work": one.kind,
-      "aria-label": `add ${one.id}, ${one.kind}${one.generator ? ", makes work items" : ""}`,
-    });
+  const entry = (/** @type {Entry} */ one) => {
     const mark = h("span", { class: "mnb-d-mark", "data-work": one.kind, "data-generator": one.generator ? "yes" : null, "aria-hidden": "true" });
     if (one.colour) mark.style.background = one.colour;
-    made.append(
-      mark,
-      h("span", { class: "mnb-d-name" }, one.label, one.label !== one.id ? h("small", { class: "mnb-dim" }, ` ${one.id}`) : null),
-      one.placed ? h("small", { class: "mnb-dim" }, `×${one.placed}`) : "",
-      h("span", { class: "mnb-d-about" }, one.about),
-    );
-    made.addEventListener("dragstart", (event) => {
-      event.dataTransfer.setData(MATERIA_TYPE, one.id);
-      event.dataTransfer.setData("text/plain", one.id);
-      event.dataTransfer.effectAllowed = "copy";
+    const made = button("", one.about || one.id, () => add(one.id), {
+      class: "mnb-d-entry", draggable: "true", "data-key": one.id, "data-materia": one.id, "data-work": one.kind,
+      "data-sought": `${one.id} ${one.label} ${one.about} ${one.kind}`.toLowerCase(), "aria-label": `add ${one.id}, ${one.kind}${one.generator ? ", makes work items" : ""}`,
+    });
+    made.append(mark, h("span", { class: "mnb-d-name" }, one.label, one.label !== one.id && h("small", { class: "mnb-dim" }, ` ${one.id}`)),
+      one.placed ? h("small", { class: "mnb-dim" }, `×${one.placed}`) : "", h("span", { class: "mnb-d-about" }, one.about));
+    made.addEventListener("dragstart", ({ dataTransfer }) => {
+      dataTransfer?.setData(MATERIA_TYPE, one.id);
+      dataTransfer?.setData("text/plain", one.id);
+      if (dataTransfer) dataTransfer.effectAllowed = "copy";
     });
     return made;
   };
-
+  /** Ask for the name of a new materia, and make and place it. @param {"agent"|"utility"} what */
   const askFor = (what) => {
     const name = h("input", { class: "mnb-in", placeholder: `name of the ${what}`, "aria-label": `name of the new ${what}`, autocomplete: "off" });
-    const done = () => {
-      if (!name.value.trim()) return name.focus();
-      send("make", { what, id: name.value.trim(), then: { kind: "add", materia: name.value.trim() } });
+    const close = () => {
       asked.hidden = true;
       find.focus();
     };
-    name.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") done();
-      if (event.key === "Escape") {
-        asked.hidden = true;
-        find.focus();
-        event.stopPropagation();
-      }
-    });
-    asked.replaceChildren(name, button("Make", `make the ${what} and place it`, done, { class: "mnb-b mnb-small mnb-main" }));
+    const done = () => {
+      const id = name.value.trim();
+      if (!id) return name.focus();
+      send("make", { what, id, then: { kind: "add", materia: id } });
+      close();
+    };
+    onKeys(name, { Enter: done, Escape: close });
+    refill(asked, name, button("Make", `make the ${what} and place it`, done, { class: "mnb-b mnb-small mnb-main" }));
     asked.hidden = false;
     name.focus();
   };
-  const news = h("div", { class: "mnb-d-news" },
-    button("+ agent", "make a new agent and place it", () => askFor("agent"), { class: "mnb-b mnb-small" }),
-    button("+ utility", "make a new utility and place it", () => askFor("utility"), { class: "mnb-b mnb-small" }));
-  host.append(h("div", { class: "mnb-d-palette" }, find, news, asked, none, groups));
+  const maker = (/** @type {"agent"|"utility"} */ what) => button(`+ ${what}`, `make a new ${what} and place it`, () => askFor(what), { class: "mnb-b mnb-small" });
+  host.append(h("div", { class: "mnb-d-palette" }, find, h("div", { class: "mnb-d-news" }, maker("agent"), maker("utility")), asked, none, groups));
   return {
-    update(slice) {
-      data = slice.palette || { groups: [] };
-      const now = JSON.stringify(data);
-      if (now === drawn) return;
-      drawn = now;
-      const held = groups.contains(document.activeElement) ? document.activeElement.dataset.materia : null;
-      groups.replaceChildren(
-        ...data.groups.map((group, place) => {
-          const title = h("div", { class: "mnb-d-group", id: `mnb-d-group-${place}` }, group.title);
-          return h("div", { role: "group", "aria-label": group.title }, title, group.entries.map(entry));
-        }),
-      );
+    /** @param {{palette?: {groups: Group[]}}} slice */
+    update({ palette }) {
+      data = palette?.groups ?? [];
+      if (!isNew(groups, data)) return;
+      redraw(groups, () => {
+        return data.map((group, place) => h("div", { role: "group", "aria-label": group.title }, h("div", { class: "mnb-d-group", id: `mnb-d-group-${place}` }, group.title), group.entries.map(entry)));
+      }, find);
       filter();
-      if (held !== null) (shown().find((one) => one.dataset.materia === held) || find).focus();
     },
-    destroy() {
-      host.replaceChildren();
-    },
+    destroy: () => host.replaceChildren(),
   };
 }

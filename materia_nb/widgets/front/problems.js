@@ -1,108 +1,71 @@
 /** The dock of design mode: what is wrong, with a button that mends it; what can happen; what was changed. */
-import { h, button, setText } from "./dom.js";
-import { designFlush } from "./design_bar.js";
+import { h, button, isNew, redraw, setAttr } from "./dom.js";
+import { afterForms } from "./design_bar.js";
+import { tabRow } from "./tabs.js";
 
-/**
- * @param {HTMLElement} host
- * @param {(kind: string, values?: object) => void} send
- */
+const SIGNS = { ends: { sign: "✓", tone: "good" }, fails: { sign: "✗", tone: "bad" }, never: { sign: "○", tone: "hint" } };
+
+/** @param {HTMLElement} host @param {ToldByDesign} send @returns {Part} */
 export function problemsPart(host, send) {
-  const act = (kind, values = {}) => {
-    designFlush(host);
-    send(kind, values);
-  };
-  const names = ["problems", "happens", "changes"];
-  const tabs = h("div", { class: "mnb-d-tabs", role: "tablist", "aria-label": "of the design" });
-  const panel = h("div", { class: "mnb-d-dockbody", role: "tabpanel", tabindex: "0" });
-  host.append(h("div", { class: "mnb-d-dock" }, tabs, panel));
+  const act = afterForms(host, send), note = { class: "mnb-d-note" }, dim = { class: "mnb-dim" };
+  /** @type {Dock} */
+  let data = { problems: [], happens: null, changes: { steps: [], undone: [], unsaved: [], more: 0 } };
+  /** @type {"problems"|"happens"|"changes"} */
   let open = "problems";
-  let data = null;
-  let drawn = "";
-  const buttons = names.map((name) => {
-    const made = h("button", { type: "button", role: "tab", class: "mnb-d-tab" });
-    made.addEventListener("click", () => {
-      open = name;
-      drawn = "";
-      draw();
-    });
-    tabs.append(made);
-    return made;
-  });
-  tabs.addEventListener("keydown", (event) => {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!by) return;
-    const next = buttons[(names.indexOf(open) + by + names.length) % names.length];
-    next.click();
-    next.focus();
-  });
-  const pick = (what) => what && act("pick", { what, keep: true });
-  const cell = (...children) => h("td", {}, ...children);
-  const table = (heads, rows) => h("table", { class: "mnb-d-table" }, h("thead", {}, h("tr", {}, heads.map((one) => h("th", { scope: "col" }, one)))), h("tbody", {}, rows));
+  const tabs = tabRow("of the design", (name) => {
+    open = /** @type {typeof open} */ (name);
+    draw();
+  }, "mnb-d-");
+  const panel = tabs.panel;
+  panel.className = "mnb-d-dockbody";
+  panel.tabIndex = 0;
+  host.append(h("div", { class: "mnb-d-dock" }, tabs.row, panel));
+  const picks = (/** @type {string} */ words, /** @type {What|undefined} */ what) => (what ? button(words, "select it", () => act("pick", { what, keep: true }), { class: "mnb-d-link" }) : words);
+  const cell = (/** @type {Child[]} */ ...children) => h("td", {}, ...children);
+  const table = (/** @type {string[]} */ heads, /** @type {Child[]} */ rows) => h("table", { class: "mnb-d-table" }, h("thead", {}, h("tr", {}, heads.map((one) => h("th", { scope: "col" }, one)))), h("tbody", {}, rows));
 
-  const problems = () => {
-    if (!data.problems.length) return h("p", { class: "mnb-d-note", role: "status" }, "✓ no problems, no hints");
-    return table(["kind", "where", "what", "what to do", "mend"], data.problems.map((one) =>
-      h("tr", { "data-tone": one.severity === "problem" ? "bad" : "hint" },
-        cell(one.severity === "problem" ? "✖ problem" : "○ hint"),
-        cell(one.pick ? button(one.where, "select it", () => pick(one.pick), { class: "mnb-d-link" }) : one.where),
-        cell(one.what),
-        cell(one.todo),
-        cell(one.mend ? button("Do it", one.mend, () => act("mend", { code: one.code, source: one.source }), { class: "mnb-b mnb-small", "aria-label": `Do it: ${one.mend}` }) : null, one.mend ? h("span", { class: "mnb-dim mnb-d-mends" }, one.mend) : null))));
-  };
+  const problems = () => !data.problems.length ? h("p", { ...note, role: "status" }, "✓ no problems, no hints")
+    : table(["kind", "where", "what", "what to do", "mend"], data.problems.map(({ severity, where, what, todo, mend, pick, code, source }) => h("tr", { "data-tone": severity === "problem" ? "bad" : "hint" },
+      cell(severity === "problem" ? "✖ problem" : "○ hint"), cell(picks(where, pick)), cell(what), cell(todo),
+      cell(mend && [button("Do it", mend, () => act("mend", { code, source }), { class: "mnb-b mnb-small", "aria-label": `Do it: ${mend}` }), h("span", { class: "mnb-dim mnb-d-mends" }, mend)]))));
   const happens = () => {
-    const found = data.happens;
-    const again = button(found ? "Explore again" : "Explore", "look at every way that a cast can go; nobody is asked", () => act("explore"), { class: "mnb-b mnb-main" });
-    if (!found) return h("div", { class: "mnb-d-note" }, again, h("span", { class: "mnb-dim" }, " every way that a cast can go, before anybody is asked: can it end, fail, get stuck; what is never taken"));
-    const rows = found.rows.map((one) =>
-      h("tr", { "data-tone": { ends: "good", fails: "bad", never: "hint" }[one.sign] },
-        cell(`${{ ends: "✓", fails: "✗", never: "○" }[one.sign]} ${one.what}`),
-        cell(one.pick ? button(one.about, "select it", () => pick(one.pick), { class: "mnb-d-link" }) : one.about),
-        cell(one.witness ? button("witness", "the shortest way in which it happens", () => act("witness", { what: one.witness }), { class: "mnb-b mnb-small", "aria-label": `witness: ${one.what}` }) : null)));
+    const explored = data.happens;
+    const again = button(explored ? "Explore again" : "Explore", "look at every way that a cast can go; nobody is asked", () => act("explore"), { class: "mnb-b mnb-main" });
+    if (!explored) return h("div", note, again, h("span", dim, " every way that a cast can go, before anybody is asked: can it end, fail, get stuck; what is never taken"));
+    const { rows, notes, route, states, whole, stale } = explored;
     return h("div", {},
-      h("div", { class: "mnb-d-note" }, found.stale ? h("b", { class: "mnb-d-stale" }, "The design has changed since. ") : null, again, h("span", { class: "mnb-dim" }, ` ${found.states.toLocaleString("en")} states with lists of 0 to 3${found.whole ? "" : "; stopped early: what was not seen is not known"}`)),
-      ...found.notes.map((one) => h("p", { class: "mnb-dim mnb-d-note" }, one)),
-      found.route.length ? h("p", { class: "mnb-d-note", role: "status" }, "shortest way: ", found.route.map((one, place) => [place ? " → " : "", button(one, "select it", () => pick(["socket", one]), { class: "mnb-d-link" })])) : null,
-      table(["it", "how", "show"], rows));
+      h("div", note, stale && h("b", { class: "mnb-d-stale" }, "The design has changed since. "), again, h("span", dim, ` ${states.toLocaleString("en")} states with lists of 0 to 3${whole ? "" : "; stopped early: what was not seen is not known"}`)),
+      notes.map((one) => h("p", { class: "mnb-dim mnb-d-note" }, one)),
+      route.length > 0 && h("p", { ...note, role: "status" }, "shortest way: ", route.map((one, place) => [place ? " → " : "", picks(one, ["socket", one])])),
+      table(["it", "how", "show"], rows.map(({ sign, what, about, pick, witness }) => h("tr", { "data-tone": SIGNS[sign].tone },
+        cell(`${SIGNS[sign].sign} ${what}`), cell(picks(about, pick)),
+        cell(witness && button("witness", "the shortest way in which it happens", () => act("witness", { what: witness }), { class: "mnb-b mnb-small", "aria-label": `witness: ${what}` }))))));
   };
   const changes = () => {
-    const { steps, undone, unsaved, more } = data.changes;
+    const { steps, undone, unsaved, more } = data.changes, label = { class: "mnb-d-label" };
     return h("div", { class: "mnb-d-columns" },
-      h("div", {}, h("div", { class: "mnb-d-label" }, "not saved"),
-        unsaved.length ? table(["done", "where", "what"], unsaved.map((one) => h("tr", {}, cell(one.verb), cell(h("code", {}, one.where)), cell(h("code", {}, one.about))))) : h("p", { class: "mnb-dim" }, "nothing"),
-        more ? h("p", { class: "mnb-dim" }, `and ${more} more`) : null),
-      h("div", {}, h("div", { class: "mnb-d-label" }, "steps, the last one first"),
-        h("ol", { class: "mnb-d-steps" }, undone.slice().reverse().map((one) => h("li", { class: "mnb-d-undone" }, `undone: ${one}`)), steps.map((one) => h("li", {}, one))), steps.length || undone.length ? null : h("p", { class: "mnb-dim" }, "none yet")));
+      h("div", {}, h("div", label, "not saved"),
+        unsaved.length ? table(["done", "where", "what"], unsaved.map((one) => h("tr", {}, cell(one.verb), cell(h("code", {}, one.where)), cell(h("code", {}, one.about))))) : h("p", dim, "nothing"),
+        more > 0 && h("p", dim, `and ${more} more`)),
+      h("div", {}, h("div", label, "steps, the last one first"),
+        h("ol", { class: "mnb-d-steps" }, undone.toReversed().map((one) => h("li", { class: "mnb-d-undone" }, `undone: ${one}`)), steps.map((one) => h("li", {}, one))), !steps.length && !undone.length && h("p", dim, "none yet")));
   };
-
   const draw = () => {
-    const count = data.problems.length;
-    const titles = { problems: `Problems ${count}`, happens: "What can happen", changes: `Changes ${data.changes.unsaved.length + data.changes.more}` };
-    names.forEach((name, place) => {
-      setText(buttons[place], titles[name]);
-      buttons[place].setAttribute("aria-selected", name === open ? "true" : "false");
-      buttons[place].tabIndex = name === open ? 0 : -1;
-    });
-    const now = JSON.stringify([open, data[open]]);
-    if (now === drawn) return;
-    drawn = now;
-    const held = panel.contains(document.activeElement) && document.activeElement !== panel ? document.activeElement.getAttribute("aria-label") || document.activeElement.textContent : null;
+    const titles = { problems: `Problems ${data.problems.length}`, happens: "What can happen", changes: `Changes ${data.changes.unsaved.length + data.changes.more}` };
+    tabs.update(Object.entries(titles), open);
+    if (!isNew(panel, [open, data[open]])) return;
     const top = panel.scrollTop;
-    panel.setAttribute("aria-label", titles[open]);
-    panel.replaceChildren({ problems, happens, changes }[open]());
+    setAttr(panel, "aria-label", titles[open]);
+    redraw(panel, () => ({ problems, happens, changes })[open](), panel);
     panel.scrollTop = top;
-    if (held !== null) {
-      const same = [...panel.querySelectorAll("button")].find((one) => (one.getAttribute("aria-label") || one.textContent) === held);
-      (same || panel).focus({ preventScroll: true });
-    }
   };
   return {
-    update(slice) {
-      if (!slice.dock) return;
-      data = slice.dock;
+    /** @param {{dock?: Dock}} slice */
+    update({ dock }) {
+      if (!dock) return;
+      data = dock;
       draw();
     },
-    destroy() {
-      host.replaceChildren();
-    },
+    destroy: () => host.replaceChildren(),
   };
 }

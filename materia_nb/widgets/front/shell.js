@@ -1,234 +1,152 @@
 /** The surface: everything around the graph. Its parts draw slices of the state and send messages to the kernel. */
-import { h, clear, button, setAttr, sendMessage } from "./dom.js";
+import { h, askLine, button, isNew, refill, setAttr, setText } from "./dom.js";
+import { makeTalk } from "./wire.js";
 import { closeMenu } from "./menu.js";
 import { BODIES } from "./bodies.js";
 import { dockPart } from "./dock.js";
 import { splitter } from "./splitter.js";
-import { designBarPart, designKeys } from "./design_bar.js";
-import { palettePart } from "./palette.js";
-import { designInspectorPart } from "./design_inspector.js";
-import { problemsPart } from "./problems.js";
+import { designParts } from "./design.js";
 
-/** @typedef {{kind: string, id: string}|null} Element_ */
+const KEEP_KEYS = { "data-lm-suppress-shortcuts": "true" };
 
-/** What is selected; the kernel keeps it, so that all views agree. */
-export function makeSelection(send) {
-  const told = new Set();
-  let now = null;
-  return {
-    get now() {
-      return now;
-    },
-    /** @param {Element_} element */
-    select(element) {
-      send("select", { element });
-    },
-    onSelect(fn) {
-      told.add(fn);
-      return () => told.delete(fn);
-    },
-    set(element) {
-      if (JSON.stringify(element) === JSON.stringify(now)) return;
-      now = element;
-      for (const fn of told) fn(now);
-    },
-  };
-}
+/** Make an element of the surface, whose keys the page around it does not hear. @param {string} name @param {Attributes} [attrs] */
+const cell = (name, attrs = {}) => h("div", { class: `mnb-${name}`, ...KEEP_KEYS, ...attrs });
 
-/** Ask the kernel for something and wait for its answer. */
-function makeAsk(model, send) {
-  const waiting = new Map();
-  model.on("msg:custom", (message) => {
-    const resolve = waiting.get(message?.token);
-    if (!resolve) return;
-    waiting.delete(message.token);
-    resolve(message);
-  });
-  return (kind, values = {}) =>
-    new Promise((resolve) => {
-      const token = crypto.getRandomValues(new Uint32Array(2)).join("-");
-      waiting.set(token, resolve);
-      send(kind, { ...values, token });
-    });
-}
-
-function shellView({ model, el }) {
-  const sent = [];
-  const send = (kind, values = {}) => {
-    const message = { kind, ...values };
-    sent.unshift(JSON.stringify(message));
-    sent.length = Math.min(sent.length, 12);
-    sendMessage(model, message);
-  };
-  send.ask = makeAsk(model, send);
-  const selection = (send.selection = makeSelection(send));
+/**
+ * Fill an element with what surrounds a graph, draw it whenever one of its slices changes, and return what ends that.
+ * @param {Model} model
+ * @param {HTMLElement} el
+ * @param {Record<string, Part>} slices the part that draws each slice
+ * @param {(data: Told, box: HTMLElement|null) => void} place called as soon as it stands in its surface, and when that changes
+ */
+function live(model, el, slices, place) {
+  const surface = () => /** @type {HTMLElement|null} */ (el.closest(".mnb-surface"));
   el.classList.add("mnb-front");
-  el.setAttribute("data-lm-suppress-shortcuts", "true");
+  setAttr(el, "data-lm-suppress-shortcuts", "true");
   el.addEventListener("keydown", (event) => event.stopPropagation());
-  const surface = () => el.closest(".mnb-surface");
-
-  const cell = (name, attrs = {}) => h("div", { class: `mnb-${name}`, "data-lm-suppress-shortcuts": "true", ...attrs });
-  const bar = cell("bar", { role: "toolbar", "aria-label": "cast" });
-  const over = cell("over");
-  const inspector = cell("inspector", { role: "region", "aria-label": "inspector" });
-  const dock = cell("dock", { role: "region", "aria-label": "timeline and items" });
-  const palette = cell("palette", { role: "region", "aria-label": "palette" });
-  const gone = h("div", { class: "mnb-gone", role: "alert" });
-  const notice = h("div", { class: "mnb-notice" });
-  const line = h("div", { class: "mnb-line", hidden: true });
-  // The bar stands above the graph, so it comes before it for those who go by the Tab key.
-  const above = h("div", { class: "mnb-front", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => event.stopPropagation() }, bar);
-  el.append(above, palette, over, notice, inspector, dock, gone, line);
-
-  const folds = new Set();
-  const shell = {
-    selection,
-    // What was sent just now is not unsent, though its answer may not be there yet.
-    unsent: () => parts.flatMap((part) => part.unsent?.() || []).filter((one) => !sent.includes(JSON.stringify(one.message))),
-    folded: (name) => folds.has(name),
-    fold(name) {
-      if (!folds.delete(name)) folds.add(name);
-      surface()?.setAttribute("data-folded", [...folds].join(" "));
-    },
-    /** Ask for one line of text, under the bar. */
-    askLine(words, value, act) {
-      const field = h("input", { class: "mnb-in", value, "aria-label": words, placeholder: words });
-      const done = (ok) => {
-        line.hidden = true;
-        clear(line);
-        if (ok) act(field.value.trim());
-      };
-      field.addEventListener("keydown", (event) => {
-        if (event.key === "Enter") done(true);
-        if (event.key === "Escape") done(false);
-      });
-      clear(line).append(h("span", {}, words), field, button("OK", words, () => done(true), { class: "mnb-b mnb-main" }), button("Cancel", "leave it", () => done(false)));
-      line.hidden = false;
-      field.focus();
-      field.select();
-    },
-  };
-  const parts = [];
-  const slices = new Map();
-  const mount = (slice, made) => {
-    parts.push(made);
-    slices.set(slice, made);
-  };
-  // Of each part its name and where it stands; which there are is the kernel's to say.
-  const rows = model.get("parts") || [];
-  mount("bar", BODIES.bar(bar, send, shell));
-  mount("inspector", BODIES.inspector(inspector, send, shell));
-  const docked = dockPart(dock, send, rows.filter((one) => one.at === "dock").map((one) => one.name));
-  for (const [name, made] of Object.entries(docked.made)) mount(name, made);
-  parts.push(splitter(el, "columns", send), splitter(el, "rows", send));
-
-  const designed = designParts({ el, bar, palette, inspector, problems: docked.problems }, send);
-  mount("design", designed);
-
-  const setSurface = (data) => {
+  const settle = () => {
     const box = surface();
-    designed.mode(data.mode === "design", box);
-    if (box) {
-      box.dataset.mode = data.mode || "cast";
-      box.dataset.alone = rows.find((one) => one.name === data.alone)?.at || "";
-      box.setAttribute("data-lm-suppress-shortcuts", "true");
-    }
-    selection.set(data.selected || null);
-    docked.surface(data);
-    const told = data.notice || {};
-    if (notice.dataset.told !== JSON.stringify(told)) {
-      notice.dataset.told = JSON.stringify(told);
-      clear(notice);
-      notice.hidden = !told.words;
-      if (told.words) {
-        notice.dataset.tone = told.tone;
-        notice.append(
-          h("span", { role: told.tone === "bad" ? "alert" : "status" }, `${told.tone === "bad" ? "✖ " : ""}${told.words}`),
-          button("×", "take this away", () => send("heard"), { class: "mnb-x", "aria-label": "take this message away" }),
-        );
-      }
-    }
-    if (gone.dataset.resume !== data.resume) {
-      gone.dataset.resume = data.resume || "";
-      const command = `%load_ext materia_nb\n%materia resume ${data.resume || ""}`;
-      clear(gone).append(
-        h("span", {}, "The kernel of this panel is gone; the cast is kept. In a new kernel: "),
-        h("code", {}, command.replace("\n", " ⏎ ")),
-        button("Copy", "copy these two lines", () => navigator.clipboard?.writeText(command)),
-      );
-    }
+    setAttr(box ?? el, "data-lm-suppress-shortcuts", "true");
+    place(model.get("surface") ?? {}, box);
+    if (box) setAttr(box, "data-narrow", box.clientWidth <= 640 ? "yes" : null);
   };
-  const update = (name) => {
-    const data = model.get(name) || {};
-    if (name === "surface") setSurface(data);
+  const update = (/** @type {string} */ name) => {
     try {
-      slices.get(name)?.update(data);
+      slices[name].update(model.get(name) ?? {});
     } catch (error) {
       // One part that cannot be drawn must not take the others with it.
       console.error(`materia_nb: ${name} cannot be drawn`, error);
     }
   };
-  const names = ["surface", ...slices.keys()];
-  const ends = names.map((name) => {
-    const changed = () => update(name);
-    model.on(`change:${name}`, changed);
-    return () => model.off(`change:${name}`, changed);
-  });
+  const listeners = Object.keys(slices).map((name) => ({ name: `change:${name}`, act: () => update(name) }));
+  listeners.push({ name: "change:surface", act: settle });
+  for (const { name, act } of listeners) model.on(name, act);
   // Its place in the page is known only once it is there; its width says whether it stacks.
-  const watch = new ResizeObserver(() => {
-    const box = surface();
-    if (!box) return;
-    if (above.parentNode !== box) box.prepend(above);
-    setSurface(model.get("surface") || {});
-    setAttr(box, "data-narrow", box.clientWidth <= 640 ? "yes" : null);
-  });
-  watch.observe(bar);
-  for (const name of names) update(name);
+  const watch = new ResizeObserver(settle);
+  watch.observe(/** @type {HTMLElement} */ (el.querySelector(".mnb-bar")));
+  settle();
+  for (const name of Object.keys(slices)) update(name);
   return () => {
     watch.disconnect();
     closeMenu();
-    for (const end of ends) end();
-    for (const part of parts) part.destroy?.();
+    for (const { name, act } of listeners) model.off(name, act);
+    for (const part of Object.values(slices)) part.destroy?.();
+    el.replaceChildren();
+  };
+}
+
+/** The surface of a cast. @param {{model: Model, el: HTMLElement}} props */
+export function castView({ model, el }) {
+  /** @type {string[]} */
+  const sent = [];
+  const sends = makeTalk(model, (message) => {
+    sent.unshift(JSON.stringify(message));
+    sent.length = Math.min(sent.length, 12);
+  });
+  const send = /** @type {Talk} */ (sends);
+  const surface = () => /** @type {HTMLElement|null} */ (el.closest(".mnb-surface"));
+  const bar = cell("bar", { role: "toolbar", "aria-label": "cast" });
+  const inspector = cell("inspector", { role: "region", "aria-label": "inspector" });
+  const dock = cell("dock", { role: "region", "aria-label": "timeline and items" });
+  const palette = cell("palette", { role: "region", "aria-label": "palette" });
+  const gone = h("div", { class: "mnb-gone", role: "alert" }), notice = h("div", { class: "mnb-notice" }), line = h("div", { class: "mnb-line", hidden: true });
+  // The bar stands above the graph, so it comes before it for those who go by the Tab key.
+  const above = h("div", { class: "mnb-front", ...KEEP_KEYS, onkeydown: (event) => event.stopPropagation() }, bar);
+  el.append(above, palette, cell("over"), notice, inspector, dock, gone, line);
+  splitter(el, "columns");
+  splitter(el, "rows");
+
+  const folds = new Set();
+  /** @type {Shell} */
+  const shell = {
+    // What was sent just now is not unsent, though its answer may not be there yet.
+    unsent: () => Object.values(slices).flatMap((part) => part.unsent?.() ?? []).filter((one) => !sent.includes(JSON.stringify(one.message))),
+    folded: (name) => folds.has(name),
+    fold(name) {
+      if (!folds.delete(name)) folds.add(name);
+      surface()?.setAttribute("data-folded", [...folds].join(" "));
+    },
+    askLine: (words, value, act) => askLine(line, { words, value }, act),
+  };
+  /** @type {{name: string, at: string}[]} which parts there are is the kernel's to say */
+  const rows = model.get("parts") ?? [];
+  const docked = dockPart(dock, send, rows.filter((one) => one.at === "dock").map((one) => one.name));
+  const barred = BODIES.bar(bar, send, shell), inspected = BODIES.inspector(inspector, send, shell);
+  const design = designParts({ el, bar, palette, inspector, problems: docked.problems }, sends);
+  /** @type {Record<string, Part>} */
+  const slices = { bar: barred, inspector: inspected, ...Object.fromEntries(docked.parts.map((one) => [one.name, one.part])), design };
+  const drawNotice = ({ words = "", tone = "" } = {}) => {
+    notice.hidden = !words;
+    notice.dataset.tone = tone;
+    if (isNew(notice, [words, tone])) refill(notice, words && [
+      h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${words}`),
+      button("×", "take this away", () => send("heard"), { class: "mnb-x", "aria-label": "take this message away" }),
+    ]);
+  };
+  const drawGone = (resume = "") => {
+    const command = `%load_ext materia_nb\n%materia resume ${resume}`;
+    if (isNew(gone, resume)) refill(gone, h("span", {}, "The kernel of this panel is gone; the cast is kept. In a new kernel: "), h("code", {}, command.replace("\n", " ⏎ ")),
+      button("Copy", "copy these two lines", () => navigator.clipboard?.writeText(command)));
+  };
+  const end = live(model, el, slices, (data, box) => {
+    if (box && above.parentNode !== box) box.prepend(above);
+    design.mode(data.mode === "design", box);
+    if (box) Object.assign(box.dataset, { mode: data.mode || "cast", alone: rows.find((one) => one.name === data.alone)?.at ?? "" });
+    docked.surface(data);
+    drawNotice(data.notice);
+    drawGone(data.resume);
+  });
+  return () => {
+    end();
     above.remove();
-    clear(el);
   };
 }
 
-/** The parts of design mode; they are made when it is first switched to. */
-function designParts(cells, send) {
-  let made = null, on = false, box = null, unkey = null, last = {};
-  const side = h("div", { class: "mnb-d-side", hidden: true });
-  const tools = h("span", { class: "mnb-d-bar", hidden: true });
-  cells.inspector.append(side);
-  cells.bar.querySelector(".mnb-modes").after(tools);
-  const picked = (event) => {
-    const { kind, id, add } = event.detail || {};
-    if (on) send("pick", { what: kind ? [kind, id] : null, add: add === true });
+/** Design mode alone, as `%materia design` shows it. @param {{model: Model, el: HTMLElement}} props */
+export function designView({ model, el }) {
+  const send = makeTalk(model);
+  const bar = cell("bar", { role: "toolbar", "aria-label": "design" }), palette = cell("palette", { role: "region", "aria-label": "palette" });
+  const inspector = cell("inspector", { role: "region", "aria-label": "inspector" }), problems = cell("dock", { role: "region", "aria-label": "problems and changes" });
+  const gone = cell("gone", { role: "alert" });
+  el.append(bar, palette, inspector, problems, gone);
+  splitter(el, "columns");
+  splitter(el, "rows");
+  const parts = designParts({ el, bar, palette, inspector, problems }, send);
+  /** @type {HTMLElement|null} */
+  let box = null;
+  const design = {
+    update(/** @type {Told} */ data) {
+      parts.update(data);
+      if (data.bar) setText(gone, `The kernel of this design is gone. Run its cell again: ${data.bar.left}`);
+      // The picture shows at once what was selected in the form.
+      if (box && isNew(box, data.selected ?? null)) box.dispatchEvent(new CustomEvent("mnb-selected", { detail: data.selected ?? null }));
+    },
+    destroy: parts.destroy,
   };
-  return {
-    mode(now, surface) {
-      if (now && !made) made = [designBarPart(tools, send), palettePart(cells.palette, send), designInspectorPart(side, send), problemsPart(cells.problems, send)];
-      if (surface && surface !== box) {
-        box = surface;
-        box.addEventListener("mnb-pick", picked);
-      }
-      if (now === on) return;
-      on = now;
-      side.hidden = tools.hidden = !on;
-      unkey?.();
-      unkey = on && box ? designKeys(box, send) : null;
-      this.update(last);
-    },
-    update(data) {
-      last = data;
-      if (on && data.bar) for (const part of made) part.update(data);
-    },
-    destroy() {
-      box?.removeEventListener("mnb-pick", picked);
-      unkey?.();
-      for (const part of made || []) part.destroy?.();
-    },
-  };
+  return live(model, el, { design }, (_, now) => {
+    box = now;
+    if (box) box.dataset.mode = "design";
+    parts.mode(true, box);
+    design.update(model.get("design") ?? {});
+  });
 }
-
-export default { render: shellView };

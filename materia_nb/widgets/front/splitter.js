@@ -1,57 +1,49 @@
 /** Lines between the parts that can be dragged, or moved with the arrow keys. */
-import { h } from "./dom.js";
+import { h, onKeys } from "./dom.js";
 
-const SPLIT_SIZES = { columns: { name: "--mnb-side", least: 220, keep: 260, words: "width of the inspector" }, rows: { name: "--mnb-low", least: 60, keep: 160, words: "height of the dock" } };
+const SIZES = {
+  columns: { name: "--mnb-side", least: 220, keep: 260, words: "width of the inspector", moves: ".mnb-inspector" },
+  rows: { name: "--mnb-low", least: 60, keep: 160, words: "height of the dock", moves: ".mnb-dock" },
+};
+
+/** The size that a part gets when so much is wanted: it and what is beside it keep their least. @param {number} wanted @param {number} least @param {number} room */
+export const sizeWithin = (wanted, least, room) => Math.round(Math.max(least, Math.min(room, wanted)));
 
 /**
  * @param {HTMLElement} el the front's element, a child of the surface
  * @param {"columns"|"rows"} which
  */
 export function splitter(el, which) {
-  const { name, least, keep, words } = SPLIT_SIZES[which];
+  const { name, least, keep, words, moves } = SIZES[which], wide = which === "columns";
   const bar = h("div", {
-    class: `mnb-split mnb-split-${which}`,
-    role: "separator",
-    tabindex: "0",
-    "aria-label": words,
-    "aria-orientation": which === "columns" ? "vertical" : "horizontal",
-    "data-lm-suppress-shortcuts": "true",
+    class: `mnb-split mnb-split-${which}`, role: "separator", tabindex: "0", "aria-label": words, "aria-valuenow": "0",
+    "aria-orientation": wide ? "vertical" : "horizontal", "data-lm-suppress-shortcuts": "true",
   });
   el.append(bar);
-  const surface = () => el.closest(".mnb-surface");
-  const target = () => surface()?.querySelector(which === "columns" ? ".mnb-inspector" : ".mnb-dock");
+  const surface = () => /** @type {HTMLElement|null} */ (el.closest(".mnb-surface"));
   const size = () => {
-    const box = target()?.getBoundingClientRect();
-    return box ? (which === "columns" ? box.width : box.height) : 0;
+    const box = surface()?.querySelector(moves)?.getBoundingClientRect();
+    return box ? (wide ? box.width : box.height) : 0;
   };
-  const set = (wanted) => {
+  const set = (/** @type {number} */ wanted) => {
     const box = surface();
     if (!box) return;
-    const room = (which === "columns" ? box.clientWidth : box.clientHeight) - keep;
-    const value = Math.round(Math.max(least, Math.min(room, wanted)));
+    const room = (wide ? box.clientWidth : box.clientHeight) - keep, value = sizeWithin(wanted, least, room);
     box.style.setProperty(name, `${value}px`);
     bar.setAttribute("aria-valuenow", String(value));
     bar.setAttribute("aria-valuemin", String(least));
     bar.setAttribute("aria-valuemax", String(Math.round(Math.max(least, room))));
   };
-  bar.setAttribute("aria-valuenow", "0");
+  const at = (/** @type {PointerEvent} */ event) => (wide ? event.clientX : event.clientY);
+  /** @type {{at: number, size: number}|null} */
   let from = null;
   bar.addEventListener("pointerdown", (event) => {
-    from = { at: which === "columns" ? event.clientX : event.clientY, size: size() };
+    from = { at: at(event), size: size() };
     bar.setPointerCapture(event.pointerId);
     event.preventDefault();
   });
-  bar.addEventListener("pointermove", (event) => {
-    if (from) set(from.size + from.at - (which === "columns" ? event.clientX : event.clientY));
-  });
-  const end = () => (from = null);
-  bar.addEventListener("pointerup", end);
-  bar.addEventListener("pointercancel", end);
-  bar.addEventListener("keydown", (event) => {
-    const by = { ArrowLeft: 24, ArrowUp: 24, ArrowRight: -24, ArrowDown: -24 }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    set(size() + by);
-  });
-  return { update() {}, destroy() {} };
+  bar.addEventListener("pointermove", (event) => from && set(from.size + from.at - at(event)));
+  for (const end of ["pointerup", "pointercancel"]) bar.addEventListener(end, () => (from = null));
+  const by = (/** @type {number} */ step) => () => set(size() + step);
+  onKeys(bar, { ArrowLeft: by(24), ArrowUp: by(24), ArrowRight: by(-24), ArrowDown: by(-24) });
 }

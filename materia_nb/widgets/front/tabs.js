@@ -1,41 +1,35 @@
 /** A row of tabs: one is open, arrows go from one to the next. */
-import { h, clear, setAttr } from "./dom.js";
+import { h, isNew, redraw, onKeys, neighbour, setAttr } from "./dom.js";
 
-let tabsMade = 0;
+let made = 0;
 
 /**
  * @param {string} label what the tabs are of
  * @param {(name: string) => void} pick
+ * @param {string} [style] `mnb-d-` in design mode
  */
-export function tabRow(label, pick) {
-  const mine = `mnb-tabs-${++tabsMade}`;
-  const row = h("div", { class: "mnb-tabs", role: "tablist", "aria-label": label });
+export function tabRow(label, pick, style = "mnb-") {
+  const mine = `mnb-tabs-${++made}`;
+  const row = h("div", { class: `${style}tabs`, role: "tablist", "aria-label": label });
   const panel = h("div", { class: "mnb-tabpanel", role: "tabpanel", id: `${mine}-panel`, tabindex: "-1" });
-  let told = "";
-  row.addEventListener("keydown", (event) => {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    const all = [...row.children];
-    const next = all[(all.indexOf(document.activeElement) + by + all.length) % all.length];
-    next?.focus();
-    next?.click();
-  });
+  const tabs = () => [...row.querySelectorAll("button")];
+  const go = (/** @type {number} */ by) => {
+    const name = neighbour(tabs(), by)?.dataset.tab;
+    tabs().find((one) => one.dataset.tab === name)?.click();
+    tabs().find((one) => one.dataset.tab === name)?.focus();
+  };
+  onKeys(row, { ArrowRight: () => go(1), ArrowLeft: () => go(-1) });
   return {
     row,
     panel,
-    /** @param {Array<[string, string, boolean]>} tabs name, words, whether something waits there */
-    update(tabs, open) {
-      const now = JSON.stringify(tabs);
-      if (now !== told) {
-        told = now;
-        const focused = row.contains(document.activeElement) ? document.activeElement.dataset.name : null;
-        clear(row).append(...tabs.map(([name, words, dot]) => h("button", { type: "button", role: "tab", class: "mnb-tab", id: `${mine}-${name}`, "data-name": name, "aria-controls": panel.id, onclick: () => pick(name) },
-          words, dot && h("span", { class: "mnb-dot", title: "waits for you" }, " ●"))));
-        if (focused) [...row.children].find((one) => one.dataset.name === focused)?.focus();
-      }
-      for (const one of row.children) {
-        const is = one.dataset.name === open;
+    /** @param {[name: string, words: string, waits?: boolean][]} all whether something waits there @param {string} open */
+    update(all, open) {
+      const dot = () => h("span", { class: "mnb-dot", title: "waits for you" }, " ●");
+      const tab = (/** @type {string} */ name, /** @type {string} */ words, waits = false) =>
+        h("button", { type: "button", role: "tab", class: `${style}tab`, id: `${mine}-${name}`, "data-tab": name, "aria-controls": panel.id, onclick: () => pick(name) }, words, waits && dot());
+      if (isNew(row, all)) redraw(row, () => all.map((one) => tab(...one)));
+      for (const one of tabs()) {
+        const is = one.dataset.tab === open;
         setAttr(one, "aria-selected", String(is));
         setAttr(one, "tabindex", is ? "0" : "-1");
         if (is) setAttr(panel, "aria-labelledby", one.id);

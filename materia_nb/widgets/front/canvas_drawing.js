@@ -1,0 +1,82 @@
+/** Draws a scene with cytoscape: nodes are our own pictures, lines are its own. */
+import { canvasStyle, coloured, pictureAddress } from "./canvas_style.js";
+
+export class Drawing {
+  /** @type {Map<string, string>} the classes that an element has however it looks now */
+  bases = new Map();
+  /** @type {Map<string, string>} the picture that each node is to have */
+  #wanted = new Map();
+  #canvas;
+
+  /** @param {import("./canvas.js").Canvas} canvas @param {Cy} cy */
+  constructor(canvas, cy) {
+    this.#canvas = canvas;
+    this.cy = cy;
+  }
+
+  /** Draw another scene in place of that which is there. @param {Scene} scene */
+  build({ nodes, edges, edge }) {
+    const { cy, bases } = this;
+    cy.batch(() => {
+      cy.elements().remove();
+      this.#wanted.clear();
+      this.bases.clear();
+      for (const one of [...nodes, ...edges]) bases.set(one.id, one.classes);
+      cy.add(nodes.map(({ id, x, y, w, h, fold, of, classes }) => (
+        { group: "nodes", data: { id, w, h, iw: w + 2 * edge, ih: h + 2 * edge, fold, of }, position: { x, y }, grabbable: classes.startsWith("socket"), selectable: false })));
+      cy.add(edges.map(({ id, source, target, ws, ds, from, to, dx, dy }) => (
+        { group: "edges", data: { id, source, target, ws, ds, from, to, dx, dy, label: "" }, selectable: false })));
+      for (const [id, classes] of bases) this.#canvas.look[id] ? this.#dress(id) : cy.getElementById(id).classes(classes);
+    });
+  }
+
+  /** Show how some elements look now. @param {string[]} ids */
+  dress(ids) {
+    this.cy.batch(() => ids.forEach((id) => this.#dress(id)));
+  }
+
+  /** @param {string} id */
+  #dress(id) {
+    const one = this.cy.getElementById(id), now = this.#canvas.look[id];
+    if (one.empty() || !now) return;
+    one.classes(`${this.bases.get(id) ?? ""} ${now.classes ?? ""}`);
+    one.scratch("_mnb", now);
+    if (now.svg) this.#paint(one, now.svg);
+    else one.data("label", now.label ?? "");
+  }
+
+  /** Give a node another picture; the old one stays until the new one is there, so that nothing blinks. @param {CyElements} node @param {string} svg */
+  #paint(node, svg) {
+    const id = node.id(), old = node.data("img"), address = pictureAddress(coloured(svg, this.#canvas.colours));
+    if (address === old) return;
+    this.#wanted.set(id, address);
+    const put = () => {
+      if (this.#wanted.get(id) !== address || node.removed()) return;
+      node.data("img", address);
+      const cache = this.cy.renderer().imageCache;
+      if (old && cache && ![...this.#wanted.values()].includes(old)) delete cache[old];
+    };
+    const image = old ? this.cy.renderer().getCachedImage?.(address, null, put) : null;
+    if (!image || image.complete) put();
+  }
+
+  /** Draw everything in the colours that hold now. */
+  restyle() {
+    const { colours, fixed, look } = this.#canvas;
+    this.cy.style().fromJson(canvasStyle(colours, fixed.conditions, fixed.font)).update();
+    for (const one of this.cy.nodes().toArray()) {
+      const svg = look[one.id()]?.svg;
+      if (svg) this.#paint(one, svg);
+    }
+  }
+
+  /** Mark what is selected, led from and aimed at. @param {Record<string, string|null|undefined>} marks classes, and the element that is to have each */
+  mark(marks) {
+    this.cy.batch(() => {
+      for (const [name, id] of Object.entries(marks)) {
+        this.cy.elements(`.${name}`).removeClass(name);
+        if (id) this.cy.getElementById(id).addClass(name);
+      }
+    });
+  }
+}

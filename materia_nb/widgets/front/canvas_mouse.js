@@ -1,0 +1,101 @@
+/** The mouse on the canvas: what is clicked, pointed at and zoomed. */
+import { h, targetOf } from "./dom.js";
+
+/** Words beside the mouse; only ever text. @param {HTMLElement} host */
+export function canvasHover(host) {
+  const box = h("div", { class: "mnb-c-hover", role: "tooltip", hidden: true });
+  host.append(box);
+  let timer = 0;
+  /** @type {string|null} */
+  let over = null;
+  const hide = () => {
+    clearTimeout(timer);
+    box.hidden = true;
+    over = null;
+  };
+  return {
+    hide,
+    /** Show words once the mouse rests on an element. @param {Point} at @param {string} element @param {string} [words] */
+    show({ x, y }, element, words) {
+      if (!box.hidden && over === element) return;
+      hide();
+      if (!words) return;
+      over = element;
+      timer = setTimeout(() => {
+        box.textContent = words;
+        box.hidden = false;
+        const below = y + 18 + box.offsetHeight < host.clientHeight;
+        box.style.left = `${Math.max(2, Math.min(x + 14, host.clientWidth - box.offsetWidth - 4))}px`;
+        box.style.top = `${Math.max(2, below ? y + 18 : y - box.offsetHeight - 10)}px`;
+      }, 380);
+    },
+  };
+}
+
+/** Listen to the mouse in the box of the graph, before cytoscape does. @param {import("./canvas.js").Canvas} canvas */
+export function hearMouse(canvas) {
+  const { graph, host, signal } = canvas;
+  const at = (/** @type {MouseEvent} */ event) => {
+    const box = host.getBoundingClientRect();
+    return { x: event.clientX - box.x, y: event.clientY - box.y };
+  };
+  // cytoscape keeps where it is on the page, and is not told when something above it grows or the page has just scrolled.
+  const measured = () => canvas.cy?.renderer().invalidateContainerClientCoordsCache();
+  for (const name of ["pointerover", "pointerdown"]) graph.addEventListener(name, measured, { capture: true, signal });
+  graph.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const step = Math.min(60, Math.abs(event.deltaY) * (event.deltaMode === 1 ? 30 : 1));
+    canvas.zoomBy(Math.exp((-Math.sign(event.deltaY) * step) / 250), at(event));
+  }, { capture: true, passive: false, signal });
+  graph.addEventListener("contextmenu", (event) => {
+    const target = targetOf(event);
+    if (host.contains(target) && !canvas.still.box.contains(target)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (canvas.isStill) canvas.openMenu(at(event), canvas.still.hit(event)?.id); // of others cytoscape tells which element it is
+  }, { signal });
+}
+
+/** Listen to the mouse as cytoscape tells of it. @param {import("./canvas.js").Canvas} canvas @param {Cy} cy */
+export function hearElements(canvas, cy) {
+  /** What an element stands for: a chip for its line. */
+  const idOf = (/** @type {CyElements} */ one) => /** @type {string} */ (one.data("of") || one.id());
+  const isGround = (/** @type {CyEvent} */ event) => /** @type {unknown} */ (event.target) === cy;
+  const container = cy.container();
+  let last = "", lastAt = 0;
+  cy.on("tap", "node, edge", ({ target, position }) => {
+    const id = idOf(target), now = performance.now(), fold = target.data("fold");
+    canvas.focus();
+    canvas.hover.hide();
+    if (canvas.connecting !== null && (target.hasClass("socket") || target.hasClass("end"))) return canvas.connect(id);
+    if (fold && Math.abs(position.x - fold[0]) < 14 && Math.abs(position.y - fold[1]) < 12) return canvas.send("fold", { element: id });
+    if (!canvas.kind(id)) return;
+    const twice = last === id && now - lastAt < 400;
+    [last, lastAt] = [id, now];
+    if (!twice) canvas.pick(id);
+    else if (canvas.kind(id) === "loop") canvas.send("fold", { element: id });
+    else canvas.send("open", { what: id });
+  });
+  cy.on("tap", (event) => {
+    if (!isGround(event)) return;
+    canvas.focus();
+    if (canvas.connecting !== null) return canvas.letGo();
+    canvas.design.clear();
+    canvas.unpick();
+  });
+  cy.on("cxttap", (event) => {
+    canvas.hover.hide();
+    canvas.openMenu(event.renderedPosition, isGround(event) ? null : idOf(event.target));
+  });
+  cy.on("mouseover mousemove", "node, edge", ({ target, renderedPosition, originalEvent }) => {
+    const id = idOf(target);
+    container.style.cursor = canvas.kind(id) ? "pointer" : "";
+    if (!originalEvent?.buttons) canvas.hover.show(renderedPosition, id, canvas.look[id]?.words);
+  });
+  cy.on("mouseout", "node, edge", () => {
+    container.style.cursor = "";
+    canvas.hover.hide();
+  });
+}

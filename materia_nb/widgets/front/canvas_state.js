@@ -1,0 +1,50 @@
+/** What a canvas goes by, apart from drawing it: what was done here and the kernel has not said yet, and what can be done with an element. */
+
+/**
+ * Say what of the flags that a person has set here stays, now that the kernel says this: an answer to an earlier act does
+ * not undo a later one, and what is no longer drawn is not waited for.
+ * @param {Partial<Flags>} kept
+ * @param {Flags} said
+ * @param {(id: string) => boolean} isDrawn
+ * @returns {Partial<Flags>}
+ */
+export function stillKept(kept, said, isDrawn) {
+  const ids = (/** @type {unknown} */ value) => /** @type {string[]} */ ([value ?? []].flat()).sort();
+  const waits = (/** @type {keyof Flags} */ name) => String(ids(kept[name])) !== String(ids(said[name])) && ids(kept[name]).every(isDrawn);
+  return Object.fromEntries(Object.entries(kept).filter(([name]) => waits(/** @type {keyof Flags} */ (name))));
+}
+
+/**
+ * @typedef {"connect"|"open"|"lead"|"break"|"breakAfter"|"runTo"|"fold"|"delete"|"copy"|"centre"} Act
+ * @typedef {{mode?: string, connecting: boolean, follows?: boolean, stops: boolean, folded: boolean}} Situation
+ *   `connecting`: a line is led somewhere; `follows`: there is a cast; `stops`: runs stop there; `folded`: it is a loop that is
+ */
+
+/** What the menu of an element offers. @param {string} kind @param {Situation} situation @returns {[words: string, act: Act][]} */
+export function choices(kind, { mode, connecting, follows, stops, folded }) {
+  const socket = kind === "socket", loop = kind === "loop", designs = mode === "design", casts = follows && !designs && !loop;
+  /** @type {([string, Act]|false|undefined)[]} */
+  const all = [
+    connecting && socket && ["Connect to this", "connect"],
+    ["Open in inspector", "open"],
+    designs && socket && ["Connect from here…", "lead"],
+    casts && [stops ? "Take the breakpoint away" : socket ? "Breakpoint here" : "Stop when taken", "break"],
+    casts && socket && !stops && ["Stop after it", "breakAfter"],
+    casts && socket && ["Run to here", "runTo"],
+    loop && [folded ? "Unfold the loop" : "Fold the loop", "fold"],
+    designs && ["Delete", "delete"],
+    ["Copy id", "copy"],
+    socket && ["Centre it", "centre"],
+  ];
+  return all.filter((one) => one !== false && one !== undefined);
+}
+
+/** The point of some in a direction that is nearest to one, what stands straight there before what stands aslant; its place among them, or -1. @param {Point} from @param {Size} way @param {Point[]} points */
+export function nearest(from, [dx, dy], points) {
+  let best = -1, least = Infinity;
+  points.forEach((one, place) => {
+    const x = one.x - from.x, y = one.y - from.y, along = x * dx + y * dy, beside = Math.abs(x * dy - y * dx), cost = along + 2.2 * beside;
+    if (along >= 4 && beside <= 2.5 * along && cost < least) [best, least] = [place, cost];
+  });
+  return best;
+}

@@ -1,0 +1,113 @@
+/** What the kernel tells the parts of a surface, and what they make of it, by the modules that draw them. */
+// bar.js
+type Break = {words: string, breakpoint: any, asks?: boolean};
+type Usage = {
+  tokens: number|null; cost?: number|null; most?: number|null; mostCost?: number|null; unknown?: number; counts?: string;
+  warn?: boolean;
+};
+type Bar = Usage & {
+  modes?: ("cast"|"design")[]; mode?: string; tone: string; words?: string; detail?: string; since?: number|null; busy?: boolean;
+  stopped?: boolean; can?: Record<string, boolean>; why?: Record<string, string>; resendable?: boolean;
+  asks?: {key: string, words: string, whole: boolean}|null; breaks?: Break[]; sockets?: [string, string][]; allowed?: string[];
+  undo?: boolean;
+};
+
+// inspector.js
+type Title = {
+  name: string; kind: string; id?: string; chips: string[]; step?: number; present?: boolean; answered?: boolean; pinned?: boolean;
+  stops?: [words: string, breakpoint: any, set: boolean][];
+};
+type Inspector = {title?: Title, tabs: [string, string, boolean][], tab: string, content: Told};
+
+// answer.js
+type Asks = {
+  is: "hold"|"calls"; key: string; words: string; said: string; blocks: Blocks; consent?: boolean; deny?: boolean;
+  sockets: [string, string][];
+};
+type Form = {
+  words: string; person: boolean; text: boolean; draft: boolean; items: boolean; wanted: [string, string][]; wish?: string;
+  verdict?: {yes: string, no: string}; previous?: {who: string, text: string, cut: boolean};
+};
+type Correction = {key: string, words: string, text: string, open: boolean, why_not?: string};
+
+// failed.js
+type WayOn = {name: string, words: string, does: string};
+type Failure = {key: string, socket: string, offers: WayOn[], form: string, says: string, budget: string, blocks: Blocks, more: Blocks};
+/** A button, and what it opens */
+type Made = [act: Node, opens?: Node];
+
+// prompts.js
+type Layer = {name: string, heading: string, text: string, open: boolean};
+type Prompt = {key: string, words: string, edit: boolean, layers: Layer[]};
+
+// statetree.js
+type StateNode = {
+  path: string[]; name: string; kind: string; text: string; cut?: number; same?: string[]; count?: number; children?: StateNode[];
+  more?: number;
+};
+type StateSlice = {nodes?: StateNode[], edit?: boolean, watched?: string[], blocks?: Blocks, limits?: Blocks, steps?: number, at?: number};
+type Editor = {box: HTMLElement, path: string, field: HTMLTextAreaElement, was: string, asText: boolean};
+
+// timeline.js
+/** Where a step stands on an axis of the work of all, when it began, how long it was worked on, how long it waited. */
+type Time = [over: boolean, seconds: string, words: string, ms: number, waits: number, msAfter: number, waitsAfter: number, known: boolean];
+type Step = [number: number, id: string, name: string, item: [string, string]|null, out: string, verdict: string, next: string, tokens: number, cost: number, time: Time, marks: string[]];
+type Span = [ms: number, waits: number];
+type Timeline = {
+  id: string; total: number; at: number|null; tail: Step[]; span: Span; lines: [number|null, string][]; line: number|null;
+  busy: boolean; can: boolean;
+};
+
+// items.js
+/** An item as it is typed: `origin` is its place in the cast's list, null for a new one; `again` when it is to be worked on again. */
+type Item = {title: string, context: string, origin: number|null, again: boolean};
+type ItemField = "title"|"context";
+type Items = {
+  items: [title: string, context: string][]; stands: string[]; current: number|null; can: boolean; base: string; busy?: boolean;
+  at?: string; undo?: boolean; lists?: boolean;
+};
+
+// design_bar.js
+type DesignBar = {
+  name: string; changed: boolean; steps: number; fresh: boolean; problems: number; hints: number; undo: string|null;
+  redo: string|null; home: string; why?: string; left: string; note: {sign: string, words: string};
+  question?: {words: string, choices: string[]}|null;
+};
+
+// palette.js
+type Entry = {id: string, label: string, about: string, kind: string, generator: boolean, placed: number, colour?: string};
+type Group = {title: string, entries: Entry[]};
+
+// problems.js
+type What = [kind: string, id: string];
+type Problem = {severity: string, where: string, what: string, todo: string, code: string, source: string, mend?: string, pick?: What};
+type Happening = {sign: "ends"|"fails"|"never", what: string, about: string, witness?: string, pick?: What};
+type Happens = {rows: Happening[], notes: string[], route: string[], states: number, whole: boolean, stale: boolean};
+type Changes = {steps: string[], undone: string[], unsaved: {verb: string, where: string, about: string}[], more: number};
+type Dock = {problems: Problem[], happens: Happens|null, changes: Changes};
+
+// design_inspector.js
+type WayOut = {what: What, when: string, to: string, most?: number, from?: string, loop?: string, tone?: string, place: number|null};
+type Materia = {
+  id: string; work: string; shared: string[]; fields: Field[]; told: {title: string, text: string}[];
+  variables: {name: string, about: string}[];
+};
+type Selected = {
+  kind: string; of: What; title: string; sub: string; work?: string; fields: Field[]; json?: string; sentence?: string;
+  empty?: boolean; targets: string[]; members: string[]; sockets: string[]; conditions: [string, string][]; ways: WayOut[];
+  exits: WayOut[]; materia?: Materia; marked: string[]; isMarked?: boolean; entry?: boolean; source: string; removes?: string;
+  first?: boolean; last?: boolean; turn?: string;
+};
+
+// materia_form.js
+type Field = {
+  of: any; name: string; label: string; about: string; input: string; shape: string; unit?: string; options: [string, string][];
+  value: any; typed?: string|null; error?: string; idle?: string; first?: boolean; required?: boolean;
+};
+type Help = {variables?: () => {name: string, about: string}[], pickSocket?: (act: (id: string) => void) => void};
+/** `labelled`: it is one control, whose label can be clicked */
+type Control = {
+  root: HTMLElement; input: HTMLElement; labelled?: boolean; flush?: () => void; dirty?: () => boolean; revert?: () => void;
+  update(now: Field): void;
+};
+type Given = {id: string, field: Field, commit: (value: any) => void, help: Help};

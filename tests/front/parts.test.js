@@ -1,0 +1,103 @@
+// What the parts of the surface decide before they draw: items, steps, tables, the palette, keys, the wire.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { kindOfKey } from "../../materia_nb/widgets/front/design_bar.js";
+import { rowsInPage } from "../../materia_nb/widgets/front/grid.js";
+import { differ, placesOf, standOf } from "../../materia_nb/widgets/front/items.js";
+import { addedBy, matches } from "../../materia_nb/widgets/front/palette.js";
+import { sizeWithin } from "../../materia_nb/widgets/front/splitter.js";
+import { barOf } from "../../materia_nb/widgets/front/timeline.js";
+import { fileName } from "../../materia_nb/widgets/front/canvas_tools.js";
+import { makeTalk } from "../../materia_nb/widgets/front/wire.js";
+
+const item = (title, origin, again = false) => ({ title, context: "c", origin, again });
+
+test("how an item stands follows from the cast's list and from what is typed", () => {
+  const stands = ["done", "being worked on", "open"];
+  const all = [item("a", 0), item("b", 1), item("c", 2), item("d", null), item("e", 0, true)];
+  assert.deepEqual(all.map((one) => standOf(one, stands, false)), ["done", "being worked on", "open", "new", "again"]);
+  assert.equal(standOf(item("b", 1), stands, true), "to be abandoned");
+});
+
+test("items differ by text, order, number and by being done again", () => {
+  
+  const items = [["a", "c"], ["b", "c"]];
+  const same = [item("a", 0), item("b", 1)];
+  assert.equal(differ(same, items), false);
+  for (const other of [[item("a", 0)], [item("b", 1), item("a", 0)], [item("a", 0), item("x", 1)], [item("a", 0), item("b", 1, true)], [...same, item("n", null)]]) assert.ok(differ(other, items));
+});
+
+test("a filter of open items shows new ones and those to be done again, a search also finds numbers", () => {
+  const rows = [item("Plan", 0), item("Build", 1), item("New", null), item("Plan again", 0, true)];
+  const stand = (one) => standOf(one, ["done", "open"], false);
+  assert.deepEqual(placesOf(rows, stand, "open", ""), [1, 2, 3]);
+  assert.deepEqual(placesOf(rows, stand, "all", " PLAN "), [0, 3]);
+  assert.deepEqual(placesOf(rows, stand, "done", "wi-1"), [0]);
+});
+
+test("a table of any length has only rows near those in view in the page", () => {
+  assert.deepEqual(rowsInPage(0, 224, 20, 100_000), [0, 24]);
+  assert.deepEqual(rowsInPage(2000, 224, 20, 100_000), [94, 118]);
+  assert.deepEqual(rowsInPage(0, 224, 20, 3), [0, 3]);
+});
+
+test("steps stand on one axis: waits are equally short, and the last ends at the end", () => {
+  
+  const first = [true, "1", "", 0, 0, 100, 1, true], last = ([true, "1", "", 100, 1, 300, 1, true]);
+  const one = barOf(first, [300, 1], false), two = barOf(last, [300, 1], false);
+  assert.equal(one.left, 0);
+  assert.ok(one.waited && !two.waited);
+  assert.ok(Math.abs(one.left + one.long + one.fold - two.left) < 1e-9, "one begins where the other, and its wait, ended");
+  assert.ok(Math.abs(two.left + two.long - 100) < 1e-9);
+  assert.ok(barOf([false, "", "", 0, 0, 0, 0, true], [0, 0], false).works);
+});
+
+test("a search finds by every word; Enter adds only what is meant", () => {
+  assert.ok(matches("plan the work, agent", " plan AGENT "));
+  assert.ok(!matches("plan the work", "plan build"));
+  const all = [{ title: "agents", entries: ["Plan", "Planner"].map((id) => ({ id, label: id, about: "", kind: "agent", generator: false, placed: 0 })) }];
+  assert.equal(addedBy("plan", all, ["Plan", "Planner"]), "Plan", "the one of that name, though there are others");
+  assert.equal(addedBy("planne", all, ["Planner"]), "Planner");
+  assert.equal(addedBy("pla", all, ["Plan", "Planner"]), null, "one must choose");
+  assert.equal(addedBy("New", all, []), "New");
+});
+
+test("a key that is typed into a field is the field's, but for saving", () => {
+  const free = { typing: false, selecting: false }, typing = { typing: true, selecting: false };
+  const mod = (key, shift = false) => ({ key, mod: true, shift });
+  assert.deepEqual(["s", "z", "y", "d", "q"].map((key) => kindOfKey(mod(key), free)), ["save", "undo", "redo", "duplicate", undefined]);
+  assert.equal(kindOfKey(mod("z", true), free), "redo");
+  assert.deepEqual([kindOfKey(mod("s"), typing), kindOfKey(mod("z"), typing)], ["save", undefined]);
+  assert.equal(kindOfKey(mod("c"), { typing: false, selecting: true }), undefined, "selected text is copied");
+  assert.deepEqual([kindOfKey({ key: "delete", mod: false, shift: false }, free), kindOfKey({ key: "delete", mod: false, shift: false }, typing)], ["delete", undefined]);
+});
+
+test("a part keeps its least size, and leaves its least to what is beside it", () => {
+  assert.deepEqual([sizeWithin(50, 220, 600), sizeWithin(900, 220, 600), sizeWithin(300.4, 220, 600), sizeWithin(300, 220, 100)], [220, 600, 300, 220]);
+});
+
+test("a file is named by the letters of a loadout's name", () => {
+  assert.deepEqual([fileName("Plan / Build: ../x", "svg"), fileName("…", "png"), fileName(undefined, "png")], ["Plan-Build-x.svg", "graph.png", "graph.png"]);
+});
+
+test("an answer reaches the question that it has the token of, once", async () => {
+  
+  const heard = [];
+  
+  const sent = [];
+  const model = { get: () => null, send: (message) => sent.push(message), on: (_, act) => heard.push(act), off() {}, widget_manager: (null) };
+  const talk = makeTalk(model);
+  const first = talk.ask("value", { path: ["a"] }), second = talk.ask("value", { path: ["b"] });
+  assert.notEqual(sent[0].token, sent[1].token);
+  heard[0]({ kind: "look" });
+  heard[0]({ token: sent[1].token, text: "B" });
+  heard[0]({ token: sent[0].token, text: "A" });
+  assert.deepEqual([(await first).text, (await second).text], ["A", "B"]);
+});
+
+test("without a kernel a message is lost, and nothing breaks", (t) => {
+  const warned = t.mock.method(console, "warn", () => {});
+  const talk = makeTalk(({ on() {}, send() { throw new Error("gone"); } }));
+  talk("step");
+  assert.equal(warned.mock.callCount(), 1);
+});
