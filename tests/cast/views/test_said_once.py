@@ -11,7 +11,7 @@ import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents.interface import Reply, Usage
 from materia_nb.cast.listing import record_view, why_blocks
-from materia_nb.cast.views.loadout_views import ExploreView, ReportView, agents_view, loadouts_view
+from materia_nb.cast.views.loadout_views import ExploreView, ReportView
 from materia_nb.cast.views.status import StatusView, steps_view
 from materia_nb.cast.views.step_views import (
     HandoffView,
@@ -64,8 +64,8 @@ def views(wb, cast):
         ReportView("T", wb.check()),
         explored,
         explored.odds(0.5, 2),
-        loadouts_view(wb.loadouts, "T", wb.config),
-        agents_view(wb.agents),
+        wb,
+        wb.loadouts,
     ]
 
 
