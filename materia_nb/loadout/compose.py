@@ -28,7 +28,7 @@ from materia_nb.loadout.facts import (
 from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
 from materia_nb.loadout.references import renamed_at, with_names
 from materia_nb.loadout.resolve import build_graph
-from materia_nb.loadout.vocabulary import Condition, described, must_judge, unmet
+from materia_nb.loadout.vocabulary import GUARDS, Condition, described, must_judge, unmet
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +92,14 @@ def add_bridges(part: LinkedPart, graph: Graph, target: str, *, taken: Collectio
 def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
     """Lead edges to the end on, and add what matches where nothing would (R3).
 
-    A utility with guards only must say whether it is satisfied, and an ``always`` edge would free it of
-    that (R7), so it gets the guard that is missing.
+    A utility with guards only, on its edges or its advance, must say whether it is satisfied, and an ``always`` edge
+    would free it of that (R7), so it gets the guards that are missing.
     """
     edges = [{**edge, "to": target} if edge["to"] == END else edge for edge in as_list(raw.get("edges"))]
     guards = [edge["when"] for edge in edges]
     missing: list[Condition] = ["always"]
-    if socket.parse == "json" and guards and (socket.is_utility or must_judge(socket.handoff)):
+    asked = guards or (socket.advance is not None and socket.advance.when in GUARDS)
+    if socket.parse == "json" and asked and (socket.is_utility or must_judge(socket.handoff)):
         unsaid = unmet(guards)
         missing = unsaid if socket.is_utility or not unsaid else missing
     if "always" in guards:

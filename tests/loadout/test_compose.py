@@ -251,6 +251,14 @@ def test_what_the_first_part_leaves_is_what_the_second_finds():
     assert Play(made.document, say(state={"found": "gold"})).prompt.instruction == "gold"
 
 
+def test_a_utility_whose_advance_waits_for_a_verdict_must_still_give_one_r7():
+    rows = config({"X": at("U", foreach={"items": "state.rows"}, advance={"when": "not_satisfied"})})
+    seed = config({"Seed": at("U", edge("end"))})
+    made = linked(both(seed, rows), "A", "B", "A")
+    play = Play(made.document, say(state={"rows": [1]}), "{}")
+    assert play.state.failure.kind == "invalid_output"
+
+
 # -- whatever the loadouts ------------------------------------------------------------------
 
 
