@@ -53,7 +53,7 @@ def _maker(name: str) -> MakesAnswers | None:
 _DEEPEST: Final = 4
 _BRACKETS: Final = re.compile(r"\[\s*(?:'([^']*)'|\"([^\"]*)\"|[^\]]*)\s*\]")
 
-Path: TypeAlias = tuple[str, ...]
+StatePath: TypeAlias = tuple[str, ...]
 
 
 class Scripted(NamedTuple):
@@ -124,7 +124,7 @@ class Answers:
         self._known: dict[str, tuple[Scripted, ...]] = {}
 
     @property
-    def lists(self) -> frozenset[Path]:
+    def lists(self) -> frozenset[StatePath]:
         """The paths of the state that are read as lists."""
         return self._lists
 
@@ -208,7 +208,7 @@ class Answers:
             return True
         return any(self._below(tuple(split_path(target))) for target, _ in here.wanted.sources)
 
-    def _below(self, path: Path) -> bool:
+    def _below(self, path: StatePath) -> bool:
         return any(one[: len(path)] == path for one in self._lists)
 
     def _value(self, here: SocketRules, result: Result, count: int) -> dict[str, JSON]:
@@ -230,7 +230,7 @@ class Answers:
             given["state"] = {root: self._at((root,), count, 0) for root in self._orphans}
         return given
 
-    def _at(self, path: Path, count: int, depth: int) -> JSON:
+    def _at(self, path: StatePath, count: int, depth: int) -> JSON:
         """What stands at a path of the state: a list where a loop reads one, an object above it, else a word."""
         if path in self._lists and depth < _DEEPEST:
             return [self._element(path, count, depth, n) for n in range(count)]
@@ -239,7 +239,7 @@ class Answers:
             return SAMPLE
         return {name: self._at((*path, name), count, depth + 1) for name in names}
 
-    def _element(self, path: Path, count: int, depth: int, number: int) -> JSON:
+    def _element(self, path: StatePath, count: int, depth: int, number: int) -> JSON:
         element: dict[str, JSON] = {"title": f"Item {number + 1}", "context": SAMPLE}
         for alias in self._aliases.get(path, ()):
             inner = self._at(alias, count, depth + 1) if self._below(alias) else None
@@ -293,10 +293,10 @@ def _segments(source: str) -> list[str]:
     return [part for part in _BRACKETS.sub(named, source).split(".")[1:] if part]
 
 
-def _lists(graph: Graph) -> tuple[frozenset[Path], dict[Path, tuple[Path, ...]]]:
+def _lists(graph: Graph) -> tuple[frozenset[StatePath], dict[StatePath, tuple[StatePath, ...]]]:
     """The paths of the state that are read as lists, and the names under which their items are shown."""
-    paths: set[Path] = set()
-    aliases: dict[Path, tuple[Path, ...]] = {}
+    paths: set[StatePath] = set()
+    aliases: dict[StatePath, tuple[StatePath, ...]] = {}
     for socket in graph.sockets.values():
         if socket.iterator is not None and (path := state_path(socket.iterator.items)):
             paths.add(path)
@@ -306,7 +306,9 @@ def _lists(graph: Graph) -> tuple[frozenset[Path], dict[Path, tuple[Path, ...]]]
     return frozenset(paths), aliases
 
 
-def _orphans(graph: Graph, lists: frozenset[Path], aliases: Mapping[Path, Sequence[Path]]) -> tuple[str, ...]:
+def _orphans(
+    graph: Graph, lists: frozenset[StatePath], aliases: Mapping[StatePath, Sequence[StatePath]]
+) -> tuple[str, ...]:
     """The lists, by the first part of their paths, that only the ``state`` of a utility can have set."""
     sockets = graph.sockets.values()
     made = {path[0] for one in sockets for target, _ in one.assign if (path := split_path(target))}

@@ -16,7 +16,7 @@ MOST_CHANGES: Final = 200
 """How many places are told at most; two values that have nothing in common differ everywhere."""
 
 
-class Change(NamedTuple):
+class ValueChange(NamedTuple):
     """One place where two values differ; MISSING where there is nothing. The path is empty for the whole value."""
 
     path: str
@@ -24,12 +24,12 @@ class Change(NamedTuple):
     b: JSON
 
 
-def changes(a: JSON, b: JSON) -> list[Change]:
+def changes(a: JSON, b: JSON) -> list[ValueChange]:
     """Return where ``b`` differs from ``a``, objects and lists looked into; at most :data:`MOST_CHANGES` places."""
     return list(islice(_changes("", a, b), MOST_CHANGES))
 
 
-def _changes(path: str, a: JSON, b: JSON) -> Iterator[Change]:
+def _changes(path: str, a: JSON, b: JSON) -> Iterator[ValueChange]:
     if a is b:
         return  # states of one cast share what did not change
     if isinstance(a, dict) and isinstance(b, dict):
@@ -39,7 +39,7 @@ def _changes(path: str, a: JSON, b: JSON) -> Iterator[Change]:
         for place, (left, right) in enumerate(zip_longest(a, b, fillvalue=MISSING)):
             yield from _changes(_joined(path, str(place)), left, right)
     elif not same(a, b):
-        yield Change(path, a, b)
+        yield ValueChange(path, a, b)
 
 
 def _joined(path: str, key: str) -> str:

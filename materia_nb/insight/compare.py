@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeAlias
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.insight import sides
-from materia_nb.insight.changes import Change, LoadoutComparison, Route, Where, where
-from materia_nb.insight.sides import Aspect, Difference, Side, after_the_last, between
+from materia_nb.insight.changes import LoadoutComparison, Route, ValueChange, Where, where
+from materia_nb.insight.sides import Aspect, FirstDifference, Side, after_the_last, between
 
 
 class Pair(NamedTuple):
@@ -54,7 +54,7 @@ class Comparison:
         return self.a.name, self.b.name
 
     @cached_property
-    def first(self) -> Difference | None:
+    def first(self) -> FirstDifference | None:
         """Where they first differ in what they did, and why; None when they did the same."""
         ones, others = self.a.session.steps, self.b.session.steps
         for one, other in zip(ones, others, strict=False):
@@ -62,7 +62,7 @@ class Comparison:
                 return self.at(one, other)
         return after_the_last(self.a, self.b)
 
-    def at(self, one: StepRecord, other: StepRecord) -> Difference:
+    def at(self, one: StepRecord, other: StepRecord) -> FirstDifference:
         """How two steps of theirs differ, all steps before them having gone the same way."""
         aspects = sides.differs(one, other, self._names)
         return between(one, other, aspects, self._names, (self.a.rules.graph, self.b.rules.graph))
@@ -104,7 +104,7 @@ class Comparison:
         )
 
     @cached_property
-    def state(self) -> list[Change]:
+    def state(self) -> list[ValueChange]:
         """Where their states differ as they stand now."""
         return sides.state_changes(self.a.session.state.data, self.b.session.state.data, self._names)
 
@@ -164,17 +164,17 @@ class StepComparison:
         return tuple(one for one in found if one not in ("given", "state"))
 
     @cached_property
-    def first(self) -> Difference | None:
+    def first(self) -> FirstDifference | None:
         """How they differ, None when they did the same."""
         return between(self.a, self.b, self.differs, self.names) if self.differs else None
 
     @cached_property
-    def answer(self) -> list[Change]:
+    def answer(self) -> list[ValueChange]:
         """Where their answers differ."""
         return sides.told_changes(sides.answer(self.a), sides.answer(self.b), self.names)
 
     @cached_property
-    def state(self) -> list[Change]:
+    def state(self) -> list[ValueChange]:
         """Where the states that they left differ."""
         return sides.state_changes(self.a.after.data, self.b.after.data, self.names)
 

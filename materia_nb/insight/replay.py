@@ -18,7 +18,7 @@ from materia_nb.engine.state import Status
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight import sides
 from materia_nb.insight.compare import Comparison
-from materia_nb.insight.sides import Difference, Side
+from materia_nb.insight.sides import FirstDifference, Side
 from materia_nb.jsonvalue import same
 
 AnswerKey: TypeAlias = tuple[str, str, str]
@@ -73,7 +73,7 @@ class Replay:
         return Comparison(self.original, self.replayed)
 
     @property
-    def first(self) -> Difference | None:
+    def first(self) -> FirstDifference | None:
         """Where the replay first goes elsewhere, or ends otherwise; None when it goes the same way, as far as that went.
 
         A cast that came to its end and would have gone on goes elsewhere. One that was under way, or whose agent
@@ -93,7 +93,7 @@ class Replay:
         return None if goes_on else found
 
     @property
-    def beside(self) -> Difference | None:
+    def beside(self) -> FirstDifference | None:
         """What is first done otherwise on the same way: what decided, what was put into the state; None for nothing."""
         found, elsewhere = self.compared.first, self.first
         if found is None or not found.aspects or (elsewhere is not None and elsewhere.step <= found.step):

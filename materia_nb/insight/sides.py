@@ -12,7 +12,7 @@ from materia_nb.engine.routing import Decision, short
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import Usage
-from materia_nb.insight.changes import Change, changes, compare_sockets, shown
+from materia_nb.insight.changes import ValueChange, changes, compare_sockets, shown
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
 from materia_nb.loadout.graph import Graph
 
@@ -160,14 +160,14 @@ def counted_keys(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
         yield key, seen[key]
 
 
-def told_changes(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> list[Change]:
+def told_changes(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> list[ValueChange]:
     """Return where two values differ, but for the ids of their casts."""
     return [one for one in changes(a, b) if not alike(one.a, one.b, names)]
 
 
 def state_changes(
     a: Mapping[str, JSON], b: Mapping[str, JSON], names: tuple[str, str] = ("", "")
-) -> list[Change]:
+) -> list[ValueChange]:
     """Return where two states differ, but for the ids of their casts."""
     return told_changes(dict(a), dict(b), names)
 
@@ -216,7 +216,7 @@ _SHOWN = 60
 _PLACES = 3
 
 
-class Difference(NamedTuple):
+class FirstDifference(NamedTuple):
     """Where two casts first differ.
 
     Attributes:
@@ -249,7 +249,7 @@ def between(
     aspects: tuple[Aspect, ...],
     names: tuple[str, str] = ("", ""),
     graphs: tuple[Graph, Graph] | None = None,
-) -> Difference:
+) -> FirstDifference:
     """Tell why two steps differ, all steps before them being alike; ``graphs`` are the loadouts that they ran in."""
     told: list[str] = []
     if "socket" in aspects:
@@ -267,10 +267,10 @@ def between(
         places = _places(state_changes(one.after.data, other.after.data, names), "state")
         told.append(f"What was put into the state differs: {places}.")
     told += _loadouts(graphs, one, other)
-    return Difference(one.number, went(one), went(other), tuple(told), aspects)
+    return FirstDifference(one.number, went(one), went(other), tuple(told), aspects)
 
 
-def after_the_last(a: Side, b: Side) -> Difference | None:
+def after_the_last(a: Side, b: Side) -> FirstDifference | None:
     """Tell how two casts differ whose common steps are alike: in how far they went, or how they ended."""
     ones, others = a.session.steps, b.session.steps
     number = min(len(ones), len(others))
@@ -279,10 +279,10 @@ def after_the_last(a: Side, b: Side) -> Difference | None:
         shorter, longer, names = (a, b, "AB") if len(ones) < len(others) else (b, a, "BA")
         following = longer.session.steps[number]
         why = f"{names[0]} {_stands(shorter)} there; {names[1]} went on with {_place_words(following)}."
-        return Difference(number, left, right, (why,))
+        return FirstDifference(number, left, right, (why,))
     if _end(a) == _end(b):
         return None
-    return Difference(number, left, right, (f"A {_stands(a)}; B {_stands(b)}.",))
+    return FirstDifference(number, left, right, (f"A {_stands(a)}; B {_stands(b)}.",))
 
 
 def _end(side: Side) -> tuple[str, str | None]:
@@ -327,7 +327,7 @@ def _turns(one: StepRecord, other: StepRecord) -> str:
     )
 
 
-def _places(found: list[Change], root: str) -> str:
+def _places(found: list[ValueChange], root: str) -> str:
     told = [
         f"{f'{root}.{one.path}' if one.path else root} is {_both(one.a, one.b)}"
         for one in sorted(found, key=lambda one: one.path.rpartition(".")[2] != "satisfied")[:_PLACES]

@@ -13,7 +13,7 @@ from materia_nb.engine.limits import edges_used, limits_of
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Issue, item_issues
 from materia_nb.handoff.protocol import as_text
-from materia_nb.insight.changes import Change, changes
+from materia_nb.insight.changes import ValueChange, changes
 from materia_nb.jsonvalue import JSON, MISSING, compact, frozen, same
 from materia_nb.outgoing import plain
 
@@ -112,7 +112,7 @@ def limit_blocks(cast: Snapshot) -> list[Block]:
     return [Table(("cursors and limits", "now", "limit"), rows)]
 
 
-def _what(change: Change) -> str:
+def _what(change: ValueChange) -> str:
     return "added" if change.a is MISSING else "removed" if change.b is MISSING else "changed"
 
 

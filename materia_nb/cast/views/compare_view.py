@@ -17,7 +17,7 @@ from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.protocol import Issue
 from materia_nb.insight import sides
-from materia_nb.insight.changes import Change, LoadoutComparison, shown
+from materia_nb.insight.changes import LoadoutComparison, ValueChange, shown
 from materia_nb.insight.compare import Comparison, Pair, StepComparison
 from materia_nb.insight.replay import Replay
 from materia_nb.insight.sides import Side
@@ -319,7 +319,7 @@ def _place(step: StepRecord, names: Mapping[str, str] = FrozenDict()) -> str:
     return f"{name} {step.item_key}" if step.item_key else name
 
 
-def _change_rows(found: Sequence[Change]) -> list[tuple[str, ...]]:
+def _change_rows(found: Sequence[ValueChange]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [(one.path, *_values(one.a, one.b)) for one in found[:_CHANGES_SHOWN]]
     more = len(found) - _CHANGES_SHOWN
     return [*rows, ("…", f"{more} more", "")] if more > 0 else rows

@@ -16,7 +16,7 @@ from materia_nb.handoff.jsontext import MAX_DEPTH, too_deep
 from materia_nb.handoff.protocol import Issue
 from materia_nb.jsonvalue import JSON
 
-Kind: TypeAlias = Literal["text", "number", "flag"]
+ItemKind: TypeAlias = Literal["text", "number", "flag"]
 
 
 def merge(stored: JSON, update: JSON) -> JSON:
@@ -54,7 +54,7 @@ def _united(stored: list[JSON], update: list[JSON]) -> list[JSON]:
     return _distinct(both)
 
 
-def _kind(item: JSON) -> Kind | None:
+def _kind(item: JSON) -> ItemKind | None:
     if isinstance(item, bool):
         return "flag"
     if isinstance(item, (int, float)):
@@ -98,7 +98,7 @@ class Entry(NamedTuple):
     payload: JSON
 
 
-class Applied(NamedTuple):
+class MergedUpdates(NamedTuple):
     """What became of the updates.
 
     Attributes:
@@ -128,7 +128,7 @@ def entries(clause: JSON) -> list[Entry]:
 
 def apply_updates(
     document: Mapping[str, JSON], clause: JSON, writable: Collection[str], agent: str = ""
-) -> Applied:
+) -> MergedUpdates:
     """Merge the entries of ``update_contracts`` into a project context document, in order.
 
     The old document is not changed: a caller that stores the new one in one go either has
@@ -163,7 +163,7 @@ def apply_updates(
         else:
             changed[name] = merge(changed.get(name, {}), payload)
             applied.append(name)
-    return Applied(
+    return MergedUpdates(
         changed if applied else document, tuple(applied), tuple(names), tuple(issues), tuple(warnings)
     )
 

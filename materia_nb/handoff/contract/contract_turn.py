@@ -38,7 +38,7 @@ class Record(NamedTuple):
         return {"plan_status": self.status, "in_progress": self.in_progress}
 
 
-class Transition(NamedTuple):
+class StatusStep(NamedTuple):
     """The record after a report; the same as before when the report is refused."""
 
     record: Record
@@ -64,7 +64,7 @@ def legal_next(status: str | None) -> tuple[str, ...]:
     return STATUSES if status in (None, "IN_PROGRESS") else ("IN_PROGRESS",)
 
 
-def report(record: Record, status: str) -> Transition:
+def report(record: Record, status: str) -> StatusStep:
     """Record a reported status, or refuse it and leave the record as it was."""
     status = folded_status(status)
     legal = legal_next(record.status)
@@ -76,9 +76,9 @@ def report(record: Record, status: str) -> Transition:
             f"report {' or '.join(legal)}",
             f"ILLEGAL_TRANSITION:{record.status}->{status}",
         )
-        return Transition(record, issue)
+        return StatusStep(record, issue)
     if status != "IN_PROGRESS":
-        return Transition(Record(status))
+        return StatusStep(Record(status))
     count = record.in_progress + 1 if record.status == "IN_PROGRESS" else 1
     if count > MOST_IN_PROGRESS:
         issue = Issue(
@@ -87,9 +87,9 @@ def report(record: Record, status: str) -> Transition:
             "finish, or say what is missing",
             f"IN_PROGRESS_RETRY_LIMIT:{count}",
         )
-        return Transition(record, issue)
+        return StatusStep(record, issue)
     warning = Issue(path, "This is the last turn of its kind.", "finish", "IN_PROGRESS_RETRY_LIMIT_NEXT")
-    return Transition(Record(status, count), None, warning if count == MOST_IN_PROGRESS else None)
+    return StatusStep(Record(status, count), None, warning if count == MOST_IN_PROGRESS else None)
 
 
 @dataclass(frozen=True, slots=True)
