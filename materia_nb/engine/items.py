@@ -338,11 +338,6 @@ def show_only(draft: Draft, kept: tuple[Shown, ...] = ()) -> None:
     draft.data, draft.shown = data, kept
 
 
-def without_item(data: Mapping[str, JSON], shown: tuple[Shown, ...]) -> Mapping[str, JSON]:
-    """Return data without what shows the current item; those that it lies within stay."""
-    return _without(data, shown[-1:])
-
-
 def _without(data: Mapping[str, JSON], gone: tuple[Shown, ...]) -> Mapping[str, JSON]:
     if not gone:
         return data

@@ -18,7 +18,7 @@ from materia_nb.engine.events import Transition
 from materia_nb.engine.evolve import begin, begin_at, evolve, fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import output_name
-from materia_nb.engine.state import CastState, Failure, Item, Visit
+from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import BESIDE, read_plain
 from materia_nb.jsonvalue import JSON
@@ -29,7 +29,7 @@ from materia_nb.loadout.resolve import build_graph, sketch_graph
 from materia_nb.store.files import disk
 from materia_nb.store.journal import Contents, Line, encoded, lines_of, read_journal
 from materia_nb.store.reader import Recording, begun, read_session
-from materia_nb.store.reference import unkept
+from materia_nb.store.reference import as_visited, unkept
 from materia_nb.store.rundir import RunDir, new_run_dir, place_of, written_mark
 
 
@@ -82,23 +82,11 @@ def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
     visit = event.visit if event.visit and event.visit > 0 else before.visits.get(socket, 0) + 1
     if before.at is not None and (before.at.socket, before.at.visit) == (socket, visit):
         return  # the same visit once more
-    key, label = event.about.get("itemKey"), event.about.get("itemLabel")
-    item = (
-        Item(None, key, label if isinstance(label, str) else key, ("", 0, ()), None)
-        if isinstance(key, str)
-        else None
-    )
-    at = Visit(socket, visit, before.steps + 1, item, rules.sockets[socket].first_mode)
     way = {f"{last}->{socket}": before.traversals.get(f"{last}->{socket}", 0) + 1} if last else {}
     state = before._replace(
-        status="waiting",
-        next=None,
-        at=at,
-        steps=at.step,
-        failure=None,
-        visits={**before.visits, socket: visit},
-        traversals={**before.traversals, **way},
+        visits={**before.visits, socket: visit - 1}, traversals={**before.traversals, **way}
     )
+    state = as_visited(rules, state, socket, event)
     _take(done, rules, event, state)
 
 

@@ -19,8 +19,6 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Iterator
 from materia_nb.store.journal import Line
 
-LOST = "what the lost output would have changed is missing here"
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -135,6 +133,13 @@ def forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketSt
 
 def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
     """Make the visit that was recorded, where the engine has no such item or would not enter."""
+    state = as_visited(rules, state, socket, recorded)
+    prompt = None if rules.sockets[socket].socket.is_utility else entering.prompt_for(rules, state)
+    return Transition(state, (), None, prompt)
+
+
+def as_visited(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> CastState:
+    """Return the state in which ``socket`` is visited with the item that was recorded, whatever the engine would do."""
     here, mode = rules.sockets[socket].socket, rules.sockets[socket].first_mode
     key, label = recorded.about.get("itemKey"), recorded.about.get("itemLabel")
     item = None
@@ -149,16 +154,15 @@ def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart)
         )
     number = state.visits.get(socket, 0) + 1
     visit = Visit(socket, number, state.steps + 1, item, mode)
-    state = state._replace(
+    return state._replace(
         status="waiting",
         next=None,
         at=visit,
         steps=visit.step,
+        failure=None,
         visits={**state.visits, socket: number},
         trail=(*state.trail, socket),
     )
-    prompt = None if here.is_utility else entering.prompt_for(rules, state)
-    return Transition(state, (), None, prompt)
 
 
 def forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Transition:
