@@ -112,7 +112,7 @@ def _witnesses(explored: Exploration, document: dict[str, Any], folder: Path) ->
         cast = wb.cast("r", agents={"*": witness.answers}, pins=witness.pins)
         while cast.status in {"ready", "waiting"}:
             if cast.run() == "person" and cast.status != "held":
-                cast.finalize()
+                cast.accept()
         ends = cast.failure.kind if cast.failure else cast.status
         if tuple(socket for socket, *_ in cast.route) != witness.route or ends != witness.end:
             raise AssertionError(f"the witness of {what} went {cast.route} and ended: {ends}\n{document}")

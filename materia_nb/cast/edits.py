@@ -366,9 +366,7 @@ class Labels(Shown):
 
     def undo(self, *, by: str = "person") -> None:
         """Take the last change of what is said of the cast and its steps back; raises MateriaError (``undo``) without one."""
-        with self._runner.lock():
-            self._runner.begin()
-            self._runner.do(decide.unlabel, by)
+        self._runner.edit(decide.unlabel, by, while_running=True)
 
 
 def _place(items: Sequence[JSON], wanted: int | str) -> int:

@@ -225,9 +225,10 @@ class Runner:
         """Carry out a command of :mod:`materia_nb.engine.decide`: ``command(rules, session, *given, now)``."""
         self.keep(command(self.rules, self.session, *given, now()))
 
-    def edit(self, command: Callable[..., Events], *given: object) -> None:
-        """Carry out a command unless a step is being made (``busy``)."""
-        self.refuse_while_running()
+    def edit(self, command: Callable[..., Events], *given: object, while_running: bool = False) -> None:
+        """Carry out a command: behind a step that is being made, or not at all then (``busy``)."""
+        if not while_running:
+            self.refuse_while_running()
         with self.lock():
             self.begin()
             self.do(command, *given)
