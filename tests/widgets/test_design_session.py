@@ -375,6 +375,14 @@ def test_a_design_is_cast_as_it_is_now_saved_or_not(wb, session):
     assert "cannot be cast" in refused(session, "cast", request="again")
 
 
+def test_any_operation_of_a_design_can_be_asked_for_by_its_name(session):
+    do(session, "limit_edge", source="Socket-3", place=1, max_traversals=2)
+    assert session.design.document["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] == 2
+    assert session.design.steps == ("edge 2 of Socket-3 may be taken 2 times",)
+    assert "new is missing" in refused(session, "rename_socket", old="Socket-3")
+    assert "nothing that can be done" in refused(session, "as_json", value=1)
+
+
 # -- hostile -----------------------------------------------------------------------------
 
 
