@@ -107,6 +107,12 @@ def test_a_notebook_that_is_opened_again_shows_the_question_and_the_last_verdict
     cell.get_by_role("button", name="Socket-2 · Plant", exact=True).click()
     cell.get_by_role("alert").get_by_text("Right: it goes to Socket-2").wait_for()
     assert cell.locator(".jp-OutputArea-child").nth(1).is_hidden(), "the record, while the buttons live"
+    # The record is brought up to date a moment after the buttons are.
+    lab.page.wait_for_function(
+        "(i) => JSON.stringify(window.jupyterapp.shell.currentWidget.content.widgets[i].model.outputs.toJSON())"
+        ".includes('Right: it goes to Socket-2')",
+        arg=at["cell-05"],
+    )
     lab.save()
     lab.close()
     lab.open(lab.folder / lesson.name)

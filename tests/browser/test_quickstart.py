@@ -65,7 +65,7 @@ def test_completion_offers_verbs_and_loadouts(lab: Lab):
     lab.open(lab.notebook("%load_ext materia_nb", ""))
     lab.run_all()
     lab.wait_idle()
-    assert {"load", "loadout", "loadouts"} <= set(lab.complete(1, "%materia loa"))
+    assert {"state", "status", "step", "steps"} <= set(lab.complete(1, "%materia st"))
     assert "Plan-Build-Eval" in lab.complete(1, "%materia use Pl")
 
 
