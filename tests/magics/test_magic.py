@@ -6,7 +6,9 @@ import pytest
 
 import materia_nb
 from magics_helpers import ASK, cell, line, text
+from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
+from materia_nb.late import late
 from materia_nb.magics.registry import RENAMED, VERBS, find_verb, first_words, split_verb
 from model_server import says, serving
 
@@ -507,3 +509,25 @@ def test_an_agent_for_nobody_is_no_silent_success(shell):
         line(shell, "agent openai:tiny")
     with pytest.raises(MateriaError, match="for whom"):
         cell(shell, "agent", "return 'x'")
+
+
+def test_a_verb_that_only_calls_a_method_is_made_from_it():
+    verb = VERBS["skip"]
+    assert verb.summary == " ".join(Cast.skip.__doc__.partition("\n\n")[0].split())
+    assert [(one.name, one.kind, one.required) for one in verb.arguments] == [
+        ("--item", "flag", False),
+        ("note", "rest", True),
+    ]
+    step, change = VERBS["back"].arguments
+    assert (step.kind, step.whole, change.name, change.kind) == ("word", True, "--change", "option")
+    assert step.help == "the step to go on from; 0 is the start"
+    assert "root" not in {one.name for one in VERBS["fork"].arguments}, "what a line cannot give is left out"
+
+
+def test_every_argument_of_every_verb_is_explained():
+    assert [(name, one.name) for name, verb in VERBS.items() for one in verb.arguments if not one.help] == []
+
+
+def test_who_asks_late_for_what_nobody_registered_is_told():
+    with pytest.raises(KeyError, match="nothing of the kind"):
+        late("nothing of the kind")
