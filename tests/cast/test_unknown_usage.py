@@ -11,7 +11,7 @@ import cast_helpers as h
 from materia_nb.agents import CommandAgent, Reply, Usage
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.status import StatusView
-from materia_nb.cast.views.tables import budget_view, usage_view
+from materia_nb.cast.views.tables import budget_view
 from materia_nb.errors import MateriaError
 from model_helpers import agent
 from model_server import says, serving
@@ -34,7 +34,6 @@ def test_a_program_that_says_nothing_of_tokens_makes_them_unknown(tmp_path):
     report = cast.now.usage_report
     assert report["tokens"] == {"input": None, "output": None, "total": None}
     assert (report["cost"], report["uncounted"], report["unpriced"]) == ({"total": None}, 2, 2)
-    assert "unknown" in repr(usage_view(cast.now))
     assert "unknown" in repr(cast.usage())
     assert "0 tokens" not in repr(cast.usage())
     assert json.loads((cast.run_dir / "usage.json").read_text()) == report

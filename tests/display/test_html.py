@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import display_graphs as graphs
 from display_hostile import HOSTILE
-from materia_nb.display import GraphPicture, Html, Marks, Shown, blocks, bundle
+from materia_nb.display import blocks
 from materia_nb.display.blocks import (
     Action,
     Badge,
@@ -26,6 +26,7 @@ from materia_nb.display.blocks import (
     Jump,
     Line,
     Picture,
+    Shown,
     Table,
     Text,
     Tree,
@@ -35,6 +36,7 @@ from materia_nb.display.blocks import (
     text_of,
 )
 from materia_nb.display.escape import (
+    Html,
     esc,
     html_join,
     html_json,
@@ -44,7 +46,10 @@ from materia_nb.display.escape import (
     html_text,
     status_badge,
 )
+from materia_nb.display.graph_parts import Marks
+from materia_nb.display.mime import bundle
 from materia_nb.display.page import page_of
+from materia_nb.display.svg import GraphPicture
 from materia_nb.handoff.capabilities import Pointer
 from materia_nb.widgets import frontend
 

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from materia_nb.insight.queries import Found
     from materia_nb.store.board import Quest
 
-GROUPS: Final = {"socket": "bySocket", "materia": "byMateria", "item": "byTask"}
-"""What tokens are added up by, and what that is called in usage.json."""
-
 
 def pins_view(here: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None]]) -> Table:
     """What is pinned: in the current cast, and for casts that begin later, each with the loadout that it is for (R40)."""
@@ -207,20 +204,3 @@ def allowed_view(cast: Snapshot) -> Table:
         for tool, allowed in cast.approvals.tools.items()
     ]
     return Table(("tool", "in this cast"), rows)
-
-
-def usage_view(cast: Snapshot, group: str = "socket") -> Table:
-    """Tokens and cost by socket, materia or item, and in all."""
-    report: Any = cast.usage_report
-    rows = [_row(name, used) for name, used in report[GROUPS[group]].items()]
-    whole = {**report, **report["tokens"], "cost": report["cost"]["total"]}
-    rows.append(_row("in all", whole))
-    headers = (group, "tokens in", "tokens out", "together", "cost", "turns not counted")
-    most = len(headers) if any(row[-1] for row in rows) else len(headers) - 1
-    return Table(headers[:most], [row[:most] for row in rows])
-
-
-def _row(name: str, used: Any) -> tuple[str, ...]:
-    counts = (known_words(used[key]) for key in ("input", "output", "total"))
-    missing = (f"{used.get(key, 0)} {key}" for key in ("uncounted", "unpriced") if used.get(key))
-    return name, *counts, known_words(used["cost"], "{:.4f} USD"), ", ".join(missing)

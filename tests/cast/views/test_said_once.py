@@ -21,7 +21,7 @@ from materia_nb.cast.views.step_views import (
     cast_page_html,
     handoff_blocks,
 )
-from materia_nb.cast.views.tables import budget_view, items_view, usage_view
+from materia_nb.cast.views.tables import budget_view, items_view
 from materia_nb.display.blocks import html_of, json_of
 from materia_nb.widgets.inspector_tabs import inspector_state
 
@@ -58,7 +58,7 @@ def views(wb, cast):
         steps_view(now),
         items_view(now, ["moved"]),
         budget_view(now),
-        usage_view(now),
+        cast.usage(),
         wb.compare(cast, cast),
         wb.compare(cast.steps[0], cast.steps[-1]),
         ReportView("T", wb.check()),
