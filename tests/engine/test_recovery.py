@@ -14,7 +14,9 @@ CHAIN = config({"A": asks(edge("B", "satisfied"), edge("A", "not_satisfied")), "
 
 
 def stopped(play, kind="agent_error"):
-    return recovery.fail(play.state, Failure(kind, "it broke", play.visit.socket, "mend it")).state
+    return recovery.fail(
+        play.rules, play.state, Failure(kind, "it broke", play.visit.socket, "mend it")
+    ).state
 
 
 def test_a_turn_that_was_cut_short_waits_again_as_it_was():
