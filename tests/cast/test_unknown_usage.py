@@ -50,6 +50,8 @@ def test_what_is_known_is_added_up_and_the_rest_counted_apart(tmp_path):
     assert (usage.tokens, usage.cost, usage.uncounted, usage.unpriced) == (30, 0.25, 1, 2)
     assert usage.tokens_words == "30, unknown of 1 turn"
     assert usage.cost_words == "0.2500 USD, unknown of 2 turns"
+    assert "turns not counted" in repr(cast.usage())
+    assert [row[8] for row in cast.usage().rows] == ["1", "", "", "1"], "the sum leaves them out, and says so"
     cast.close()
     for again in (open_cast(cast.run_dir), resume_cast(cast.run_dir)):
         assert again.now.usage == usage

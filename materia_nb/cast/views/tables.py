@@ -113,7 +113,12 @@ class SpentView(TableOf[Spent]):
         left = whole.left.tokens != 0
         rows = [self._row(one, whole, priced=priced, left=left) for one in (*found, whole)] if found else []
         names = [*by, "visits", "turns", "tools", "tokens in", "tokens out", *["cost"] * priced, "share"]
-        names += [*["left behind"] * left, "took", *["waited"] * bool(whole.waited)]
+        names += [
+            *["turns not counted"] * bool(whole.usage.uncounted),
+            *["left behind"] * left,
+            "took",
+            *["waited"] * bool(whole.waited),
+        ]
         super().__init__(found, names, rows, "no steps yet")
 
     def _row(self, one: Spent, whole: Spent, *, priced: bool, left: bool) -> tuple[str, ...]:
@@ -129,6 +134,7 @@ class SpentView(TableOf[Spent]):
         ]
         cells += [used.cost_words] if priced else []
         cells.append("" if not all_ else known_words(part and part / all_, "{:.0%}"))
+        cells += [str(used.uncounted or "")] if whole.usage.uncounted else []
         cells += [f"{one.left.tokens_words} tokens" if one.left.tokens != 0 else ""] if left else []
         cells.append(worked_words(one.ms, one.untimed))
         return (*cells, seconds_words(one.waited) if one.waited else "") if whole.waited else tuple(cells)
