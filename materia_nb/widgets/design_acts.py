@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, close_match, counted
@@ -28,10 +28,8 @@ from materia_nb.loadout.models import Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
 from materia_nb.loadout.report import MendStep, do
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
+from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField
 from materia_nb.widgets.picks import Pick, members_of, owner_of, way_pick, ways_of
-
-if TYPE_CHECKING:
-    from materia_nb.widgets.design_session import DesignSession
 
 COLUMN: Final = 220.0
 ROW: Final = 110.0
@@ -41,27 +39,6 @@ LIKELY: Final = 0.7
 _EXPLORED: Final = 8_000
 """After how many states the search for what can happen is cut off: a person waits for it."""
 _TYPED_MOST: Final = 2_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class DesignQuestion:
-    """Something that a person has to decide before it is done.
-
-    Attributes:
-        words: the question.
-        choices: what stands on each button, and the message that it stands for.
-    """
-
-    words: str
-    choices: tuple[tuple[str, Mapping[str, JSON]], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedField:
-    """What was typed into a field and not taken, and why."""
-
-    typed: str
-    why: str
 
 
 Ids: TypeAlias = list[str]
@@ -78,7 +55,7 @@ def act(function: A) -> A:
     return function
 
 
-def act_on(session: DesignSession, kind: str, values: Values) -> str | None:
+def act_on(session: DesignState, kind: str, values: Values) -> str | None:
     """Do what a message asks for; raises MateriaError for an unknown kind, or what it lacks."""
     function, operation = ACTS.get(str(kind)), OPERATIONS.get(str(kind))
     if function is not None:
@@ -91,7 +68,7 @@ def act_on(session: DesignSession, kind: str, values: Values) -> str | None:
     raise refused(what, "design", "reload the page")
 
 
-def _arguments(session: DesignSession, parameters: Mapping[str, Parameter], values: Values) -> dict[str, Any]:
+def _arguments(session: DesignState, parameters: Mapping[str, Parameter], values: Values) -> dict[str, Any]:
     """Read what an act is given from its message, each argument by its type; one of no type here as it stands."""
     given: dict[str, Any] = {}
     for parameter in parameters.values():
@@ -102,28 +79,28 @@ def _arguments(session: DesignSession, parameters: Mapping[str, Parameter], valu
     return given
 
 
-def _as_it_stands(_session: DesignSession, _name: str, value: JSON) -> JSON:
+def _as_it_stands(_session: DesignState, _name: str, value: JSON) -> JSON:
     return value
 
 
-def _text(_session: DesignSession, name: str, value: JSON) -> str:
+def _text(_session: DesignState, name: str, value: JSON) -> str:
     if not isinstance(value, str):
         raise refused(f"{name} is missing", "design", "choose or type one")
     return value
 
 
-def _ids(_session: DesignSession, _name: str, value: JSON) -> Ids:
+def _ids(_session: DesignState, _name: str, value: JSON) -> Ids:
     return [one for one in as_list(value) if isinstance(one, str)]
 
 
-def _part(session: DesignSession, _name: str, value: JSON) -> Pick:
+def _part(session: DesignState, _name: str, value: JSON) -> Pick:
     pick = session.pick(value)
     if pick is None:
         raise refused("it is not said what this is about", "design", "reload the page")
     return pick
 
 
-_READERS: Final[Mapping[str, Callable[[DesignSession, str, JSON], Any]]] = {
+_READERS: Final[Mapping[str, Callable[[DesignState, str, JSON], Any]]] = {
     "str": _text,
     "Ids": _ids,
     "Pick": _part,
@@ -136,7 +113,7 @@ _READERS: Final[Mapping[str, Callable[[DesignSession, str, JSON], Any]]] = {
 
 
 @act
-def pick(session: DesignSession, what: JSON = None, *, add: bool = False, keep: bool = False) -> None:
+def pick(session: DesignState, what: JSON = None, *, add: bool = False, keep: bool = False) -> None:
     """Select a part; ``add`` marks a socket beside others, ``keep`` leaves the marks."""
     picked = session.pick(what)
     if add and picked is not None and picked[0] == "socket":
@@ -149,7 +126,7 @@ def pick(session: DesignSession, what: JSON = None, *, add: bool = False, keep: 
 
 
 @act
-def mark(session: DesignSession, id_: str) -> None:
+def mark(session: DesignState, id_: str) -> None:
     """Mark a socket, or mark it no more."""
     socket_in(session.design.document, id_)
     marked = session.marked
@@ -157,7 +134,7 @@ def mark(session: DesignSession, id_: str) -> None:
 
 
 @act
-def marquee(session: DesignSession, ids: Ids) -> None:
+def marquee(session: DesignState, ids: Ids) -> None:
     """Mark the sockets in a frame."""
     session.marked = [one for one in as_object(session.design.document.get("sockets")) if one in ids]
     if len(session.marked) == 1:
@@ -166,7 +143,7 @@ def marquee(session: DesignSession, ids: Ids) -> None:
         session.selected = None
 
 
-def _chosen(session: DesignSession) -> Ids:
+def _chosen(session: DesignState) -> Ids:
     """The sockets that are marked, else those that are selected, as members of a loop too."""
     kind, key = session.selected or (None, "")
     if session.marked or kind == "socket":
@@ -180,7 +157,7 @@ def _chosen(session: DesignSession) -> Ids:
 
 
 @act
-def add(session: DesignSession, materia: str, x: JSON = None, y: JSON = None) -> str | None:
+def add(session: DesignState, materia: str, x: JSON = None, y: JSON = None) -> str | None:
     """Place a materia in a new socket, or ask what is meant by one that is not there."""
     materia = materia.strip()
     if materia not in session.design.definitions:
@@ -199,7 +176,7 @@ def add(session: DesignSession, materia: str, x: JSON = None, y: JSON = None) ->
 ACTS["drop"] = add
 
 
-def _ask_to_make(session: DesignSession, name: str, again: Values) -> None:
+def _ask_to_make(session: DesignState, name: str, again: Values) -> None:
     """Ask what is meant by a materia that is not there; ``again`` is the message that named it."""
     if not name:
         raise refused("no materia is named", "add", "click one in the palette, or type its name")
@@ -214,7 +191,7 @@ def _ask_to_make(session: DesignSession, name: str, again: Values) -> None:
 
 
 @act
-def make(session: DesignSession, id_: str, what: str, then: JSON = None) -> str:
+def make(session: DesignState, id_: str, what: str, then: JSON = None) -> str:
     """Define a materia, and then do what needed it."""
     words = session.design.make_materia(id_.strip(), what)
     if as_object(then).get("kind") in ("add", "drop", "set"):
@@ -224,9 +201,7 @@ def make(session: DesignSession, id_: str, what: str, then: JSON = None) -> str:
 
 
 @act
-def move(
-    session: DesignSession, id_: JSON = None, x: JSON = None, y: JSON = None, places: JSON = None
-) -> str:
+def move(session: DesignState, id_: JSON = None, x: JSON = None, y: JSON = None, places: JSON = None) -> str:
     """Put sockets where they were dragged to, in pixels."""
     given = places if isinstance(places, Mapping) else {id_: [x, y]}
     spots = {}
@@ -247,13 +222,13 @@ def _spot(x: JSON, y: JSON) -> tuple[float, float] | None:
 
 
 @act
-def entry(session: DesignSession, id_: str) -> str:
+def entry(session: DesignState, id_: str) -> str:
     """Let casts start at a socket."""
     return session.design.set_entry(id_)
 
 
 @act
-def delete(session: DesignSession, what: Pick | None = None, of: Pick | None = None) -> str:
+def delete(session: DesignState, what: Pick | None = None, of: Pick | None = None) -> str:
     """Remove a part; without one, what is marked or selected."""
     named = what or of
     if named is None and session.marked:
@@ -274,7 +249,7 @@ def delete(session: DesignSession, what: Pick | None = None, of: Pick | None = N
 
 
 @act
-def copy(session: DesignSession) -> str:
+def copy(session: DesignState) -> str:
     """Copy what is chosen."""
     ids = _chosen(session)
     session.clip = clip_of(session.design.document, ids)
@@ -282,7 +257,7 @@ def copy(session: DesignSession) -> str:
 
 
 @act
-def cut(session: DesignSession) -> str:
+def cut(session: DesignState) -> str:
     """Copy what is chosen, and remove it."""
     ids = _chosen(session)
     copy(session)
@@ -291,7 +266,7 @@ def cut(session: DesignSession) -> str:
 
 
 @act
-def paste(session: DesignSession) -> str:
+def paste(session: DesignState) -> str:
     """Put in what was copied."""
     if session.clip is None:
         raise refused("nothing was copied yet", "paste", "select a socket and copy it")
@@ -304,7 +279,7 @@ def paste(session: DesignSession) -> str:
 
 
 @act
-def duplicate(session: DesignSession) -> str:
+def duplicate(session: DesignState) -> str:
     """Copy what is chosen, and put it in at once; what was copied before stays."""
     clip, session.clip = session.clip, clip_of(session.design.document, _chosen(session))
     try:
@@ -328,7 +303,7 @@ _ROUTE: Final = {"id": "id_", "from": "source", "targetSocketId": "target"}
 
 
 @act
-def set_(session: DesignSession, of: JSON, field: str, value: JSON = None) -> str | None:
+def set_(session: DesignState, of: JSON, field: str, value: JSON = None) -> str | None:
     """Take the value of one field, whole, for the part that it was typed at; what is refused stays there."""
     kind, key = (str(of[0]), str(of[1])) if isinstance(of, list) and len(of) == 2 else ("", "")
     if isinstance(value, str) and len(value) > _TYPED_MOST:
@@ -344,7 +319,7 @@ def set_(session: DesignSession, of: JSON, field: str, value: JSON = None) -> st
         raise
 
 
-def _set(session: DesignSession, kind: str, key: str, field: str, typed: JSON) -> str:
+def _set(session: DesignState, kind: str, key: str, field: str, typed: JSON) -> str:
     if kind in ("socket", "loop") and field == "id":
         return _rename(session, kind, key, str(typed).strip())
     owner, place = key, None
@@ -363,7 +338,7 @@ def _set(session: DesignSession, kind: str, key: str, field: str, typed: JSON) -
     return session.design.apply(session.design.changed_by(_setting(kind, owner, place, field, value)))
 
 
-def _rename(session: DesignSession, kind: str, old: str, new: str) -> str:
+def _rename(session: DesignState, kind: str, old: str, new: str) -> str:
     words = (session.design.rename_socket if kind == "socket" else session.design.rename_loop)(old, new)
     if kind == "socket":
         session.marked = [new if one == old else one for one in session.marked]
@@ -397,7 +372,7 @@ def _setting_of_way(kind: str, owner: str, place: int | None, field: str, value:
     return do(f"change_{kind}", owner, place, **{_ROUTE.get(field, field): str(value)})
 
 
-def _check_materia(session: DesignSession, id_: str, named: JSON) -> None:
+def _check_materia(session: DesignState, id_: str, named: JSON) -> None:
     """Refuse a materia that is not there, and ask what is meant by it."""
     if named is None:
         raise refused("a socket has a materia", f"{id_}.materia", "name one, or remove the socket")
@@ -408,7 +383,7 @@ def _check_materia(session: DesignSession, id_: str, named: JSON) -> None:
 
 
 @act
-def forget(session: DesignSession, of: JSON = None, field: JSON = None) -> None:
+def forget(session: DesignState, of: JSON = None, field: JSON = None) -> None:
     """Let go of what was typed and refused."""
     if isinstance(of, list) and len(of) == 2:
         session.refused.pop((str(of[0]), str(of[1]), str(field)), None)
@@ -418,7 +393,7 @@ def forget(session: DesignSession, of: JSON = None, field: JSON = None) -> None:
 
 
 @act
-def connect(session: DesignSession, from_: str, to: str, when: str | None = None, most: JSON = None) -> str:
+def connect(session: DesignState, from_: str, to: str, when: str | None = None, most: JSON = None) -> str:
     """Lead an edge from a socket to another one; out of a loop with a list, without more said, an exit."""
     design, document = session.design, session.design.document
     loop = _left_loop(session, from_, to) if when is None and not most else None
@@ -447,14 +422,14 @@ def _likely_condition(edges: list[JSON]) -> str:
     return next((when for when in left if when in SENDING_BACK), left[0] if left else "always")
 
 
-def _left_loop(session: DesignSession, source: str, to: str) -> str | None:
+def _left_loop(session: DesignState, source: str, to: str) -> str | None:
     """The loop with a list that a way from ``source`` to ``to`` leaves, from which a plain edge would skip items."""
     loops = session.facts.loops_of.get(source, ())
     return next((one.id for one in loops if one.iterates and to not in one.members), None)
 
 
 @act
-def order(session: DesignSession, of: Pick, by: JSON) -> str:
+def order(session: DesignState, of: Pick, by: JSON) -> str:
     """Move an edge or an exit up or down by one."""
     if by not in (-1, 1):
         raise refused("it can be moved up or down", "design", "press one of the arrows")
@@ -469,7 +444,7 @@ def order(session: DesignSession, of: Pick, by: JSON) -> str:
 
 
 @act
-def turn(session: DesignSession, of: Pick) -> str:
+def turn(session: DesignState, of: Pick) -> str:
     """Make an exit of an edge, or an edge of an exit."""
     owner, place = owner_of(of)
     document = session.design.document
@@ -491,7 +466,7 @@ def turn(session: DesignSession, of: Pick) -> str:
 
 
 @act
-def loop(session: DesignSession, ids: Ids | None = None) -> str:
+def loop(session: DesignState, ids: Ids | None = None) -> str:
     """Make a loop of sockets, over the items of the generator that leads into it, with the edges that lead on as its exits."""
     members = session.marked if ids is None else ids
     if not members and session.selected is not None and session.selected[0] == "socket":
@@ -516,7 +491,7 @@ def loop(session: DesignSession, ids: Ids | None = None) -> str:
 
 
 @act
-def members(session: DesignSession, loop: str, ids: Ids | None = None) -> str:
+def members(session: DesignState, loop: str, ids: Ids | None = None) -> str:
     """Choose the members of a loop; without any, those that are marked."""
     words = session.design.set_members(loop, session.marked if ids is None else ids)
     session.marked = []
@@ -524,7 +499,7 @@ def members(session: DesignSession, loop: str, ids: Ids | None = None) -> str:
 
 
 @act
-def source(session: DesignSession, loop: str, source: JSON = None) -> str:
+def source(session: DesignState, loop: str, source: JSON = None) -> str:
     """Choose what a loop goes over: the work items of the likely generator, a list, or nothing."""
     if source in ("", None):
         return session.design.set_source(loop, None)
@@ -537,7 +512,7 @@ def source(session: DesignSession, loop: str, source: JSON = None) -> str:
 
 
 @act
-def exit_(session: DesignSession, loop: str, from_: str, when: str, to: str) -> str:
+def exit_(session: DesignState, loop: str, from_: str, when: str, to: str) -> str:
     """Add an exit to a loop."""
     place = len(list_in(loop_in(session.design.document, loop), "exits", loop))
     words = session.design.add_exit(loop, from_, when, to)
@@ -549,19 +524,19 @@ def exit_(session: DesignSession, loop: str, from_: str, when: str, to: str) -> 
 
 
 @act
-def undo(session: DesignSession) -> str:
+def undo(session: DesignState) -> str:
     """Take the last step back."""
     return f"undone: {session.design.undo()}"
 
 
 @act
-def redo(session: DesignSession) -> str:
+def redo(session: DesignState) -> str:
     """Do the step again that was undone last."""
     return f"done again: {session.design.redo()}"
 
 
 @act
-def mend(session: DesignSession, code: JSON, source: JSON) -> str:
+def mend(session: DesignState, code: JSON, source: JSON) -> str:
     """Mend a finding of the report."""
     for one in (*session.design.report.problems, *session.design.report.hints):
         if (one.code, one.source) == (code, source):
@@ -570,7 +545,7 @@ def mend(session: DesignSession, code: JSON, source: JSON) -> str:
 
 
 @act
-def explore(session: DesignSession) -> str:
+def explore(session: DesignState) -> str:
     """Look at everything that can happen."""
     problems = session.design.report.problems
     if problems:
@@ -585,7 +560,7 @@ def explore(session: DesignSession) -> str:
 
 
 @act
-def witness(session: DesignSession, what: str) -> str:
+def witness(session: DesignState, what: str) -> str:
     """Show the shortest way to an end on the canvas."""
     if session.explored is None:
         raise refused("nothing was explored yet", "what can happen", "press Explore")
@@ -595,7 +570,7 @@ def witness(session: DesignSession, what: str) -> str:
 
 
 @act
-def save(session: DesignSession, to: JSON = None, *, anyway: bool = False) -> str | None:
+def save(session: DesignState, to: JSON = None, *, anyway: bool = False) -> str | None:
     """Save the design where it is kept, or elsewhere; ask first where something would be lost."""
     where: str | None = "" if to is None else str(to).strip()
     if where in ("", str(session.design.home)):
@@ -613,7 +588,7 @@ def save(session: DesignSession, to: JSON = None, *, anyway: bool = False) -> st
 
 
 @act
-def draft(session: DesignSession, file: JSON = None, *, discard: bool = False) -> str:
+def draft(session: DesignState, file: JSON = None, *, discard: bool = False) -> str:
     """Go on with a draft, or throw it away."""
     drafts = session.bench.loadouts.drafts(session.design.name)
     kept = next((one for one in drafts if one.path.name == file), None)
@@ -627,13 +602,13 @@ def draft(session: DesignSession, file: JSON = None, *, discard: bool = False) -
 
 
 @act
-def reload(session: DesignSession) -> str:
+def reload(session: DesignState) -> str:
     """Take what is on disk now."""
     return session.design.reload(session.bench.design(session.design.name))
 
 
 @act
-def cast(session: DesignSession, request: str) -> str:
+def cast(session: DesignState, request: str) -> str:
     """Cast the design as it is now."""
     made = session.bench.cast(request, loadout=session.design)
     if session.cast_made is not None:
@@ -642,7 +617,7 @@ def cast(session: DesignSession, request: str) -> str:
 
 
 @act
-def answer(session: DesignSession, number: JSON = None) -> str | None:
+def answer(session: DesignState, number: JSON = None) -> str | None:
     """Choose one of the answers to the question; another number is none of them."""
     question, session.question = session.question, None
     if question is None or not isinstance(number, int) or not 0 <= number < len(question.choices):

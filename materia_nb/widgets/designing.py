@@ -24,7 +24,8 @@ from materia_nb.loadout.vocabulary import tint_of
 from materia_nb.widgets.design_acts import COLUMN, ROW
 from materia_nb.widgets.design_findings import DesignSlice, dock_slice
 from materia_nb.widgets.design_inspector import inspector_slice, purpose
-from materia_nb.widgets.design_session import DesignSession, spots_in
+from materia_nb.widgets.design_session import DesignSession
+from materia_nb.widgets.design_state import spots_in
 from materia_nb.widgets.graph_panel import GraphPanel
 from materia_nb.widgets.messages import Gesture, ToCanvas
 from materia_nb.widgets.picks import drawn_parts

@@ -1,0 +1,134 @@
+"""What is known of a design in a surface: what is selected and marked, what was refused, what is asked, what was explored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from materia_nb.display.escape import shorten
+from materia_nb.engine.rules import Rules
+from materia_nb.insight.explore import Exploration
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.design import Change, Design
+from materia_nb.loadout.design.document import refused
+from materia_nb.loadout.facts import Facts, Object, as_object, is_number
+from materia_nb.loadout.graph import Graph
+from materia_nb.widgets.picks import Pick, drawn_parts, parts
+
+if TYPE_CHECKING:
+    from materia_nb.cast import Cast
+    from materia_nb.cast.workbench import Workbench
+
+_KINDS: Final = ("socket", "edge", "exit", "loop", "materia", "loadout")
+
+
+@dataclass(frozen=True, slots=True)
+class DesignQuestion:
+    """Something that a person has to decide before it is done.
+
+    Attributes:
+        words: the question.
+        choices: what stands on each button, and the message that it stands for.
+    """
+
+    words: str
+    choices: tuple[tuple[str, Mapping[str, JSON]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedField:
+    """What was typed into a field and not taken, and why."""
+
+    typed: str
+    why: str
+
+
+class DesignState:
+    """A design, what of it is selected, and what was said last.
+
+    Args:
+        bench: where it is saved, and cast.
+        design: what is edited.
+    """
+
+    def __init__(self, bench: Workbench, design: Design) -> None:
+        self.bench = bench
+        self.design = design
+        self.selected: Pick | None = None
+        self.marked: list[str] = []
+        self.clip: Object | None = None
+        self.note: tuple[str, str] = ("status", "")
+        self.question: DesignQuestion | None = None
+        self.refused: dict[tuple[str, str, str], RefusedField] = {}
+        self.explored: tuple[Change, Exploration] | None = None
+        self.route: tuple[str, ...] = ()
+        self.odds: dict[str, float] = {}
+        self.cast_made: Callable[[Cast], object] | None = None
+        self._parts: tuple[Change, Object, list[tuple[str, Pick]]] | None = None
+        self._rules: tuple[Graph, Rules] | None = None
+
+    # -- what there is ------------------------------------------------------------------
+
+    @property
+    def parts(self) -> list[tuple[str, Pick]]:
+        """Every part of the design under a name of its own."""
+        now, config = self.design.now, self.design.config
+        if self._parts is None or self._parts[0] is not now or self._parts[1] is not config:
+            self._parts = now, config, parts(self.design.document, self.design.graph())
+        return self._parts[2]
+
+    @property
+    def rules(self) -> Rules:
+        """What a cast of the design would run by; only while nothing stops a cast."""
+        graph = self.design.graph()
+        if self._rules is None or self._rules[0] is not graph:
+            self._rules = graph, Rules(graph)
+        return self._rules[1]
+
+    @property
+    def facts(self) -> Facts:
+        """The design with its materia, as far as it is well formed."""
+        return Facts(self.design.name, self.design.document, self.design.definitions)
+
+    def pick(self, what: object) -> Pick | None:
+        """Read a part as the page names it: one of its own, or of the picture; raises MateriaError when it is not there."""
+        kind, key = what if isinstance(what, list | tuple) and len(what) == 2 else (None, None)
+        if kind is None:
+            return None
+        pick: Any = (kind, key)
+        if isinstance(kind, str) and isinstance(key, str):
+            pick = drawn_parts(self.design.document, self.design.graph()).get(pick, pick)
+            if self.knows(*pick):
+                return pick  # type: ignore[no-any-return]
+        what = f"there is no {shorten(str(kind), 20)} {shorten(str(key), 60)!r}"
+        raise refused(what, "design", "it may have been removed")
+
+    def knows(self, kind: str, key: str) -> bool:
+        """Whether the design has this part."""
+        return any((kind, key) == known for _, known in self.parts)
+
+    def has_fields(self, kind: str, key: str) -> bool:
+        """Whether something with a form is still there: a part, a materia, or the loadout."""
+        if kind == "materia":
+            return key in self.design.definitions
+        return kind == "loadout" or (kind in _KINDS and self.knows(kind, key))
+
+    def offer_draft(self) -> None:
+        """Ask whether to go on with what was designed before and not saved, where there is such a draft."""
+        drafts = self.bench.loadouts.drafts(self.design.name)
+        draft = next((one for one in drafts if one.is_news(self.design)), None)
+        if draft is not None:
+            take = {"kind": "draft", "file": draft.path.name}
+            choices = ("Go on with it", take), ("Throw it away", {**take, "discard": True})
+            self.question = DesignQuestion(f"There is {draft}, which was not saved.", choices)
+
+
+def spots_in(document: Object) -> dict[str, tuple[float, float]]:
+    """Return column and row of each socket that has a place in the layout of a loadout."""
+    layout = as_object(as_object(document.get("layout")).get("sockets"))
+    return {
+        id_: (spot["x"], spot["y"])
+        for id_, raw in layout.items()
+        if is_number((spot := as_object(raw)).get("x")) and is_number(spot.get("y"))
+    }
