@@ -108,11 +108,9 @@ def test_a_frame_takes_one_snapshot_however_the_cast_stands(tmp_path, taken, sta
     panel.close()
 
 
-def test_no_frame_is_torn_while_a_run_goes_on(tmp_path):
-    """Bar, timeline, inspector and picture of one frame tell of the same number of steps."""
-    document = h.loop_config()
-    count = FRAMES if FRAMES > 1_000 else 400
-    cast = h.start(tmp_path, document, h.loop_agents(count))
+def frames_of_a_run(path, most):
+    """Draw frames while a cast runs; of each how many steps bar, timeline, inspector and picture tell of."""
+    cast = h.start(path, h.loop_config(), h.loop_agents(120))
     panel = CastPanel(cast)
     panel.tab = "state"
     frames = []
@@ -132,13 +130,22 @@ def test_no_frame_is_torn_while_a_run_goes_on(tmp_path):
     panel.front.put, panel.graph.show_moment = kept, pictured
     going = threading.Thread(target=cast.run, daemon=True)
     going.start()
-    while len(frames) < FRAMES and going.is_alive():
+    while len(frames) < most and going.is_alive():
         panel.refresh()
-    cast.stop()
+    cast.runner.stop.set()
     going.join(60)
-    assert len({tuple(frame) for frame in frames}) > 10, "the run went on meanwhile"
-    assert [frame for frame in frames if len(set(frame)) != 1] == []
     panel.close()
+    cast.close()
+    return frames
+
+
+def test_no_frame_is_torn_while_a_run_goes_on(tmp_path):
+    """Bar, timeline, inspector and picture of one frame tell of the same number of steps."""
+    frames, runs = [], 0
+    while len(frames) < FRAMES:
+        frames += frames_of_a_run(tmp_path / str(runs := runs + 1), FRAMES - len(frames))
+    assert len({tuple(frame) for frame in frames}) > 10, "runs went on meanwhile"
+    assert [frame for frame in frames if len(set(frame)) != 1] == []
 
 
 def test_a_click_is_drawn_once_and_not_again_by_a_timer(cast, drawn):
