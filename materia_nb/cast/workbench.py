@@ -126,7 +126,7 @@ class Workbench(Shown):
             request: what is asked for; prompts and utilities read it.
             loadout: another loadout than the chosen one. A design is cast as it is now, saved or not.
             agents: who answers in this cast only, by socket or materia (``*`` for everyone else).
-            pins: what is pinned in this cast only, by socket or materia; see :meth:`pin`.
+            pins: what is pinned in this cast only, by socket or materia; see ``wb.agents.pin``.
 
         Raises:
             MateriaError: the loadout has problems; an agent is set for a utility (``not_an_agent``), which
@@ -216,7 +216,7 @@ class Workbench(Shown):
         """Show every prompt of a scripted cast, with its size, before anything is paid; nobody is asked.
 
         The answers are the shortest that are satisfied. A prompt of a real cast has the longer answers of those
-        before; :meth:`ask_socket` tries one socket on values of your own.
+        before; ``wb.agents.ask`` tries one socket on values of your own.
 
         Args:
             loadout: which loadout; the chosen one by default.
