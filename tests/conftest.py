@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import comm
+import ipykernel.ipkernel  # noqa: F401 - see below
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
     from materia_nb.cast import Cast
+
+# ipykernel puts comms of its own in the place of these when it is imported; imported in the middle of the tests, panels of
+# before could not be closed any more.
+comm.create_comm, comm.get_comm_manager = comm._create_comm, comm._get_comm_manager
 
 SHARING: Final = (
     "tests/browser/",

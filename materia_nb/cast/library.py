@@ -49,7 +49,7 @@ class Loadouts(Mapping[str, str], Shown):
     """
 
     def __init__(self, project: Path, *, bundled: bool = True) -> None:
-        self.project = project
+        self._project = project
         self._bundled = bundled
         self._given: str | Path | Mapping[str, JSON] | None = None
         self._notebook: dict[str, dict[str, JSON]] = {"loadouts": {}, "materia": {}}
@@ -58,6 +58,11 @@ class Loadouts(Mapping[str, str], Shown):
         """A loadout that was defined with problems since one was last chosen, so that the one before is still cast."""
         self._gone: dict[str, str] = {}  # loadouts of files loaded earlier, and the file
         self._config: LayeredConfig | None = None
+
+    @property
+    def project(self) -> Path:
+        """The directory whose config file is read, and where copies and new loadouts are kept."""
+        return self._project
 
     def reread(self) -> LayeredConfig:
         """Read every layer again."""

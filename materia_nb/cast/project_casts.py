@@ -91,11 +91,11 @@ class Casts(Shown):
         """
         return self.take(self._looked_at(reference))
 
-    def resume(self, reference: str | Path) -> Cast:
+    def resume(self, reference: str | Path = "-1") -> Cast:
         """Open a cast to go on with it, after a restart or a crash.
 
         Args:
-            reference: as for :meth:`open`.
+            reference: as for :meth:`open`; the latest cast by default.
         """
         path = self._find(reference)
         utilities = (utility_folder(),)
@@ -155,7 +155,7 @@ class Casts(Shown):
         """Delete a cast of this project and its run directory. This cannot be undone.
 
         Args:
-            reference: as for :meth:`open`.
+            reference: as for :meth:`open`; the latest cast by default.
             yes: it is meant; without it nothing happens but an error that says what would be deleted.
 
         Returns:
@@ -183,7 +183,7 @@ class Casts(Shown):
             self.last = None
         return entry.id
 
-    def verify(self, reference: str | Path) -> Verified:
+    def verify(self, reference: str | Path = "-1") -> Verified:
         """Say up to which step a cast is as it was written; also of one that is too damaged to be opened.
 
         See :meth:`open` for ``reference``, and ``Cast.verify``.

@@ -19,7 +19,7 @@ import pytest
 import make_site
 
 ROOT = make_site.ROOT
-PACKAGES = ["agents", "agents.tools", "display", "handoff", "loadout", "widgets"]
+PACKAGES = ["agents", "agents.tools", "handoff", "loadout", "widgets"]
 LOADED = {
     "audio": ["src"],
     "embed": ["src"],
@@ -98,7 +98,7 @@ def test_the_contents_go_by_task_and_lead_to_every_guide(site):
     front = (site / "README.html").read_text()
     captions = re.split(r'<span class="caption-text">(\w+)</span>', front)[1:]
     contents = dict(zip(captions[::2], captions[1::2], strict=True))
-    assert list(contents) == ["Learn", "Design", "Debug", "Run", "Reference", "Project"]
+    assert list(contents) == ["Learn", "Design", "Debug", "Run", "Reference", "Decisions", "Project"]
     placed = [
         re.findall(r'<li class="toctree-l1[^>]*><a [^>]*href="([^"#]+)"', one) for one in contents.values()
     ]
