@@ -1,7 +1,7 @@
 """Write the parts of the documentation that follow from the code: ``python scripts/make_docs.py``.
 
 Generated are docs/magics.md, the tables between markers in docs/loadout-format.md and docs/run-directory.md, the parts in
-docs/panel.md and docs/designing.md, the picture of the README, those of the bundled loadouts, docs/gallery.md with its pictures, the tests that explore writes for the
+docs/panel.md and docs/designing.md, the walk through the code in docs/architecture.md, the picture of the README, those of the bundled loadouts, docs/gallery.md with its pictures, the tests that explore writes for the
 cards, the cheat sheet, and the types of the messages of the page. ``--check`` writes nothing and fails when one of them is out of date.
 """
 
@@ -20,6 +20,7 @@ from pathlib import Path
 from make_cheatsheet import SOURCE, sheet
 from make_messages import TARGET as MESSAGES
 from make_messages import messages_page
+from make_walk import calls_of, walk
 from materia_nb import Workbench
 from materia_nb.agents import Turn
 from materia_nb.cast.gallery import Card, gallery
@@ -45,6 +46,7 @@ PANEL = Path("docs/panel.md")
 DEBUGGING = Path("docs/debugging.md")
 DESIGNING = Path("docs/designing.md")
 GALLERY = Path("docs/gallery.md")
+ARCHITECTURE = Path("docs/architecture.md")
 CARDS = Path("materia_nb/gallery")
 IMAGES = Path("docs/images")
 CHEATSHEET = Path("materia_nb/cheatsheet")
@@ -107,6 +109,7 @@ def generated() -> dict[Path, str]:
         PANEL: with_parts((ROOT / PANEL).read_text(encoding="utf-8")),
         DESIGNING: with_operations((ROOT / DESIGNING).read_text(encoding="utf-8")),
         DEBUGGING: with_failures((ROOT / DEBUGGING).read_text(encoding="utf-8")),
+        ARCHITECTURE: with_walk((ROOT / ARCHITECTURE).read_text(encoding="utf-8")),
         **loadout_pictures(),
         **gallery_pages(),
         **gallery_tests(),
@@ -128,6 +131,18 @@ def with_events(page: str) -> str:
         when = (event.__doc__ or "").splitlines()[0].removesuffix(".")
         lines.append(f"| `{event.type}` | {', '.join(about + names) or 'nothing'} | {cell(when)} |")
     return _PART.sub(lambda match: "\n".join([f"{match[1]}", *lines, "", match[3]]), page)
+
+
+# -- the walk through the code ---------------------------------------------------------
+
+
+def with_walk(page: str) -> str:
+    """Put the stations that an answer comes by between their markers, as a cast comes by them now."""
+    with bench() as wb:
+        cast = wb.cast("a short guide", loadout="Plan-Build-Eval", agents={"*": _answer})
+        cast.run(steps=5)
+        calls = calls_of(lambda: (cast.step(), cast.why()._repr_mimebundle_()))
+    return _PART.sub(lambda match: "\n".join([f"{match[1]}", *walk(calls), "", match[3]]), page)
 
 
 # -- the parts of the panel ------------------------------------------------------------

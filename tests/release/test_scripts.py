@@ -1,11 +1,15 @@
 """The scripts behind the make targets."""
 
+import sys
+
 import pytest
 
 import bootstrap
 import chromium
+import make_walk
 import mutate
 import oldest_kernel
+from materia_nb.errors import did_you_mean
 
 PROJECT = {
     "name": "some-thing",
@@ -102,3 +106,49 @@ def test_without_the_oldest_kernel_only_ci_fails(ci, code, monkeypatch, capsys):
 )
 def test_a_break_changes_one_part_of_what_runs(source, broken, tmp_path):
     assert {one.applied(source) for one in mutate.breaks_in(tmp_path, source)} == broken
+
+
+# -- the walk through the code ---------------------------------------------------------
+
+CALLS = [
+    make_walk.Call(1, "a.py", "first"),
+    make_walk.Call(2, "b.py", "inner"),
+    make_walk.Call(3, "b.py", "passed"),
+    make_walk.Call(4, "c.py", "deep"),
+    make_walk.Call(2, "b.py", "inner"),
+    make_walk.Call(1, "d.py", "last"),
+]
+
+
+def stations(*places):
+    return [make_walk.Station(file, name, "does it.") for file, name in places]
+
+
+def test_a_station_stands_under_the_one_that_called_it_also_by_others():
+    walked = make_walk.walk(
+        CALLS,
+        stations(("a.py", "first"), ("b.py", "inner"), ("c.py", "deep"), ("b.py", "inner"), ("d.py", "last")),
+    )
+    assert list(walked) == [
+        "- 1. `a.py` `first` does it.",
+        "    - 2. `b.py` `inner` does it.",
+        "        - 3. `c.py` `deep` does it.",
+        "    - 4. `b.py` `inner` does it.",
+        "- 5. `d.py` `last` does it.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "second", [("b.py", "first"), ("a.py", "gone"), ("a.py", "first")], ids=["moved", "gone", "before"]
+)
+def test_a_station_that_is_not_come_by_is_named(second):
+    with pytest.raises(SystemExit, match=f"no call of {second[1]} in {second[0]} behind station 1"):
+        list(make_walk.walk(CALLS, stations(("a.py", "first"), second)))
+
+
+def test_of_a_run_only_calls_of_the_package_are_noted_and_how_deep_they_are():
+    before = sys.getprofile()
+    calls = make_walk.calls_of(lambda: did_you_mean("alpah", ["alpha"]))
+    assert calls[0][1:] == ("errors.py", "did_you_mean")
+    assert all(call.depth > calls[0].depth for call in calls[1:])
+    assert sys.getprofile() is before

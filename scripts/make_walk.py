@@ -1,0 +1,124 @@
+"""Write the way of one answer through the code, as the calls of a real step come by its stations."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final, NamedTuple
+
+import materia_nb
+
+_PACKAGE: Final = Path(materia_nb.__file__).parent
+_STEP: Final = "    "
+"""How far a station stands to the right of the one that calls it: what Markdown takes for a list in a list."""
+
+
+class Station(NamedTuple):
+    """A function that the answer comes by, and one sentence about what it does there."""
+
+    file: str
+    function: str
+    does: str
+
+
+class Call(NamedTuple):
+    """A call of a function of the package, and how deep in the stack it was."""
+
+    depth: int
+    file: str
+    function: str
+
+
+STATIONS: Final = (
+    Station("cast/cast.py", "Cast.step", "takes the lock: one call at a time changes a cast."),
+    Station("cast/runner.py", "Runner.advance", "does what is due, and keeps what comes of it."),
+    Station("engine/decide.py", "enter", "is the first command: the events of entering the next socket."),
+    Station("engine/entering.py", "enter", "finds the item, counts the visit and lays out the prompt."),
+    Station("engine/evolve.py", "fold", "makes the session after the events; it alone makes sessions."),
+    Station(
+        "store/journal.py", "Journal.append", "writes `socket_start`; only now is the new session believed."
+    ),
+    Station("engine/session.py", "pending", "says what is due: here, to ask an agent."),
+    Station(
+        "agents/agent_table.py", "AgentTable.for_turn", "says who answers: by socket, by materia, or `*`."
+    ),
+    Station("cast/turns.py", "turn_of", "makes the `Turn`, everything an agent may know."),
+    Station("agents/notebook_agents.py", "FunctionAgent.answer", "calls the function of the notebook."),
+    Station("agents/interface.py", "sound", "checks that what came back is a reply at all."),
+    Station("cast/runner.py", "Runner.arrived", "takes the reply, whoever gave it."),
+    Station("secrets.py", "scrubbed", "cuts keys out before anything is kept."),
+    Station("engine/decide.py", "answer", "is the second command: the events of this answer."),
+    Station("engine/outputs.py", "output", "has it read, and drafts, refuses or completes."),
+    Station(
+        "handoff/sparse.py", "SparseProtocol.read", "lists what the socket's protocol finds wrong with it."
+    ),
+    Station("handoff/jsontext.py", "agent_object", "finds the JSON in the text."),
+    Station("engine/completing.py", "complete", "applies an answer that was accepted."),
+    Station("engine/completing.py", "apply_output", "puts it into the state."),
+    Station("loadout/vocabulary.py", "Result.of", "says which of the things that can happen this was."),
+    Station("engine/completing.py", "_advance", "moves the cursor, as this answer ends an item."),
+    Station("loadout/vocabulary.py", "Described.holds", "asks a row of the table of conditions."),
+    Station("engine/completing.py", "route", "chooses the way on: an exit, an edge, the end."),
+    Station("engine/limits.py", "with_uses", "notes how often each edge was taken, and its limit."),
+    Station("engine/routing.py", "decision_of", "keeps all that was looked at as data."),
+    Station("engine/evolve.py", "evolve", "folds `socket_output`, as a resumed cast will."),
+    Station("engine/event_json.py", "to_json", "makes the line: an event's JSON is its fields."),
+    Station("store/journal.py", "Journal.append", "writes the step in one append."),
+    Station(
+        "store/rundir.py", "ArtifactWriter.soon", "leaves the files that follow to a thread of their own."
+    ),
+    Station("cast/runner.py", "Runner.snapshot", "gives a view the cast as it is: frozen."),
+    Station("insight/why.py", "explain", "reads the decision back; nothing is reconstructed."),
+    Station("cast/listing.py", "why_blocks", "says it as a small document."),
+    Station("display/blocks.py", "Shown.as_text", "is the form for a terminal."),
+    Station("display/blocks.py", "Shown.as_html", "is the form for a cell, all text escaped."),
+)
+
+
+def calls_of(action: Callable[[], object]) -> list[Call]:
+    """Return the calls of functions of the package while ``action`` runs, in their order, on this thread."""
+    calls: list[Call] = []
+    depth = 0
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        nonlocal depth
+        if event == "call":
+            depth += 1
+            file = Path(frame.f_code.co_filename)
+            if file.is_relative_to(_PACKAGE):
+                path = file.relative_to(_PACKAGE).as_posix()
+                calls.append(Call(depth, path, frame.f_code.co_qualname))
+        elif event == "return":
+            depth -= 1
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        action()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def walk(calls: Sequence[Call], stations: Sequence[Station] = STATIONS) -> Iterator[str]:
+    """Yield a line for each station, under the station that called it.
+
+    Raises:
+        SystemExit: the calls do not come by a station behind the one before it.
+    """
+    at, callers = -1, list[int]()
+    for number, station in enumerate(stations, 1):
+        behind = (place for place in range(at + 1, len(calls)) if calls[place][1:] == station[:2])
+        place = next(behind, None)
+        if place is None:
+            raise SystemExit(
+                f"The walk in docs/architecture.md loses its way: no call of {station.function} in {station.file}"
+                f" behind station {number - 1}. Mend the table STATIONS in scripts/make_walk.py."
+            )
+        lowest = min(call.depth for call in calls[at + 1 : place + 1])
+        callers = [depth for depth in callers if depth < lowest]
+        yield f"{_STEP * len(callers)}- {number}. `{station.file}` `{station.function}` {station.does}"
+        callers.append(calls[place].depth)
+        at = place
