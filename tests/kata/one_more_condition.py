@@ -1,4 +1,4 @@
-"""Runs by a copy of the package with one more row in the table of conditions, as somebody would add it.
+"""A condition `unsaid`: one more row in the table of conditions, as somebody would add it.
 
 Each step of a condition's way is walked: it is checked, routed, told by why, drawn, and offered by the designer.
 """
@@ -22,7 +22,10 @@ from materia_nb.widgets.graph_panel import GraphPanel
 from materia_nb.widgets.predict import _LEGEND
 
 WORD = "unsaid"
-ROW = f"""
+EDITS = {
+    "loadout/vocabulary.py": (
+        '\n}\n"""Every condition, ',
+        f"""
     "{WORD}": Described(
         needs=(Result.NOTHING,),
         sign="? {WORD}",
@@ -33,7 +36,10 @@ ROW = f"""
         dark="#abcdef",
         dashes=(6, 3),
     ),
-"""
+}}
+\"\"\"Every condition, """,
+    ),
+}
 
 
 def told(play: Play) -> str:

@@ -1,0 +1,60 @@
+"""A verb `rename-socket`, for what the designer can do already."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import magics_helpers as m
+from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+from materia_nb.magics.magic import candidates
+from materia_nb.magics.registry import help_text
+
+EDITS = {
+    "magics/words.toml": ("check grid design pin", "check grid design rename-socket pin"),
+    "magics/verbs/loading.py": (
+        'from_method(\n    "gallery",\n',
+        '''@verb(
+    "rename-socket",
+    Argument("old", "the id that it has", required=True, completes="socket"),
+    Argument("new", "the id that it is to have", required=True),
+    example="%materia rename-socket Socket-1 Socket-9",
+)
+def rename_socket(call: Call) -> Any:
+    """Give a socket of the chosen loadout another id, everywhere, and save it."""
+    design = call.bench.design(call.bench.loadouts.chosen)
+    design.rename_socket(call.get("old"), call.get("new"))
+    return Text(call.bench.loadouts.save(design))
+
+
+from_method(
+    "gallery",
+''',
+    ),
+}
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder, closing(Workbench(folder, bundled=False)) as bench:
+        path = Path(folder) / "ask.yaml"
+        path.write_text(
+            "loadouts:\n  Ask:\n" + m.ASK.partition("materia:\n")[0].replace("\n", "\n    "), "utf-8"
+        )
+        path.write_text(path.read_text("utf-8") + "\nmateria:\n" + m.ASK.partition("materia:\n")[2], "utf-8")
+        shell = m.new_shell(bench)
+        m.line(shell, f"load {path}")
+        m.line(shell, "use Ask")
+        m.line(shell, "rename-socket Socket-2 Socket-9")
+        written = path.read_text("utf-8")
+        assert "Socket-2" not in written
+        assert written.count("Socket-9") == 2, "the socket and the edge to it, in its file"
+        with pytest.raises(MateriaError, match="Socket-7"):
+            m.line(shell, "rename-socket Socket-7 Socket-8")
+        assert "Give a socket of the chosen loadout another id" in str(help_text("rename-socket"))
+        assert "rename-socket" in candidates(lambda: bench, [])
+        offered = candidates(lambda: bench, ["rename-socket"])
+        assert {"Socket-1", "Socket-9"} <= set(offered), offered
+        m.end_shells()

@@ -1,0 +1,38 @@
+"""A field `note` of a socket: what a person wants to remember of it."""
+
+from __future__ import annotations
+
+from builders import asks, at, config, edge
+from materia_nb.loadout import build_graph, check_config, config_schema
+from materia_nb.loadout.design import SOCKET_FIELDS
+from materia_nb.widgets.graph_inspector import in_effect
+
+LABEL = '    label: JSON = known("A name for people.", "text", first=2)\n'
+NOTE = '    note: AnyText | None = known("What to remember of it.", "text", prose=True)\n'
+LOADOUT = "\n\nclass Loadout(Model):"
+EDITS = {
+    "loadout/models_graph.py": (f"{LABEL}{LOADOUT}", f"{LABEL}{NOTE}{LOADOUT}"),
+    "loadout/graph.py": (
+        "    prompt_form: PromptForm | None = None\n    assignment:",
+        "    prompt_form: PromptForm | None = None\n    note: str | None = None\n    assignment:",
+    ),
+    "loadout/resolve.py": (
+        '        prompt_form=raw.get("promptForm"),\n',
+        '        prompt_form=raw.get("promptForm"),\n        note=raw.get("note"),\n',
+    ),
+}
+
+if __name__ == "__main__":
+    from materia_nb.loadout.models_graph import Socket  # pydantic takes its time
+
+    noted = config({"Ask": asks(edge("Do"), note="be brief"), "Do": at("P")})
+    assert check_config(noted).ok
+    ask, do = (build_graph(noted).sockets[name] for name in ("Ask", "Do"))
+    assert (ask.note, do.note) == ("be brief", None)
+    assert in_effect(Socket, ask, {})["note"] == "be brief", "the definition in the inspector has it"
+    (wrong,) = check_config(config({"Ask": asks(note=7)})).problems
+    assert (wrong.code, wrong.source) == ("invalid-socket", "Ask.note"), wrong
+    typos = [str(hint) for hint in check_config(config({"Ask": asks(noet="be brief")})).hints]
+    assert any("did you mean 'note'" in hint for hint in typos), typos
+    assert "What to remember of it." in str(config_schema())
+    assert "note" in SOCKET_FIELDS, "the designer can set it"

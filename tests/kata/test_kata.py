@@ -1,0 +1,62 @@
+"""Changes as somebody would make them, each in few files, to a copy of the package: what should follow from them does.
+
+Each is a script here: its ``EDITS`` are by file what is replaced and by what, and run, it checks what has come of it.
+All are made to one copy, since they are made in one house.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import builders
+import materia_nb
+
+HERE = Path(__file__).parent
+KATA = {path.stem: path for path in sorted(HERE.glob("*.py")) if path.stem != Path(__file__).stem}
+EDITS = {name: runpy.run_path(str(path))["EDITS"] for name, path in KATA.items()}
+PAGE = HERE.parents[1] / "docs" / "architecture.md"
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """The folder of a copy of the package with all the changes."""
+    folder = tmp_path_factory.mktemp("kata")
+    package = folder / "materia_nb"
+    unneeded = shutil.ignore_patterns("__pycache__", "gallery", "cheatsheet")
+    shutil.copytree(Path(materia_nb.__file__).parent, package, ignore=unneeded)
+    for name, edits in EDITS.items():
+        for file, (before, after) in edits.items():
+            source = (package / file).read_text("utf-8")
+            assert source.count(before) == 1, (
+                f"{name}: {file} has moved on; say in the kata where it goes now"
+            )
+            (package / file).write_text(source.replace(before, after), "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("name", KATA)
+def test_what_should_follow_from_a_change_does(copy, name):
+    paths = os.pathsep.join((str(copy), str(Path(builders.__file__).parent)))
+    done = subprocess.run(
+        [sys.executable, str(KATA[name])],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_page_names_each_change_with_the_files_that_it_takes():
+    rows = re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert {name: re.findall(r"`([^`]+)`", files) for name, files in rows} == {
+        name: list(edits) for name, edits in EDITS.items()
+    }
