@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from materia_nb.agents.interface import Agent
+from materia_nb.agents.model import ModelAgent
 from materia_nb.agents.notebook_agents import AgentLike
 from materia_nb.cast import Cast, Prepared
 from materia_nb.cast.answerers import Agents
@@ -15,6 +16,7 @@ from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
 from materia_nb.cast.library import Loadouts, copy_scripts, spoken
 from materia_nb.cast.project_casts import PREVIOUS, Casts
 from materia_nb.cast.views.loadout_views import (
+    EstimateView,
     ExploreView,
     PromptsView,
     RehearsalView,
@@ -23,6 +25,7 @@ from materia_nb.cast.views.loadout_views import (
 from materia_nb.display.blocks import Block, Shown
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE
+from materia_nb.insight.estimate import CASTS, estimate
 from materia_nb.insight.odds import Chances, PerSocket
 from materia_nb.insight.prompts import Prompts
 from materia_nb.insight.rehearse import rehearse
@@ -37,7 +40,10 @@ from materia_nb.sharing import Progress
 if TYPE_CHECKING:
     from materia_nb.cast.gallery import Gallery, Opened
     from materia_nb.loadout.design import Design
+    from materia_nb.loadout.graph import Graph
 
+_GLANCE = 20
+"""How many casts the line of an exploration is made from."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -168,7 +174,69 @@ class Workbench(Shown):
             MateriaError: the loadout has problems, or a socket takes no scripted answer (``no_answer``).
         """
         graph = self.graph(loadout)
-        return ExploreView(graph, items, states, progress=progress, document=graph.document)
+
+        def estimated(length: int) -> EstimateView:
+            return self._estimate(graph, items=length, casts=_GLANCE)
+
+        return ExploreView(
+            graph, items, states, progress=progress, document=graph.document, estimated=estimated
+        )
+
+    def estimate(
+        self,
+        loadout: str | None = None,
+        request: str = SAMPLE,
+        items: int | Sequence[JSON] = 3,
+        satisfied: Chances = 0.5,
+        *,
+        failed: PerSocket = 0.0,
+        answer: PerSocket | None = None,
+        model: str | None = None,
+        casts: int = CASTS,
+    ) -> EstimateView:
+        """Estimate the turns, tokens and cost of a cast before it begins; nobody is asked and nothing is started.
+
+        Casts by chance are measured: each prompt as it would be, and made-up answers. Prices are those known of the
+        models that are set to answer; where none is known, the cost is not known either, which is not nothing (R56).
+
+        Args:
+            loadout: which loadout; the chosen one by default.
+            request: the request.
+            items: how long every list is, or the work items themselves.
+            satisfied: the chance that an output says ``satisfied: true``; see :meth:`rehearse`.
+            failed: the chance that an agent or process fails, where an edge waits for that.
+            answer: how many tokens an answer has, for all or by socket or materia; the fewest possible if left out.
+            model: count with the prices of this model, ``provider:model``, whoever answers.
+            casts: how many casts it is made from; the numbers are the same every time.
+
+        Raises:
+            MateriaError: the loadout has problems, a chance is missing or none (``bad_chance``), or a socket takes no
+                scripted answer (``no_answer``).
+        """
+        return self._estimate(
+            self.graph(loadout),
+            model,
+            request=request,
+            items=items,
+            satisfied=satisfied,
+            failed=failed,
+            answer=answer,
+            casts=casts,
+        )
+
+    def _estimate(self, graph: Graph, model: str | None = None, **given: Any) -> EstimateView:
+        """Estimate with the prices of whoever answers, or of a model."""
+        table = self.agents.table(graph)
+        priced = None if model is None else ModelAgent(model)
+
+        def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:
+            materia = graph.sockets[socket].materia
+            agent = priced or table.for_turn(socket, materia.id)
+            if not isinstance(agent, ModelAgent):
+                return None
+            return agent.price(materia.model, tokens_in, tokens_out)
+
+        return EstimateView(**vars(estimate(graph, price=price, **given)))
 
     def rehearse(
         self,

@@ -129,7 +129,7 @@ class Prompts:
                 return
             state = answered
             if given is not None:
-                state = state._replace(data=_with_items(state.data, answers.lists, given))
+                state = state._replace(data=with_items(state.data, answers.lists, given))
             if state.status == "ready":
                 state = entering.enter(rules, state).state
         self.end = end_of(state) or self.end
@@ -156,7 +156,7 @@ def _answered(rules: Rules, state: CastState, text: str) -> CastState | None:
     return state
 
 
-def _with_items(
+def with_items(
     data: Mapping[str, JSON], lists: Iterable[tuple[str, ...]], given: list[JSON]
 ) -> Mapping[str, JSON]:
     """Put the items that a person gave in place of as many that were made up."""

@@ -201,7 +201,7 @@ def _run(
             break
         here = rules.sockets[state.at.socket]
         visits[here.socket.id] += 1
-        answer = _drawn(answers.of(here), chances.get(here.socket.id), rng)
+        answer = drawn(answers.of(here), chances.get(here.socket.id), rng)
         done = visit(rules, here, state, answer)
         turns += 0 if here.socket.is_utility else done.turns
         taken.update(done.taken)
@@ -210,16 +210,17 @@ def _run(
     return end_of(state) or UNFINISHED, turns, _retries(rules.graph, taken)
 
 
-def _drawn(given: tuple[Scripted, ...], chance: Chance | None, rng: Random) -> Scripted:
+def drawn(given: tuple[Scripted, ...], chance: Chance | None, rng: Random) -> Scripted:
+    """Draw what happens to a visit; the first of what can happen where no chance decides."""
     if chance is None:
         return given[0]
-    drawn = rng.random()
+    number = rng.random()
     if chance.failed:
-        if drawn < chance.failed:
+        if number < chance.failed:
             return next(one for one in given if one.result is Result.FAILED)
-        drawn = (drawn - chance.failed) / (1 - chance.failed)
+        number = (number - chance.failed) / (1 - chance.failed)
     result = (
-        Result.YES if drawn < chance.yes else Result.NOTHING if drawn >= 1 - chance.nothing else Result.NO
+        Result.YES if number < chance.yes else Result.NOTHING if number >= 1 - chance.nothing else Result.NO
     )
     return next((one for one in given if one.result is result), given[0])
 

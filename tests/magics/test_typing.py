@@ -113,3 +113,11 @@ def test_every_prompt_is_seen_before_a_cast_costs_anything(shell):
     assert 'Plan-Build-Eval B: castContext "request", 8 prompts' in text(shown)
     with pytest.raises(MateriaError, match="is no castContext"):
         line(shell, "explore prompts Plan-Build-Eval --contexts everything")
+
+
+def test_what_a_cast_takes_is_estimated_before_it_begins(shell):
+    shown = line(shell, "estimate Plan-Build-Eval --items 2 --satisfied 1 --answer 100 --model openai:gpt-4o")
+    assert (shown.items, shown.total.turns, shown.shortest, shown.unpriced) == (2, (8, 8, 8), (), ())
+    assert shown.total.output == (800, 800, 800)
+    assert "a cast over lists of 2 takes some 8 turns" in text(shown)
+    assert "its cost is not known" in text(line(shell, "estimate Plan-Build-Eval --items 2"))

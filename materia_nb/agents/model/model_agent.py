@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -119,6 +120,19 @@ class ModelAgent:
         except AgentError as error:
             return error
         return None
+
+    def price(self, model: str | None, tokens_in: int, tokens_out: int) -> float | None:
+        """Return what a request of a materia that asks for ``model`` would cost, in dollars; None where no price is known (R56).
+
+        None is known of a server of one's own (``base_url``), or of a model that is not named ``provider:model``.
+        """
+        wanted = self.model if self.model is not None else model
+        if not isinstance(wanted, str) or self.base_url or find_spec("pydantic_ai") is None:
+            return None
+        with HeldInterrupts():
+            from materia_nb.agents.model.requests import price_of
+
+        return price_of(wanted, tokens_in, tokens_out)
 
     def _model_of(self, turn: Turn) -> Made:
         from materia_nb.agents.model.providers import make, name_of

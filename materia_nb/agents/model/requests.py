@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol
 
 import tenacity
@@ -32,6 +33,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RequestUsage
 
 from materia_nb.agents.background import BackgroundLoop, Inbox
 from materia_nb.agents.interface import AgentError, Noted, Said, Telling, Usage
@@ -237,6 +239,14 @@ def _price(response: ModelResponse) -> float | None:
         return float(response.cost().total_price)
     except (LookupError, ValueError, AssertionError):  # no price is known for the model
         return None
+
+
+@lru_cache(maxsize=4096)
+def price_of(model: str, tokens_in: int, tokens_out: int) -> float | None:
+    """Return what a request with so many tokens costs in dollars, of a model named ``provider:model``; None where unknown."""
+    provider, _, name = model.partition(":")
+    used = RequestUsage(input_tokens=tokens_in, output_tokens=tokens_out)
+    return _price(ModelResponse([], usage=used, model_name=name, provider_name=provider)) if name else None
 
 
 _LONGEST_PAUSE_S: Final = 60.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import mean
 from typing import Final, Literal
@@ -19,6 +19,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.answers import strangers
+from materia_nb.insight.estimate import Estimate, Spread, Takes
 from materia_nb.insight.explore import Exploration, played
 from materia_nb.insight.odds import Chances, Odds, PerSocket
 from materia_nb.insight.prompts import Prompts
@@ -172,6 +173,8 @@ VIEWS[AgentTable] = agents_view
 _ENDS: Final = {COMPLETE: "come to its end", HELD: "be held for a person"}
 _SHOWN: Final = 60
 """Rows of one table that are shown."""
+_FEW: Final = 100
+"""A mean below this has a decimal."""
 
 
 class _View(Shown):
@@ -212,6 +215,7 @@ class ExploreView(_View, Exploration):
         most: after how many states the search is cut off.
         progress: whether a bar is printed, or what is told.
         document: the config of the loadout, which the tests that are saved hold.
+        estimated: what estimates a cast over lists of a length, for one line of the view.
     """
 
     def __init__(
@@ -222,9 +226,20 @@ class ExploreView(_View, Exploration):
         *,
         progress: Progress = False,
         document: Mapping[str, JSON] | None = None,
+        estimated: Callable[[int], EstimateView] | None = None,
     ) -> None:
         super().__init__(graph, items, most, progress=progress)
-        self._document = document
+        self._document, self._estimated = document, estimated
+
+    @cached_property
+    def _estimate(self) -> list[str]:
+        """What a cast over the longest lists takes, in a line."""
+        if self._estimated is None:
+            return []
+        try:
+            return [f"satisfied 0.5, {self._estimated(max(self.items)).line}"]
+        except MateriaError as error:
+            return [f"what a cast takes is not known: {error.what}"]
 
     def save_tests(self, folder: str | Path, *, follows: str | Path | None = None) -> list[Path]:
         """Write tests that fail when a way of the loadout opens or closes, and return their paths; ``pytest`` runs them.
@@ -296,6 +311,7 @@ class ExploreView(_View, Exploration):
             yield Line(
                 f"agents have at most {'any number of' if most is None else most} turns, repairs aside"
             )
+        yield from lines(self._estimate)
         ends = self.ends_seen
         first = {end: counted(len(self.witness(end).route), "visit") for end in ends}
         ended = [(_ENDS.get(end, f"fail: {end}"), ", ".join(at), first[end]) for end, at in ends.items()]
@@ -385,6 +401,63 @@ class RehearsalView(_View, Rehearsal):
             [_spread("turns of agents", self.turns), _spread("retries", self.retries)],
         )
         yield from _most(("socket", "visits a cast", ""), _shares(self.visits, self.n))
+
+
+class EstimateView(_View, Estimate):
+    """An estimate that shows itself: what a cast takes, and each socket in it."""
+
+    @property
+    def line(self) -> str:
+        """What a cast takes, in one line."""
+        turns, tokens_in, tokens_out, _ = self.total
+        at_least = "at least " if self.shortest else ""
+        return (
+            f"a cast over lists of {self.items} takes some {_range(turns)} turns, {_range(tokens_in)} tokens in, "
+            f"{at_least}{_range(tokens_out)} out; {self._cost}"
+        )
+
+    @property
+    def _cost(self) -> str:
+        """The cost in words; what is not known is not nothing."""
+        if self.total.cost is None:
+            return "its cost is not known" if self.sockets else "no agent is asked"
+        without = ", ".join(self.unpriced)
+        return f"{_dollars(self.total.cost)}" + (f", without {without}: no price known" if without else "")
+
+    @property
+    def marks(self) -> Marks:
+        """How many turns each socket has on average, rounded."""
+        return Marks(visits={socket: round(takes.turns.mean) for socket, takes in self.sockets.items()})
+
+    def _parts(self) -> Iterable[Block]:
+        yield Line(f"{part(self.graph.name)}: {self.line}")
+        yield Line(
+            f"From {counted(self.casts, 'cast')} by chance: the mean, and the range without the lowest and the highest "
+            "tenth. Tokens are an estimate, one for four characters; repairs, tools and thoughts are not in it."
+        )
+        if self.shortest:
+            yield Line("Answers are made up, the shortest; answer= says how many tokens one has")
+        if self.unfinished:
+            yield Line(f"{counted(self.unfinished, 'cast')} did not end and went in as far as they went")
+        yield from _most(
+            ("socket", "turns", "tokens in", "tokens out", "cost"),
+            [self._row(socket, takes) for socket, takes in self.sockets.items()],
+        )
+
+    def _row(self, socket: str, takes: Takes) -> tuple[Cell, ...]:
+        cost = "not known" if takes.cost is None else _dollars(takes.cost)
+        return socket, _range(takes.turns), _range(takes.input), _range(takes.output), cost
+
+
+def _range(spread: Spread) -> str:
+    """Write a mean, with its range where there is one."""
+    mean_ = f"{spread.mean:,.1f}".removesuffix(".0") if spread.mean < _FEW else f"{spread.mean:,.0f}"
+    return mean_ if spread.low == spread.high else f"{mean_} ({spread.low:,} to {spread.high:,})"
+
+
+def _dollars(spread: Spread) -> str:
+    mean_ = f"${spread.mean:.4f}"
+    return mean_ if spread.low == spread.high else f"{mean_} (${spread.low:.4f} to ${spread.high:.4f})"
 
 
 class PromptsView(_View):

@@ -64,6 +64,32 @@ def odds(call: Call) -> Any:
 
 
 @verb(
+    "estimate",
+    _LOADOUT,
+    Argument("--request", "the request; a made-up word if left out", "option"),
+    _ITEMS,
+    _SATISFIED,
+    _FAILED,
+    Argument(
+        "--answer", "how many tokens an answer has; the fewest possible if left out", "option", whole=True
+    ),
+    Argument("--model", "count with the prices of this model, such as openai:gpt-4o", "option"),
+    example="%materia estimate Plan-Build-Eval --items 10 --satisfied 0.8 --answer 300",
+)
+def estimate(call: Call) -> Any:
+    """Show how many turns and tokens a cast would take, and what it would cost, without asking anybody."""
+    return call.bench.estimate(
+        call.get("loadout"),
+        call.get("request", SAMPLE),
+        call.get("items", 3),
+        _chances(call.get("satisfied", 0.5)),
+        failed=_failing(call),
+        answer=call.get("answer"),
+        model=call.get("model"),
+    )
+
+
+@verb(
     "explore rehearse",
     _LOADOUT,
     Argument("--n", "how many casts; 1000 if left out", "option", whole=True),

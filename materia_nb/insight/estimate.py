@@ -1,0 +1,232 @@
+"""What a cast would take before it begins: turns, tokens and cost, from casts by chance whose prompts are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from statistics import fmean
+from typing import Final, NamedTuple, TypeAlias
+
+from materia_nb.engine import entering, outputs, recovery
+from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.state import CastState
+from materia_nb.engine.told import tokens_of
+from materia_nb.errors import MateriaError
+from materia_nb.handoff.protocol import SAMPLE
+from materia_nb.insight.answers import Answers, Scripted, quiet
+from materia_nb.insight.odds import Chance, Chances, PerSocket, at, chances_of, check_names
+from materia_nb.insight.prompts import MOST_PROMPTS, with_items
+from materia_nb.insight.rehearse import drawn
+from materia_nb.insight.space import FAILURE
+from materia_nb.jsonvalue import JSON, frozen
+from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.vocabulary import Result
+
+CASTS: Final = 100
+"""How many casts an estimate is made from."""
+
+Price: TypeAlias = Callable[[str, int, int], float | None]
+"""What a turn of a socket costs in dollars, with its tokens in and out; None where no price is known (R56)."""
+
+
+class Spread(NamedTuple):
+    """A number over many casts: its mean, and what one cast in ten is below and one in ten is above."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Takes(NamedTuple):
+    """What a cast takes, or one socket in it.
+
+    Attributes:
+        turns: how many turns its agents have.
+        input: tokens of what they are told; a later turn of a visit is told those before once more.
+        output: tokens of what they answer.
+        cost: dollars of the turns whose price is known; None where none is.
+    """
+
+    turns: Spread
+    input: Spread
+    output: Spread
+    cost: Spread | None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What casts of a loadout would take; repairs, tools and thoughts of a model are not in it.
+
+    Attributes:
+        graph: the loadout.
+        items: how long every list is.
+        casts: from how many casts by chance it is.
+        total: what a whole cast takes.
+        sockets: what each socket of an agent that was asked takes in a cast.
+        unpriced: those among them that have a turn of which no price is known: it is not in any cost (R56).
+        unfinished: how many of the casts were cut off, since they went on after 1,000 visits.
+        shortest: those among the sockets whose answers were the shortest possible, since no ``answer`` is given.
+    """
+
+    graph: Graph
+    items: int
+    casts: int
+    total: Takes
+    sockets: Mapping[str, Takes]
+    unpriced: tuple[str, ...]
+    unfinished: int
+    shortest: tuple[str, ...]
+
+
+class _Turn(NamedTuple):
+    socket: str
+    input: int
+    output: int
+    cost: float | None
+
+
+def estimate(
+    graph: Graph,
+    request: str = SAMPLE,
+    items: int | Sequence[JSON] = 3,
+    satisfied: Chances = 0.5,
+    *,
+    failed: PerSocket = 0.0,
+    answer: PerSocket | None = None,
+    price: Price = lambda _socket, _input, _output: None,
+    casts: int = CASTS,
+) -> Estimate:
+    """Cast a loadout in memory, answered by chance, and add up what each turn is told, answers and costs.
+
+    Args:
+        graph: the loadout.
+        request: the request.
+        items: how long every list is, or the work items themselves.
+        satisfied: the chance of ``satisfied: true``, as for :func:`.odds.chances_of`.
+        failed: the chance that an agent or process fails, where an edge waits for that.
+        answer: how many tokens an answer has, for all or by socket or materia; those of the shortest if left out.
+        price: what a turn costs.
+        casts: how many casts; the chances are drawn from the same numbers every time.
+
+    Raises:
+        MateriaError: a chance is missing or none (``bad_chance``), a socket takes no scripted answer (``no_answer``), or
+            a number is none.
+    """
+    count = items if isinstance(items, int) else len(items)
+    if casts < 1 or count < 0:
+        raise MateriaError(
+            "An estimate needs casts and a length of lists.", hint="casts from 1, items from 0"
+        )
+    check_names(graph, satisfied, failed, answer)
+    chances = chances_of(Rules(quiet(graph)), satisfied, failed)
+    given = None if isinstance(items, int) else [frozen(one) for one in items]
+    caster = _Caster(graph, request, count, given, chances, answer=answer, price=price)
+    numbered = (Random(f"1:{number}") for number in range(casts))  # noqa: S311 - chances, no secrets
+    played = [list(caster.turns(rng)) for rng in numbered]
+    turns = [[one for one in each if one is not None] for each in played]
+    by_socket = {id_: [[one for one in each if one.socket == id_] for each in turns] for id_ in graph.sockets}
+    asked = {id_: each for id_, each in by_socket.items() if any(each)}
+    unpriced = {one.socket for each in turns for one in each if one.cost is None}
+    return Estimate(
+        graph,
+        count,
+        casts,
+        _takes(turns),
+        {id_: _takes(each) for id_, each in asked.items()},
+        tuple(id_ for id_ in asked if id_ in unpriced),
+        sum(None in each for each in played),
+        tuple(id_ for id_ in asked if answer is None or at(graph, id_, answer) is None),
+    )
+
+
+class _Caster:
+    """Casts a loadout again and again, with other chances each time."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        request: str,
+        count: int,
+        given: list[JSON] | None,
+        chances: Mapping[str, Chance],
+        *,
+        answer: PerSocket | None,
+        price: Price,
+    ) -> None:
+        self._rules, self._request, self._given = Rules(graph), request, given
+        self._answers, self._chances = Answers(self._rules, (count,)), chances
+        self._answer, self._price = answer, price
+
+    def turns(self, rng: Random) -> Iterator[_Turn | None]:
+        """Do one cast, and give each turn of an agent; None at the end of a cast that was cut off."""
+        rules = self._rules
+        state = entering.enter(rules, entering.begin(rules, self._request)).state
+        for _ in range(MOST_PROMPTS):
+            if state.status != "waiting" or state.at is None:
+                return
+            here = rules.sockets[state.at.socket]
+            happens = drawn(self._answers.of(here), self._chances.get(here.socket.id), rng)
+            conversation = 0
+            for prompt, text, after in self._visit(here, state, happens):
+                state = after
+                if prompt is not None:
+                    told = conversation + tokens_of(len(prompt.text))
+                    said = self._tokens(here.socket.id, text)
+                    conversation = told + said
+                    yield _Turn(here.socket.id, told, said, self._price(here.socket.id, told, said))
+            if self._given is not None:
+                data = with_items(state.data, self._answers.lists, self._given)
+                state = state._replace(data=data)
+            if state.status == "ready":
+                state = entering.enter(rules, state).state
+        yield None
+
+    def _visit(
+        self, here: SocketRules, state: CastState, happens: Scripted
+    ) -> Iterator[tuple[Prompt | None, str, CastState]]:
+        """Give each turn of a visit: the prompt, None for a process; the answer, empty where it fails; what comes of it."""
+        rules = self._rules
+        prompt = None if here.socket.is_utility else entering.prompt_for(rules, state)
+        while state.status == "waiting" and (visit := state.at) is not None:
+            if visit.mode == "draft" and visit.drafts:
+                step = outputs.finalize(rules, state, entering.prompt_for(rules, state))
+                state, prompt = step.state, step.prompt
+                continue
+            text = SAMPLE if visit.mode in here.any_text else happens.text
+            if happens.result is Result.FAILED:
+                step, text = recovery.fail(rules, state, FAILURE), ""
+            else:
+                step = outputs.output(rules, state, text)
+            if step.state.at is not None and step.state.at.repairs > visit.repairs:
+                raise MateriaError(
+                    f"{visit.socket} takes no answer that can be made up.",
+                    where=visit.socket,
+                    hint="cast.usage() of a cast that was made says what it took",
+                    kind="no_answer",
+                )
+            yield prompt, text, step.state
+            state, prompt = step.state, step.prompt
+
+    def _tokens(self, socket: str, text: str) -> int:
+        """How many tokens an answer has: as many as was said, else those of the made-up one."""
+        stated = None if self._answer is None else at(self._rules.graph, socket, self._answer)
+        return tokens_of(len(text)) if stated is None or not text else round(stated)
+
+
+def _takes(casts: Sequence[Sequence[_Turn]]) -> Takes:
+    """Add up each cast, and say how far the sums spread."""
+    priced = [[turn.cost for turn in each if turn.cost is not None] for each in casts]
+    return Takes(
+        _spread([len(each) for each in casts]),
+        _spread([sum(turn.input for turn in each) for each in casts]),
+        _spread([sum(turn.output for turn in each) for each in casts]),
+        _spread([sum(each) for each in priced]) if any(priced) else None,
+    )
+
+
+def _spread(numbers: Sequence[float]) -> Spread:
+    """Return the mean, and the ends without the lowest and the highest tenth."""
+    ordered, tenth = sorted(numbers), len(numbers) // 10
+    return Spread(fmean(ordered), ordered[tenth], ordered[-1 - tenth])

@@ -1,0 +1,127 @@
+"""What a cast would take, before it begins: against casts that are counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import asks, at, config, edge
+from materia_nb import Workbench
+from materia_nb.agents.model import ModelAgent
+from materia_nb.engine.told import tokens_of
+from materia_nb.errors import MateriaError
+from materia_nb.insight.estimate import estimate
+from materia_nb.insight.prompts import Prompts
+from materia_nb.loadout import build_graph
+
+PRICED = "openai:gpt-4o"
+
+
+@pytest.fixture
+def bench(tmp_path):
+    wb = Workbench(tmp_path)
+    wb.use("Plan-Build-Eval")
+    return wb
+
+
+def once():
+    """One check, which may send the work back once."""
+    return build_graph(config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1))}))
+
+
+def test_a_cast_that_goes_one_way_takes_what_its_prompts_have(bench):
+    """Satisfied at once, every cast is that of the prompts, and there is no spread."""
+    prompts = Prompts(bench.graph(), "a guide to moss", 3)
+    found = estimate(bench.graph(), "a guide to moss", 3, 1.0, casts=5)
+    tokens_in = sum(tokens_of(one.characters) for one in prompts.told)
+    assert found.total.input == (tokens_in, tokens_in, tokens_in)
+    assert found.total.turns == (len(prompts.told),) * 3
+    assert {socket: takes.turns.mean for socket, takes in found.sockets.items()} == {
+        socket: len(prompts.of(socket)) for socket in found.sockets
+    }
+
+
+def test_chances_spread_the_turns_between_the_shortest_and_the_longest_cast():
+    """Two turns where the check is content, four where it sends back: 2 + 2 (1 - p) on average."""
+    found = estimate(once(), satisfied=0.25, casts=400)
+    assert found.total.turns.mean == pytest.approx(2 + 2 * 0.75, abs=0.2)
+    assert (found.total.turns.low, found.total.turns.high) == (2, 4)
+    assert estimate(once(), satisfied=0.25, casts=400) == found
+
+
+def test_answers_have_as_many_tokens_as_is_said_and_each_turn_its_price():
+    """Two turns of known tokens: the cost is what the prices make of them."""
+    found = estimate(
+        once(),
+        satisfied=1.0,
+        answer={"Do": 100, "*": 10},
+        price=lambda _, told, said: told / 1000 + said,
+        casts=3,
+    )
+    assert found.total.output.mean == 110
+    assert found.total.cost is not None
+    assert found.total.cost.mean == pytest.approx(found.total.input.mean / 1000 + 110)
+    assert (found.shortest, found.unpriced) == ((), ())
+    assert estimate(once(), answer={"Do": 100}, casts=3).shortest == ("Check",)
+
+
+def test_a_later_turn_of_a_visit_is_told_those_before_once_more():
+    """A draft and its final turn are one conversation: the second is told the first prompt and answer too."""
+    sockets = {"Do": asks(materia="P")}
+    plain = config(sockets)
+    talks = config(sockets)
+    talks["materia"]["P"]["multiTurn"] = True
+    one = estimate(build_graph(plain), satisfied=1.0, answer=50, casts=1).sockets["Do"]
+    two = estimate(build_graph(talks), satisfied=1.0, answer=50, casts=1).sockets["Do"]
+    assert (one.turns.mean, two.turns.mean) == (1, 2)
+    assert two.input.mean > one.input.mean + 50
+    assert two.output.mean == 100
+
+
+def test_a_price_that_is_not_known_is_not_nothing():
+    """R56: what one socket costs is left out and named; where none is known, neither is the whole."""
+    found = estimate(once(), satisfied=1.0, price=lambda socket, *_: 0.5 if socket == "Do" else None, casts=3)
+    assert found.total.cost == (0.5, 0.5, 0.5)
+    assert found.unpriced == ("Check",)
+    assert found.sockets["Check"].cost is None
+    none = estimate(once(), satisfied=1.0, casts=3)
+    assert none.total.cost is None
+    assert none.unpriced == ("Do", "Check")
+
+
+def test_no_casts_and_names_that_are_not_there_are_refused():
+    with pytest.raises(MateriaError, match="needs casts"):
+        estimate(once(), casts=0)
+    with pytest.raises(MateriaError, match="Nobody"):
+        estimate(once(), answer={"Nobody": 3})
+
+
+def test_a_workbench_takes_the_prices_of_the_models_that_are_set(bench):
+    """A function has no price; a model on a server of one's own has none that is known either."""
+
+    def never(turn):
+        raise AssertionError(turn)
+
+    bench.agent("*", never)
+    assert "its cost is not known" in repr(bench.estimate(items=2, casts=3))
+    bench.agent("Socket-2", ModelAgent(PRICED))
+    found = bench.estimate(items=2, satisfied=1.0, casts=3, answer=100)
+    takes = found.sockets["Socket-2"]
+    assert takes.cost is not None
+    assert found.total.cost == takes.cost
+    assert "Socket-2" not in found.unpriced
+    assert "no price known" in found.line
+    whole = bench.estimate(items=2, satisfied=1.0, casts=3, answer=100, model=PRICED)
+    assert whole.unpriced == ()
+    assert whole.total.cost is not None
+    assert whole.total.cost.mean > takes.cost.mean
+    assert ModelAgent(PRICED, base_url="http://localhost:1/v1").price(None, 10, 10) is None
+    assert ModelAgent("openai:no-such-model-at-all").price(None, 10, 10) is None
+    assert ModelAgent().price(None, 10, 10) is None
+    assert not bench.casts()
+
+
+def test_an_exploration_says_in_a_line_what_a_cast_takes(bench):
+    shown = repr(bench.explore(items=2))
+    (line,) = (one for one in shown.splitlines() if "a cast over lists of 2 takes some" in one)
+    assert line.startswith("satisfied 0.5, ")
+    assert "its cost is not known" in line
