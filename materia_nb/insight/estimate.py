@@ -8,21 +8,18 @@ from random import Random
 from statistics import fmean
 from typing import Final, NamedTuple, TypeAlias
 
-from materia_nb.engine import entering, outputs, recovery
-from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.rules import Rules, SocketRules
-from materia_nb.engine.state import CastState
+from materia_nb.engine import entering
+from materia_nb.engine.rules import Rules
 from materia_nb.engine.told import tokens_of
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.answers import Answers, Scripted, quiet
+from materia_nb.insight.answers import Answers, quiet
 from materia_nb.insight.odds import Chance, Chances, PerSocket, at, chances_of, check_names
 from materia_nb.insight.prompts import MOST_PROMPTS, with_items
 from materia_nb.insight.rehearse import drawn
-from materia_nb.insight.space import FAILURE
+from materia_nb.insight.space import turns_of
 from materia_nb.jsonvalue import JSON, frozen
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.vocabulary import Result
 
 CASTS: Final = 100
 """How many casts an estimate is made from."""
@@ -169,11 +166,14 @@ class _Caster:
             here = rules.sockets[state.at.socket]
             happens = drawn(self._answers.of(here), self._chances.get(here.socket.id), rng)
             conversation = 0
-            for prompt, text, after in self._visit(here, state, happens):
-                state = after
-                if prompt is not None:
+            begun = None if here.socket.is_utility else entering.prompt_for(rules, state)
+            for turn in turns_of(rules, here, state, happens):
+                if turn.refused:
+                    raise _no_answer(here.socket.id)
+                state = turn.step.state
+                if (prompt := turn.asked or begun) is not None:
                     told = conversation + tokens_of(len(prompt.text))
-                    said = self._tokens(here.socket.id, text)
+                    said = self._tokens(here.socket.id, turn.text)
                     conversation = told + said
                     yield _Turn(here.socket.id, told, said, self._price(here.socket.id, told, said))
             if self._given is not None:
@@ -183,36 +183,19 @@ class _Caster:
                 state = entering.enter(rules, state).state
         yield None
 
-    def _visit(
-        self, here: SocketRules, state: CastState, happens: Scripted
-    ) -> Iterator[tuple[Prompt | None, str, CastState]]:
-        """Give each turn of a visit: the prompt, None for a process; the answer, empty where it fails; what comes of it."""
-        rules = self._rules
-        prompt = None if here.socket.is_utility else entering.prompt_for(rules, state)
-        while state.status == "waiting" and (visit := state.at) is not None:
-            if visit.mode == "draft" and visit.drafts:
-                step = outputs.finalize(rules, state, entering.prompt_for(rules, state))
-                state, prompt = step.state, step.prompt
-                continue
-            text = SAMPLE if visit.mode in here.any_text else happens.text
-            if happens.result is Result.FAILED:
-                step, text = recovery.fail(rules, state, FAILURE), ""
-            else:
-                step = outputs.output(rules, state, text)
-            if step.state.at is not None and step.state.at.repairs > visit.repairs:
-                raise MateriaError(
-                    f"{visit.socket} takes no answer that can be made up.",
-                    where=visit.socket,
-                    hint="cast.usage() of a cast that was made says what it took",
-                    kind="no_answer",
-                )
-            yield prompt, text, step.state
-            state, prompt = step.state, step.prompt
-
     def _tokens(self, socket: str, text: str) -> int:
         """How many tokens an answer has: as many as was said, else those of the made-up one."""
         stated = None if self._answer is None else at(self._rules.graph, socket, self._answer)
         return tokens_of(len(text)) if stated is None or not text else round(stated)
+
+
+def _no_answer(socket: str) -> MateriaError:
+    return MateriaError(
+        f"{socket} takes no answer that can be made up.",
+        where=socket,
+        hint="cast.usage() of a cast that was made says what it took",
+        kind="no_answer",
+    )
 
 
 def _takes(casts: Sequence[Sequence[_Turn]]) -> Takes:

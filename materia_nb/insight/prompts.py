@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from materia_nb.engine import entering, outputs
+from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState
 from materia_nb.engine.told import tokens_of
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.answers import Answers
-from materia_nb.insight.space import end_of
+from materia_nb.insight.space import end_of, turns_of
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen, get_path, replaced
 from materia_nb.loadout.graph import Graph, cast_context
 
@@ -123,11 +122,11 @@ class Prompts:
             here = rules.sockets[state.at.socket]
             if not here.socket.is_utility:
                 yield state, entering.prompt_for(rules, state)
-            answered = _answered(rules, state, answers.of(here)[0].text)
-            if answered is None:
-                self.end = "no_answer"
-                return
-            state = answered
+            for turn in turns_of(rules, here, state, answers.of(here)[0]):
+                if turn.refused:
+                    self.end = "no_answer"
+                    return
+                state = turn.step.state
             if given is not None:
                 state = state._replace(data=with_items(state.data, answers.lists, given))
             if state.status == "ready":
@@ -139,21 +138,6 @@ def _same(before: str, now: str) -> int:
     """How many characters two texts begin with alike."""
     most = min(len(before), len(now))
     return next((at for at in range(most) if before[at] != now[at]), most)
-
-
-def _answered(rules: Rules, state: CastState, text: str) -> CastState | None:
-    """Answer the visit that waits, drafts and work before it included; None when the answer is refused."""
-    at = state.at
-    while state.status == "waiting" and at is not None:
-        if at.mode == "draft" and at.drafts:
-            state = outputs.finalize(rules, state, entering.prompt_for(rules, state)).state
-        else:
-            said = SAMPLE if at.mode in rules.sockets[at.socket].any_text else text
-            state = outputs.output(rules, state, said).state
-        if state.at is not None and state.at.repairs > at.repairs:
-            return None
-        at = state.at
-    return state
 
 
 def with_items(

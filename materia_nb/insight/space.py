@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine.events import Transition
 from materia_nb.engine.items import list_at, state_path
+from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure
@@ -188,6 +189,39 @@ FAILURE: Final = Failure("failed", "It failed, to show where that leads.")
 """With what a visit fails that is to show where failures lead."""
 
 
+class ScriptedTurn(NamedTuple):
+    """One turn of a visit whose answers are made up.
+
+    Attributes:
+        asked: what a later turn is told; None in the first, which is told what :func:`.entering.prompt_for` says.
+        text: the answer, empty where the visit fails.
+        step: what comes of it.
+        refused: whether the answer is refused, so that it is asked for again.
+    """
+
+    asked: Prompt | None
+    text: str
+    step: Transition
+    refused: bool
+
+
+def turns_of(rules: Rules, here: SocketRules, state: CastState, answer: Scripted) -> Iterator[ScriptedTurn]:
+    """Answer the visit that waits, drafts and work before it included, or let it fail, and give each turn."""
+    asked: Prompt | None = None
+    while state.status == "waiting" and (at := state.at) is not None:
+        if at.mode == "draft" and at.drafts:
+            step = outputs.finalize(rules, state, entering.prompt_for(rules, state))
+        else:
+            text = SAMPLE if at.mode in here.any_text else answer.text
+            if answer.result is Result.FAILED:
+                step, text = recovery.fail(rules, state, FAILURE), ""
+            else:
+                step = outputs.output(rules, state, text)
+            again = step.state.at is not None and step.state.at.repairs > at.repairs
+            yield ScriptedTurn(asked, text, step, again)
+        state, asked = step.state, step.prompt
+
+
 def visit(rules: Rules, here: SocketRules, state: CastState, answer: Scripted) -> Visited:
     """Answer the visit that waits, drafts and work before it included, or let it fail, and enter what comes next.
 
@@ -196,18 +230,9 @@ def visit(rules: Rules, here: SocketRules, state: CastState, answer: Scripted) -
     """
     turns = 0
     decision: Decision | None = None
-    while state.status == "waiting" and state.at is not None:
-        at = state.at
-        if at.mode == "draft" and at.drafts:
-            state = outputs.finalize(rules, state, entering.prompt_for(rules, state)).state
-            continue
-        turns += 1
-        if answer.result is Result.FAILED:
-            step = recovery.fail(rules, state, FAILURE)
-        else:
-            step = outputs.output(rules, state, SAMPLE if at.mode in here.any_text else answer.text)
-            _needs_taken(here, step)
-        state, decision = step.state, step.decision
+    for turns, turn in enumerate(turns_of(rules, here, state, answer), 1):  # noqa: B007 - how many is told below
+        _needs_taken(here, turn.step)
+        state, decision = turn.step.state, turn.step.decision
     taken = _taken(decision)
     if state.status == "ready":
         state, passed = arrive(rules, state)
