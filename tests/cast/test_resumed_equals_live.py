@@ -24,19 +24,10 @@ from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.journal import read_journal
 from materia_nb.store.reader import read_session
-from protocol_helpers import block, contract, envelope
+from protocol_helpers import ASK, block, contract, envelope
 
 EXAMPLES = int(os.environ.get("MATERIA_EXAMPLES", "60"))
 
-CONSENT = {
-    "approval_id": "P-" + "a" * 32,
-    "operation": "delete",
-    "exact_content": "rm -rf build",
-    "scope": "build",
-    "risk_level": "HIGH",
-    "rollback": "none",
-    "verification": "ls",
-}
 OUTPUTS = (
     h.YES,
     h.NO,
@@ -47,7 +38,7 @@ OUTPUTS = (
     "x" * 70_000,
     block(contract()),
     block(contract(agent_status__plan_status="NEEDS_INPUT", agent_status__next_action="which one?")),
-    block(contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=CONSENT)),
+    block(contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=ASK)),
     block(contract(agent_status__plan_status="IN_PROGRESS")),
     json.dumps(envelope()),
     json.dumps(envelope(status="BLOCKED", routing__recommendation="ESCALATE")),

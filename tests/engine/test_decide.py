@@ -117,20 +117,9 @@ def test_a_person_decides_in_the_agents_place():
     assert refused(cast, decide.decide_hold, True, None) == "not_held"
 
 
-CONSENT = {
-    "approval_id": "P-" + "a" * 32,
-    "operation": "delete",
-    "exact_content": "rm -rf build",
-    "scope": "build",
-    "risk_level": "HIGH",
-    "rollback": "none",
-    "verification": "ls",
-}
-
-
 @pytest.mark.parametrize("granted", [True, False])
 def test_consent_is_to_one_exact_command_for_an_hour(granted):
-    cast = held(agent_status__plan_status="APPROVAL_REQUEST", approval_request=CONSENT)
+    cast = held(agent_status__plan_status="APPROVAL_REQUEST", approval_request=ph.ASK)
     approval = sealed_from(request_of(cast.state.hold.reading.value), 0.0)
     if granted:
         cast.do(decide.approve, approval, ts=1000)
@@ -143,7 +132,7 @@ def test_consent_is_to_one_exact_command_for_an_hour(granted):
 
 
 def test_consent_that_nobody_gave_in_time_is_none():
-    cast = held(agent_status__plan_status="APPROVAL_REQUEST", approval_request=CONSENT)
+    cast = held(agent_status__plan_status="APPROVAL_REQUEST", approval_request=ph.ASK)
     approval = sealed_from(request_of(cast.state.hold.reading.value), 0.0)
     with pytest.raises(MateriaError, match="expired"):
         cast.do(decide.approve, approval, ts=25 * 3600 * 1000)
