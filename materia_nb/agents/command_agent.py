@@ -1,23 +1,27 @@
-"""An agent that is any program which reads a prompt on stdin and answers on stdout; coding agents known by name."""
+"""An agent that is any program which reads a prompt on stdin and answers on stdout."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Final
 
-from materia_nb.agents.interface import TIMEOUT_S, AgentError, Reply, Turn
+from materia_nb.agents.interface import TIMEOUT_S, AgentError, Reply, Spent, Turn
+from materia_nb.agents.program_output import Answered, JsonOutput, Paths, ReadsStdout
 from materia_nb.agents.thinking import ENDLESS, part_thinking
 from materia_nb.engine.conversation import Message
-from materia_nb.errors import did_you_mean
+from materia_nb.jsonvalue import JSON
 from materia_nb.secrets import scrubbed, scrubbed_part, secret_arguments
 from materia_nb.utilities.process import STDERR_SUMMARY, ProcessResult, run_process, summarize
 
 LONGEST_REPLY: Final = 8 * 1024 * 1024
 """The longest answer taken from a program, in bytes."""
+
+_SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+"""What a program may name its session; the name is an argument later, and must not be read as an option."""
 
 _HEADINGS: Final = {"user": "## User", "assistant": "## Assistant"}
 
@@ -30,18 +34,28 @@ class CommandAgent:
         timeout_s: seconds until a turn is given up; None for no limit.
         cwd: where to run it; None for the project directory.
         name: what the agent is called where it is shown; the program's name if not given.
+        answer: for a program that prints JSON, the JSONPath of its answer; what it prints is the answer if left out.
+        usage: paths of its tokens, for ``input`` and for ``output``; unknown if left out (R56).
+        cost: the path of its cost in USD.
+        error: a path at which something is only when it failed.
+        lines: whether it prints one JSON value a line; paths then begin at the list of them. See :class:`JsonOutput`.
 
     Raises:
-        AgentError: ``argv`` is not a list of strings.
+        AgentError: ``argv`` is not a list of strings, or a path is not JSONPath.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the paths of what a program prints, by name
         self,
         argv: Sequence[str],
         timeout_s: float | None = TIMEOUT_S,
         cwd: Path | None = None,
         *,
         name: str | None = None,
+        answer: Paths | None = None,
+        usage: Mapping[str, Paths] | None = None,
+        cost: Paths = (),
+        error: Paths = (),
+        lines: bool = False,
     ) -> None:
         if isinstance(argv, str) or not argv or not all(isinstance(part, str) for part in argv):
             raise AgentError(
@@ -52,10 +66,23 @@ class CommandAgent:
         self.timeout_s = timeout_s
         self.cwd = cwd
         self.name = name or PurePath(self.argv[0]).name
+        self.reads: ReadsStdout | None = None
+        if answer is not None:
+            self.reads = JsonOutput(answer, usage or {}, cost, error=error, lines=lines)
+        elif usage or cost or error:
+            raise AgentError(
+                "Tokens, cost and errors are read from JSON, so the answer must be too",
+                hint='give its path: answer="$.result"',
+            )
 
     def command(self, turn: Turn) -> tuple[str, ...]:  # noqa: ARG002 - for those whose command depends on it
         """Return the program and its arguments for a turn."""
         return self.argv
+
+    @contextmanager
+    def called(self, turn: Turn) -> Iterator[tuple[str, ...]]:
+        """Give the command for a turn, for as long as it runs."""
+        yield self.command(turn)
 
     def answer(self, turn: Turn) -> Reply:
         """Run the program on the prompt, or on the conversation of this visit when there was one.
@@ -65,25 +92,66 @@ class CommandAgent:
                 ``agent_reply_too_long``, and ``interrupted`` when the cast is stopped.
             KeyboardInterrupt: interrupted; the program has ended.
         """
-        argv = self.command(turn)
-        result = run_process(
-            argv,
-            stdin=as_text(turn).encode(errors="replace"),
-            cwd=self.cwd or turn.project,
-            timeout_s=self.timeout_s,
-            keep_bytes=LONGEST_REPLY,
-            stop=turn.stop,
-        )
-        self._check(turn, result)
-        said = part_thinking(
-            scrubbed(result.stdout.decode(errors="replace").strip(), *secret_arguments(argv))
-        )
+        asked = turn.prompt if self.goes_on_in(turn) else as_text(turn)
+        with self.called(turn) as argv:
+            result = run_process(
+                argv,
+                stdin=asked.encode(errors="replace"),
+                cwd=self.cwd or turn.project,
+                timeout_s=self.timeout_s,
+                keep_bytes=LONGEST_REPLY,
+                stop=turn.stop,
+            )
+        stdout = scrubbed(result.stdout.decode(errors="replace").strip(), *secret_arguments(argv))
+        said = self._read(turn, result, stdout)
+        parted = part_thinking(said.text)
+        meta: dict[str, JSON] = {
+            "program": _program(argv),
+            "arguments": len(argv) - 1,
+            "seconds": round(result.seconds, 6),
+        }
+        if said.session:
+            meta["session"] = said.session
         return Reply(
-            said.text,
-            meta={"program": _program(argv), "arguments": len(argv) - 1, "seconds": round(result.seconds, 6)},
-            thinking=said.thinking,
-            cut="" if said.ended else ENDLESS,
+            parted.text,
+            said.usage,
+            meta=meta,
+            thinking=parted.thinking,
+            cut="" if parted.ended else ENDLESS,
         )
+
+    def goes_on_in(self, turn: Turn) -> str:
+        """Return the session of the answer before in the same conversation; empty when it was another program's."""
+        session = turn.meta.get("session") if turn.meta.get("program") == _program(self.argv) else None
+        return session if isinstance(session, str) and _SESSION.fullmatch(session) else ""
+
+    def _read(self, turn: Turn, result: ProcessResult, stdout: str) -> Answered:
+        """Read stdout; a program that reports an error has failed, also where it ends as if all were well."""
+        if self.reads is None:
+            self._check(turn, result)
+            return Answered(stdout)
+        ended = result.started and not (result.timed_out or result.stopped or result.stdout_truncated)
+        try:
+            said = self.reads(stdout) if ended else Answered("")
+        except AgentError as error:
+            self._check(turn, result)  # how it ended says more than what could not be read
+            raise AgentError(
+                f"Command {_program(result.argv)}: {error.what}",
+                where=turn.socket_id,
+                hint=error.hint,
+                kind=error.kind,
+            ) from error
+        if said.error:
+            if said.usage is not None:
+                turn.tell(Spent(said.usage))
+            raise AgentError(
+                f"Command {_program(result.argv)} failed: {said.error[:STDERR_SUMMARY]}",
+                where=turn.socket_id,
+                hint="retry begins a new session" if self.goes_on_in(turn) else None,
+                kind="agent_exit",
+            )
+        self._check(turn, result)
+        return said
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - some need the model
         """Return why the program could not be started, None when it is there; ``project`` is where it would run."""
@@ -145,140 +213,3 @@ def as_text(turn: Turn) -> str:
         return turn.prompt
     said = [*turn.conversation, Message("user", turn.prompt)]
     return "\n\n".join(f"{_HEADINGS[message.role]}\n\n{message.text}" for message in said) + "\n"
-
-
-PREFIX: Final = "command:"
-"""What the name of a preset begins with where agents are set: ``command:claude``."""
-
-_MODEL: Final = "{model}"
-_MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,199}")
-
-
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """One program.
-
-    Attributes:
-        name: what it is called behind ``command:``.
-        about: what it is, in a few words.
-        project: whose it is, to find it by.
-        argv: the program and its arguments in the mode that reads stdin, answers on stdout and ends;
-            ``model`` goes in front of the last ``trailing`` of them.
-        model: the arguments that choose a model, where ``{model}`` stands for its name.
-        trailing: how many arguments must stay behind those of the model.
-        needs_model: whether it cannot run without a model.
-    """
-
-    name: str
-    about: str
-    project: str
-    argv: tuple[str, ...]
-    model: tuple[str, ...] = ("--model", _MODEL)
-    trailing: int = 0
-    needs_model: bool = False
-
-    @property
-    def version(self) -> tuple[str, ...]:
-        """How the program is asked for its version; it answers without a network."""
-        return (self.argv[0], "--version")
-
-    def command(self, model: str | None) -> tuple[str, ...]:
-        """Return the command for a model, or for the program's own choice.
-
-        Raises:
-            AgentError: it needs a model (``no_model``), or the text cannot be a model's name (``bad_model``).
-        """
-        if model is None:
-            if self.needs_model:
-                raise AgentError(
-                    f"{PREFIX}{self.name} needs a model, and none is given",
-                    hint=f"write {PREFIX}{self.name}:MODEL, or model in the materia",
-                    kind="no_model",
-                )
-            return self.argv
-        # The name may come from a loadout of someone else: it must not be read as an option.
-        if not _MODEL_NAME.fullmatch(model):
-            raise AgentError(
-                f"{model[:80]!r} is not the name of a model",
-                hint="a name begins with a letter or digit and has no blanks",
-                kind="bad_model",
-            )
-        at = len(self.argv) - self.trailing
-        chosen = tuple(part.replace(_MODEL, model) for part in self.model)
-        return (*self.argv[:at], *chosen, *self.argv[at:])
-
-
-PRESETS: Final[Mapping[str, Preset]] = {
-    preset.name: preset
-    for preset in (
-        Preset("claude", "Claude Code", "Anthropic", ("claude", "-p")),
-        Preset("codex", "Codex CLI", "OpenAI", ("codex", "exec", "-"), trailing=1),
-        Preset("gemini", "Gemini CLI", "Google", ("gemini",)),
-        Preset(
-            "goose",
-            "goose",
-            "Agentic AI Foundation, formerly Block",
-            ("goose", "run", "--quiet", "--no-session", "-i", "-"),
-            trailing=2,
-        ),
-        Preset("llm", "LLM, models from the command line (no tools)", "Simon Willison", ("llm",)),
-        Preset(
-            "ollama",
-            "Ollama, models on this machine (no tools)",
-            "Ollama",
-            ("ollama", "run", "--hidethinking"),
-            model=(_MODEL,),
-            needs_model=True,
-        ),
-        Preset("opencode", "OpenCode; a model is PROVIDER/NAME", "Anomaly", ("opencode", "run")),
-        Preset("pi", "Pi", "Earendil Works", ("pi", "-p")),
-    )
-}
-"""The presets by name."""
-
-
-class PresetAgent(CommandAgent):
-    """Runs the program of a preset, with a model of its own or else the one that the materia asks for.
-
-    Args:
-        preset: which program.
-        model: the model, whatever a materia asks for; None takes the materia's, or else the program's own.
-        timeout_s: as for :class:`CommandAgent`.
-
-    Raises:
-        AgentError: ``model`` cannot be the name of a model (``bad_model``).
-    """
-
-    def __init__(self, preset: Preset, model: str | None = None, timeout_s: float | None = TIMEOUT_S) -> None:
-        name = f"{PREFIX}{preset.name}" + (f":{model}" if model else "")
-        super().__init__(preset.command(model) if model else preset.argv, timeout_s, name=name)
-        self.preset, self.model = preset, model
-
-    def command(self, turn: Turn) -> tuple[str, ...]:
-        """Return the command for the model of a turn."""
-        return self.preset.command(self.model or turn.model)
-
-    def not_ready(self, model: str | None, project: Path) -> AgentError | None:
-        """Return why the program could not be started with a model, None when it is there."""
-        try:
-            self.preset.command(self.model or model)
-        except AgentError as error:
-            return error
-        return super().not_ready(model, project)
-
-
-def preset_agent(text: str) -> PresetAgent:
-    """Make the agent that ``command:NAME`` or ``command:NAME:MODEL`` stands for.
-
-    Raises:
-        AgentError: there is no such preset (``unknown_preset``); the message lists them.
-    """
-    name, _, model = text.removeprefix(PREFIX).partition(":")
-    preset = PRESETS.get(name)
-    if preset is None:
-        raise AgentError(
-            f"There is no command preset {name!r}; there are {', '.join(PRESETS)}",
-            hint=f"{did_you_mean(name, PRESETS)} Any other program is a list, as in ['my-agent', '--print']",
-            kind="unknown_preset",
-        )
-    return PresetAgent(preset, model or None)

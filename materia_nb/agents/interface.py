@@ -182,6 +182,7 @@ class Turn:
         handoffs: what was handed on and still holds, oldest first: each has a socket, label, key (of its item), step,
             satisfied and text.
         conversation: what was said before in this visit, without ``prompt``.
+        meta: what the answer before in this conversation had beside its text (:attr:`Reply.meta`).
         item_key: the current work item's key, None outside an iterator.
         item_label: its title.
         tools: the tool scope: ``none``, ``readOnly``, ``coding``, or the names of tools.
@@ -217,6 +218,7 @@ class Turn:
     last: JSON = None
     handoffs: _Later[tuple[Handoff, ...]] = _Later(default=())
     conversation: tuple[Message, ...] = ()
+    meta: Mapping[str, JSON] = field(default_factory=lambda: NOTHING)
     item_key: str | None = None
     item_label: str | None = None
     tools: str | tuple[str, ...] = "none"

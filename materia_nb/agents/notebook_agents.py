@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
 from materia_nb.agents.background import SHARED, can_leave, leavable
-from materia_nb.agents.command_agent import PREFIX, CommandAgent, preset_agent
+from materia_nb.agents.command_agent import CommandAgent
 from materia_nb.agents.interface import (
     TURN_FIELDS,
     Agent,
@@ -29,6 +29,7 @@ from materia_nb.agents.interface import (
 )
 from materia_nb.agents.model.model_agent import ModelAgent
 from materia_nb.agents.model.providers import meant
+from materia_nb.agents.presets import PREFIX, preset_agent
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
@@ -424,7 +425,7 @@ def agent_from(value: object) -> Agent:
 
     A function answers itself (:class:`FunctionAgent`), a dict is a script of replies
     (:class:`ScriptedAgent`), a list of strings a command (:class:`CommandAgent`), ``"command:claude"``
-    a known program (``PRESETS`` in ``materia_nb.agents.command_agent``), ``"person"`` a person,
+    a known program (``PRESETS`` in ``materia_nb.agents.presets``), ``"person"`` a person,
     ``"provider:model"`` or a model of pydantic-ai a language model (:class:`ModelAgent`) and
     ``"model"`` whichever model each materia asks for; an agent stays as it is.
 

@@ -11,7 +11,7 @@ from materia_nb.agents.interface import Telling, Turn, turn_kind
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
-from materia_nb.engine.state import CastState, Visit
+from materia_nb.engine.state import NOTHING, CastState, Visit
 from materia_nb.engine.told import current
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
@@ -61,6 +61,7 @@ def turn_of(
         last=_last(rules, state),
         handoffs=lambda: current(state),
         conversation=session.said if session.spoken else (),
+        meta=session.spoken[-1].meta if session.spoken else NOTHING,
         item_key=item.key if item else None,
         item_label=item.label if item else None,
         tools=materia.tools,

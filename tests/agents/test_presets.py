@@ -11,7 +11,7 @@ import pytest
 
 from magics_helpers import new_shell
 from materia_nb.agents import AgentError, Turn, agent_from
-from materia_nb.agents.command_agent import PRESETS, PresetAgent, preset_agent
+from materia_nb.agents.presets import PRESETS, PresetAgent, preset_agent
 from materia_nb.magics.magic import candidates
 
 TELL = "import json, sys; print(json.dumps({'args': sys.argv[1:], 'stdin': sys.stdin.read()}))"
@@ -44,7 +44,10 @@ def turn(tmp_path):
 
 
 def called(text, turn):
-    return json.loads(agent_from(text).answer(turn).text)
+    """Ask a stand-in, which prints how it was called instead of what the real program prints."""
+    agent = agent_from(text)
+    agent.reads = None
+    return json.loads(agent.answer(turn).text)
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -55,19 +58,25 @@ def test_every_preset_gets_the_prompt_on_stdin_and_the_model_as_an_argument(prog
     assert "build it" not in told["args"]
     assert "{model}" not in told["args"]
     if not PRESETS[name].needs_model:
-        assert called(f"command:{name}", turn)["args"] == list(PRESETS[name].argv[1:])
+        assert called(f"command:{name}", turn)["args"] == list(PRESETS[name].for_turn(turn, None, "")[1:])
 
 
 @pytest.mark.parametrize(
     "name, args",
     [
-        ("claude", ["-p", "--model", "m"]),
-        ("codex", ["exec", "--model", "m", "-"]),
-        ("gemini", ["--model", "m"]),
-        ("goose", ["run", "--quiet", "--no-session", "--model", "m", "-i", "-"]),
+        ("claude", ["-p", "--output-format", "json", "--model", "m"]),
+        (
+            "codex",
+            ["exec", "--json", "--model", "m", "--sandbox", "read-only", "--skip-git-repo-check", "-"],
+        ),
+        ("gemini", ["--output-format", "json", "--model", "m"]),
+        (
+            "goose",
+            ["run", "--quiet", "--no-session", "--output-format", "json", "--model", "m", "-i", "-"],
+        ),
         ("llm", ["--model", "m"]),
         ("ollama", ["run", "--hidethinking", "m"]),
-        ("opencode", ["run", "--model", "m"]),
+        ("opencode", ["run", "--format", "json", "--model", "m", "--agent", "plan"]),
         ("pi", ["-p", "--model", "m"]),
     ],
 )

@@ -7,11 +7,11 @@ import textwrap
 from dataclasses import replace
 from typing import Any
 
-from materia_nb.agents.command_agent import PREFIX
 from materia_nb.agents.interface import AGENT_CELL
 from materia_nb.agents.model.model_agent import ModelAgent
 from materia_nb.agents.model.providers import meant
 from materia_nb.agents.notebook_agents import is_model
+from materia_nb.agents.presets import PREFIX
 from materia_nb.cast.library import Loadouts
 from materia_nb.cast.views.loadout_views import (
     ReportView,

@@ -1,0 +1,302 @@
+"""Coding agents and other programs that are known by name: how each is run, and how its stdout is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from materia_nb.agents.command_agent import CommandAgent
+from materia_nb.agents.interface import TIMEOUT_S, AgentError, Turn
+from materia_nb.agents.program_output import JsonOutput, ReadsStdout, read_aider
+from materia_nb.errors import did_you_mean
+from materia_nb.file_io import replace_file
+from materia_nb.jsonvalue import compact, thawed
+
+PREFIX: Final = "command:"
+"""What the name of a preset begins with where agents are set: ``command:claude``."""
+
+_MODEL: Final = "{model}"
+_SCHEMA_FILE: Final = "{schema_file}"
+_MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,199}")
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One program.
+
+    Attributes:
+        name: what it is called behind ``command:``.
+        about: what it is, in a few words.
+        project: whose it is, to find it by.
+        argv: the program and its arguments in the mode that reads stdin, answers on stdout and ends;
+            ``model`` goes in front of the last ``trailing`` of them.
+        model: the arguments that choose a model, where ``{model}`` stands for its name.
+        trailing: how many arguments must stay behind all others.
+        needs_model: whether it cannot run without a model.
+        reads: how its stdout is read; None for plain text.
+        looking: arguments with which it changes nothing, for agents whose ``tools`` do not let them.
+        changing: those with which it may change files, for ``tools`` that let them.
+        schema: the arguments that hand over the JSON Schema of the answer, where ``{schema}`` stands for it, or ``{schema_file}``
+            for a file that holds it.
+        resume: the arguments that go on from an earlier answer without changing what was said there, where ``{session}`` stands
+            for its session.
+    """
+
+    name: str
+    about: str
+    project: str
+    argv: tuple[str, ...]
+    model: tuple[str, ...] = ("--model", _MODEL)
+    trailing: int = 0
+    needs_model: bool = False
+    reads: ReadsStdout | None = None
+    looking: tuple[str, ...] = ()
+    changing: tuple[str, ...] = ()
+    schema: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> tuple[str, ...]:
+        """How the program is asked for its version; it answers without a network."""
+        return (self.argv[0], "--version")
+
+    def command(self, model: str | None, *more: str) -> tuple[str, ...]:
+        """Return the command for a model, or for the program's own choice, with ``more`` arguments.
+
+        Raises:
+            AgentError: it needs a model (``no_model``), or the text cannot be a model's name (``bad_model``).
+        """
+        if model is None and self.needs_model:
+            raise AgentError(
+                f"{PREFIX}{self.name} needs a model, and none is given",
+                hint=f"write {PREFIX}{self.name}:MODEL, or model in the materia",
+                kind="no_model",
+            )
+        # The name may come from a loadout of someone else: it must not be read as an option.
+        if model is not None and not _MODEL_NAME.fullmatch(model):
+            raise AgentError(
+                f"{model[:80]!r} is not the name of a model",
+                hint="a name begins with a letter or digit and has no blanks",
+                kind="bad_model",
+            )
+        at = len(self.argv) - self.trailing
+        chosen = tuple(part.replace(_MODEL, model) for part in self.model) if model else ()
+        return (*self.argv[:at], *chosen, *more, *self.argv[at:])
+
+    def for_turn(self, turn: Turn, model: str | None, session: str) -> tuple[str, ...]:
+        """Return the command for a turn: its tools, its schema, and the session in which it goes on."""
+        changes = turn.tools == "coding" or bool({"edit", "write", "bash"}.intersection(_names(turn.tools)))
+        more = list(self.changing if changes else self.looking)
+        if turn.schema is not None:
+            more += (part.replace("{schema}", compact(thawed(turn.schema))) for part in self.schema)
+        if session:
+            more += (part.replace("{session}", session) for part in self.resume)
+        return self.command(model, *more)
+
+
+def _names(tools: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (tools,) if isinstance(tools, str) else tools
+
+
+def _events(kind: str, path: str) -> str:
+    """Return the path of something in the events of one type, of a program that prints one a line."""
+    return f'$[?(@.type == "{kind}")].{path}'
+
+
+PRESETS: Final[Mapping[str, Preset]] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "aider",
+            "aider, in the files of a Git repository",
+            "Aider AI",
+            (
+                "aider",
+                "--message-file",
+                "/dev/stdin",
+                "--yes-always",
+                "--no-stream",
+                "--no-pretty",
+                "--no-auto-commits",
+            ),
+            reads=read_aider,
+            looking=("--chat-mode", "ask"),
+        ),
+        Preset(
+            "claude",
+            "Claude Code",
+            "Anthropic",
+            ("claude", "-p", "--output-format", "json"),
+            reads=JsonOutput(
+                ("$.structured_output", "$.result"),
+                {
+                    "input": (
+                        "$.usage.input_tokens",
+                        "$.usage.cache_creation_input_tokens",
+                        "$.usage.cache_read_input_tokens",
+                    ),
+                    "output": "$.usage.output_tokens",
+                },
+                cost="$.total_cost_usd",
+                session="$.session_id",
+                error="$.is_error",
+            ),
+            changing=("--permission-mode", "acceptEdits"),
+            schema=("--json-schema", "{schema}"),
+            resume=("--resume", "{session}", "--fork-session"),
+        ),
+        Preset(
+            "codex",
+            "Codex CLI",
+            "OpenAI",
+            ("codex", "exec", "--json", "-"),
+            trailing=1,
+            reads=JsonOutput(
+                '$[?(@.item.type == "agent_message")].item.text',
+                {
+                    "input": _events("turn.completed", "usage.input_tokens"),
+                    "output": _events("turn.completed", "usage.output_tokens"),
+                },
+                session=_events("thread.started", "thread_id"),
+                error=_events("turn.failed", "error.message"),
+                lines=True,
+            ),
+            looking=("--sandbox", "read-only", "--skip-git-repo-check"),
+            changing=("--sandbox", "workspace-write"),
+            schema=("--output-schema", _SCHEMA_FILE),
+        ),
+        Preset(
+            "gemini",
+            "Gemini CLI",
+            "Google",
+            ("gemini", "--output-format", "json"),
+            reads=JsonOutput(
+                "$.response",
+                {
+                    "input": ("$.stats.models.*.tokens.prompt", "$.stats.models.*.tokens.tool"),
+                    "output": ("$.stats.models.*.tokens.candidates", "$.stats.models.*.tokens.thoughts"),
+                },
+                error="$.error.message",
+            ),
+            changing=("--approval-mode", "auto_edit"),
+        ),
+        Preset(
+            "goose",
+            "goose",
+            "Agentic AI Foundation, formerly Block",
+            ("goose", "run", "--quiet", "--no-session", "--output-format", "json", "-i", "-"),
+            trailing=2,
+            reads=JsonOutput(
+                '$.messages[?(@.role == "assistant")].content[?(@.type == "text")].text',
+                {"input": "$.metadata.input_tokens", "output": "$.metadata.output_tokens"},
+            ),
+        ),
+        Preset("llm", "LLM, models from the command line (no tools)", "Simon Willison", ("llm",)),
+        Preset(
+            "ollama",
+            "Ollama, models on this machine (no tools)",
+            "Ollama",
+            ("ollama", "run", "--hidethinking"),
+            model=(_MODEL,),
+            needs_model=True,
+        ),
+        Preset(
+            "opencode",
+            "OpenCode; a model is PROVIDER/NAME",
+            "Anomaly",
+            ("opencode", "run", "--format", "json"),
+            reads=JsonOutput(
+                _events("text", "part.text"),
+                {
+                    "input": (
+                        _events("step_finish", "part.tokens.input"),
+                        _events("step_finish", "part.tokens.cache.read"),
+                        _events("step_finish", "part.tokens.cache.write"),
+                    ),
+                    "output": (
+                        _events("step_finish", "part.tokens.output"),
+                        _events("step_finish", "part.tokens.reasoning"),
+                    ),
+                },
+                cost=_events("step_finish", "part.cost"),
+                session="$[*].sessionID",
+                error=_events("error", "error"),
+                lines=True,
+            ),
+            looking=("--agent", "plan"),
+            changing=("--agent", "build"),
+            resume=("--session", "{session}", "--fork"),
+        ),
+        Preset("pi", "Pi", "Earendil Works", ("pi", "-p")),
+    )
+}
+"""The presets by name."""
+
+
+class PresetAgent(CommandAgent):
+    """Runs the program of a preset, with a model of its own or else the one that the materia asks for.
+
+    Args:
+        preset: which program.
+        model: the model, whatever a materia asks for; None takes the materia's, or else the program's own.
+        timeout_s: as for :class:`CommandAgent`.
+
+    Raises:
+        AgentError: ``model`` cannot be the name of a model (``bad_model``).
+    """
+
+    def __init__(self, preset: Preset, model: str | None = None, timeout_s: float | None = TIMEOUT_S) -> None:
+        name = f"{PREFIX}{preset.name}" + (f":{model}" if model else "")
+        super().__init__(preset.command(model) if model else preset.argv, timeout_s, name=name)
+        self.preset, self.model = preset, model
+        self.reads = preset.reads
+
+    def command(self, turn: Turn) -> tuple[str, ...]:
+        """Return the command for a turn: its model, its tools, and what else the program takes."""
+        return self.preset.for_turn(turn, self.model or turn.model, self.goes_on_in(turn))
+
+    @contextmanager
+    def called(self, turn: Turn) -> Iterator[tuple[str, ...]]:
+        """Give the command for a turn; the file that holds its schema is there for as long as it runs."""
+        argv = self.command(turn)
+        if _SCHEMA_FILE not in argv:
+            yield argv
+            return
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "schema.json"
+            replace_file(path, compact(thawed(turn.schema)).encode())
+            yield tuple(str(path) if part == _SCHEMA_FILE else part for part in argv)
+
+    def goes_on_in(self, turn: Turn) -> str:
+        """Return the session of the answer before in the same conversation, if the program can go on from there."""
+        return super().goes_on_in(turn) if self.preset.resume else ""
+
+    def not_ready(self, model: str | None, project: Path) -> AgentError | None:
+        """Return why the program could not be started with a model, None when it is there."""
+        try:
+            self.preset.command(self.model or model)
+        except AgentError as error:
+            return error
+        return super().not_ready(model, project)
+
+
+def preset_agent(text: str) -> PresetAgent:
+    """Make the agent that ``command:NAME`` or ``command:NAME:MODEL`` stands for.
+
+    Raises:
+        AgentError: there is no such preset (``unknown_preset``); the message lists them.
+    """
+    name, _, model = text.removeprefix(PREFIX).partition(":")
+    preset = PRESETS.get(name)
+    if preset is None:
+        raise AgentError(
+            f"There is no command preset {name!r}; there are {', '.join(PRESETS)}",
+            hint=f"{did_you_mean(name, PRESETS)} Any other program is a list, as in ['my-agent', '--print']",
+            kind="unknown_preset",
+        )
+    return PresetAgent(preset, model or None)
