@@ -128,6 +128,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "budget": Kind("used up the budget", ("budget", "revive")),
     "aborted": Kind("was stopped by a person", ("recast", "resend", "revive", *_BY_HAND)),
+    "no_folder": Kind("has no directory to work in", ("recast", *_BY_HAND)),
+    "folder_asks": Kind("would work outside the project", ("recast", *_BY_HAND)),
     "agent_error": Kind("failed", _PASSING),
     "agent_timeout": Kind("took too long", _PASSING),
     "agent_not_started": Kind("could not be started", _SETUP),

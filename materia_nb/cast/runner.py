@@ -18,6 +18,7 @@ from pathlib import Path
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import (
     Agent,
+    AgentError,
     Asking,
     Called,
     Noted,
@@ -49,6 +50,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Pending, Session, branch_suffix, output_name, pending
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Visit
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.protocol import BASE
 from materia_nb.interrupts import Stop
 from materia_nb.loadout.graph import Materia
 from materia_nb.secrets import scrubbed, scrubbed_json
@@ -373,7 +375,35 @@ class Runner:
             return "a function" if agent.name == "<lambda>" else f"the function {name_of(agent)}"
         return materia.model or agent.name if agent.name == "model" else name_of(agent)
 
+    def folder(self) -> Path:
+        """Return the directory where the waiting visit works, that of its scope or the project (P8).
+
+        Raises:
+            MateriaError: it is not there (``no_folder``), or lies outside the project and nobody allowed it yet (``folder_asks``).
+        """
+        scope = self.session.state.scope
+        folder = self.project / scope.cwd
+        if scope == BASE:
+            return folder
+        if not folder.is_dir():
+            what = f"The scope {scope.id!r} works in a directory that is not there."
+            raise AgentError(what, where=str(folder), hint="make it, then retry", kind="no_folder")
+        real, leave = folder.resolve(), decide.FOLDER + str(folder)
+        if not real.is_relative_to(self.project.resolve()) and leave not in self.session.allowed:
+            raise AgentError(
+                f"The scope {scope.id!r} works outside the project, in {real}.",
+                where=str(folder),
+                hint=f"cast.approvals.allow({leave!r}) lets this cast work there; then retry",
+                kind="folder_asks",
+            )
+        return folder
+
     def _run_utility(self, visit: Visit) -> None:
+        try:
+            folder = self.folder()
+        except MateriaError as error:
+            self._fail(error.kind, f"{error.what} ({error.where})", error.hint or "")
+            return
         materia, about = self.materia(visit), routing.about(self.rules, visit)
         document = document_of(self.rules, self.session, visit, project=self.project, run_dir=self.files.path)
         base = output_name(visit.socket, visit.visit, None, branch_suffix(len(self.session.abandoned)))
@@ -384,7 +414,7 @@ class Runner:
             result = run_utility(
                 materia,
                 document,
-                project=self.project,
+                cwd=folder,
                 utilities=self.utilities,
                 artifacts=names,
                 stop=self.stop,
@@ -439,6 +469,7 @@ class Runner:
             agent: Agent = pinned or self.agents.for_turn(visit.socket, here.socket.materia.id)
             self.saying = []
             try:
+                self.folder()
                 turn = turn_of(
                     self.rules,
                     self.session,
@@ -529,7 +560,9 @@ class Runner:
         events = decide.answer(self.rules, self.session, answer, now())
         if here.naming is not None:
             reading = fold(self.rules, self.session, events).steps[-1].reading
-            missing = missing_evidence(here.naming, reading, self.project, self.files.path)
+            missing = missing_evidence(
+                here.naming, reading, self.project / self.session.state.scope.cwd, self.files.path
+            )
             if missing:
                 events = decide.lacking(events, tuple(missing))
         self.keep(events)
@@ -559,7 +592,7 @@ class Runner:
 
     def _look(self) -> Files | None:
         """Look at the files of the project, for a visit whose protocol wants to know what changes."""
-        return take_snapshot(self.project, self.files.path.parent)
+        return take_snapshot(self.project / self.session.state.scope.cwd, self.files.path.parent)
 
     def keep_beside(self, visit: Visit, before: CastState) -> None:
         """Keep what others than this cast read, see :func:`~materia_nb.store.side_files.keep_beside`.

@@ -71,7 +71,7 @@ def turn_of(
         schema=None if free or here.schema is None else thawed(here.schema),
         request=state.request,
         cast_id=run_dir.name,
-        project=project,
+        project=project / state.scope.cwd,
         stop=stop,
         index=session.turns.get(visit.socket, 0),
         materia_index=session.turns.get(f"materia {materia.id}", 0),
@@ -98,7 +98,8 @@ def document_of(
     state, item = session.state, visit.item
     return stdin_document(
         materia=rules.sockets[visit.socket].socket.materia,
-        cwd=project,
+        project=project,
+        scope=state.scope,
         run_dir=run_dir,
         request=state.request,
         cast_id=run_dir.name,

@@ -67,8 +67,10 @@ def complete(
         draft.knowledge, warnings = learned.knowledge, learned.warnings
     apply_output(here, draft, text, reading)
     assigned, failure = _assign(here, draft, visit, reading) if here.assign else ((), None)
-    told = told_by(rules, draft, visit, reading) if reading.events else ()
+    told: tuple[Event, ...] = told_by(rules, draft, visit, reading) if reading.events else ()
     of_visit = about(rules, visit)
+    if reading.scope is not None:
+        told += (ev.ScopeChanged(about=of_visit, visit=visit.visit, scope=reading.scope.as_json()),)
     completed = ev.SocketComplete(about=of_visit, visit=visit.visit, parsed=here.wanted.parse == "json")
     if failure:
         decision = decision_of(visit, "failure", None, reading, Applied(assigned, None, warnings))
@@ -161,6 +163,8 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
     draft.last_output = text if here.socket.is_utility else text.strip()
     draft.last_socket, draft.last_artifact = here.socket.id, draft.artifact
     draft.last_step, draft.last_result, draft.changed = draft.steps, reading.result, ()
+    if reading.scope is not None:
+        draft.scope = reading.scope
     if here.consumer_cursors:
         _renew(draft, here.consumer_cursors)
     item, socket = draft.at.item if draft.at else None, here.socket

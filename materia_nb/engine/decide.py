@@ -30,6 +30,9 @@ from materia_nb.jsonvalue import JSON, too_deep_to_write
 ASKING: Final = ("bash", "edit", "write")
 """The tools that ask for approval unless a cast allows them."""
 
+FOLDER: Final = "folder:"
+"""What stands before the path of a folder outside the project in which a person lets a cast work (P8)."""
+
 
 MOST_REMARKS: Final = 200
 """How many remarks the last event of a cast holds at most; the cast itself has all."""
@@ -464,7 +467,11 @@ def recommit(rules: Rules, session: Session, text: str, ts: int) -> Events:
     name = name_of_correction(session)
     step = edit.recommit(rules, record.before, session.state, text, name)
     first = ev.SocketRecommitted(step=record.number, text=text, artifact=name)
-    told = [one for one in step.events if isinstance(one, ev.MateriaTold | ev.AssignmentFailed | ev.CastEnd)]
+    told = [
+        one
+        for one in step.events
+        if isinstance(one, ev.MateriaTold | ev.ScopeChanged | ev.AssignmentFailed | ev.CastEnd)
+    ]
     return _events(session, step._replace(events=(first, *told)), ts)
 
 
@@ -560,9 +567,12 @@ def asking(session: Session) -> tuple[ToolCall, ...]:
 
 
 def known_tools(tools: Sequence[str]) -> frozenset[str]:
-    """Return the tools of these names, ``all`` for each that asks; raises MateriaError (``unknown_tool``)."""
+    """Return the tools of these names, ``all`` for each that asks; raises MateriaError (``unknown_tool``).
+
+    ``folder:/a/path`` stands for working in that folder, outside the project (P8).
+    """
     names = frozenset(ASKING) if set(tools) == {"all"} else frozenset(tools)
-    for name in sorted(names - set(ASKING)):
+    for name in sorted(name for name in names - set(ASKING) if not name.startswith(FOLDER)):
         raise MateriaError(
             f"{name!r} is not a tool that asks for approval.",
             hint=did_you_mean(name, (*ASKING, "all")),

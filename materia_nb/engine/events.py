@@ -315,6 +315,14 @@ class MateriaTold(VisitEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeChanged(VisitEvent):
+    """The output just before says where utilities and agents work from here on (P8)."""
+
+    type: ClassVar[str] = "scope_changed"
+    scope: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentFailed(VisitEvent):
     """An assignment of the output just accepted cannot be carried out, and the cast fails (R54)."""
 

@@ -641,6 +641,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
         (
             ev.RecoveryRetry,
             ev.MateriaTold,
+            ev.ScopeChanged,
             ev.AssignmentFailed,
             ev.MateriaRedefined,
             ev.BudgetWarning,

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, T
 
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.approval import Grant
-from materia_nb.handoff.protocol import Issue, Needs, Reading
+from materia_nb.handoff.protocol import BASE, Issue, Needs, Reading, Scope
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
 from materia_nb.loadout.graph import Budget, Iterator
 from materia_nb.loadout.vocabulary import Result
@@ -336,6 +336,7 @@ class CastState(NamedTuple):
         detours: where to come back to after each detour that is under way, the innermost last.
         knowledge: what is kept about the project, by section, as this cast knows it.
         extra: allowance added by reviving: ("edge", socket, place, item) or ("repair", step) or ("cycles", item).
+        scope: where utilities and agents work (P8).
         passed: the items behind their cursor that were not worked off, and whether each was entered and then abandoned (R46).
     """
 
@@ -376,6 +377,7 @@ class CastState(NamedTuple):
     changed: tuple[str, ...] = ()
     last_step: int = 0
     last_result: Result = Result.NOTHING
+    scope: Scope = BASE
 
     @property
     def waiting_at(self) -> Visit | None:
@@ -452,6 +454,7 @@ class Draft:
     changed: tuple[str, ...]
     last_step: int
     last_result: Result
+    scope: Scope
     artifact: str | None
 
     def __init__(self, state: CastState, artifact: str | None = None) -> None:
@@ -495,6 +498,7 @@ class Draft:
             self.changed,
             self.last_step,
             self.last_result,
+            self.scope,
         ) = state
 
     def done(self) -> CastState:

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, cast
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.jsontext import MAX_DEPTH, too_deep
 from materia_nb.handoff.requirements import Requirements, reader
-from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, compact, get_path, same
 from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS, Result, protocol_names
 
 
@@ -94,6 +94,26 @@ def in_brief(issues: Sequence[Issue], most: int = 8) -> str:
     return "; ".join(issue.told for issue in issues[:most])
 
 
+class Scope(NamedTuple):
+    """A directory to work in, and what is carried along with it, which nothing here interprets.
+
+    ``cwd`` may be relative to the project; empty it is the project itself.
+    """
+
+    id: str = "base"
+    cwd: str = ""
+    state: JSON = None
+    exports: Mapping[str, JSON] = FrozenDict()
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return it as utilities read it and the journal keeps it."""
+        return {**self._asdict(), "exports": dict(self.exports)}
+
+
+BASE: Final = Scope()
+"""The scope of a cast, and of a lane, that no utility has changed: the project."""
+
+
 class Reading(NamedTuple):
     """What a protocol made of an output.
 
@@ -114,6 +134,7 @@ class Reading(NamedTuple):
         memory: what the protocol wants to be given back with the next output of this socket
             (``TurnFacts.memory``); unchanged by an output that is refused.
         events: what the output tells beside its handoff, each as it was given (R39).
+        scope: where to go on working, as a utility says (P8); None where it does not.
     """
 
     value: JSON
@@ -130,6 +151,7 @@ class Reading(NamedTuple):
     needs: Needs | None = None
     memory: JSON = None
     events: tuple[Mapping[str, JSON], ...] = ()
+    scope: Scope | None = None
 
     @property
     def result(self) -> Result:

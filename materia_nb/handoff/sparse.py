@@ -25,6 +25,7 @@ from materia_nb.handoff.protocol import (
     parted,
 )
 from materia_nb.handoff.requirements import Requirements, first_field
+from materia_nb.handoff.scope import take_scope
 from materia_nb.jsonvalue import JSON, compact
 
 _TEXTS: Final = ("message", "source")
@@ -149,12 +150,16 @@ class SparseProtocol:
             issue = Issue("$", f"{error}.", "return one JSON object and nothing else")
             return Reading(None, "not_json", (issue,))
         value, events, wrong = take_events(found.value)
+        scope = None
+        if wanted.utility:
+            value, scope, unsound = take_scope(value)
+            wrong += unsound
         issues = (*wrong, *_issues(value, wanted))
         if not wanted.utility:
             issues += tuple(form_words(value, _FORM_WORDS))
         if issues:
             return Reading(value, "contract", issues, _notes(found), events=events)
-        return accepted(value, _notes(found), events)
+        return accepted(value, _notes(found), events)._replace(scope=scope)
 
     def fields(self, wanted: Requirements) -> dict[str, str]:
         """Say what each field must be, of those that concern this socket."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.protocol import BASE, Scope
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Materia
 from materia_nb.secrets import scrubbed, scrubbed_bytes, secret_arguments
@@ -50,7 +51,8 @@ class UtilityResult:
 def stdin_document(  # noqa: PLR0913 - one argument for each key
     *,
     materia: Materia,
-    cwd: Path,
+    project: Path,
+    scope: Scope = BASE,
     run_dir: Path,
     request: str,
     cast_id: str,
@@ -66,7 +68,8 @@ def stdin_document(  # noqa: PLR0913 - one argument for each key
 
     Args:
         materia: the utility; gives materiaId, materiaLabel and params.
-        cwd: the project directory.
+        project: the project directory, which is the base scope.
+        scope: where it works (P8).
         run_dir: the directory of this cast's artifacts.
         request: what the cast was asked to do.
         cast_id: the cast.
@@ -78,8 +81,9 @@ def stdin_document(  # noqa: PLR0913 - one argument for each key
         cursor: name and index of the cursor that moves over the items; None outside an iterator.
         cursors: all cursors.
     """
+    folder = project / scope.cwd
     return {
-        "cwd": str(cwd),
+        "cwd": str(folder),
         "runDir": str(run_dir),
         "request": request,
         "castId": cast_id,
@@ -93,6 +97,8 @@ def stdin_document(  # noqa: PLR0913 - one argument for each key
         "itemLabel": item_label,
         "cursor": None if cursor is None else {"name": cursor[0], "index": cursor[1]},
         "cursors": dict(cursors or {}),
+        "executionScope": scope._replace(cwd=str(folder)).as_json(),
+        "baseScope": BASE._replace(cwd=str(project)).as_json(),
     }
 
 
@@ -100,12 +106,12 @@ def run_utility(
     materia: Materia,
     document: Mapping[str, JSON],
     *,
-    project: Path,
+    cwd: Path,
     utilities: Sequence[Path] = (),
     artifacts: tuple[str, str] = ("", ""),
     stop: threading.Event | None = None,
 ) -> UtilityResult:
-    """Run a utility on its stdin document, in the project directory (R23).
+    """Run a utility on its stdin document, in the project directory or that of its scope (R23, P8).
 
     It always returns, also when the command cannot be found or started: the result says so.
     What stdout means is not decided here.
@@ -113,7 +119,7 @@ def run_utility(
     Args:
         materia: the utility.
         document: what :func:`stdin_document` made.
-        project: the directory to run in.
+        cwd: the directory to run in.
         utilities: where shipped scripts are, see :func:`resolve_command`.
         artifacts: where stdout and stderr are going to be kept, to be named in a failure.
         stop: ends the utility when set; the failure is then ``interrupted``.
@@ -132,7 +138,7 @@ def run_utility(
         )
     else:
         process = _without_keys(
-            run_process(argv, stdin=stdin, cwd=project, timeout_s=timeout_ms / 1000, stop=stop)
+            run_process(argv, stdin=stdin, cwd=cwd, timeout_s=timeout_ms / 1000, stop=stop)
         )
     return UtilityResult(
         process=process,

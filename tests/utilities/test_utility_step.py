@@ -28,7 +28,7 @@ def python(code: str, **changes: Any) -> Materia:
 
 def document(materia: Materia, project: Path, **changes: Any) -> dict[str, Any]:
     given: dict[str, Any] = {
-        "cwd": project,
+        "project": project,
         "run_dir": project / "run",
         "request": "ship",
         "cast_id": "C",
@@ -40,7 +40,7 @@ def document(materia: Materia, project: Path, **changes: Any) -> dict[str, Any]:
 
 def run(materia: Materia, project: Path, stop: threading.Event | None = None, **changes: Any):
     return run_utility(
-        materia, document(materia, project, **changes), project=project, artifacts=ARTIFACTS, stop=stop
+        materia, document(materia, project, **changes), cwd=project, artifacts=ARTIFACTS, stop=stop
     )
 
 
@@ -88,7 +88,7 @@ def test_shipped_script_is_found_in_the_directories_given(tmp_path):
     """R25."""
     (tmp_path / "one.py").write_text("print('shipped')")
     materia = replace(PLAIN, script={"kind": "shippedUtility", "name": "one.mjs"})
-    result = run_utility(materia, document(materia, tmp_path), project=tmp_path, utilities=[tmp_path])
+    result = run_utility(materia, document(materia, tmp_path), cwd=tmp_path, utilities=[tmp_path])
     assert result.stdout == "shipped\n"
 
 
@@ -119,6 +119,8 @@ def test_document_has_the_documented_keys_in_order(tmp_path):
         ("itemLabel", "t"),
         ("cursor", {"name": "workItemIndex", "index": 0}),
         ("cursors", {"workItemIndex": 0}),
+        ("executionScope", {"id": "base", "cwd": str(tmp_path), "state": None, "exports": {}}),
+        ("baseScope", {"id": "base", "cwd": str(tmp_path), "state": None, "exports": {}}),
     ]
 
 

@@ -1,0 +1,150 @@
+"""P8: a utility's output says where utilities and agents work from there on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+from builders import at, document
+from materia_nb.cast import open_cast, resume_cast
+from materia_nb.engine import events as ev
+from materia_nb.handoff import protocol, requirements
+from materia_nb.handoff.scope import LONGEST_EXPORT, MOST_EXPORTS
+from materia_nb.loadout import build_graph
+
+SAYS = "import json, sys; given = json.load(sys.stdin); print(given['params']['says'])"
+LOOKS = "import json, os, sys; given = json.load(sys.stdin); print(json.dumps({'state': {'given': given, 'here': os.getcwd()}}))"
+
+
+def to(cwd, **more):
+    return {"scopeTransition": {"kind": "replace", "scope": {"id": "side", "cwd": str(cwd), **more}}}
+
+
+BACK = {"scopeTransition": {"kind": "base"}}
+
+
+def config(*outputs):
+    """Utilities that say these outputs, each followed by one that says where it is; then an agent."""
+    sockets, materia = {}, {"Look": h.python(LOOKS, parse="json"), "Tell": h.agent()}
+    for number, output in enumerate(outputs, 1):
+        materia[f"Say{number}"] = h.python(SAYS, parse="json", params={"says": json.dumps(output)})
+        sockets[f"Socket-{2 * number - 1}"] = at(f"Say{number}", ("always", f"Socket-{2 * number}"))
+        sockets[f"Socket-{2 * number}"] = at("Look", ("always", f"Socket-{2 * number + 1}"))
+    sockets[f"Socket-{2 * len(outputs) + 1}"] = at("Tell")
+    return document(sockets, materia)
+
+
+def refused(output, kind="utility"):
+    materia = h.python("pass", parse="json") if kind == "utility" else h.agent()
+    socket = build_graph(h.one_config(materia, **({} if kind == "utility" else {"parse": "json"})))
+    reading = protocol("sparse").read(json.dumps(output), requirements(socket.sockets["Socket-1"]))
+    return [issue.path for issue in reading.issues]
+
+
+def test_from_the_next_socket_on_all_work_there_until_it_is_taken_back(tmp_path):
+    (tmp_path / "side").mkdir()
+    exports = {"branch": {"producer": "test", "value": "b"}}
+    worked = []
+    cast = h.start(
+        tmp_path,
+        config(to("side", state={"a": 1}, exports=exports), BACK),
+        lambda turn: worked.append(turn.project) or "x",
+    )
+    cast.run()
+    first, second = (cast.at(number).state["given"] for number in (2, 4))
+    assert cast.at(2).state["here"] == str(tmp_path / "side") == first["cwd"]
+    assert first["executionScope"] == {
+        "id": "side", "cwd": str(tmp_path / "side"), "state": {"a": 1}, "exports": exports,
+    }  # fmt: skip
+    base = {"id": "base", "cwd": str(tmp_path), "state": None, "exports": {}}
+    assert first["baseScope"] == second["baseScope"] == second["executionScope"] == base
+    assert (cast.at(4).state["here"], worked) == (str(tmp_path), [tmp_path])
+
+
+def test_an_agent_works_there_and_so_does_a_cast_that_is_opened_again(tmp_path):
+    (tmp_path / "side").mkdir()
+    worked = []
+    cast = h.start(tmp_path, config(to("side")), lambda turn: worked.append(turn.project) or "x")
+    cast.run(steps=2)
+    before = cast.runner.session
+    cast.close()
+    again = resume_cast(cast.run_dir, h.table(lambda turn: worked.append(turn.project) or "x"))
+    assert again.runner.session.state.scope == before.state.scope
+    again.run()
+    assert worked == [tmp_path / "side"]
+    assert open_cast(again.run_dir).state["here"] == str(tmp_path / "side")
+    assert again.fork(1).runner.session.state.scope.id == "side"
+    assert again.fork(0).runner.session.state.scope.id == "base"
+
+
+def test_the_field_is_taken_out_and_an_event_tells_it(tmp_path):
+    (tmp_path / "side").mkdir()
+    cast = h.start(tmp_path, config({**to("side"), "context": "c"}))
+    cast.step()
+    assert cast.runner.session.state.last_json == {"context": "c"}
+    lines = [json.loads(line) for line in (cast.run_dir / "events.jsonl").read_text().splitlines()]
+    (changed,) = [line["data"] for line in lines if line["type"] == ev.ScopeChanged.type]
+    assert (changed["socket"], changed["scope"]["cwd"]) == ("Socket-1", "side")
+
+
+@pytest.mark.parametrize(
+    "given, paths",
+    [
+        ("x", ["$.scopeTransition"]),
+        ({"kind": "other"}, ["$.scopeTransition"]),
+        ({"kind": "base", "scope": {}}, ["$.scopeTransition.scope"]),
+        ({"kind": "replace"}, ["$.scopeTransition.scope"]),
+        ({"kind": "replace", "scope": {"id": " ", "cwd": 1}}, [f"$.scopeTransition.scope.{name}" for name in ("id", "cwd")]),
+        ({"kind": "replace", "scope": {"id": "a", "cwd": "b", "more": 1}}, ["$.scopeTransition.scope.more"]),
+    ],
+)  # fmt: skip
+def test_what_is_no_transition_is_refused_where_it_is_wrong(given, paths):
+    assert refused({"scopeTransition": given}) == paths
+
+
+@pytest.mark.parametrize(
+    "exports, paths",
+    [
+        ([], [""]),
+        ({"a": {"value": 1}}, [".a"]),
+        ({"a": {"producer": "", "value": 1}}, [".a.producer"]),
+        ({"a": {"producer": "p", "value": "x" * LONGEST_EXPORT}}, [".a"]),
+        ({str(n): {"producer": "p", "value": n} for n in range(MOST_EXPORTS + 1)}, [""]),
+        ({str(n): {"producer": "p", "value": "x" * 60_000} for n in range(5)}, [""]),
+    ],
+)
+def test_exports_are_bounded(exports, paths):
+    assert refused(to("b", exports=exports)) == [f"$.scopeTransition.scope.exports{path}" for path in paths]
+
+
+def test_only_utilities_change_the_scope():
+    assert refused(to("b"), kind="agent") == ["$.scopeTransition"]
+
+
+def test_a_directory_that_is_not_there_fails_what_would_work_in_it(tmp_path):
+    cast = h.start(tmp_path, config(to("side")))
+    cast.run()
+    assert (cast.failure.kind, cast.failure.socket) == ("no_folder", "Socket-2")
+    (tmp_path / "side").mkdir()
+    cast.retry()
+    cast.step()
+    assert cast.state["here"] == str(tmp_path / "side")
+
+
+def test_outside_the_project_a_person_is_asked_once(tmp_path):
+    project, outside = tmp_path / "project", tmp_path / "outside"
+    project.mkdir()
+    outside.mkdir()
+    (project / "link").symlink_to(outside)  # a link inside leads outside, too
+    for cwd in (outside, Path("../outside"), Path("link")):
+        cast = h.start(project, config(to(cwd)), lambda _: "x")
+        cast.run()
+        assert (cast.failure.kind, cast.failure.socket) == ("folder_asks", "Socket-2")
+        assert str(outside) in cast.failure.message
+        cast.approvals.allow(f"folder:{project / cwd}")
+        cast.retry()
+        cast.run()
+        assert cast.status == "complete"
