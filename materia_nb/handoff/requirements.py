@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Final, Literal
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, MISSING, get_path
@@ -59,6 +59,7 @@ def first_field(source: str) -> str | None:
 
 
 CANONICAL = ("workItems", "satisfied", "context")
+SCHEDULE: Final = "parallelSchedule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class Requirements:
         utility: whether a process answers, which may add fields of its own (R8).
         why_satisfied: why ``satisfied`` must be there, in words; None when it need not be (R7).
         work_items: whether ``workItems`` must be there (a generator).
+        streams: whether ``parallelSchedule`` must be there, which hands the items to streams (a parallel generator).
         check_items: whether each work item must be exactly a title and a context (R9).
         fields: top-level fields that an agent may use.
         sources: the ``$`` sources that must exist in the output, with the assignment target of each (R8).
@@ -86,6 +88,7 @@ class Requirements:
     sources: tuple[tuple[str, str], ...]
     only_guarded: bool = False
     sends_back: bool = True
+    streams: bool = False
 
 
 def requirements(socket: Socket) -> Requirements:
@@ -98,7 +101,9 @@ def requirements(socket: Socket) -> Requirements:
         why_satisfied=_why_satisfied(socket, followed),
         work_items=socket.is_generator,
         check_items=not socket.is_utility or socket.is_generator,
-        fields=frozenset(CANONICAL) | {name for _, source in sources if (name := first_field(source))},
+        streams=socket.materia.parallel,
+        fields=frozenset((*CANONICAL, *([SCHEDULE] if socket.materia.parallel else [])))
+        | {name for _, source in sources if (name := first_field(source))},
         sources=sources,
         sends_back=any(edge.when in SENDING_BACK for edge in socket.edges),
         only_guarded=bool(followed) and all(when in GUARDS for when in followed),

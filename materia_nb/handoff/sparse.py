@@ -24,7 +24,14 @@ from materia_nb.handoff.protocol import (
     missing_sources,
     parted,
 )
-from materia_nb.handoff.requirements import Requirements, first_field
+from materia_nb.handoff.requirements import SCHEDULE, Requirements, first_field
+from materia_nb.handoff.schedule import (
+    GOOD_SCHEDULE,
+    SCHEDULE_FORM,
+    SCHEDULE_SHAPE,
+    STREAM_NAME,
+    schedule_issues,
+)
 from materia_nb.handoff.scope import take_scope
 from materia_nb.jsonvalue import JSON, compact
 
@@ -154,7 +161,7 @@ class SparseProtocol:
         if wanted.utility:
             value, scope, unsound = take_scope(value)
             wrong += unsound
-        issues = (*wrong, *_issues(value, wanted))
+        issues = (*wrong, *_issues(value, wanted), *(schedule_issues(value) if wanted.streams else ()))
         if not wanted.utility:
             issues += tuple(form_words(value, _FORM_WORDS))
         if issues:
@@ -168,6 +175,8 @@ class SparseProtocol:
         found: dict[str, str] = {}
         if wanted.work_items:
             found["workItems"] = _MEANINGS["workItems"]
+        if wanted.streams:
+            found[SCHEDULE] = _MEANINGS[SCHEDULE]
         if wanted.why_satisfied:
             found["satisfied"] = f"true or false, because {wanted.why_satisfied}"
         for target, source in wanted.sources:
@@ -196,6 +205,8 @@ class SparseProtocol:
             "Answer with one JSON object of this form, with no words and no fence around it:\n{" + shape + "}"
         ]
         if not short:
+            if wanted.streams:
+                lines.append(GOOD_SCHEDULE)
             if "workItems" in names:
                 lines.append("- workItems: one object for each piece of work, [] if there is none")
             if wanted.why_satisfied:
@@ -223,6 +234,7 @@ _MEANINGS: Final = {
     "workItems": "an array of work items, each with exactly the strings title and context",
     "context": "plain text for whoever works next",
     "satisfied": "true or false",
+    SCHEDULE: "which items are worked on one after another, by index from 0; streams are worked on side by side",
 }
 _TITLE, _TASK, _NEXT, _ANY_WORD = (
     "<what to do>",
@@ -235,13 +247,17 @@ _PLACES: Final[dict[str, str]] = {
     "workItems": f'[{{"title": "{_TITLE}", "context": "{_TASK}"}}]',
     "satisfied": "<true or false>",
     "context": compact(_NEXT),
+    SCHEDULE: SCHEDULE_FORM,
 }
 """What stands in the form in place of each field."""
-_FORM_WORDS: Final = frozenset({_TITLE, _TASK, _NEXT, _ANY_WORD, "<true or false>", *_MEANINGS.values()})
+_FORM_WORDS: Final = frozenset(
+    {_TITLE, _TASK, _NEXT, _ANY_WORD, STREAM_NAME, "<true or false>", *_MEANINGS.values()}
+)
 _SHAPES: Final[dict[str, JSON]] = {
     "workItems": listed_as(closed_object({"title": TEXT, "context": TEXT})),
     "satisfied": {"type": "boolean"},
     "context": TEXT,
+    SCHEDULE: SCHEDULE_SHAPE,
 }
 
 

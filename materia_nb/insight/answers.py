@@ -19,6 +19,7 @@ from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.capabilities import MakesAnswers
 from materia_nb.handoff.protocol import SAMPLE, Action, Outcome, Reading, TurnFacts, protocol
+from materia_nb.handoff.requirements import SCHEDULE
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
 from materia_nb.loadout.graph import CAST_CONTEXTS, Graph, Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, VERDICTS, Result, described
@@ -220,6 +221,9 @@ class Answers:
         given = dict(value)
         if here.wanted.work_items:
             given["workItems"] = [{"title": f"Item {n + 1}", "context": SAMPLE} for n in range(count)]
+        if here.wanted.streams:
+            streams: list[JSON] = [{"name": f"Item {n + 1}", "workItemIndexes": [n]} for n in range(count)]
+            given[SCHEDULE] = {"version": 1, "streams": streams}
         if "context" in given:
             given["context"] = SAMPLE
         if result in VERDICTS:

@@ -95,10 +95,11 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
     check_fields(findings, UtilityMateria if utility else AgentMateria, raw, here)
     if not is_object(raw):
         return
-    if raw.get("parallel") is True and raw.get("generator") is not True:
-        what = f"materia {name!r} is parallel and no generator, so it has no items to hand to streams"
-        advice = 'write "generator": true too, or remove parallel'
-        findings.problem(INVALID_MATERIA, f"{here}.parallel", what, advice)
+    for field in ("parallel", "parallelPlanner"):
+        if raw.get(field) is True and raw.get("generator") is not True:
+            what = f"materia {name!r} is parallel and no generator, so it has no items to hand to streams"
+            advice = f'write "generator": true too, or remove {field}'
+            findings.problem(INVALID_MATERIA, f"{here}.{field}", what, advice)
     if utility and raw.get("command") is not None and raw.get("script") is not None:
         what = f"the utility {name!r} has both a command and a script, and does not say which is run"
         findings.problem(INVALID_MATERIA, f"{here}.script", what, "remove one of them")

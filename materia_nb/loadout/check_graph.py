@@ -24,6 +24,7 @@ from materia_nb.loadout.facts import (
     replacement,
 )
 from materia_nb.loadout.graph import END
+from materia_nb.loadout.regions import leads_into
 from materia_nb.loadout.report import (
     INVALID_GENERATOR,
     INVALID_LOOP,
@@ -236,7 +237,7 @@ _Inbound: TypeAlias = Sequence[tuple[str, str]]
 
 def check_loops(findings: Findings, facts: Facts) -> None:
     """Note what is wrong with the loops of the loadout."""
-    inbound = [(id_, to) for id_ in facts.sockets if facts.is_generator(id_) for to in facts.targets(id_)]
+    inbound = [(id_, to) for id_ in facts.sockets if facts.is_generator(id_) for to in leads_into(facts, id_)]
     for loop in facts.loops:
         _check_loop(findings, facts, inbound, loop)
     _check_cursors(findings, facts)

@@ -18,6 +18,8 @@ from materia_nb.outgoing import shown_by_its_view
 END: Final = "end"
 DEFAULT_TIMEOUT_MS: Final = 30_000
 """How long a utility may run when its materia does not say (R23)."""
+LANES_AT_ONCE: Final = 2
+"""How many lanes run at once where neither loop nor config says."""
 TellsItems: TypeAlias = Literal["whole", "titles", "none"]
 
 
@@ -131,6 +133,28 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Region:
+    """Where the items of a parallel generator are worked on side by side: in lanes, each with a stream of them.
+
+    ``prelude`` are the sockets that a lane runs once before the ``members`` of the ``loop``, ``exit`` is where the cast
+    goes on behind the barrier, and ``at_once`` how many lanes run at once.
+    """
+
+    generator: str
+    prelude: tuple[str, ...]
+    loop: str
+    members: tuple[str, ...]
+    first: str
+    exit: str
+    at_once: int
+
+    @property
+    def sockets(self) -> tuple[str, ...]:
+        """The sockets that its lanes visit."""
+        return self.prelude + self.members
+
+
+@dataclass(frozen=True, slots=True)
 class Materia:
     """A reusable behaviour.
 
@@ -143,6 +167,7 @@ class Materia:
     kind: Literal["agent", "utility"]
     prompt: str = ""
     generator: bool = False
+    parallel: bool = False
     multi_turn: bool = False
     tools: str | tuple[str, ...] = "none"
     model: str | None = None
@@ -231,8 +256,9 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """One runnable loadout. ``consumers`` maps a generator socket to the loops that consume it.
+    """One runnable loadout.
 
+    ``consumers`` maps a generator socket to the loops that consume it, ``regions`` a parallel one to where its lanes run.
     ``document`` is the config that it was resolved from, cut down to this loadout and its materia, as a cast
     keeps it; empty where the graph is only to be looked at. ``keep_thinking`` is whether what agents thought is kept (R49).
     """
@@ -247,6 +273,7 @@ class Graph:
     consumers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     document: Mapping[str, JSON] = field(default_factory=dict, compare=False, repr=False)
     keep_thinking: bool = True
+    regions: Mapping[str, Region] = field(default_factory=dict)
 
     _repr_mimebundle_ = shown_by_its_view
 

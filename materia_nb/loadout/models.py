@@ -38,10 +38,12 @@ from materia_nb.loadout.models_graph import (
     LegacyExit,
     Loadout,
     Loop,
+    Parallel,
     Socket,
     SocketLimits,
 )
 from materia_nb.loadout.models_materia import AgentMateria, Script, UtilityMateria
+from materia_nb.loadout.report import INVALID_CONFIG
 
 __all__ = [
     "MODELS",
@@ -118,6 +120,12 @@ class Limits(Model):
     )
 
 
+class Parallelism(Parallel):
+    """How many lanes run at once where a loop does not say."""
+
+    code = INVALID_CONFIG
+
+
 class Config(Model):
     """A config file."""
 
@@ -179,8 +187,8 @@ class Config(Model):
         "Event sinks of the reference engine.", "object", ignored="it belongs to another host"
     )
     quest_default_loadout_id: JSON = known("Kept for the reference's quest board.", "text")
-    parallelism: JSON = known(
-        "Lanes of the reference engine.", "object", ignored="items are worked on one after another"
+    parallelism: Parallelism | None = known(
+        f"Lanes, where a loop does not say; left out, {graph.LANES_AT_ONCE} at once.", "object"
     )
 
 
@@ -188,6 +196,7 @@ MODELS: tuple[type[Model], ...] = (
     Config,
     Budget,
     Limits,
+    Parallelism,
     Loadout,
     Socket,
     Edge,
@@ -196,6 +205,7 @@ MODELS: tuple[type[Model], ...] = (
     Assignment,
     SocketLimits,
     Loop,
+    Parallel,
     Consumes,
     Iterator,
     ExitRoute,

@@ -223,6 +223,21 @@ class ExitRoute(Model):
     )
 
 
+class Parallel(Model):
+    """How many lanes run at once."""
+
+    words = "a parallel"
+    example = '{"maxConcurrency": 4}'
+    code = INVALID_LOOP
+
+    max_concurrency: CountFromOne | None = known(
+        "How many lanes run at once; the others wait in the order of the schedule.",
+        "whole number from 1 up",
+        first=1,
+        label="lanes at once",
+    )
+
+
 class Loop(Model):
     """A region of sockets that work on one item after another."""
 
@@ -256,8 +271,10 @@ class Loop(Model):
         "The older form of `exits`, which also sets an advance.", "object", "R15", apart=True
     )
     label: JSON = known("A name for people.", "text")
-    parallel: JSON = known(
-        "Lanes of the reference engine.", "object", ignored="items are worked on one after another"
+    parallel: Parallel | None = known(
+        "Its lanes, where its generator is `parallel`; left out, as the config's `parallelism` says.",
+        "object",
+        apart=True,
     )
 
 

@@ -109,12 +109,17 @@ class _Materia(Model):
     lock_state: JSON = known("Kept for the reference's editor.", "locked or unlocked")
     catalog_origin: JSON = known("Kept for the reference's editor.", "object")
     parallel: Flag = known(
-        "Whether a generator hands its items to streams that run side by side. They are not run here: a loadout that "
-        "places such a materia is not cast (`parallel-generation`).",
+        "Whether a generator hands its items to streams, whose lanes run side by side. Its output then holds a "
+        "`parallelSchedule` beside `workItems`.",
         "true or false",
+        label="in streams",
     )
-    parallel_safe: JSON = known("Kept: whether it may work in a stream beside others.", "true or false")
-    parallel_planner: JSON = known("An older name of `parallel`.", "true or false")
+    parallel_safe: Flag = known(
+        "Whether it may work in a lane beside others, which every materia there must say.",
+        "true or false",
+        label="safe in lanes",
+    )
+    parallel_planner: Flag = known("An older name of `parallel`.", "true or false")
 
 
 class AgentMateria(_Materia):

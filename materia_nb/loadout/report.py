@@ -27,9 +27,6 @@ PROBLEM_CODES: Final = {
     (INVALID_MATERIA := "invalid-materia"): "the definition of a materia",
     (INVALID_GENERATOR := "invalid-generator"): "a generator whose socket says that it is none",
     (INVALID_SOCKET := "invalid-socket"): "another field of a socket",
-    (PARALLEL_GENERATION := "parallel-generation"): (
-        "a generator whose items go to streams side by side, which are not run here"
-    ),
     (INVALID_CONFIG := "invalid-config"): (
         "what is around the loadouts: limits, budget, `activeLoadout`, `artifactDir`, `castContext`"
     ),

@@ -14,7 +14,6 @@ from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.check_graph import check_loops, check_sockets
 from materia_nb.loadout.facts import (
     BUILT_IN,
-    LANE_UTILITIES,
     WORK_ITEMS,
     WORK_ITEMS_SOURCE,
     Derivation,
@@ -36,9 +35,9 @@ from materia_nb.loadout.facts import (
     whole,
 )
 from materia_nb.loadout.graph import Budget, Edge, Graph, Limits, Loop, Materia, Socket, cast_context
+from materia_nb.loadout.regions import check_regions, regions_of
 from materia_nb.loadout.report import (
     INVALID_CONFIG,
-    PARALLEL_GENERATION,
     Findings,
     LoadoutError,
     Problem,
@@ -108,40 +107,16 @@ def _find_problems(document: JSON, loadout: str | None) -> list[Problem]:
             continue
         facts = Facts(name, raw, as_object(document.get("materia")))
         findings.loadout = name
-        streams = _check_streams(findings, facts)
-        if streams:  # its loops have another shape than ours
-            raw = {field: value for field, value in raw.items() if field != "loops"}
         check_fields(findings, Loadout, raw)
         check_sockets(findings, facts)
-        if not streams:
-            check_loops(findings, facts)
+        check_loops(findings, facts)
+        check_regions(findings, facts)
         findings.loadout = None
-        used.update(
-            id_ for id_ in placed_materia(facts) if not (streams and _of_lanes(facts.materia.get(id_)))
-        )
+        used.update(placed_materia(facts))
     for name, raw in as_object(document.get("materia")).items():
         if loadout is None or name in used:
             check_materia(findings, name, raw)
     return findings.found
-
-
-def _check_streams(findings: Findings, facts: Facts) -> bool:
-    """Note generators whose items go to streams side by side, which are not run here."""
-    found = [id_ for id_ in facts.sockets if is_parallel(facts.materia_of(id_))]
-    for id_ in found:
-        findings.problem(
-            PARALLEL_GENERATION,
-            f"{id_}.materia",
-            f"{id_!r} hands its work items to streams that run side by side, and Materia NB works on one item after another: "
-            "it runs no schedule, no prelude of a stream and no workspaces",
-            'place a generator without "parallel", with an edge into the loop',
-        )
-    return bool(found)
-
-
-def _of_lanes(raw: JSON) -> bool:
-    """Whether a materia is one of the utilities that only streams need."""
-    return as_object(raw).get("utility") in LANE_UTILITIES
 
 
 def _check_named(findings: Findings, document: Object, loadout: str | None) -> None:
@@ -204,6 +179,7 @@ def _resolved(derivation: Derivation, materia: Mapping[str, Materia]) -> Graph:
         loops=FrozenDict(derivation.loops),
         derived=tuple(derivation.sentences),
         consumers=FrozenDict(_consumers(derivation.loops.values())),
+        regions=FrozenDict(regions_of(derivation.facts)),
     )
 
 
@@ -375,6 +351,7 @@ def _plain_materia(id_: str, raw: Object) -> Materia:
         label=text_or(raw.get("label"), id_),
         kind=materia_kind(raw),
         generator=raw.get("generator") is True,
+        parallel=is_parallel(raw),
         multi_turn=raw.get("multiTurn") is True,
         raw=raw,
         group=materia_group(raw),

@@ -467,25 +467,6 @@ def test_expressions_that_an_output_can_keep_busy_for_ever_are_refused(source):
     assert found(document) == {("invalid-materia", "materia.U.assign.x")}
 
 
-@pytest.mark.parametrize("field", ["parallel", "parallelPlanner"])
-def test_a_loadout_that_needs_streams_has_one_problem_that_says_so(field):
-    document = looped(
-        Socket_1={"edges": [edge("Socket-4")]}, Socket_4={"materia": "W", "edges": [edge("Socket-2")]}
-    )
-    document["loadouts"]["T"]["loops"]["L"]["parallel"] = {"maxConcurrency": 2}
-    document["materia"]["G"][field] = True
-    document["materia"]["W"] = {"type": "utility", "utility": "vcs.spawnJjWorkspace", "parallelSafe": True}
-    document["parallelism"] = {"maxConcurrency": 2}
-    assert found(document, "T") == {("parallel-generation", "Socket-1.materia")}
-    assert not [hint for hint in check_config(document, "T").hints if hint.code == "unknown-field"]
-
-
-def test_only_a_generator_is_parallel():
-    document = config({"Socket-1": {"materia": "P"}})
-    document["materia"]["P"]["parallel"] = True
-    assert found(document) == {("invalid-materia", "materia.P.parallel")}
-
-
 @pytest.mark.parametrize("alias", ["vcs.detect", "project.ensureIgnored", "echo"])
 def test_what_is_built_into_the_reference_is_shipped_under_its_name_r61(alias):
     document = config({"Socket-1": {"materia": "U"}})

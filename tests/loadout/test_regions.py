@@ -1,0 +1,167 @@
+"""The region of a parallel generator: its prelude, its loop, its one continuation; and that every materia there is safe."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadout_samples import AGENT, edge, looped
+from materia_nb.loadout import build_graph, check_config
+
+
+def way_out(id_="e", to="Socket-4"):
+    return {"id": id_, "from": "Socket-3", "condition": "satisfied", "targetSocketId": to}
+
+
+def streamed(loop=None, **changed):
+    """Plan in streams, then a prelude, build and eval for each item, then tell."""
+    document = looped({"exits": [way_out()], **(loop or {})})
+    sockets = document["loadouts"]["T"]["sockets"]
+    sockets["Socket-1"]["edges"] = [edge("Socket-5")]
+    sockets["Socket-4"]["materia"] = "Tell"
+    sockets["Socket-5"] = {"materia": "P", "edges": [edge("Socket-2")]}
+    for name, fields in changed.items():
+        sockets.setdefault(name.replace("_", "-"), {}).update(fields)
+    document["materia"]["G"]["parallel"] = True
+    document["materia"]["P"]["parallelSafe"] = True
+    document["materia"]["Tell"] = AGENT
+    return document
+
+
+def found(document):
+    return {(problem.code, problem.source) for problem in check_config(document).problems}
+
+
+def test_a_region_is_prelude_loop_and_exit():
+    region = build_graph(streamed()).regions["Socket-1"]
+    assert (region.prelude, region.loop, region.members) == (("Socket-5",), "L", ("Socket-2", "Socket-3"))
+    assert (region.first, region.exit, region.at_once) == ("Socket-5", "Socket-4", 2)
+
+
+def test_a_region_may_have_no_prelude_and_no_exit():
+    document = streamed({"exits": []}, Socket_1={"edges": [edge("Socket-2")]}, Socket_3={"advance": {}})
+    del document["loadouts"]["T"]["sockets"]["Socket-5"]
+    region = build_graph(document).regions["Socket-1"]
+    assert (region.prelude, region.first, region.exit) == ((), "Socket-2", "end")
+
+
+def test_how_many_lanes_run_at_once_is_said_by_the_loop_else_the_config():
+    document = streamed()
+    document["parallelism"] = {"maxConcurrency": 5}
+    assert build_graph(document).regions["Socket-1"].at_once == 5
+    document["loadouts"]["T"]["loops"]["L"]["parallel"] = {"maxConcurrency": 3}
+    assert build_graph(document).regions["Socket-1"].at_once == 3
+    document["loadouts"]["T"]["loops"]["L"]["parallel"] = {"maxConcurrency": 0}
+    document["parallelism"] = {"maxConcurrency": "two"}
+    assert found(document) == {
+        ("invalid-loop", "loops.L.parallel.maxConcurrency"),
+        ("invalid-config", "parallelism.maxConcurrency"),
+    }
+
+
+@pytest.mark.parametrize("field", ["parallel", "parallelPlanner"])
+def test_only_a_generator_is_parallel(field):
+    document = streamed()
+    document["materia"]["Tell"] = {**AGENT, field: True}
+    assert found(document) == {("invalid-materia", f"materia.Tell.{field}")}
+
+
+def test_a_generator_that_is_not_parallel_has_no_region():
+    document = streamed(Socket_1={"edges": [edge("Socket-2")]})
+    document["materia"]["G"]["parallel"] = False
+    del document["loadouts"]["T"]["sockets"]["Socket-5"]
+    del document["materia"]["P"]["parallelSafe"]
+    assert not build_graph(document).regions
+
+
+def with_safe_generator():
+    document = streamed(Socket_5={"materia": "Again"})
+    document["materia"]["Again"] = {**AGENT, "generator": True, "parallelSafe": True}
+    return document
+
+
+WRONG = {
+    "a guarded edge in the prelude": (
+        streamed(Socket_5={"parse": "json", "edges": [edge("Socket-2", "satisfied"), edge("Socket-4", "not_satisfied")]}),
+        {"Socket-5.edges[0]", "Socket-5.edges[1]"},
+    ),
+    "a guarded edge of the generator": (
+        streamed(Socket_1={"edges": [edge("Socket-5", "satisfied")]}),
+        {"Socket-1.edges[0]"},
+    ),
+    "two ways from the generator": (
+        streamed(Socket_1={"edges": [edge("Socket-5", "satisfied"), edge("Socket-4")]}),
+        {"Socket-1.edges[0]", "Socket-1.edges[1]"},
+    ),
+    "the way ends before the loop": (streamed(Socket_5={"edges": []}), {"Socket-5.edges", "loops.L.consumes"}),
+    "a way round into the prelude": (
+        streamed(Socket_4={"edges": [edge("Socket-5")]}),
+        {"Socket-4.edges[0]"},
+    ),
+    "a way round into the loop": (streamed(Socket_4={"edges": [edge("Socket-3")]}), {"Socket-4.edges[0]"}),
+    "a member leads back to the prelude": (
+        streamed(Socket_2={"parse": "json", "edges": [edge("Socket-5", "not_satisfied"), edge("Socket-3")]}),
+        {"Socket-2.edges[0]"},
+    ),
+    "a member leads out": (
+        streamed(
+            Socket_2={"parse": "json", "edges": [edge("Socket-6", "not_satisfied"), edge("Socket-3")]},
+            Socket_6={"materia": "Tell"},
+        ),
+        {"Socket-2.edges[0]"},
+    ),
+    "two continuations": (
+        streamed(
+            {"exits": [way_out(), {**way_out("f", "end"), "condition": "always"}]}
+        ),
+        {"loops.L.exits[1]"},
+    ),
+    "an exit into the lanes": (streamed({"exits": [way_out(to="Socket-5")]}), {"loops.L.exits[0]"}),
+    "a cast starts inside": ({**streamed(), "loadouts": {"T": {**streamed()["loadouts"]["T"], "entry": "Socket-5"}}}, {"entry"}),
+    "no loop consumes the items": (
+        streamed({"consumes": None, "iterator": {"items": "state.rows"}}, Socket_3={"advance": {}}),
+        {"Socket-1.edges"},
+    ),
+    "a generator in the prelude": (with_safe_generator(), {"Socket-5.materia", "loops.L.consumes"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_another_way_is_refused_with_its_own_words(name):
+    document, sources = WRONG[name]
+    problems = check_config(document).problems
+    assert {problem.code for problem in problems} == {"invalid-loop"}
+    assert {problem.source for problem in problems} == sources
+    assert len({problem.message for problem in problems}) == len(problems)
+
+
+def test_regions_that_share_a_socket_are_refused():
+    document = streamed()
+    loadout = document["loadouts"]["T"]
+    loadout["sockets"] |= {
+        "Socket-4": {"materia": "Tell", "edges": [edge("Socket-6")]},
+        "Socket-6": {"materia": "G", "edges": [edge("Socket-3")]},
+    }
+    loadout["loops"]["M"] = {
+        "sockets": ["Socket-2", "Socket-3"],
+        "consumes": {"from": "Socket-6", "cursor": "other"},
+        "exits": [way_out(to="end")],
+    }
+    problems = check_config(document).problems
+    assert any("regions lie apart" in problem.message for problem in problems)
+
+
+def test_every_materia_of_a_lane_says_that_it_is_safe_and_takes_no_drafts():
+    document = streamed()
+    document["materia"]["P"] |= {"parallelSafe": False, "multiTurn": True}
+    assert found(document) == {
+        ("invalid-materia", "materia.P.parallelSafe"),
+        ("invalid-materia", "materia.P.multiTurn"),
+    }
+    (first, _) = check_config(document).problems
+    assert "'P'" in first.message
+    assert "'L'" in first.message
+
+
+def test_a_schedule_needs_the_sparse_protocol():
+    document = streamed(Socket_1={"handoff": "agent-contract"})
+    assert ("invalid-socket", "Socket-1.handoff") in found(document)
