@@ -171,13 +171,14 @@ def _check_ways_round(findings: Findings, facts: Facts, region: Region) -> None:
     outside = [
         (f"loops.{loop.id}", to) for loop in facts.loops if loop.id != region.loop for _, to in _exits(loop)
     ]
-    for source, to in outside:
-        if to in region.sockets:
-            what = f"an exit leads to {to!r}, into the lanes of {region.generator!r} from outside"
+    for source, target in outside:
+        if target in region.sockets:
+            what = f"an exit leads to {target!r}, into the lanes of {region.generator!r} from outside"
             findings.problem(INVALID_LOOP, source, what, f"lead it to {region.generator!r}")
     for socket in facts.sockets:
         for place, edge in facts.edges(socket):
-            to, here = edge.get("to"), f"{socket}.edges[{place}]"
+            to: JSON = edge.get("to")
+            here = f"{socket}.edges[{place}]"
             if to in region.prelude:
                 may = socket == behind[to]
             elif to in region.members:
