@@ -14,7 +14,8 @@ LONGEST_FORM: Final = 600
 LONGEST_SHORT_FORM: Final = 300
 """How many characters a form may have, and the one of a later turn of the same conversation (R50, R51)."""
 FORM_WORDS: Final = "form_words"
-_DOTS = re.compile(r"<?(?:\.{3}|…)>?")
+_BLANK = re.compile(r"<?(?:\.{3}|…)>?|<[^\W\d][\w,'-]*(?: [\w,'-]+)+>?")
+"""The dots of an example, or nothing but words after ``<``: a form's own, or a weak model's variation of it."""
 
 
 @runtime_checkable
@@ -57,13 +58,13 @@ def as_many(start: str, entries: Sequence[str], room: int) -> str:
 
 
 def form_words(value: JSON, words: Collection[str], path: str = "$") -> Iterator[Issue]:
-    """Yield an issue for each field of an answer that still holds the form's own words or the dots of an example."""
+    """Yield an issue for each field of an answer that still holds the form's own words, words like them, or dots."""
     if isinstance(value, str):
         text = value.strip()
-        if text in words or _DOTS.fullmatch(text):
+        if text in words or _BLANK.fullmatch(text):
             yield Issue(
                 path,
-                f"This is the form's own text, {text!r}, and no answer.",
+                f"This is the text of a form, {text!r:.200}, and no answer.",
                 "write what it asks for, or leave the field out if it may be left out",
                 FORM_WORDS,
             )

@@ -131,10 +131,16 @@ def test_a_field_that_still_holds_the_words_of_the_form_is_named(name):
     assert [issue.code for issue in reading.issues] == [FORM_WORDS]
 
 
-@pytest.mark.parametrize("text", ["...", "…", " <...> "])
-def test_the_dots_of_an_example_are_no_answer(text):
+@pytest.mark.parametrize("text", ["...", "…", " <...> ", "<where this is done>", "<what to do"])
+def test_the_dots_of_an_example_and_words_like_those_of_a_form_are_no_answer(text):
     assert [issue.path for issue in form_words({"a": ["fine", text]}, ())] == ["$.a.1"]
-    assert not list(form_words({"a": ["....", "wait..."]}, ()))
+
+
+@pytest.mark.parametrize(
+    "text", ["....", "wait...", "<5 ms on average", "<stdin>", "<img src='x'>", "<b>so</b> it is"]
+)
+def test_work_that_looks_like_a_form_is_an_answer(text):
+    assert not list(form_words({"a": [text]}, ()))
 
 
 def test_a_detour_is_told_its_targets_by_socket_and_name_as_far_as_there_is_room():
