@@ -280,6 +280,9 @@ class Workbench(Shown):
         request: str = SAMPLE,
         items: int | Sequence[JSON] = 3,
         contexts: Sequence[JSON] = (),
+        *,
+        rework: bool = False,
+        later: bool = False,
     ) -> PromptsView:
         """Show every prompt of a scripted cast, with its size, before anything is paid; nobody is asked.
 
@@ -291,13 +294,18 @@ class Workbench(Shown):
             request: the request.
             items: how long every list is, or the work items themselves.
             contexts: ``castContext`` to be laid side by side, each in place of those of the loadout.
+            rework: whether each socket that can send work back does so at its first visit.
+            later: whether later turns are shown too: of conversations, and what each socket would be told at its first
+                visit if its answer could not be used (drafts aside); these count too.
 
         Raises:
             MateriaError: the loadout has problems, a socket takes no scripted answer (``no_answer``), or one of
                 ``contexts`` is none (``usage``).
         """
         graph = self.graph(loadout)
-        return PromptsView([Prompts(graph, request, items, one) for one in contexts or (None,)])
+        return PromptsView(
+            [Prompts(graph, request, items, one, rework=rework, later=later) for one in contexts or (None,)]
+        )
 
     @overload
     def gallery(self) -> Gallery: ...

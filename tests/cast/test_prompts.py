@@ -42,6 +42,34 @@ def test_every_prompt_of_a_scripted_cast_with_its_size(bench):
     assert left(bench) == []
 
 
+def test_work_that_comes_back_and_later_turns_are_seen_too(bench):
+    plain = bench.prompts(items=ITEMS[:2]).sides[0]
+    assert {one.turn for one in plain.told} == {""}
+    found = bench.prompts(items=ITEMS[:2], rework=True, later=True)
+    (side,) = found.sides
+    assert side.end == "complete"
+    visits = [(one.socket, one.item, one.turn) for one in side.told if one.prompt.begins]
+    assert visits[1:5] == [
+        ("Socket-2", "WI-1", ""),
+        ("Socket-3", "WI-1", ""),
+        ("Socket-2", "WI-1", "Why it came back"),
+        ("Socket-3", "WI-1", ""),
+    ]
+    assert sum(turn == "Why it came back" for *_, turn in visits) == 1
+    repairs = [one.socket for one in side.told if one.turn == "What was wrong with the answer"]
+    assert repairs == ["Socket-1", "Socket-3", "Socket-4"], (
+        "one each; Socket-2 and Socket-5 answer in plain words"
+    )
+    assert "Why it came back" in repr(found)
+
+
+def test_the_turns_of_a_conversation_are_seen(bench):
+    (side,) = bench.prompts("Planning-Consult", later=True).sides
+    turns = [one.turn for one in side.told]
+    assert "Working with a person" in turns
+    assert "The person is content." in side.told[turns.index("Working with a person")].prompt.text
+
+
 def test_a_cast_grows_with_its_list_and_not_with_the_square_of_it(bench):
     ten = bench.prompts("Full-Auto", items=ITEMS).sides[0]
     forty = bench.prompts("Full-Auto", items=[dict(one) for one in ITEMS * 4]).sides[0]

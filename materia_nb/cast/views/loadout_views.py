@@ -502,12 +502,12 @@ class PromptsView(_View):
         yield Line(
             "Answers are made up, short and satisfied; tokens are an estimate, one for four characters."
         )
-        headers = ["step", "socket", "item"]
+        headers = ["step", "socket", "item", "turn"]
         for letter in letters:
             headers += [f"characters{letter}", f"tokens{letter}", f"same{letter}"]
         rows = []
         for told in zip(*(side.told for side in self.sides), strict=False):
-            row: list[Cell] = [told[0].step, told[0].socket, told[0].item or ""]
+            row: list[Cell] = [told[0].step, told[0].socket, told[0].item or "", told[0].turn]
             for one in told:
                 row += [f"{one.characters:,}", f"{one.tokens:,}", f"{one.same / max(one.characters, 1):.0%}"]
             rows.append(row)

@@ -119,6 +119,8 @@ def rehearse(call: Call) -> Any:
     _ITEMS,
     Argument("--request", "the request; a made-up word if left out", "option"),
     Argument("--contexts", "castContext to be laid side by side, such as full,request", "option"),
+    Argument("--rework", "let work be sent back once wherever it can be", "flag"),
+    Argument("--later", "later turns too: of conversations, and one repair of each socket", "flag"),
     example="%materia explore prompts Plan-Build-Eval --items 10 --contexts full,request",
 )
 def prompts(call: Call) -> Any:
@@ -129,6 +131,8 @@ def prompts(call: Call) -> Any:
         call.get("request", SAMPLE),
         call.get("items", 3),
         [one.strip() for one in contexts.split(",") if one.strip()],
+        rework=bool(call.get("rework")),
+        later=bool(call.get("later")),
     )
 
 
