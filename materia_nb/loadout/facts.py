@@ -29,6 +29,9 @@ SHIPPED_SCRIPTS: Final = (
     "detect-vcs.py",
     "echo.py",
     "ensure-ignored.py",
+    "git-worktrees.py",
+    "mime-bootstrap.py",
+    "mime-maintain.py",
 )
 """The utility scripts that come with the package (R25)."""
 

@@ -1,0 +1,238 @@
+"""Mime-Bootstrap, Mime-Maintain and the worktrees, on real repositories of Git."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shipped_helpers import git, repository, run_script
+
+
+@pytest.fixture
+def project(tmp_path):
+    return repository(tmp_path / "ein Projekt")
+
+
+def call(script, project, **given):
+    run_dir = project / ".pi" / "casts" / "C1"
+    run_dir.mkdir(parents=True, exist_ok=True)
+    (run_dir / "events.jsonl").touch()
+    told = run_script(script, given.pop("cwd", project), runDir=str(run_dir), castId="C1", **given)
+    return told.code, told.answer
+
+
+def bootstrap(project, **given):
+    code, answer = call("mime-bootstrap.py", project, **given)
+    assert code == (not answer["state"]["mimeBootstrap"]["ok"])
+    return answer["state"]
+
+
+def maintain(project, title="feat: a", state=None, **given):
+    code, answer = call("mime-maintain.py", project, item={"title": title}, state=state or {}, **given)
+    assert (code, answer["satisfied"]) == (0, answer["state"]["mimeMaintain"]["ok"])
+    return answer["state"]["mimeMaintain"]
+
+
+def worktrees(do, project, state=None, **given):
+    base = {"cwd": str(project)}
+    code, answer = call(
+        "git-worktrees.py", project, params={"do": do}, state=state or {}, baseScope=base, **given
+    )
+    assert code == 0
+    return answer
+
+
+def subjects(folder):
+    return git(folder, "log", "--format=%s").splitlines()
+
+
+def files_of(folder, commit="HEAD"):
+    return git(folder, "show", "--name-only", "--format=", commit).splitlines()
+
+
+# -- Mime-Bootstrap and Mime-Maintain ----------------------------------------------------
+
+
+def test_an_item_becomes_a_commit_on_the_branch_of_the_cast(project):
+    state = bootstrap(project)
+    assert git(project, "branch", "--show-current") == state["mimeBootstrap"]["branchName"]
+    (project / "a.py").write_text("1\n")
+    (project / "README").unlink()
+    kept = maintain(project, "fix: äöü\n\nbody", state)
+    assert (kept["committed"], kept["commit"]) == (True, git(project, "rev-parse", "HEAD"))
+    assert subjects(project) == ["fix: äöü", "begin"]
+    assert sorted(files_of(project)) == ["README", "a.py"]
+    assert git(project, "log", "--format=%s", "main") == "begin"
+
+
+def test_nothing_changed_is_fine_and_no_commit(project):
+    state = bootstrap(project)
+    assert maintain(project, "x", state) == {
+        "ok": True,
+        "committed": False,
+        "branchName": state["mimeBootstrap"]["branchName"],
+    }
+    assert subjects(project) == ["begin"]
+
+
+def test_what_was_uncommitted_before_is_left_out_until_the_cast_changes_it(project):
+    for name in ("mine", "staged", "both"):
+        (project / name).write_text("of the person\n")
+    git(project, "add", "staged")
+    (project / "link").symlink_to("nowhere")
+    state = bootstrap(project)
+    assert set(state["mimeBootstrap"]["before"]) == {"mine", "staged", "both", "link"}
+    (project / "both").write_text("of the cast\n")
+    (project / "new").write_text("of the cast\n")
+    assert maintain(project, "x", state)["committed"]
+    assert sorted(files_of(project)) == ["both", "new"]
+    assert git(project, "status", "--porcelain", "--", "mine", "staged", "link").splitlines() == [
+        "A  staged",
+        "?? link",
+        "?? mine",
+    ]
+    assert not maintain(project, "y", state)["committed"]
+
+
+def test_the_directory_of_casts_is_never_committed(project):
+    state = bootstrap(project)
+    (project / "-a file, with*").write_text("1")
+    maintain(project, "-x", state)
+    assert (subjects(project)[0], files_of(project)) == ("-x", ["-a file, with*"])
+
+
+@pytest.mark.parametrize("asked", ["my/branch", " mime/my branch ~^:?*[\\ ", "../..", "-x", "a.lock", "@{"])
+def test_a_branch_can_be_named_and_a_cast_goes_back_to_its_own(project, asked):
+    name = bootstrap(project, params={"branchName": asked})["mimeBootstrap"]["branchName"]
+    assert name.startswith("mime/")
+    git(project, "switch", "--quiet", "main")
+    assert bootstrap(project, params={"branchName": asked})["mimeBootstrap"]["branchName"] == name
+    assert git(project, "branch", "--show-current") == name
+
+
+def test_without_a_repository_a_commit_or_a_title_it_says_what_is_missing(tmp_path, project):
+    env = {"GIT_CEILING_DIRECTORIES": str(tmp_path)}
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    assert "git init" in bootstrap(bare, env=env)["mimeBootstrap"]["error"]
+    assert "Mime-Bootstrap" in maintain(bare, env=env)["error"]
+    git(bare, "init", "--quiet")
+    assert "no commit yet" in bootstrap(bare, env=env)["mimeBootstrap"]["error"]
+    assert "title" in maintain(project, " ")["error"]
+    assert "git" in bootstrap(project, env={"PATH": ""})["mimeBootstrap"]["error"]
+
+
+def test_a_hook_that_refuses_is_told_and_the_item_can_be_maintained_again(project):
+    hook = project / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho no such style >&2; exit 1\n")
+    hook.chmod(0o755)
+    (project / "a").write_text("1")
+    assert "no such style" in maintain(project)["error"]
+    hook.unlink()
+    assert maintain(project)["committed"]
+
+
+# -- worktrees ---------------------------------------------------------------------------
+
+
+def lanes(project, *changes):
+    """Make a lane for each of these files and contents; the state that they end with."""
+    results = []
+    for number, files in enumerate(changes, 1):
+        name = f"lane {number}"
+        answer = worktrees("spawn", project, lane=name)
+        scope = answer["scopeTransition"]["scope"]
+        for path, content in files.items():
+            Path(scope["cwd"], path).write_text(content)
+        if number % 2:  # the others leave it uncommitted
+            maintain(project, f"item of {name}", cwd=scope["cwd"])
+        results.append({"name": name, "exports": scope["exports"]})
+    return {"parallelResults": results}
+
+
+def test_lanes_that_touch_different_files_are_joined_in_their_order_and_nothing_stays(project):
+    state = lanes(project, {"b": "1\n"}, {"a": "2\n"}, {"README": "3\n"})
+    assert not (project / "a").exists()
+    answer = worktrees("integrate", project, state)
+    assert (answer["satisfied"], answer["state"]["gitIntegration"]["merged"]) == (
+        True,
+        ["lane 1", "lane 2", "lane 3"],
+    )
+    first = git(project, "log", "--first-parent", "--format=%s").splitlines()
+    assert first == ["Join lane 3", "Join lane 2", "Join lane 1", "begin"]
+    assert {"item of lane 1", "lane 2: what was left", "item of lane 3"} <= set(subjects(project))
+    assert [(project / name).read_text() for name in ("b", "a", "README")] == ["1\n", "2\n", "3\n"]
+    assert worktrees("integrate", project, state)["satisfied"]
+    assert worktrees("finalize", project, state)["satisfied"]
+    assert git(project, "worktree", "list").count("\n") == 0
+    assert git(project, "branch", "--format=%(refname:short)") == "main"
+    assert not (project / ".pi" / "casts" / "C1" / "worktrees").exists()
+
+
+def test_lanes_that_touch_the_same_lines_leave_a_conflict_to_resolve(project):
+    state = lanes(project, {"README": "one\n"}, {"README": "two\n"}, {"c": "3\n"})
+    answer = worktrees("integrate", project, state)
+    told = answer["state"]["gitIntegration"]
+    assert (answer["satisfied"], told["ok"], told["conflict"]) == (False, False, "lane 2")
+    assert "README" in answer["context"]
+    assert "one" in (project / "README").read_text()
+    assert "two" in (project / "README").read_text()
+    state["gitIntegration"] = told
+    again = worktrees("integrate", project, state)
+    assert (again["satisfied"], again["state"]["gitIntegration"]) == (
+        False,
+        {**told, "error": again["context"]},
+    )
+    assert not worktrees("finalize", project, state)["satisfied"]
+    (project / "README").write_text("one and two\n")
+    assert worktrees("integrate", project, state)["satisfied"]
+    assert ((project / "README").read_text(), (project / "c").read_text()) == ("one and two\n", "3\n")
+    assert worktrees("finalize", project, state)["satisfied"]
+
+
+def test_a_file_that_one_lane_takes_away_and_another_changes_is_kept_by_adding_it(project):
+    state = lanes(project, {"README": "one\n"}, {})
+    place = state["parallelResults"][1]["exports"]["gitWorktree"]["value"]["path"]
+    Path(place, "README").unlink()
+    state["gitIntegration"] = worktrees("integrate", project, state)["state"]["gitIntegration"]
+    assert not worktrees("integrate", project, state)["satisfied"]
+    git(project, "add", "README")
+    assert worktrees("integrate", project, state)["satisfied"]
+    assert (project / "README").read_text() == "one\n"
+
+
+def test_what_is_not_joined_stays_and_is_told(project):
+    state = lanes(project, {"a": "1\n"}, {"b": "2\n"})
+    branch = state["parallelResults"][0]["exports"]["gitWorktree"]["value"]["branch"]
+    answer = worktrees("finalize", project, state)
+    assert (answer["satisfied"], len(answer["state"]["gitFinalized"]["kept"])) == (False, 2)
+    assert git(project, "show", f"{branch}:a") == "1"
+
+
+def test_what_a_person_left_uncommitted_is_not_lost_and_is_told(project):
+    (project / "README").write_text("of the person\n")
+    spawned = worktrees("spawn", project)
+    assert "nobody committed are not in it; files with such: 1" in spawned["context"]
+    scope = spawned["scopeTransition"]["scope"]
+    (project / scope["cwd"] / "README").write_text("of the lane\n")
+    answer = worktrees("integrate", project, {"gitWorktree": spawned["state"]["gitWorktree"]})
+    assert not answer["satisfied"]
+    assert "overwritten by merge" in answer["context"]
+    assert (project / "README").read_text() == "of the person\n"
+
+
+def test_a_project_in_a_folder_of_its_repository_works_in_that_folder(project):
+    inner = project / "inner"
+    inner.mkdir()
+    (inner / "a").write_text("1\n")
+    git(project, "add", ".")
+    git(project, "commit", "--quiet", "-m", "inner")
+    scope = worktrees("spawn", inner)["scopeTransition"]["scope"]
+    assert [path.name for path in Path(scope["cwd"]).iterdir()] == ["a"]
+
+
+def test_a_lane_without_a_worktree_is_told(project):
+    answer = worktrees("integrate", project, {"parallelResults": [{"name": "x", "exports": {}}]})
+    assert "Git-Spawn" in answer["context"]
