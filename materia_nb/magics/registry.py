@@ -179,6 +179,7 @@ def step_after(call: Call, _: object) -> Any:
 
 
 _OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {
+    "DryBench": lambda call: call.bench,
     "Workbench": lambda call: call.bench,
     "Loadouts": lambda call: call.bench.loadouts,
     "Casts": lambda call: call.bench.casts,

@@ -21,6 +21,16 @@ FIRST_PAUSE_S: Final = 1.0
 MOST_ROUNDS: Final = 50
 
 
+def known_price(model: str, tokens_in: int, tokens_out: int) -> float | None:
+    """Return what a request of a model, ``provider:model``, costs in dollars; None where no price is known (R56). Nobody is asked."""
+    if find_spec("pydantic_ai") is None:
+        return None
+    with HeldInterrupts():
+        from materia_nb.agents.model.requests import price_of
+
+    return price_of(model, tokens_in, tokens_out)
+
+
 class ModelAgent:
     """Asks a language model, streams what it says, and lets it use the tools of the materia.
 
@@ -127,12 +137,8 @@ class ModelAgent:
         None is known of a server of one's own (``base_url``), or of a model that is not named ``provider:model``.
         """
         wanted = self.model if self.model is not None else model
-        if not isinstance(wanted, str) or self.base_url or find_spec("pydantic_ai") is None:
-            return None
-        with HeldInterrupts():
-            from materia_nb.agents.model.requests import price_of
-
-        return price_of(wanted, tokens_in, tokens_out)
+        named = isinstance(wanted, str) and not self.base_url
+        return known_price(str(wanted), tokens_in, tokens_out) if named else None
 
     def _model_of(self, turn: Turn) -> Made:
         from materia_nb.agents.model.providers import make, name_of
