@@ -341,7 +341,3 @@ def _folders(wb: Workbench) -> list[tuple[str, Path]]:
     with contextlib.suppress(MateriaError):  # a config that cannot be read is told as such
         found.append(("run directories", wb.casts.root))
     return found
-
-
-if __name__ == "__main__":
-    print(checkup(Workbench()))

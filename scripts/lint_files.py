@@ -16,7 +16,6 @@ EXCEPT = {
     "agents/tools/confine.py": "tools of models walk folder by folder, each held open, so that no link leads out",
     "agents/tools/search.py": "as confine.py",
     "widgets/frontend.py": "the front end is read as a resource of the package (Traversable)",
-    "__main__.py": "the null device takes the place of a closed standard output",
     "utilities/shipped": "programs of their own, which import nothing of the package",
 }
 """Files and folders that may, and why."""

@@ -77,7 +77,17 @@ BY_TASK: Final = {
     "Learn": ["lessons", "gallery", "cheatsheet", "glossary", "loadouts", "teaching"],
     "Design": ["designing", "hints", "insight", "trying", "what-your-agent-reads", "composing"],
     "Debug": ["debugging", "panel", "compare", "looking-back"],
-    "Run": ["models", "tools", "command-agents", "quests", "run-directory", "frontends", "without-a-server"],
+    "Run": [
+        "models",
+        "tools",
+        "command-agents",
+        "quests",
+        "shell",
+        "in-ci",
+        "run-directory",
+        "frontends",
+        "without-a-server",
+    ],
     "Reference": ["magics", "python-api", "loadout-format", "handoff-protocols", "rules", "conformance"],
 }
 """The guides by what a reader wants to do, those first that are read first. Those that are not there are passed over,

@@ -39,6 +39,24 @@ from materia_nb.utilities.scripts import beside_config
 _MONEY: Final = re.compile(r"\$(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?usd")
 
 
+def most_of(words: str) -> tuple[int | None, float | None]:
+    """Read a maximum as a person writes it: ``20000`` tokens, or a cost, ``2.50 USD``; the other is None.
+
+    Raises:
+        MateriaError: it is neither (``bad_budget``).
+    """
+    said = words.strip().lower().replace(",", "").replace("_", "")
+    if said.isascii() and said.isdigit():
+        return int(said), None
+    if money := _MONEY.fullmatch(said):
+        return None, float(money[1] or money[2])
+    raise MateriaError(
+        f"{words[:40]!r} is no budget.",
+        hint="write 20000 for tokens, 2.50 USD for a cost, or none",
+        kind="bad_budget",
+    )
+
+
 class Edits:
     """The edits of one cast; each is refused while a step runs, and changes nothing then."""
 
@@ -262,19 +280,11 @@ class Edits:
         Raises:
             MateriaError: it is none of these (``bad_budget``).
         """
-        said = words.strip().lower().replace(",", "").replace("_", "")
-        if said in ("", "none"):
+        if words.strip().lower() in ("", "none"):
             self.budget(None, max_cost_usd=None)
-        elif said.isascii() and said.isdigit():
-            self.budget(int(said))
-        elif money := _MONEY.fullmatch(said):
-            self.budget(max_cost_usd=float(money[1] or money[2]))
-        else:
-            raise MateriaError(
-                f"{words[:40]!r} is no budget.",
-                hint="write 20000 for tokens, 2.50 USD for a cost, or none",
-                kind="bad_budget",
-            )
+            return
+        tokens, cost = most_of(words)
+        self.budget(tokens) if tokens is not None else self.budget(max_cost_usd=cost)
 
     def remember(self, number: int) -> Suggestion:
         """Keep a suggestion in what is known about the project; later casts are told of it.

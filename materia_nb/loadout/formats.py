@@ -66,7 +66,7 @@ def parse_json(text: str) -> JSON:
 def parse_jsonc(text: str) -> JSON:
     """Parse JSON that may have comments, trailing commas and the rest of JSON5. Raises ParseError."""
     try:
-        return parse_json(_without_comments(text))
+        return parse_json(blanked(text))
     except ParseError as error:
         strict = error
     if "twice" in strict.what:
@@ -196,7 +196,7 @@ _COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|//[^\n\r]*|/\*.*?(?:\*/|\Z)', 
 _LAST_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTALL)
 
 
-def _without_comments(text: str) -> str:
+def blanked(text: str) -> str:
     """Put spaces in place of comments and trailing commas, so that every place in the text stays where it is."""
     text = _COMMENT.sub(lambda found: _blank(found[0], "/"), text)
     return _LAST_COMMA.sub(lambda found: _blank(found[0], ","), text)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from materia_nb.cast import Cast
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
@@ -252,10 +252,10 @@ _SAID = 60
 @contextmanager
 def running(cast: Cast) -> Iterator[None]:
     """Show work items done and the current socket while the block runs, if it takes long enough."""
-    if not _watched():
+    bar = _bar(lambda: _told_of(cast))
+    if bar is None:
         yield
         return
-    bar = _Bar(lambda: _told_of(cast))
     ends = (cast.watch(lambda _: bar.update()), cast.listen(bar.update))
     try:
         yield
@@ -269,9 +269,7 @@ def running(cast: Cast) -> Iterator[None]:
 def counting(what: str) -> Iterator[Callable[[int, int], None]]:
     """Show how many of ``what`` are done while the block runs; it calls what it is given with the done and the total."""
     counts = [0, 0]
-    bar = (
-        _Bar(lambda: (counts[0], counts[1], f"{counts[0]:,} of {counts[1]:,} {what}")) if _watched() else None
-    )
+    bar = _bar(lambda: (counts[0], counts[1], f"{counts[0]:,} of {counts[1]:,} {what}"))
 
     def told(done: int, total: int) -> None:
         counts[:] = done, total
@@ -283,6 +281,31 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
     finally:
         if bar is not None:
             bar.close()
+
+
+Telling: TypeAlias = Callable[[], tuple[int, int, str]]
+"""Tells how many are done, of how many, and the words beside the bar."""
+
+
+class AnyBar(Protocol):
+    """A bar, wherever it is drawn."""
+
+    def update(self) -> None:
+        """Bring the bar up to date."""
+
+    def close(self) -> None:
+        """Take the bar away."""
+
+
+TERMINAL: Final[list[Callable[[Telling], AnyBar]]] = []
+"""What makes the bars of a terminal, while a program runs in one."""
+
+
+def _bar(told: Telling) -> AnyBar | None:
+    """Make a bar where a person may be looking, in a terminal or at a cell."""
+    if TERMINAL:
+        return TERMINAL[-1](told)
+    return _Bar(told) if _watched() else None
 
 
 def _watched() -> bool:
@@ -305,8 +328,7 @@ def _watched() -> bool:
 class _Bar:
     """The bar and the words beside it, made when the run has taken long enough, from whichever thread."""
 
-    def __init__(self, told: Callable[[], tuple[int, int, str]]) -> None:
-        """``told`` returns how many are done, of how many, and the words beside the bar."""
+    def __init__(self, told: Telling) -> None:
         self._told = told
         self._last = 0.0
         self._widgets: Any = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -145,6 +145,8 @@ SYNONYMS: Final[Mapping[str, str]] = {
     word: hint for words, hint in _WORDS["instead"].items() for word in words.split()
 }
 """What people type for a verb that has another name, and what to do instead."""
+SHELL: Final[Mapping[str, Sequence[str]]] = _WORDS["shell"]
+"""What a verb is given in a terminal (``materia VERB``): the verbs by that."""
 
 
 def verb(

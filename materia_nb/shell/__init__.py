@@ -1,0 +1,1 @@
+"""``materia``, the verbs of the magics in a terminal and in CI."""

@@ -1,0 +1,417 @@
+"""The commands of ``materia``: made from the rows of the verbs, and the few words that only a terminal has."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TextIO, cast
+
+import click
+
+from materia_nb import __version__
+from materia_nb.cast.dry_bench import DryBench
+from materia_nb.cast.workbench import Workbench
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.loadout.config_files import ENDINGS
+from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
+from materia_nb.magics.registry import (
+    GROUPS,
+    RENAMED,
+    SHELL,
+    VERBS,
+    Argument,
+    Call,
+    Verb,
+    family,
+    parse,
+    summary_of,
+)
+from materia_nb.shell.checking import FORMATS, findings_of, written
+from materia_nb.shell.copying import Bundle, offered, run_copy
+from materia_nb.shell.results import data_of, is_fine, text_of
+from materia_nb.shell.terminal import answer, bars, can_ask
+
+FINE, PROBLEMS, MISUSE = 0, 1, 2
+"""The exit codes."""
+
+_MINUS: Final = "\ue000"
+"""Stands for the sign of a number, which click would take for an option."""
+_SIGN: Final = re.compile(r"^-(?=\d)")
+_PROGRAMS: Final = {
+    "schema": ("materia_nb.schema", "Print the JSON Schema of a file of loadouts, for editors."),
+    "conformance": ("materia_nb.conformance", "Run conformance vectors: conformance FILE..."),
+}
+"""Commands that are programs of their own: their module, and what they do."""
+
+
+class _Typed(click.ParamType):  # type: ignore[type-arg] # generic in the latest click alone
+    """Text, or a whole number."""
+
+    def __init__(self, *, whole: bool) -> None:
+        self.whole, self.name = whole, "integer" if whole else "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = str(value).replace(_MINUS, "-", 1)
+        if not self.whole:
+            return text
+        try:
+            return int(text)
+        except ValueError:
+            self.fail(f"{text!r} is no whole number", param, ctx)
+
+
+class _Command(click.Command):
+    """A command that takes negative numbers as arguments."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [_SIGN.sub(_MINUS, one) for one in args])
+
+
+class _Words(click.Group):
+    """A first word with second words; what begins with none of these is the verb of the first word alone, if there is one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "" in self.commands and (not args or args[0] not in self.commands):
+            args = ["", *args]
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return [name for name in self.commands if name]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            renamed = RENAMED.get(args[0], "").split()
+            if ctx.parent is None and renamed and renamed[0] in self.commands:
+                return super().resolve_command(ctx, [*renamed, *args[1:]])
+            ctx.fail(f"There is no command {args[0]!r}: {did_you_mean(args[0], self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+
+class _Program(_Words):
+    """``materia``: its commands in the groups of the verbs."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        verbs = {word for words in GROUPS.values() for word in words.split()}
+        groups = {title: words.split() for title, words in GROUPS.items()}
+        groups["What comes with it"] = [name for name in self.commands if name and name not in verbs]
+        for title, words in groups.items():
+            rows = [
+                (word, self.commands[word].get_short_help_str(200)) for word in words if word in self.commands
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+_BEGIN: Final = """\b
+Begin here:
+  materia lessons DIR                  copy the notebooks to DIR
+  jupyter lab DIR/00-quickstart.ipynb  the tour; then 01-edges, the first lesson
+  materia list loadouts                the loadouts that come with it
+  materia VERB --help                  more about one"""
+
+
+@click.group(cls=_Program, epilog=_BEGIN, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", message="%(version)s")
+def program() -> None:
+    """Materia NB: check, explore, cast and look at loadouts. Exit codes: 0 fine, 1 problems, 2 misuse."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what a command line says; the exit code: 0 fine, 1 problems, 2 misuse."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with bars():
+            code = program.main(given or ["--help"], "materia", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return MISUSE
+    except MateriaError as error:
+        return _refused(error, as_json="--json" in given)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("Interrupted; nothing recorded is lost: materia run goes on.", err=True)
+        return PROBLEMS
+    return code if isinstance(code, int) else FINE
+
+
+def _refused(error: MateriaError, *, as_json: bool) -> int:
+    if as_json:
+        named = {"what": error.what, "where": error.where, "hint": error.hint, "kind": error.kind}
+        click.echo(json.dumps({"ok": False, "error": named}, ensure_ascii=False, indent=2))
+    else:
+        click.echo(str(error).replace("%materia ", "materia "), err=True)
+    return MISUSE if error.kind == "usage" else PROBLEMS
+
+
+# -- from a verb to a command ----------------------------------------------------------
+
+_COMMON: Final = (
+    click.Option(
+        ["--project"], type=click.Path(exists=True, file_okay=False, path_type=Path), default=".",
+        help="the project directory; the current one if left out",
+    ),
+    click.Option(["--file", "on_top"], help="a file of loadouts, read on top of the project's own", metavar="FILE"),
+    click.Option(["--json", "as_json"], is_flag=True, help="write what came of it as JSON"),
+)  # fmt: skip
+_CAST: Final = click.Option(
+    ["--cast", "of"], help="the cast: its id, the beginning of it, its name; the latest if left out"
+)
+_AGENT: Final = click.Option(
+    ["--agent"],
+    multiple=True,
+    metavar="NAME=WHO",
+    help="who answers a materia or socket, as the verb agent takes it: Build=openai:gpt-4o, '*=command:claude'; may be repeated",
+)
+_ASKED: Final = frozenset({"quest run", "sweep"})
+"""Verbs that begin casts and run them."""
+
+
+def _parameter(argument: Argument, verb: Verb) -> click.Parameter:
+    kind: Any = click.Choice(argument.choices) if argument.choices else _Typed(whole=argument.whole)
+    if argument.kind == "flag":
+        return click.Option([argument.name], is_flag=True, help=argument.help)
+    if argument.kind == "option":
+        return click.Option([argument.name], type=kind, help=argument.help)
+    last = argument.kind == "rest" and any(one.kind == "words" for one in verb.arguments)
+    many = argument.kind != "word" and not last
+    required = argument.required or last
+    shown = argument.name.upper() + ("..." if many else "")
+    return click.Argument(
+        [argument.key],
+        type=kind,
+        nargs=-1 if many else 1,
+        required=required,
+        metavar=shown if required else f"[{shown}]",
+    )
+
+
+def _command(verb: Verb, given: str) -> click.Command:
+    """Make the command of a verb; ``given`` says what the verb is given, see ``words.toml``."""
+    own = [_parameter(one, verb) for one in verb.arguments]
+    if verb.cell != "never":
+        body = click.Option(
+            ["--body"], type=click.File(encoding="utf-8"), required=verb.cell == "must",
+            help="a file with what a cell would hold; - for the standard input",
+        )  # fmt: skip
+        own.append(body)
+    if given in ("looks", "changes") and "--cast" not in verb.options:
+        own.append(_CAST)
+    if given == "changes" or verb.name in _ASKED:
+        own.append(_AGENT)
+    placed = [one for one in verb.arguments if one.placed and one.help]
+    told = [f"{one.name.upper()}: {one.help}" for one in placed]
+    examples = [
+        line.replace("%materia ", "materia ")
+        for line in verb.example.splitlines()
+        if line.startswith("%materia ")
+    ]
+    return _Command(
+        verb.name.rpartition(" ")[2],
+        params=[*own, *_COMMON],
+        callback=partial(_act, verb, given),
+        help="\n\n".join([verb.summary, *told]),
+        short_help=summary_of(verb.name) if " " not in verb.name else verb.summary,
+        epilog="\b\nFor example:\n" + "\n".join(f"  {line}" for line in examples) if examples else None,
+    )
+
+
+def _act(
+    verb: Verb,
+    given: str,
+    *,
+    project: Path,
+    on_top: str | None,
+    as_json: bool,
+    of: str | None = None,
+    agent: Sequence[str] = (),
+    body: TextIO | None = None,
+    **values: Any,
+) -> int:
+    """Do what a verb does, and write what came of it; the exit code."""
+    with _bench(given, project, on_top, agent) as bench:
+        arguments = _arguments(verb, values, bench)
+        text = None if body is None else body.read()
+        if given in ("looks", "changes"):
+            (bench.open if given == "looks" else bench.resume)(of or arguments.get("cast") or "-1")
+        value = verb.handler(Call(bench, arguments, text, {}))
+        return _told(verb, value, bench, as_json=as_json)
+
+
+@contextmanager
+def _bench(
+    given: str, project: Path, on_top: str | None = None, agents: Sequence[str] = ()
+) -> Iterator[Workbench]:
+    """Make the bench of one command: for verbs that test, one that has nobody to ask and nothing that starts a process."""
+    if given == "tests":
+        dry = DryBench(project)
+        if on_top is not None:
+            dry.load(on_top)
+        yield cast("Workbench", dry)
+        return
+    bench = Workbench(project)
+    try:
+        if on_top is not None:
+            bench.load(on_top)
+        for one in agents:
+            name, equals, who = one.partition("=")
+            if not equals:
+                raise MateriaError(f"--agent {one} says nobody.", hint="write NAME=WHO", kind="usage")
+            parsed = parse(VERBS["agent"], f'"{name}" {who}', {})
+            VERBS["agent"].handler(Call(bench, parsed, None, {}))
+        yield bench
+    finally:
+        bench.close()
+
+
+def _arguments(verb: Verb, values: dict[str, Any], bench: Workbench) -> dict[str, Any]:
+    """Return the arguments of a verb, as a line of a notebook would give them; a file in the place of a loadout is read."""
+    made: dict[str, Any] = {}
+    for one in verb.arguments:
+        value = values.get(one.key)
+        if value in (None, (), False):
+            continue
+        if isinstance(value, tuple):
+            value = list(value) if one.kind == "words" else " ".join(map(str, value))
+        if one.completes == "loadout" and Path(str(value)).suffix in ENDINGS:
+            value = bench.load(str(value)).name
+        made[one.key] = value
+    return made
+
+
+def _told(verb: Verb, value: object, bench: Workbench, *, as_json: bool) -> int:
+    """Write what came of a verb; the exit code."""
+    fine = is_fine(verb.name, value, bench)
+    if as_json:
+        click.echo(json.dumps({"ok": fine, **data_of(value, bench)}, ensure_ascii=False, indent=2))
+    elif value is not None:
+        width = shutil.get_terminal_size((100, 0)).columns
+        click.echo(text_of(value, width))
+    return FINE if fine else PROBLEMS
+
+
+# -- commands of their own -------------------------------------------------------------
+
+
+def _check(
+    *,
+    names: Sequence[str],
+    mend: bool,
+    save: bool,
+    form: str,
+    project: Path,
+    on_top: str | None,
+    as_json: bool,
+) -> int:
+    """Check files of loadouts, loadouts and cases; see the help of the command."""
+    with _bench("tests", project, on_top) as bench:
+        if not mend:
+            found = findings_of(bench, names)
+            click.echo(written(found, "json" if as_json else form))
+            return FINE if found.ok else PROBLEMS
+        if len(names) > 1:
+            raise MateriaError("One loadout is mended at a time.", kind="usage")
+        arguments = _arguments(VERBS["check"], {"loadout": tuple(names), "mend": mend, "save": save}, bench)
+        return _told(
+            VERBS["check"], VERBS["check"].handler(Call(bench, arguments, None, {})), bench, as_json=as_json
+        )
+
+
+def _run(
+    *, request: Sequence[str], loadout: str | None, project: Path, on_top: str | None, as_json: bool,
+    of: str | None, agent: Sequence[str], **values: Any,
+) -> int:  # fmt: skip
+    """Cast a request, or go on with a cast, until it ends or must wait; a person at the terminal is asked."""
+    run = VERBS["run"]
+    with _bench("changes", project, on_top, agent) as bench:
+        if request:
+            if of is not None:
+                raise MateriaError(
+                    "A request begins a cast of its own.", hint="leave --cast out", kind="usage"
+                )
+            begun = _arguments(VERBS["cast"], {"request": request, "loadout": loadout}, bench)
+            bench.cast(begun["request"], loadout=begun.get("loadout"))
+        elif loadout is not None:
+            raise MateriaError("The request is missing.", hint="run REQUEST --loadout NAME", kind="usage")
+        else:
+            bench.resume(of or "-1")
+        call = Call(bench, _arguments(run, values, bench), None, {})
+        value = run.handler(call)
+        while can_ask(as_json=as_json) and answer(bench.current):
+            value = (
+                run.handler(call)
+                if bench.current.status in ("ready", "waiting")
+                else VERBS["status"].handler(call)
+            )
+        return _told(run, value, bench, as_json=as_json)
+
+
+def _copy(bundle: Bundle, *, folder: Path | None, force: bool) -> None:
+    click.echo(run_copy(bundle, folder, force=force))
+
+
+def _forward(module: str, *, arguments: Sequence[str]) -> None:
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__")
+
+
+def _verb_commands() -> Iterator[tuple[str, click.Command]]:
+    """Yield the commands that verbs are."""
+    for given, names in SHELL.items():
+        for name in names if given != "notebook" else ():
+            yield name, _command(VERBS[name], given)
+
+
+def _add_commands() -> None:
+    """Put every command in its place below its first word."""
+    made = dict(_verb_commands())
+    check, run = made["check"], made["run"]
+    check.callback, run.callback = _check, _run
+    named = click.Argument(["names"], nargs=-1, metavar="[FILE|LOADOUT]...")
+    check.params = [named, *(one for one in check.params if one.name != "loadout")]
+    check.params.append(click.Option(["--format", "form"], type=click.Choice(FORMATS), default="text", help="how findings are written"))  # fmt: skip
+    check.help = (
+        f"{VERBS['check'].summary}\n\nFILE: a file of loadouts, all of which are checked, or a case "
+        "(*.materia-case.json), whose answers are sent through its loadout. LOADOUT: a loadout of the project. Left out: "
+        "those that files define."
+    )
+    run.params = [*(one for one in made["cast"].params if one.name in ("request", "loadout")), *run.params]
+    run.help = f"Cast a request and run it; without REQUEST, go on with a cast.\n\n{run.help}"
+    for name, command in made.items():
+        first, _, second = name.partition(" ")
+        if not family(first):
+            program.add_command(command, first)
+            continue
+        words = program.commands.get(first)
+        if not isinstance(words, _Words):
+            about = summary_of(first)
+            words = _Words(first, help=about, invoke_without_command=False, no_args_is_help=first not in made)
+            program.add_command(words)
+        words.commands[second] = command  # "" is the first word alone
+    for bundle in offered():
+        folder = click.Argument(["folder"], required=False, type=click.Path(path_type=Path), metavar="DIR")
+        force = click.Option(["--force"], is_flag=True, help="write over files that are there")
+        program.add_command(click.Command(bundle.command, params=[folder, force], callback=partial(_copy, bundle), help=f"{bundle.about}."))  # fmt: skip
+    for name, (module, about) in _PROGRAMS.items():
+        rest = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)
+        program.add_command(
+            click.Command(
+                name,
+                params=[rest],
+                callback=partial(_forward, module),
+                help=about,
+                add_help_option=False,
+                context_settings={"ignore_unknown_options": True},
+            )
+        )
+
+
+_add_commands()

@@ -1,0 +1,150 @@
+"""``materia check``: many files, each finding at its file and line, in the forms that CI reads."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from materia_nb import Workbench
+from materia_nb.loadout.source_lines import line_of
+from materia_nb.shell.commands import main
+
+BROKEN = """\
+{
+  "loadouts": {
+    "Good": {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Say"}}},
+    "Bad": {
+      "entry": "Socket-1",
+      "sockets": {
+        "Socket-1": {
+          "materia": "Say",
+          "edges": [
+            {"when": "always", "to": "Sockt-2"}
+          ]
+        },
+        "Socket-2": {"materia": "Say"}
+      }
+    }
+  },
+  "materia": {
+    "Say": {"tools": "none",
+            "prompt": 3}
+  }
+}
+"""
+AS_YAML = """\
+# a comment
+loadouts:
+  "A.B":
+    entry: Socket-1
+    sockets:
+      Socket-1:
+        materia: Say
+        edges:
+          - when: always
+            to: Sockt-2
+"""
+
+
+@pytest.mark.parametrize(
+    "text, source, loadout, line, left",
+    [
+        (BROKEN, "Socket-1.edges[0].to", "Bad", 10, 0),
+        (BROKEN, "Socket-1.edges[0].maxTraversals", "Bad", 10, len("maxTraversals")),
+        (BROKEN, "Socket-9", "Bad", 6, len("Socket-9")),
+        (BROKEN, "materia.Say.prompt", None, 19, 0),
+        (BROKEN, "materia.Say.prompt", "Bad", 19, 0),
+        (BROKEN, "limits", None, 1, len("limits")),
+        (AS_YAML, "Socket-1.edges[0].to", "A.B", 10, 0),
+        (
+            '// c\n{\n\t/* d */ "limits": {\n\t\t"maxSocketVisits": 1,\n},\n}',
+            "limits.maxSocketVisits",
+            None,
+            4,
+            0,
+        ),
+        ("[", "limits", None, 1, len("limits")),
+    ],
+)
+def test_a_finding_has_the_line_that_says_it(text, source, loadout, line, left):
+    assert line_of(text, source, loadout) == (line, left)
+
+
+@pytest.fixture
+def broken(project, monkeypatch):
+    """A project with a broken file and one that is no JSON."""
+    monkeypatch.chdir(project)
+    (project / "broken.json").write_text(BROKEN)
+    (project / "torn.json").write_text('{\n "loadouts": ,\n}')
+    return project
+
+
+def check(capsys, *arguments):
+    code = main(["check", *arguments])
+    return code, capsys.readouterr().out
+
+
+def test_all_loadouts_of_all_files_are_checked(broken, capsys):
+    code, out = check(capsys, "broken.json", "torn.json", "--json")
+    said = json.loads(out)
+    assert code == 1
+    assert said["checked"] == ["broken.json: Good", "broken.json: Bad", "torn.json"]
+    spots = {
+        (one["code"], one["file"], one["line"]) for one in said["findings"] if one["severity"] == "problem"
+    }
+    assert ("unknown-endpoint", "broken.json", 10) in spots
+    assert ("invalid-materia", "broken.json", 19) in spots
+    assert ("unreadable", "torn.json", 2) in spots
+
+
+def test_what_github_shows_at_a_line_is_escaped(broken, capsys):
+    (broken / "odd.json").write_text(BROKEN.replace("Sockt-2", "a%b::\\u0007,\\n::error::x"))
+    code, out = check(capsys, "odd.json", "--format", "github")
+    assert code == 1
+    lines = [one for one in out.splitlines() if one.startswith("::error")]
+    assert all(one.startswith("::error file=odd.json,line=") for one in lines), "no line of its own"
+    assert any("a%25b" in one for one in lines)
+
+
+def test_sarif_and_junit_name_the_place(broken, capsys):
+    run = json.loads(check(capsys, "broken.json", "--format", "sarif")[1])["runs"][0]
+    places = [one["locations"][0]["physicalLocation"] for one in run["results"] if one["level"] == "error"]
+    assert {"uri": "broken.json"} in [one["artifactLocation"] for one in places]
+    assert 10 in [one["region"]["startLine"] for one in places]
+    assert {one["ruleId"] for one in run["results"]} == {one["id"] for one in run["tool"]["driver"]["rules"]}
+    suite = ET.fromstring(check(capsys, "broken.json", "--format", "junit")[1])  # noqa: S314 - our own
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "2")
+    assert "broken.json:10" in "".join(suite.itertext())
+
+
+def test_a_project_with_a_faulty_file_is_no_project_without_problems(broken, capsys):
+    (broken / ".pi").mkdir()
+    (broken / ".pi" / "pi-materia.json").write_text("{")
+    code, out = check(capsys, "--format", "github")
+    assert code == 1
+    assert "file=.pi/pi-materia.json" in out
+
+
+def test_hints_are_no_problems(broken, capsys):
+    (broken / "hint.json").write_text(
+        '{"loadouts": {"Good": {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Say", "lops": 1}}}},'
+        '"materia": {"Say": {"tools": "none", "prompt": "x"}}}'
+    )
+    code, out = check(capsys, "hint.json", "--json")
+    assert (code, {one["severity"] for one in json.loads(out)["findings"]}) == (0, {"hint"})
+
+
+def test_a_case_is_checked_by_sending_its_answers_through_the_loadout(project, monkeypatch, capsys):
+    monkeypatch.chdir(project)
+    wb = Workbench(project)
+    cast = wb.cast("x", loadout="Teach-Edges", agents={"*": lambda: {"satisfied": True}})
+    cast.run()
+    path = cast.export.test("route")
+    assert check(capsys, path.name)[0] == 0
+    case = json.loads(path.read_text())
+    case["expect"]["route"][0]["to"] = "end"
+    path.write_text(json.dumps(case))
+    code, out = check(capsys, path.name, "--format", "github")
+    assert (code, "failed-case" in out) == (1, True)

@@ -1,0 +1,239 @@
+"""``materia VERB``: the verbs of the magics as commands, with the same words and options, and what only a terminal has."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+
+from magics_helpers import ASK
+from materia_nb import Workbench, __version__
+from materia_nb.loadout import read_text
+from materia_nb.loadout.config_files import write_config
+from materia_nb.loadout.layers import PROJECT_FILE
+from materia_nb.magics.registry import SHELL, VERBS
+from materia_nb.shell import terminal
+from materia_nb.shell.commands import main, program
+
+WITH_PROCESS = {
+    "activeLoadout": "Both",
+    "loadouts": {
+        "Both": {
+            "entry": "Socket-1",
+            "sockets": {
+                "Socket-1": {"materia": "Say", "edges": [{"when": "always", "to": "Socket-2"}]},
+                "Socket-2": {"materia": "Run"},
+            },
+        }
+    },
+    "materia": {
+        "Say": {"tools": "none", "prompt": "Say it", "model": "openai:gpt-4o"},
+        "Run": {"type": "utility", "command": ["python3", "-c", "print(1)"], "parse": "text"},
+    },
+}
+
+
+@pytest.fixture
+def bench(project, monkeypatch):
+    """A project with the loadout of ASK as its own, in which the program runs."""
+    monkeypatch.chdir(project)
+    wb = Workbench(project)
+    document = read_text(ASK)
+    materia = document.pop("materia")
+    write_config(project / PROJECT_FILE, {"loadouts": {"Asks": document}, "materia": materia})
+    return wb
+
+
+def materia(capsys, *arguments):
+    """The exit code, what was written, and what was written to the standard error."""
+    code = main([str(one) for one in arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_every_verb_is_said_to_be_in_the_shell_or_not():
+    listed = [name for names in SHELL.values() for name in names]
+    assert sorted(listed) == sorted(VERBS), "words.toml [shell] lists every verb once"
+
+
+def commands(group=program, before=""):
+    for name, one in group.commands.items():
+        whole = f"{before} {name}".strip()
+        yield from commands(one, whole) if isinstance(one, click.Group) else [(whole, one)]
+
+
+@pytest.mark.parametrize(
+    "name", [name for given, names in SHELL.items() if given != "notebook" for name in names]
+)
+def test_a_command_has_the_options_of_its_verb_and_says_what_it_does(name):
+    verb, command = VERBS[name], dict(commands())[name]
+    options = {spelt for one in command.params for spelt in one.opts}
+    assert set(verb.options) <= options
+    assert verb.summary.split("\n")[0] in command.help
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_without_a_command_it_says_what_there_is_and_where_to_begin(arguments, capsys):
+    code, out, _ = materia(capsys, *arguments)
+    assert code == 0
+    for words in ("00-quickstart", "materia list loadouts", "check ", "explore", "lessons", "schema"):
+        assert words in out
+    assert materia(capsys, "--version")[:2] == (0, f"{__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["lesons"], "did you mean 'lessons'?"),
+        (["check", "--nope"], "No such option"),
+        (["explore", "--items"], "requires an argument"),
+        (["explore", "Asks", "--items", "x"], "no lengths of lists"),
+        (["step", "many"], "no whole number"),
+        (["run", "hi", "--agent", "Judge"], "write NAME=WHO"),
+        (["compare"], "Missing argument"),
+    ],
+)
+def test_misuse_is_told_and_ends_with_2(arguments, told, bench, capsys):
+    code, _, err = materia(capsys, *arguments)
+    assert code == 2
+    assert told in err
+
+
+def test_a_cast_is_run_answered_looked_at_and_exported(bench, capsys, project):
+    code, out, _ = materia(capsys, "run", "a", "page", "--loadout", "Asks")
+    assert code == 1, "it waits for somebody, and nobody is there"
+    assert "needs an answer" in out
+    code, _, err = materia(capsys, "reply", '{"satisfied": 3}')
+    assert code == 1
+    assert "satisfied" in err
+    assert materia(capsys, "reply", '{"satisfied": true}')[0] == 0
+    code, out, _ = materia(capsys, "run", "--agent", f"*=command {sys.executable} -c print(5)")
+    assert code == 0
+    assert "complete after 2 steps" in out
+    assert "Edge 1" in materia(capsys, "why", "1")[1]
+    assert materia(capsys, "why", "-1")[0] == 0, "a negative number is no option"
+    assert materia(capsys, "doctor", "-1")[1].startswith("Good")
+    assert materia(capsys, "label", "mine", "--verdict", "good")[0] == 0
+    assert materia(capsys, "status", "--cast", "mine")[0] == 0
+    code, out, _ = materia(capsys, "casts", "--json")
+    assert (code, [one["name"] for one in json.loads(out)["value"]]) == (0, ["mine"])
+    assert materia(capsys, "page", "here.html")[0] == 0
+    assert (project / "here.html").is_file()
+
+
+def test_json_says_how_the_cast_stands_and_whether_all_is_fine(bench, capsys):
+    code, out, _ = materia(capsys, "run", "a page", "--loadout", "Asks", "--json")
+    said = json.loads(out)
+    assert (code, said["ok"], said["cast"]["status"], said["cast"]["next"]) == (
+        1,
+        False,
+        "waiting",
+        "Socket-1",
+    )
+    code, out, _ = materia(capsys, "explore", "odds", "Asks", "--satisfied", "0.7", "--json")
+    assert json.loads(out)["value"]["ends"] == {"complete": 1.0}
+    code, out, _ = materia(capsys, "why", "9", "--json")
+    assert (code, json.loads(out)["error"]["kind"]) == (1, "no_step")
+
+
+def test_a_cast_that_fails_ends_with_1(bench, capsys):
+    code, out, _ = materia(
+        capsys, "run", "x", "--loadout", "Asks", "--agent", "*=command no-such-program-here"
+    )
+    assert code == 1
+    assert "failed" in out
+
+
+def test_what_a_cell_would_hold_comes_from_a_file(bench, capsys, project):
+    materia(capsys, "cast", "a page", "--loadout", "Asks")
+    (project / "items.yaml").write_text("- {title: One, context: first}\n")
+    assert materia(capsys, "edit", "items", "--body", "items.yaml")[0] == 0
+    assert "One" in materia(capsys, "state", "workItems")[1]
+
+
+def test_two_casts_that_differ_end_with_1_as_diff_does(bench, capsys):
+    materia(capsys, "cast", "one", "--loadout", "Asks")
+    assert materia(capsys, "compare", "-1", "-1")[0] == 0
+    assert materia(capsys, "compare", "Asks", "Full-Auto")[0] == 1
+
+
+def test_an_estimate_above_a_limit_ends_with_1_and_an_unknown_cost_is_not_nothing(bench, capsys):
+    assert materia(capsys, "estimate", "Asks", "--most", "100000")[0] == 0
+    code, _, err = materia(capsys, "estimate", "Asks", "--most", "10")
+    assert (code, "more than 10" in err) == (1, True)
+    code, _, err = materia(capsys, "estimate", "Asks", "--most", "100 USD")
+    assert (code, "is not known" in err) == (1, True)
+
+
+def test_a_person_at_the_terminal_answers_until_it_is_right(bench, capsys, monkeypatch):
+    typed = iter(['{"satisfied": 3}', ".", '{"satisfied": true}', ".", "two", "lines", "."])
+    monkeypatch.setattr("builtins.input", lambda _: next(typed))
+    monkeypatch.setattr(terminal, "can_ask", lambda *, as_json: True)
+    monkeypatch.setattr("materia_nb.shell.commands.can_ask", terminal.can_ask)
+    code, out, err = materia(capsys, "run", "x", "--loadout", "Asks")
+    assert code == 0
+    assert "complete" in out
+    assert "satisfied must be" in err
+    assert bench.open("-1").steps[-1].output == "two\nlines"
+
+
+def test_an_end_of_file_leaves_the_cast_waiting(bench, capsys, monkeypatch):
+    def ended(_):
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", ended)
+    monkeypatch.setattr("materia_nb.shell.commands.can_ask", lambda *, as_json: True)
+    assert materia(capsys, "run", "x", "--loadout", "Asks")[0] == 1
+    assert bench.open("-1").status == "waiting"
+
+
+# -- what tests cannot do --------------------------------------------------------------
+
+WATCHED = """
+import sys
+REFUSED = {"subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "socket.connect", "socket.getaddrinfo"}
+def refuse(event, _):
+    if event in REFUSED:
+        raise SystemExit(f"it tried {event}")
+from materia_nb.shell.commands import main
+sys.addaudithook(refuse)
+codes = [main(line.split()) for line in sys.stdin.read().splitlines()]
+print(codes)
+"""
+
+
+def test_verbs_that_test_start_no_process_and_reach_nobody(project):
+    (project / "both.json").write_text(json.dumps(WITH_PROCESS))
+    lines = [f"{name} both.json" for name in SHELL["tests"]]
+    assert len(lines) >= 6
+    told = run_watched(project, lines)
+    assert told.stdout.splitlines()[-1] == str([0] * len(lines)), told.stderr
+
+
+def test_the_same_watch_notices_what_runs(project):
+    (project / "both.json").write_text(json.dumps(WITH_PROCESS))
+    told = run_watched(project, ["run x --file both.json --agent Say=command:claude"])
+    assert "it tried" in told.stderr + told.stdout or "failed" in told.stdout
+
+
+def run_watched(project, lines):
+    return subprocess.run(
+        [sys.executable, "-c", WATCHED],
+        input="\n".join(lines),
+        cwd=project,
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OPENAI_API_KEY": "sk-not-a-key"},
+    )
+
+
+@pytest.mark.parametrize("door", ["agent", "agents", "casts", "cast", "run", "quests", "sweep", "pin"])
+def test_the_bench_of_a_test_has_no_door_to_agents_and_casts(door, project):
+    from materia_nb.cast.dry_bench import DryBench
+
+    assert not hasattr(DryBench(project), door)
