@@ -134,7 +134,7 @@ class _Work:
         self._keep_in_outer(path, items)
         given_up = self._given_up(walk, wanted)
         for one in self.rules.lists[path]:
-            self._relocate(one, wanted, kept if one == walk else None, given_up, old)
+            self._relocate(one, wanted, kept if one == walk else None, given_up, items)
         self._reshow(path)
         self._say(old, new, order, wanted, given_up)
         if given_up is not None and inside:
@@ -217,7 +217,7 @@ class _Work:
     # -- what goes with the items ------------------------------------------------------------
 
     def _relocate(
-        self, walk: Walk, wanted: ListEdit, kept: int | None, given_up: int | None, old: list[JSON]
+        self, walk: Walk, wanted: ListEdit, kept: int | None, given_up: int | None, items: list[JSON]
     ) -> None:
         """Move the cursor of ``walk`` and the books of its items; ``kept`` is how many it is past, if that is decided."""
         draft, cursor = self.draft, walk.iterator.cursor
@@ -241,7 +241,7 @@ class _Work:
             return None if walked is None else (*walked[-1], walked[:-1])
 
         if cursor in draft.cursors:
-            reached = self._reached(walk, wanted, old) if kept is None else kept
+            reached = self._reached(walk, wanted, items) if kept is None else kept
             draft.cursors = FrozenDict({**draft.cursors, cursor: reached})
         draft.items = FrozenDict(
             {to: one for item, one in draft.items.items() if (to := moved_item(item)) is not None}
@@ -267,12 +267,11 @@ class _Work:
         )
         _relocate_stop(draft, moved_item)
 
-    def _reached(self, walk: Walk, wanted: ListEdit, old: list[JSON]) -> int:
+    def _reached(self, walk: Walk, wanted: ListEdit, items: list[JSON]) -> int:
         """How far the cursor of another loop over the list gets: as far as the items that it is done with reach."""
         how = [self._stands(walk, origin, wanted._replace(abandon=False)) for origin in wanted.origins]
         reached = next((place for place, one in enumerate(how) if one in ("open", WORKED_ON)), len(how))
-        behind = zip(wanted.origins[reached:], how[reached:], strict=True)
-        anew = [old[origin] for origin, one in behind if one in _BEHIND and origin is not None]
+        anew = [item for item, one in zip(items[reached:], how[reached:], strict=True) if one in _BEHIND]
         if anew:
             loop = walk.iterator.loop
             whose = f"loop {loop}" if loop is not None else f"the cursor {walk.iterator.cursor}"
