@@ -85,6 +85,24 @@ def bundle(
     return {kind: sendable(part) for kind, part in parts.items() if part is not None}
 
 
+_CHILD: Final = ".jp-OutputArea-child"
+_LIVES: Final = f"{_CHILD}:has(.mnb-recorded:not(.jupyter-widgets-disconnected))"
+_RULES: Final = (
+    f"{_LIVES}+{_CHILD},{_LIVES}+{_CHILD}+{_CHILD},"
+    # Without a widget in it, the output holds only JupyterLab's "model not found", which no other output hides.
+    f"{_CHILD}:not(:has(>.jp-OutputArea-output>*)):has(+{_CHILD} .mnb-record){{display:none!important}}"
+)
+"""CSS of Jupyter's pages: either the widgets of a panel are seen, or the two outputs of its record below them."""
+
+
+def record_bundle(text: str, html: str) -> MimeBundle:
+    """Make the MIME bundle of what stands below a panel, for readers who do not have its kernel.
+
+    It brings the rule by which only one of the two is seen: a notebook that is opened again has no other style of ours.
+    """
+    return bundle(text, html=f'<div class="mnb-record"><style>{_RULES}</style>{html}</div>')
+
+
 def reason_of(error: Exception, most: int = 300) -> str:
     """Return the type of an error, and its message where it has one; of that at most so many characters."""
     try:

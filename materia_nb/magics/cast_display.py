@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from materia_nb.cast import Cast
+from materia_nb.cast.listing import way_words
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
-from materia_nb.display.blocks import Shown
+from materia_nb.display.blocks import Code, Fold, Heading, Line, Shown, html_of, lines
 from materia_nb.display.escape import ELLIPSIS, part, shorten
-from materia_nb.display.mime import MimeBundle, bundle, fitted, picture
+from materia_nb.display.mime import MimeBundle, fitted, picture, record_bundle
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import WIDTH, table
 from materia_nb.outgoing import plain
@@ -30,10 +31,14 @@ from materia_nb.platform import THREADS, Handle, call_later
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
+    from materia_nb.engine.session import StepRecord
 
 MOST_STEPS: Final = 30
 """How many steps the record tells, the latest ones."""
+_OUTPUT_CHARS: Final = 1_500
+"""How much of the output of a step is in it."""
 
 QUIET_S: Final = 0.6
 """A cast that did not change for so long has stopped, or is at work on a long step."""
@@ -45,16 +50,18 @@ _log = logging.getLogger("materia_nb.magics")
 
 
 class RecordText(Shown):
-    """The outcome of a cast as text: how it stands, its latest steps, and how to go on with it."""
+    """The outcome of a cast: how it stands, its latest steps, which open where HTML is shown, and how to go on with it."""
 
     metadata: Final[dict[str, dict[str, int]]] = {}
 
     def __init__(self, cast: Cast) -> None:
-        steps = steps_view(cast.now)
+        now = cast.now
+        steps = steps_view(now)
         self.lines = [
             f"Record of cast {cast.id}: {shorten(cast.request, 60)}".rstrip(": "),
-            *status_lines(cast.now),
+            *status_lines(now),
         ]
+        self.folds = [_step_fold(now, step) for step in now.steps[-MOST_STEPS:]]
         earlier = len(steps.rows) - MOST_STEPS
         self.earlier = f"... {earlier} earlier steps" if earlier > 0 else ""
         self.steps = table(steps.rows[-MOST_STEPS:], steps.headers) if steps.rows else ""
@@ -66,7 +73,16 @@ class RecordText(Shown):
         return "\n".join([*lines, *filter(None, ("", self.earlier, self.steps)), "", self.then])
 
     def _show(self) -> MimeBundle:
-        return bundle(repr(self))
+        earlier = lines([self.earlier] if self.earlier else [])
+        blocks = [Heading(self.lines[0]), *lines(self.lines[1:]), *earlier, *self.folds, Line(self.then)]
+        return record_bundle(repr(self), html_of(blocks))
+
+
+def _step_fold(now: Snapshot, step: StepRecord) -> Fold:
+    """One step of the record: what came, and why it went on as it did."""
+    said = [Code(step.shown, most=_OUTPUT_CHARS)] if step.shown is not None else []
+    why = lines(now.why(step.number).lines, "quiet") if step.decision else []
+    return Fold(f"{step.title} → {way_words(step)}", [*said, *why])
 
 
 class RecordPicture(Shown):
@@ -206,12 +222,7 @@ class CastDisplay:
             raise NotImplementedError
         from IPython.display import display
 
-        panel.recorded()
-        shown = {
-            **(panel.view._repr_mimebundle_() or {}),
-            "text/plain": "The buttons and panels of this cast need its kernel; below is its record.",
-        }
-        display(shown, raw=True)
+        panel.show_widgets("The buttons and panels of this cast need its kernel; below is its record.")
         cast = panel.cast
         place = cast.run_dir.resolve()
         known = self._records.get(place)

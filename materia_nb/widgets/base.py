@@ -20,11 +20,12 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import ipywidgets as ui
+from IPython.display import display
 
 from materia_nb.cast import Cast
 from materia_nb.display.blocks import Shown
-from materia_nb.display.escape import Html, html_text, shorten
-from materia_nb.display.mime import MimeBundle, bundle, reason_of
+from materia_nb.display.escape import Html, html_pre, html_text, shorten
+from materia_nb.display.mime import MimeBundle, bundle, reason_of, record_bundle
 from materia_nb.errors import MateriaError
 from materia_nb.outgoing import plain
 from materia_nb.platform import Handle, Work, call_later, start_thread
@@ -38,6 +39,9 @@ _Panel = TypeVar("_Panel", bound="Panel")
 CALLBACKS: Final = threading.RLock()
 """Held while a callback of any panel runs: panels share casts, and callbacks may come from several threads."""
 
+GONE: Final = "The buttons need their kernel. Run this cell again."
+QUIET_S: Final = 0.6
+"""So long after it was drawn the record of a panel is brought up to date."""
 _LONGEST_NOTICE: Final = 2_000
 _log = logging.getLogger("materia_nb.widgets")
 
@@ -68,6 +72,8 @@ class Panel(Shown):
         self._actor: int | None = None
         self._due_at_end = False
         self._drawn_wrong = False
+        self._recorded: tuple[str, str | None] | None = None
+        self._records = False
         self._timing = threading.Lock()
         self._timer: Handle | None = None
         self._drawn_at = 0.0
@@ -165,6 +171,9 @@ class Panel(Shown):
             outer, self._drawer = self._drawer, threading.get_ident()
             try:
                 self.draw()
+                if self._recorded is not None and not self._records:
+                    self._records = True
+                    self.after(QUIET_S, self._record)
                 if self._drawn_wrong:
                     self._drawn_wrong = False
                     self.say("")
@@ -220,6 +229,38 @@ class Panel(Shown):
                 show_html(self.notice, html)
 
     # -- being displayed, and ending ------------------------------------------------------
+
+    def show_widgets(self, gone: str = GONE) -> None:
+        """Show the widgets as an output, which is hidden once their kernel is gone; its record has to come right behind it.
+
+        Args:
+            gone: what stands in its place for whoever cannot draw widgets at all.
+        """
+        self.view.add_class("mnb-recorded")
+        display({**(self.view._repr_mimebundle_() or {}), "text/plain": gone}, raw=True)
+
+    def _ipython_display_(self) -> None:
+        """Show the widgets and, for a time without their kernel, text and picture as outputs of their own."""
+        from IPython import get_ipython
+
+        if getattr(get_ipython(), "kernel", None) is None or self.closed:
+            raise NotImplementedError  # IPython then asks for all in one
+        self.show_widgets()
+        self._recorded = ("", None)
+        self._record(update=False)
+
+    def _record(self, *, update: bool = True) -> None:
+        self._records = False
+        text, svg = self.fallback()
+        if self._recorded == (text, svg):
+            return
+        self._recorded = (text, svg)
+        for name, one in (
+            ("text", record_bundle(plain(text), html_pre(text))),
+            ("picture", bundle("<picture>", svg=svg)),
+        ):
+            if name == "text" or svg is not None:
+                display(one, raw=True, display_id=f"materia-panel-{id(self)}-{name}", update=update)
 
     def _show(self) -> MimeBundle:
         text, svg = self.fallback()
@@ -283,11 +324,6 @@ def widgets_in(*roots: ui.Widget) -> Iterator[ui.Widget]:
 def show_html(widget: ui.HTML, html: object) -> None:
     """Put ``html`` into an HTML widget; anything that is not :class:`Html` is escaped."""
     widget.value = str(html_text(html))
-
-
-def css(rules: str) -> ui.HTML:
-    """Make a widget that brings CSS rules of our own; there must be no foreign text in them."""
-    return ui.HTML(f"<style>{rules}</style>", layout=ui.Layout(display="none"))
 
 
 _Run: TypeAlias = tuple[Hashable, list[Panel]]

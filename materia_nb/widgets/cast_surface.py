@@ -18,7 +18,7 @@ from materia_nb.display.escape import Html, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError
 from materia_nb.outgoing import plain
-from materia_nb.widgets.base import Panel, Runs, css, error_words, runs_of, show_html
+from materia_nb.widgets.base import Panel, Runs, error_words, runs_of, show_html
 from materia_nb.widgets.cast_parts import (
     PARTS,
     Seen,
@@ -43,14 +43,6 @@ if TYPE_CHECKING:
 HEIGHT: Final = 560
 """How high the surface is in pixels, unless it is said otherwise."""
 _log = logging.getLogger("materia_nb.widgets")
-
-_OUTPUT: Final = ".jp-OutputArea-child"
-_LIVES: Final = f"{_OUTPUT}:has(.mnb-recorded:not(.jupyter-widgets-disconnected))"
-RECORD_RULES: Final = (
-    # The record is for readers who do not have the panel: text and picture, the two outputs below it.
-    f"{_LIVES}+{_OUTPUT},{_LIVES}+{_OUTPUT}+{_OUTPUT}{{display:none!important}}"
-)
-"""CSS that shows either the live panel of a cast or its record."""
 
 
 class CastSurface(Panel):
@@ -96,7 +88,7 @@ class CastSurface(Panel):
             self.graph.on_select(self.picked)
             self.graph.on_gesture(self.gestured)
         pictures = () if self.graph is None else (self.graph.view,)
-        self.view.children = (css(RECORD_RULES), *pictures, self.front)
+        self.view.children = (*pictures, self.front)
         self.view.add_class("mnb-surface")
         self.height = height
         self.view.layout.height = f"{height}px"
@@ -123,10 +115,6 @@ class CastSurface(Panel):
         if (shell := get_ipython()) is not None:
             shell.events.register("post_run_cell", ran)
             self.at_close(lambda: shell.events.unregister("post_run_cell", ran))
-
-    def recorded(self) -> None:
-        """Say that the record of the cast stands below this panel; it is hidden while the panel lives."""
-        self.view.add_class("mnb-recorded")
 
     # -- what a person does, which the panel does --------------------------------------------
 

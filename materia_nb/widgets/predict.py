@@ -7,17 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
-from IPython.display import display
 from traitlets import List, Unicode
 
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.escape import Html, html_join, html_lines, html_text
 from materia_nb.display.graph_parts import line_legend
-from materia_nb.display.mime import bundle
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, counted
 from materia_nb.lessons import PredictionView, Question
-from materia_nb.outgoing import plain
 from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
 from materia_nb.widgets.frontend import FrontWidget
 from materia_nb.widgets.messages import ToQuestion, read_message
@@ -25,8 +22,6 @@ from materia_nb.widgets.messages import ToQuestion, read_message
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.loadout.graph import Graph
-
-GONE: Final = "The buttons need their kernel. Run this cell again."
 
 
 class PredictPicture(FrontWidget):
@@ -121,8 +116,6 @@ class PredictPanel(Panel):
             self._verdict,
             row(self.next),
         )
-        self.view.add_class("mnb-predicts")
-        self._recorded: tuple[str, str | None] | None = None
         if self.question:
             self.at_close(self.question.close)
             self.follow_runs(runs_of(self.question.twin))
@@ -134,24 +127,6 @@ class PredictPanel(Panel):
         verdict = "" if self.answer is None else repr(self.answer)
         lines = [*standing, self._asked, " | ".join(self.buttons), verdict]
         return "\n".join(line for line in lines if line), self._svg()
-
-    def _ipython_display_(self) -> None:
-        """Show the buttons and, for a time without their kernel, the question with its picture as outputs of their own."""
-        from IPython import get_ipython
-
-        if getattr(get_ipython(), "kernel", None) is None or self.closed:
-            raise NotImplementedError  # IPython then asks for all in one
-        display({**(self.view._repr_mimebundle_() or {}), "text/plain": GONE}, raw=True)
-        self._recorded = ("", None)
-        self._record(update=False)
-
-    def _record(self, *, update: bool) -> None:
-        text, svg = self.fallback()
-        if self._recorded is None or self._recorded == (text, svg):
-            return
-        self._recorded = (text, svg)
-        for name, one in (("text", bundle(plain(text))), ("picture", bundle("<picture>", svg=svg))):
-            display(one, raw=True, display_id=f"materia-question-{id(self)}-{name}", update=update)
 
     # -- what a person does -----------------------------------------------------------
 
@@ -190,7 +165,6 @@ class PredictPanel(Panel):
         # Until the route is at its end it stays: a button that goes would lose the focus of the keyboard.
         on_the_way = self.question is not None and self.question.points and not self._at_the_end
         self.next.layout.display = None if on_the_way else "none"
-        self._record(update=True)
 
     @property
     def _at_the_end(self) -> bool:

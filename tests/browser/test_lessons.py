@@ -118,6 +118,7 @@ def test_a_notebook_that_is_opened_again_shows_the_question_and_the_last_verdict
     lab.open(lab.folder / lesson.name)
     cell.get_by_text("Right: it goes to Socket-2").wait_for()
     record.wait_for()
+    cell.get_by_text("model not found").wait_for(state="hidden")
     assert cell.locator(".jp-OutputArea-child").nth(2).locator("svg, img").first.is_visible()
 
 

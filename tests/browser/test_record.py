@@ -79,9 +79,18 @@ def test_a_reopened_notebook_shows_picture_and_outcome(lab: Lab, cast: Path, tru
     steps_recorded(lab, "ready after 1 step")
     without_kernel(lab, cast, trusted)
     record(lab).wait_for(state="visible")
-    assert "ready after 1 step" in record(lab).inner_text()
-    assert "%materia resume 20" in record(lab).inner_text()
+    words = lab.cell_text(2)
+    assert "ready after 1 step" in words
+    assert "%materia resume 20" in words
     assert pictures(lab) == 1
+    if trusted:  # else JupyterLab draws no widget
+        assert lab.cell(2).get_by_text("Loading widget").is_hidden()
+        missing = lab.cell(2).get_by_text("model not found")
+        missing.wait_for(state="attached")
+        assert missing.is_hidden()
+    step = lab.cell(2).locator("details", has_text="Step 1: Socket-1")
+    step.locator("summary").click()
+    assert "workItems" in step.inner_text()
     kind = ".jp-RenderedSVG" if trusted else ".jp-RenderedImage"
     assert lab.cell(2).locator(kind).is_visible()
     for dark in (False, True):

@@ -22,8 +22,8 @@ from materia_nb.lessons.marking import key
 from materia_nb.lessons.misreadings import ANY, QUESTIONS
 from materia_nb.lessons.numbers import Numbers, shortest_verdicts
 from materia_nb.loadout import build_graph
-from materia_nb.widgets.base import runs_of
-from materia_nb.widgets.predict import GONE, PredictPanel
+from materia_nb.widgets.base import GONE, runs_of
+from materia_nb.widgets.predict import PredictPanel
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 LESSONS = sorted(path.name for path in NOTEBOOKS.glob("[01]*.ipynb") if path.name[:2] != "00")
