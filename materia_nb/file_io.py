@@ -27,6 +27,7 @@ BESIDE: Final = re.compile(r"\.[0-9a-f]{16}\.tmp")
 
 _ALWAYS: Final = os.O_CLOEXEC | os.O_NONBLOCK  # a pipe would be waited for
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_NAMELESS: Final = getattr(os, "O_TMPFILE", 0) and os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
 _APPEND: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND
 _AT_ONCE: Final = 1 << 20
 
@@ -116,6 +117,8 @@ def replace_file(
     beside = os.path.join(parent, f".{secrets.token_hex(8)}.tmp")  # noqa: PTH118 - as above
     with HeldInterrupts():
         mode = _mode(path, folder)
+        if mode is None and isinstance(content, bytes) and _name_when_whole(path, content, sync, folder):
+            return
         handle = os.open(beside, _NEW, 0o666, dir_fd=folder)
         try:
             try:
@@ -134,6 +137,33 @@ def replace_file(
             raise
         if sync:
             sync_folder(parent or ".") if folder is None else os.fsync(folder)
+
+
+def _name_when_whole(path: Path | str, content: bytes, sync: bool, folder: int | None) -> bool:
+    """Write a file without a name, then give it that of ``path``, where there is none; False where that cannot be.
+
+    It changes the folder once where renaming does it twice, and whoever is killed leaves nothing behind.
+    """
+    if not _NAMELESS:
+        return False
+    parent = os.path.dirname(path) or "."  # noqa: PTH120 - as above
+    try:
+        handle = os.open(parent, _NAMELESS, 0o666, dir_fd=folder)
+        try:
+            write_all(handle, content)
+            if sync:
+                os.fsync(handle)
+            whole = f"/proc/self/fd/{handle}"
+            os.link(whole, path, src_dir_fd=handle, dst_dir_fd=folder, follow_symlinks=True)
+        finally:
+            os.close(handle)
+    except (
+        OSError
+    ):  # a disk without such files or without room, or somebody was first: renaming works or says so
+        return False
+    if sync:
+        sync_folder(parent) if folder is None else os.fsync(folder)
+    return True
 
 
 def _mode(path: Path | str, folder: int | None) -> int | None:

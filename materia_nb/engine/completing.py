@@ -76,12 +76,13 @@ def complete(
         decision = decision_of(visit, "failure", None, reading, Applied(assigned, None, warnings))
         unassigned = ev.AssignmentFailed(about=of_visit, visit=visit.visit, error=failure.message)
         return stop_cast(draft, failure, visit, reading, decision, events=(completed, *told, unassigned))
+    result = draft.last_result
     advanced = fact = None
     if here.socket.advance is not None:
-        fact = _advance(here, here.socket.advance, draft, visit.item, reading.result)
+        fact = _advance(here, here.socket.advance, draft, visit.item, result)
         advanced = _advanced(fact, draft, visit.item)
     unrouted = Unrouted(
-        reading.result,
+        result,
         draft.last_output or "",
         reading.context,
         fact is not None and fact.exhausted,
@@ -142,7 +143,7 @@ def _go_on(
         events += told_of_budget
         if over:
             draft.unrouted = unrouted
-            decision = decision_of(visit, "budget", None, reading, applied)._replace(result=unrouted.result)
+            decision = decision_of(visit, "budget", None, reading, applied, result=unrouted.result)
             return stop_cast(draft, over, visit, reading, decision, events=events)
     return route(rules, here, draft, visit, unrouted, events=events, reading=reading, applied=applied)
 
@@ -352,12 +353,10 @@ def route(
         reading,
         applied,
         choice.looks,
+        result=unrouted.result,  # of an output that may have come before the budget stopped the cast
         done=visit.item is not None and visit.item.id == unrouted.advanced,
         exhausted=unrouted.exhausted,
     )
-    decision = decision._replace(
-        result=unrouted.result
-    )  # of an output that may have come before the budget stopped the cast
     if unrouted.result not in TAKEN:
         decision = decision._replace(said=decision.said._replace(reason=unrouted.context or ""))
     if failure:

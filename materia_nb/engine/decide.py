@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from materia_nb.engine import edit, entering, outputs, recovery, routing
 from materia_nb.engine import events as ev
@@ -91,12 +91,14 @@ def answer(rules: Rules, session: Session, given: Answer, ts: int) -> Events:
     )
     first, *rest = step.events
     assert isinstance(first, ev.Output)  # noqa: S101 - what an output leads to begins with it
+    way_on: dict[str, Any] = {}
     if not isinstance(first, ev.SocketComplete):
         name = name_of_output(session, type(first))
     elif step.decision is not None and step.decision.target:
-        first = replace(first, next=step.decision.target)
+        way_on = {"next": step.decision.target}
     output = replace(
         first,
+        **way_on,
         ts=ts,
         transition=step._replace(before=session.state),
         text=given.text,

@@ -158,7 +158,7 @@ class Decision(NamedTuple):
         return next((look for look in self.looks if look.matched), None)
 
 
-def decision_of(
+def decision_of(  # noqa: PLR0913 - what is known of an end, by name
     visit: Visit | None,
     by: By,
     target: str | None,
@@ -166,13 +166,15 @@ def decision_of(
     applied: Applied = NOTHING_APPLIED,
     looks: tuple[Look, ...] = (),
     *,
+    result: Result | None = None,
     done: bool = False,
     exhausted: bool = False,
 ) -> Decision:
-    """Record how a visit ended, with what its output said and did."""
+    """Record how a visit ended, with what its output said and did; ``result`` where that is not what the output says."""
     said = reading or NOTHING_SAID
     step = 0 if visit is None else visit.step
-    result = Result.FAILED if reading is None and by == "failure" else said.result
+    if result is None:
+        result = Result.FAILED if reading is None and by == "failure" else said.result
     return Decision(step, by, target, visit, said, result, applied, looks, (), None, done, exhausted)
 
 

@@ -29,9 +29,10 @@ LONG = "x" * 70_000
 """More than stands in the journal, so that its artifact is the only copy."""
 CALLS = (
     "open", "close", "read", "pread", "write", "pwrite", "fsync", "fstat", "ftruncate", "fchmod", "replace", "rename",
-    "unlink", "mkdir", "rmdir", "stat", "lstat", "scandir", "listdir",
+    "link", "unlink", "mkdir", "rmdir", "stat", "lstat", "scandir", "listdir",
 )  # fmt: skip
-TAKES_ROOM = {"create", "write", "pwrite", "fsync", "replace", "mkdir"}
+TAKES_ROOM = {"create", "write", "pwrite", "fsync", "replace", "link", "mkdir"}
+MAKES = os.O_CREAT | (getattr(os, "O_TMPFILE", 0) & ~os.O_DIRECTORY)
 CHANGES = TAKES_ROOM | {"ftruncate", "fchmod", "rename", "unlink", "rmdir", "flock"}
 """To die before any other call is to die before the next one of these: the disk is the same."""
 OPENS = {"create", "open", "scandir", "listdir"}
@@ -52,7 +53,7 @@ class Shim:
 
     def around(self, name, real):
         def call(*given, **named):
-            kind = "create" if name == "open" and given[1] & os.O_CREAT else name
+            kind = "create" if name == "open" and given[1] & MAKES else name
             if kind in self.only and not Shim.looks:
                 return self.fault(kind, partial(real, *given, **named), real, given)
             return real(*given, **named)
