@@ -12,7 +12,9 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b, sha256
+from io import BytesIO
 from pathlib import Path
+from sys import intern
 from typing import Final, NamedTuple
 
 from materia_nb.engine.event_json import to_json
@@ -297,7 +299,7 @@ def read_journal(
     reached = known is None
     position, link, linked, broken = 0, "", False, None
     torn, unended = b"", bool(content) and not content.endswith(b"\n")
-    for number, raw in enumerate(content.splitlines(keepends=True), start=1):
+    for number, raw in enumerate(BytesIO(content), start=1):
         start, position = position, position + len(raw)
         line = None if raw.isspace() else _event(raw)
         if line is not None:
@@ -328,6 +330,7 @@ def read_journal(
 
 
 _LINK: Final = b',"link":"'
+_SHORT: Final = 80
 _ENDS: Final = len(_LINK) + 18  # 16 digits, a quotation mark and a brace
 
 
@@ -343,6 +346,11 @@ def _unlinked(raw: bytes) -> tuple[bytes, str]:
     return raw[:-_ENDS], raw[-18:-2].decode("ascii", "replace")
 
 
+def _kept_once(value: JSON) -> JSON:
+    """Return a short text as the one object that every line has for it: most fields say the same from line to line."""
+    return intern(value) if isinstance(value, str) and len(value) <= _SHORT else value
+
+
 def _event(raw: bytes) -> Line | None:
     try:
         value = json.loads(raw)
@@ -354,10 +362,10 @@ def _event(raw: bytes) -> Line | None:
     status, steps, label = value.get("status"), value.get("steps"), value.get("label")
     return Line(
         ts if isinstance(ts, int) else 0,
-        value["type"],
-        data if isinstance(data, dict) else {},
+        intern(value["type"]),
+        {intern(name): _kept_once(field) for name, field in data.items()} if isinstance(data, dict) else {},
         version if isinstance(version, int) else 0,
-        status if isinstance(status, str) else None,
+        intern(status) if isinstance(status, str) else None,
         steps if isinstance(steps, int) else None,
         label if isinstance(label, dict) else None,
     )
