@@ -4,7 +4,7 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model test lab notebooks front pictures bench bench-browser docs lite lite-test binder class dist wheel-test \
+.PHONY: help demo demo-model test lab notebooks front pictures bench bench-awaited bench-browser docs lite lite-test binder class dist wheel-test \
 	lint format unit clean env-lab env-test env-bench env-docs env-lite env-local-model env-release
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 # Where it is set, each of the many Pythons that are started here would compile everything anew.
@@ -58,6 +58,9 @@ pictures: env-test ## take the pictures of the documentation anew, in a real Jup
 bench: env-bench ## visits per second beside transitions, burr and the bare writes
 	$(PY) benchmarks/bench.py
 	@$(MAKE) bench-browser
+
+bench-awaited: env-test ## how late a hundred casts are that one event loop awaits
+	$(PY) benchmarks/awaited.py
 
 bench-browser: env-test ## from a call in the kernel to the frame in the browser that shows it
 	@$(PY) scripts/chromium.py

@@ -13,7 +13,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -78,13 +79,13 @@ def call_later(seconds: float, act: Callable[[], object]) -> Handle:
 
 
 def start_thread(act: Callable[[], object], name: str) -> Work:
-    """Run ``act`` in the background, in a thread of that name that keeps no process alive.
+    """Run ``act`` in the background, in a thread of that name that keeps no process alive and has the caller's context.
 
     Without threads the event loop runs it as soon as it is free; ``join`` runs it at once. Where there is no loop
     either, it has run when this returns.
     """
     if THREADS:
-        thread = threading.Thread(target=act, name=name, daemon=True)
+        thread = threading.Thread(target=copy_context().run, args=(act,), name=name, daemon=True)
         with HeldInterrupts():
             thread.start()
         return thread
@@ -94,6 +95,47 @@ def start_thread(act: Callable[[], object], name: str) -> Work:
     else:
         loop.call_soon(work.join)
     return work
+
+
+class _Here(threading.local):
+    computes = False
+
+
+_here: Final = _Here()
+_places: Final = threading.Semaphore(2)
+
+
+@contextlib.contextmanager
+def computing() -> Iterator[None]:
+    """Compute as one of two threads beside the main one.
+
+    The interpreter lets one thread compute at a time: where a hundred casts want to at once, an event loop waits until each
+    of them has had its turn. Whoever is here waits for nothing but the disk, see :func:`resting`.
+    """
+    if _here.computes or threading.current_thread() is threading.main_thread():
+        yield
+        return
+    with _places:
+        _here.computes = True
+        try:
+            yield
+        finally:
+            _here.computes = False
+
+
+@contextlib.contextmanager
+def resting() -> Iterator[None]:
+    """Leave the place that :func:`computing` took to others, while an agent, a process or a watcher is waited for."""
+    if not _here.computes:
+        yield
+        return
+    _here.computes = False
+    _places.release()
+    try:
+        yield
+    finally:
+        _places.acquire()
+        _here.computes = True
 
 
 class _Never:

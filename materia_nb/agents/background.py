@@ -1,4 +1,4 @@
-"""One event loop in a thread of its own, for agents that are coroutines."""
+"""The loop that agents run on which are coroutines: one in a thread of its own, or that of whoever awaits the cast."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import inspect
 import queue
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextvars import ContextVar
 from typing import Any, Final, Generic, TypeVar
 
 from materia_nb import platform
@@ -92,12 +94,15 @@ class BackgroundLoop:
 
     A notebook's own loop is running while a cell does, and cannot be entered again. The loop stays
     for all turns, so that clients which belong to a loop (connection pools) can be kept.
+
+    Args:
+        running: the loop of the calling thread, to be used in the place of one in a thread of its own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, running: asyncio.AbstractEventLoop | None = None) -> None:
         self._lock = threading.Lock()
-        self._thread: platform.Work | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop = running
+        self._thread: platform.Work | None = threading.current_thread() if running else None
 
     def run(
         self, awaitable: Awaitable[T], stop: threading.Event | None = None, inbox: Inbox[Any] | None = None
@@ -137,6 +142,13 @@ class BackgroundLoop:
         if stopped:
             raise AgentError("The agent was interrupted", kind="interrupted")
         return call.result()
+
+    def start_thread(self, act: Callable[[], object], name: str) -> None:
+        """Start a thread from here, so that the caller does not wait until it has begun."""
+        if platform.THREADS:
+            self._running().call_soon_threadsafe(platform.start_thread, act, name)
+        else:
+            platform.start_thread(act, name)
 
     def close(self) -> None:
         """End the thread and its loop."""
@@ -244,3 +256,40 @@ class _Call(Generic[T]):
 
 SHARED: Final[BackgroundLoop] = BackgroundLoop()
 """The loop that all function agents share. It starts with the first coroutine."""
+
+_STARTS: Final[BackgroundLoop] = BackgroundLoop()
+
+CALLERS: Final[ContextVar[BackgroundLoop]] = ContextVar("CALLERS", default=SHARED)
+"""The loop of function agents: that of the task that awaits the cast, if one does."""
+
+
+async def in_thread(work: Callable[[], T], stop: Stop) -> T:
+    """Do what blocks in a thread, while this loop goes on and runs the agents that are coroutines.
+
+    Raises:
+        asyncio.CancelledError: it was cancelled; ``stop`` has been set then, and the thread has ended.
+    """
+    came: Future[T] = Future()
+    callers = BackgroundLoop(asyncio.get_running_loop())
+
+    def run() -> None:
+        CALLERS.set(callers)
+        try:
+            came.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised again below, by whoever awaits it
+            came.set_exception(error)
+
+    _STARTS.start_thread(run, "materia-cast")
+    awaited, cancelled = asyncio.wrap_future(came), None
+    while not awaited.done():
+        try:
+            # The loop of a kernel sees an interrupt only when something wakes it.
+            await asyncio.wait([awaited], timeout=_LOOK_S)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        if cancelled is not None:
+            stop.leave()  # each time: a run that only begins takes back what was set before
+    if cancelled is not None:
+        awaited.exception()  # looked at, so that nobody warns that nobody did
+        raise cancelled
+    return awaited.result()

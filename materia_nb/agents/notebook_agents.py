@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
-from materia_nb.agents.background import SHARED, can_leave, leavable
+from materia_nb.agents.background import CALLERS, can_leave, leavable
 from materia_nb.agents.command_agent import CommandAgent
 from materia_nb.agents.interface import (
     TURN_FIELDS,
@@ -52,7 +52,7 @@ _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYW
 
 
 class FunctionAgent:
-    """Calls a function for each turn; a coroutine function runs on a loop of its own thread.
+    """Calls a function for each turn; a coroutine runs on the loop that awaits the cast, else in a thread of its own.
 
     The function gets what its parameters ask for: ``turn`` is the whole turn, any other name is
     that field of it (``item``, ``state``, ``last``, ``request``, ``prompt``, ...). A single parameter
@@ -80,7 +80,10 @@ class FunctionAgent:
                 (kind ``interrupted``).
             KeyboardInterrupt: it was interrupted.
         """
-        if not isinstance(turn.stop, Stop) or not can_leave(turn.stop):
+        ends_by_itself = inspect.iscoroutinefunction(
+            self.function
+        )  # it is cancelled when the cast is to stop
+        if ends_by_itself or not isinstance(turn.stop, Stop) or not can_leave(turn.stop):
             return self._answer(turn)
         gone = False
 
@@ -101,7 +104,7 @@ class FunctionAgent:
                 asked = {name: turn if name == "turn" else getattr(turn, name) for name in self._asks}
                 value = self.function(**asked)
             if inspect.isawaitable(value):
-                value = SHARED.run(value, turn.stop)
+                value = CALLERS.get().run(value, turn.stop)
         except MateriaError:
             raise
         except Exception as error:

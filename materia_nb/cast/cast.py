@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from materia_nb.agents.agent_table import AgentTable
+from materia_nb.agents.background import in_thread
 from materia_nb.agents.interface import sound
 from materia_nb.cast import beginning
 from materia_nb.cast.attempt import Attempts, Wording
@@ -57,9 +59,25 @@ class Cast:
             runner.stops = CastBreakpoints(runner)
 
     def close(self) -> None:
-        """Let go of the journal and the lock; the cast can still be looked at."""
+        """Let go of the journal and the lock; the cast can still be looked at. So does ``with`` or ``async with`` at its end."""
         with self.runner.lock():
             self.runner.close()
+
+    def __enter__(self) -> Self:
+        """Return the cast."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the cast."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close it."""
+        await in_thread(self.close, self.runner.stop)
 
     # -- what a person does with it ---------------------------------------------------
 
@@ -347,6 +365,39 @@ class Cast:
         Raises:
             MateriaError: the cast is over; the failure itself when it failed.
         """
+        running = self._running(until, steps)
+        while True:
+            try:
+                next(running)
+            except StopIteration as over:
+                pause: Pause = over.value
+                return pause
+
+    async def arun(
+        self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None
+    ) -> Pause:
+        """Run as :meth:`run` does, while the caller's event loop goes on; agents that are coroutines run on that loop.
+
+        Cancelling it stops the cast as an interrupt does: its journal is whole, and it can be gone on with. A function
+        that is no coroutine cannot be ended: it is left behind, and what it answers later is thrown away.
+        """
+        return await in_thread(partial(self.run, until, steps=steps), self.runner.stop)
+
+    async def astream(
+        self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None
+    ) -> AsyncIterator[StepRecord]:
+        """Run as :meth:`arun` does, and give each step once it is made; the next is made when it is asked for."""
+        running = self._running(until, steps)
+        try:
+            while (step := await in_thread(partial(next, running, None), self.runner.stop)) is not None:
+                yield step
+        finally:
+            await in_thread(running.close, self.runner.stop)
+
+    def _running(
+        self, until: str | Callable[[Cast], bool] | None, steps: int | None
+    ) -> Generator[StepRecord, None, Pause]:
+        """Give each step of a run, and return why it stopped; files that follow from the journal are written behind the last."""
         if isinstance(until, str) and until != END:
             self.graph.needs_socket(until)
         if self.status not in ("ready", "waiting"):
@@ -365,8 +416,10 @@ class Cast:
             while not (pause := self._pause(until, steps, taken, broken_off=broken_off)):
                 with self.runner.lock():
                     self.runner.begin()
-                    self._advance(breaks)
+                    step = self._advance(breaks)
                 taken += 1
+                if step is not None:
+                    yield step
         except BaseException:
             # What went wrong is told; that the derived files are not there yet follows from it.
             with contextlib.suppress(MateriaError):

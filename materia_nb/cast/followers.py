@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from materia_nb.errors import named_error
+from materia_nb.platform import resting
 
 
 class Followers:
@@ -40,7 +41,8 @@ class Followers:
     def _call(self, views: list[Callable[[], None]], what: str) -> None:
         for view in tuple(views):
             try:
-                view()
+                with resting():
+                    view()
             except Exception as error:  # noqa: BLE001 - a view must not break the cast
                 if view in views:
                     views.remove(view)

@@ -112,6 +112,8 @@ class Casts(Shown):
         cast.breakpoints.follow(self._stops_of(cast.graph))
         cast.runner.definitions = self._loadouts.definitions
         self.last = cast
+        # Those that were closed are let go of, else a program that casts all day would keep each.
+        self._open = {path: one for path, one in self._open.items() if one.now.writable}
         self._open[cast.run_dir.resolve()] = cast
         return cast
 

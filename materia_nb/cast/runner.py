@@ -53,6 +53,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import BASE
 from materia_nb.interrupts import Stop
 from materia_nb.loadout.graph import Materia
+from materia_nb.platform import computing, resting
 from materia_nb.secrets import scrubbed, scrubbed_json
 from materia_nb.store.files import DiskError, changed_files, take_snapshot
 from materia_nb.store.files import Snapshot as Files
@@ -302,6 +303,7 @@ class Runner:
         self.worked = 0
         self.do(decide.enter)
 
+    @computing()
     def advance(self, breaks: Callable[[], bool] = lambda: False) -> bool:
         """Run one socket; False when the cast only came to its end.
 
@@ -436,7 +438,8 @@ class Runner:
         """Measure for how long an agent or a process is at work; the next event of the visit tells it."""
         begun = now()
         try:
-            yield
+            with resting():
+                yield
         finally:
             self.worked += max(0, now() - begun)
 
@@ -616,6 +619,7 @@ class Runner:
         with self.lock():
             self.write_derived()
 
+    @computing()
     def write_derived(self) -> None:
         """Write what follows from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from materia_nb.agents.interface import Agent
 from materia_nb.agents.model import ModelAgent
@@ -170,8 +170,16 @@ class Workbench(DryBench):
         return self._quests
 
     def close(self) -> None:
-        """Let go of every cast that is open for writing."""
+        """Let go of every cast that is open for writing; ``with`` does at its end."""
         self.casts.close()
+
+    def __enter__(self) -> Self:
+        """Return the workbench."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
 
 
 def _check_request(request: object) -> None:

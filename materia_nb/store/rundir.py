@@ -23,7 +23,7 @@ from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import BESIDE, opened, read_plain, replace_file, sync_folder
 from materia_nb.jsonvalue import JSON
-from materia_nb.platform import Handle, call_later
+from materia_nb.platform import Handle, call_later, computing
 from materia_nb.store.files import (
     DiskError,
     disk,
@@ -210,7 +210,7 @@ class ArtifactWriter:
         self._timer, session = None, self._session
         if session is not None:
             # A disk that refuses is told when the cast pauses, and everything is written then.
-            with self._lock, suppress(DiskError):
+            with computing(), self._lock, suppress(DiskError):
                 self._since = write_steps(self._files, self._rules, session.steps, self._since)
 
     def stop(self) -> None:
