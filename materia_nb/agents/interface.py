@@ -182,7 +182,7 @@ class Turn:
         handoffs: what was handed on and still holds, oldest first: each has a socket, label, key (of its item), step,
             satisfied and text.
         conversation: what was said before in this visit, without ``prompt``.
-        meta: what the answer before in this conversation had beside its text (:attr:`Reply.meta`).
+        meta: what the answer before in this conversation had beside its text (``meta`` of its reply).
         item_key: the current work item's key, None outside an iterator.
         item_label: its title.
         tools: the tool scope: ``none``, ``readOnly``, ``coding``, or the names of tools.

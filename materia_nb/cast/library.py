@@ -17,6 +17,7 @@ from materia_nb.file_io import replace_file
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_text
+from materia_nb.loadout.bridges import import_graph
 from materia_nb.loadout.config_files import expanded, is_there, resolved
 from materia_nb.loadout.facts import materia_kind
 from materia_nb.loadout.layers import (
@@ -231,6 +232,20 @@ class Loadouts(Mapping[str, str], Shown):
         self._chosen, self.refused = before if before != name else None, name
         stays = f"; {self.chosen} stays chosen" if self.chosen not in (None, name) else ""
         return shown.noting(f"{name} is kept but cannot be cast, so it is not chosen{stays}")
+
+    def import_graph(self, source: object, name: str = "Imported") -> LoadoutView:
+        """Define a loadout in this notebook from a graph of another tool; what has no twin in a loadout is said node by node.
+
+        Args:
+            source: a compiled LangGraph graph, its JSON, a Mermaid flowchart, an n8n workflow, or the path of one.
+            name: what the loadout is called.
+
+        Raises:
+            MateriaError: it is no such graph (``bad_graph``).
+        """
+        imported = import_graph(source)
+        notes = (f"{note.node}: {note.text}" for note in imported.notes)
+        return self.define(name, imported.document).noting(*notes)
 
     def drafts(self, name: str | None = None) -> tuple[Draft, ...]:
         """Return what was designed and neither saved nor thrown away, and that no design has open, the newest first.

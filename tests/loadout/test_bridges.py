@@ -1,0 +1,259 @@
+"""Graphs of other tools become loadouts that load without problems; what has no twin is said node by node."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import pytest
+
+from materia_nb import MateriaError, Workbench
+from materia_nb.loadout.bridges import import_graph
+
+
+def langgraph(*edges: str) -> dict:
+    """Return the JSON of a graph whose edges are written ``a -> b`` or, where they are conditional, ``a -label> b``."""
+    nodes, written = {}, []
+    for edge in edges:
+        source, arrow, target = edge.split(" ")
+        label = arrow[1:-1] if arrow != "->" else None
+        written.append(
+            {"source": source, "target": target} | ({"data": label, "conditional": True} if label else {})
+        )
+        nodes |= dict.fromkeys((source, target))
+    return {"nodes": [{"id": one, "data": {"name": one}} for one in nodes], "edges": written}
+
+
+def n8n(types: dict[str, str], connections: dict[str, list[list[str]]], **more) -> dict:
+    """Return a workflow: nodes by type, and for each output of a node where it leads."""
+    return {
+        "nodes": [
+            {"name": name, "type": f"n8n-nodes-base.{type_}", **more.get(name, {})}
+            for name, type_ in types.items()
+        ],
+        "connections": {
+            name: {"main": [[{"node": one, "type": "main", "index": 0} for one in group] for group in groups]}
+            for name, groups in connections.items()
+        },
+    }
+
+
+LANGGRAPH = {
+    "an agent with tools": langgraph("__start__ -> agent", "agent -continue> tools", "agent -end> __end__", "tools -> agent"),
+    "plan and execute": langgraph("__start__ -> plan", "plan -> act", "act -> replan", "replan -act> act", "replan -end> __end__"),
+    "answers from documents": langgraph(
+        "__start__ -> retrieve", "retrieve -> grade", "grade -yes> generate", "grade -no> rewrite", "rewrite -> retrieve",
+        "generate -useful> __end__", "generate -unsupported> generate", "generate -off> rewrite",
+    ),
+    "a supervisor": langgraph(
+        "__start__ -> boss", "boss -research> research", "boss -code> code", "boss -FINISH> __end__", "research -> boss", "code -> boss",
+    ),
+    "branches that join": langgraph("__start__ -> split", "split -> a", "split -> b", "a -> join", "b -> join", "join -> __end__"),
+}  # fmt: skip
+MERMAID = {
+    "a chain": "flowchart LR\n  A[Plan] --> B(Build) --> C([Ship])",
+    "a decision": "graph TD\n A[Write] --> B{Good?}\n B -->|no| A\n B -- yes --> C((Done))",
+    "quoted and styled": 'flowchart TB\n  a["Build (all)"]:::hot --> b[["Test <br/> it"]];\n  classDef hot fill:#f00\n  style b fill:#eee',
+    "several at once": "flowchart TD\n  A --> B & C\n  B & C --> D\n  subgraph box\n  direction LR\n  end",
+    "drawn by LangGraph": (
+        "---\nconfig:\n  flowchart:\n    curve: linear\n---\ngraph TD;\n\t__start__([<p>__start__</p>]):::first\n\tgrade(grade)\n"
+        "\t__end__([<p>__end__</p>]):::last\n\t__start__ --> grade;\n\tgrade -. &nbsp;yes&nbsp; .-> __end__;\n"
+        "\tgrade -. &nbsp;no&nbsp; .-> grade;\n\tclassDef default fill:#f2f0ff,line-height:1.2"
+    ),
+}
+N8N = {
+    "a chat": n8n({"Chat": "chatTrigger", "Agent": "agent"}, {"Chat": [["Agent"]]}),
+    "a condition": n8n(
+        {"Hook": "webhook", "Paid?": "if", "Thank": "emailSend", "Remind": "emailSend"},
+        {"Hook": [["Paid?"]], "Paid?": [["Thank"], ["Remind"]]},
+    ),
+    "a switch": n8n(
+        {"Mail": "emailReadImapTrigger", "Which": "switch", "Bill": "set", "Bug": "set", "Rest": "noOp", "Log": "set"},
+        {"Mail": [["Which"]], "Which": [["Bill"], ["Bug"], ["Rest"]], "Bill": [["Log"]], "Bug": [["Log"]], "Rest": [["Log"]]},
+    ),
+    "item by item": n8n(
+        {"Go": "manualTrigger", "Pages": "httpRequest", "Each": "splitInBatches", "Sum up": "agent", "Long?": "if",
+         "Shorten": "code", "Send": "emailSend", "note": "stickyNote"},
+        {"Go": [["Pages"]], "Pages": [["Each"]], "Each": [["Send"], ["Sum up"]], "Sum up": [["Long?"]],
+         "Long?": [["Shorten"], ["Each"]], "Shorten": [["Each"]]},
+    ),
+    "an error output": n8n(
+        {"Go": "manualTrigger", "Fetch": "httpRequest", "Use": "set", "Say so": "emailSend"},
+        {"Go": [["Fetch"]], "Fetch": [["Use"], ["Say so"]]},
+        Fetch={"onError": "continueErrorOutput"},
+    ),
+}  # fmt: skip
+
+
+def edges(document: dict) -> dict[str, list[tuple[str, str]]]:
+    """Return the edges of each socket, by the names of their materia."""
+    sockets = document["sockets"]
+    name = {id_: socket["materia"] for id_, socket in sockets.items()} | {"end": "end"}
+    return {
+        name[id_]: [(edge["when"], name[edge["to"]]) for edge in socket.get("edges", ())]
+        for id_, socket in sockets.items()
+    }
+
+
+@pytest.mark.parametrize(
+    "source", [*LANGGRAPH.values(), *MERMAID.values(), *N8N.values()], ids=[*LANGGRAPH, *MERMAID, *N8N]
+)
+def test_each_example_loads_without_problems_and_comes_to_its_end(source, tmp_path):
+    with closing(Workbench(tmp_path)) as wb:
+        shown = wb.loadouts.import_graph(source)
+        assert shown.report.problems == ()
+        explored = wb.explore("Imported", items=(2,))
+        assert explored.complete_search
+        assert "complete" in explored.ends
+
+
+class TestLangGraph:
+    def test_a_yes_or_no_choice_becomes_guarded_edges(self):
+        ways = edges(import_graph(LANGGRAPH["answers from documents"]).document)
+        assert ways["grade"] == [("satisfied", "generate"), ("not_satisfied", "rewrite")]
+
+    def test_more_than_two_ways_become_questions(self):
+        imported = import_graph(LANGGRAPH["a supervisor"])
+        ways = edges(imported.document)
+        assert ways["boss"] == [("always", "Is-it-research")]
+        assert ways["Is-it-research"] == [("satisfied", "research"), ("not_satisfied", "Is-it-code")]
+        assert ways["Is-it-code"] == [("satisfied", "code"), ("not_satisfied", "end")]
+        assert [note.node for note in imported.notes] == ["boss"]
+
+    def test_a_node_of_tools_belongs_to_the_turn_of_its_agent(self):
+        imported = import_graph(LANGGRAPH["an agent with tools"])
+        assert edges(imported.document) == {"agent": [("always", "end")]}
+        assert [note.node for note in imported.notes] == ["tools"]
+
+    def test_what_begins_side_by_side_is_done_one_after_the_other(self):
+        imported = import_graph(LANGGRAPH["branches that join"])
+        assert edges(imported.document) == {
+            "split": [("always", "a")], "a": [("always", "b")], "b": [("always", "join")], "join": [("always", "end")],
+        }  # fmt: skip
+        assert "side by side" in imported.notes[0].text
+
+    def test_which_way_means_satisfied_is_a_guess_where_the_labels_do_not_say(self):
+        (note,) = import_graph(LANGGRAPH["plan and execute"]).notes
+        assert note.node == "replan"
+        assert "guess" in note.text
+
+    def test_a_compiled_graph_is_asked_for_its_json(self):
+        class Drawn:
+            def to_json(self):
+                return LANGGRAPH["a supervisor"]
+
+        class Compiled:
+            def get_graph(self):
+                return Drawn()
+
+        assert import_graph(Compiled()) == import_graph(LANGGRAPH["a supervisor"])
+
+
+class TestMermaid:
+    def test_labels_shapes_and_chains(self):
+        assert edges(import_graph(MERMAID["a decision"]).document) == {
+            "Write": [("always", "Good")],
+            "Good": [("satisfied", "Done"), ("not_satisfied", "Write")],
+            "Done": [],
+        }
+
+    def test_quotes_markup_and_styles(self):
+        document = import_graph(MERMAID["quoted and styled"]).document
+        assert [one["prompt"] for one in document["materia"].values()] == ["Build (all)", "Test it."]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "sequenceDiagram\n A->>B: hi",
+            "flowchart TD\n A --> [",
+            "flowchart TD\n A[open",
+            "flowchart TD\n A ??? B",
+        ],
+    )
+    def test_what_cannot_be_read_is_one_error(self, text):
+        with pytest.raises(MateriaError) as caught:
+            import_graph(text)
+        assert caught.value.kind == "bad_graph"
+
+
+class TestN8n:
+    def test_a_list_that_is_handed_on_item_by_item_becomes_a_loop(self):
+        imported = import_graph(N8N["item by item"])
+        ways = edges(imported.document)
+        assert ways["Each"] == [("always", "Sum-up")]
+        assert ways["Long"] == [("satisfied", "Shorten"), ("not_satisfied", "Next")]
+        assert ways["Shorten"] == [
+            ("always", "Next")
+        ]  # every round ends in one socket, whichever way it went
+        (loop,) = imported.document["loops"].values()
+        members = [imported.document["sockets"][one]["materia"] for one in loop["sockets"]]
+        assert members == ["Sum-up", "Long", "Shorten", "Next"]
+        assert "note" not in [note.node for note in imported.notes]
+
+    def test_every_item_is_worked_on_once(self, tmp_path):
+        with closing(Workbench(tmp_path)) as wb:
+            wb.loadouts.import_graph(N8N["item by item"])
+            items = [{"title": title, "context": "All of it."} for title in "abc"]
+            agents = {
+                "Each": lambda: {"workItems": items},
+                "Long": lambda item: {"satisfied": item["title"] == "b"},
+                "*": lambda: "done",
+            }
+            cast = wb.cast("go", agents=agents)
+            assert cast.run() == "complete"
+            done = [
+                step.item_label
+                for step in cast.steps
+                if cast.now.graph.sockets[step.socket].materia.id == "Sum-up"
+            ]
+            assert done == ["a", "b", "c"]
+
+    def test_an_error_output_becomes_an_edge_for_a_failure(self):
+        assert edges(import_graph(N8N["an error output"]).document)["Fetch"] == [
+            ("failed", "Say-so"),
+            ("always", "Use"),
+        ]
+
+    def test_models_memories_and_tools_of_an_agent_are_no_sockets(self):
+        workflow = n8n(
+            {"Chat": "chatTrigger", "Agent": "agent", "Model": "lmChatOpenAi"}, {"Chat": [["Agent"]]}
+        )
+        workflow["connections"]["Model"] = {"ai_languageModel": [[{"node": "Agent"}]]}
+        imported = import_graph(workflow)
+        assert list(edges(imported.document)) == ["Agent"]
+        assert "languageModel of Agent" in imported.notes[0].text
+
+    def test_expressions_are_no_variables_of_a_prompt(self):
+        workflow = n8n(
+            {"Go": "manualTrigger", "Say": "agent"},
+            {"Go": [["Say"]]},
+            Say={"parameters": {"text": "={{ $json.x }}"}},
+        )
+        assert "{{" not in import_graph(workflow).document["materia"]["Say"]["prompt"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        42, {}, {"nodes": [{"name": "no id"}], "edges": []}, {"nodes": [], "edges": []}, {"nodes": 3, "connections": {}},
+        {"nodes": [{"id": "a"}], "edges": [{"source": "a", "target": "b"}]}, "{not json", "",
+        {"nodes": [{"id": "__start__"}, {"id": "__end__"}], "edges": [{"source": "__start__", "target": "__end__"}]},
+    ],
+)  # fmt: skip
+def test_what_is_no_graph_is_one_error(source):
+    with pytest.raises(MateriaError) as caught:
+        import_graph(source)
+    assert caught.value.kind == "bad_graph"
+
+
+def test_a_file_is_read(tmp_path):
+    path = tmp_path / "flow.json"
+    path.write_text(json.dumps(N8N["a condition"]))
+    assert import_graph(path) == import_graph(str(path)) == import_graph(N8N["a condition"])
+    with pytest.raises(MateriaError, match="cannot be read"):
+        import_graph(tmp_path / "missing.json")
+
+
+def test_names_that_cannot_be_materia_are_made_ones():
+    document = import_graph('flowchart TD\n a["1. <b>Plan</b>"] --> b["1. Plan"] --> c["ÄÖ"]').document
+    assert list(document["materia"]) == ["Step-1.-Plan", "Step-1.-Plan-2", "Step"]
