@@ -75,7 +75,15 @@ html_copy_source = False
 
 BY_TASK: Final = {
     "Learn": ["lessons", "gallery", "cheatsheet", "glossary", "loadouts", "teaching"],
-    "Design": ["designing", "hints", "insight", "trying", "what-your-agent-reads", "composing", "coming-from"],
+    "Design": [
+        "designing",
+        "hints",
+        "insight",
+        "trying",
+        "what-your-agent-reads",
+        "composing",
+        "coming-from",
+    ],
     "Debug": ["debugging", "panel", "compare", "looking-back"],
     "Run": [
         "models",
