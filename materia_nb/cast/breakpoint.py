@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from materia_nb.display.escape import part
 from materia_nb.engine.remarks import hollow_fields, repeats
@@ -14,12 +14,13 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, TurnRecord
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import read_plain, replace_file
+from materia_nb.insight.sides import used
 from materia_nb.jsonvalue import JSON, get_path, same, split_path
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import disk, json_bytes
 
 BreakKind: TypeAlias = Literal[
-    "before", "after", "edge", "refused", "not_satisfied", "changed", "same_again", "hollow_answer"
+    "before", "after", "edge", "refused", "not_satisfied", "changed", "same_again", "hollow_answer", "every"
 ]
 """What a breakpoint stops at."""
 _NEEDS: Final[Mapping[str, frozenset[str]]] = {
@@ -31,8 +32,12 @@ _NEEDS: Final[Mapping[str, frozenset[str]]] = {
     "changed": frozenset({"path"}),
     "same_again": frozenset(),
     "hollow_answer": frozenset(),
+    "every": frozenset({"amount", "unit"}),
 }
-"""The fields that each kind must have; those that need none may have a socket."""
+"""The fields that each kind must have; those that need no socket may have one, but for ``changed``."""
+
+Unit: TypeAlias = Literal["tokens", "usd", "seconds", "turns"]
+"""What a soft limit counts: tokens, known cost, time at work, turns of agents."""
 
 Condition: TypeAlias = Callable[[Any], bool]
 """Whether a run stops at a breakpoint: a function of the cast. It lasts as long as its kernel."""
@@ -50,11 +55,14 @@ class Breakpoint(NamedTuple):
 
     Attributes:
         kind: ``before`` or ``after`` a socket, on an ``edge`` out of it, when an output is ``refused``, when one says
-            ``not_satisfied``, when one is the ``same_again`` or a ``hollow_answer`` (R64), or when a step ``changed`` what stands at a path of the state.
+            ``not_satisfied``, when one is the ``same_again`` or a ``hollow_answer`` (R64), when a step ``changed`` what stands at a
+            path of the state, or behind the step with which one more amount of tokens, cost, time or turns is used: ``every``.
         socket: which; None for ``changed``, or for any socket where an output is refused or not satisfied.
         edge: an edge by its number among those of its socket, from 1, or every way to a socket or ``end`` by that name.
         path: dotted, of what is watched in the state.
         nth: only the n-th time in a cast; every time if None.
+        amount: how much of ``unit`` may be used until it stops, and again after each stop; by the socket alone if there is one.
+        unit: what is counted. What nobody reported is not counted (R56).
     """
 
     kind: BreakKind
@@ -62,6 +70,8 @@ class Breakpoint(NamedTuple):
     edge: int | str | None = None
     path: str | None = None
     nth: int | None = None
+    amount: float | None = None
+    unit: Unit | None = None
 
     @property
     def every_time(self) -> Breakpoint:
@@ -88,7 +98,9 @@ class Breakpoint(NamedTuple):
             "same_again": f"{where} says the same again",
             "hollow_answer": f"hollow answer of {where}",
         }.get(self.kind, "")
-        if self.kind == "changed":
+        if self.kind == "every":
+            words = f"every {self.amount:,g} {self.unit}" + (f" of {where}" if self.socket else "")
+        elif self.kind == "changed":
             words = f"state.{part(self.path or '', 60)} changed"
         elif self.kind == "edge":
             target = self._target(graph) if isinstance(self.edge, int) else str(self.edge)
@@ -128,6 +140,8 @@ class Breakpoint(NamedTuple):
         if self.kind in ("same_again", "hollow_answer"):
             found = [step for step in self._remarked(rules, session) if self._is_about(step)]
             return found[-1:] == [last] and self._is_time(lambda: len(found))
+        if self.kind == "every":
+            return self._is_about(last) and self._passed(session, last)
         if self.kind == "refused":
             here = self._is_about(last) and bool(last.turns) and _is_refused(last.turns[-1])
         else:
@@ -138,6 +152,20 @@ class Breakpoint(NamedTuple):
         if self.kind == "same_again":
             return repeats(rules, session)
         return (step for step in session.steps if hollow_fields(rules, step))
+
+    def _passed(self, session: Session, last: StepRecord) -> bool:
+        """Whether the last step used up one more amount."""
+        after = sum(self._used(step) for step in session.steps if self._is_about(step))
+        amount = self.amount or 0.0
+        return (after - self._used(last)) // amount < after // amount
+
+    def _used(self, step: StepRecord) -> float:
+        if self.unit == "turns":
+            return sum(turn.prompt is not None for turn in step.turns)
+        if self.unit == "seconds":
+            return (step.worked or 0) / 1000
+        count = used(step)
+        return (count.cost if self.unit == "usd" else count.tokens) or 0
 
     def _is_time(self, count: Callable[[], int]) -> bool:
         return self.nth is None or self.nth == count()
@@ -224,16 +252,20 @@ def breakpoint_of(value: object) -> Breakpoint:
     fields = set(given) - {"kind", "nth"}
     if (
         needs is not None
-        and needs <= fields <= (needs or {"socket"})
+        and needs <= fields <= needs | (frozenset() if "path" in needs else {"socket"})
         and all(_fits(name, one) for name, one in given.items())
     ):
         return Breakpoint(**given)
     raise MateriaError(
-        f"This is no breakpoint: {part(str(value), 200)}", hint="take it away", kind="bad_breakpoint"
+        f"This is not a breakpoint: {part(str(value), 200)}", hint="remove it", kind="bad_breakpoint"
     )
 
 
 def _fits(name: str, value: object) -> bool:
+    if name == "amount":
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
+    if name == "unit":
+        return value in get_args(Unit)
     if name == "nth" or (name == "edge" and not isinstance(value, str)):
         return type(value) is int and value >= 1
     if (
@@ -298,5 +330,5 @@ def _read(path: Path) -> dict[str, JSON]:
         document = None
     loadouts = document.get("loadouts") if isinstance(document, dict) else None
     if not isinstance(loadouts, dict):
-        raise MateriaError("It is no file of breakpoints.", where=str(path), kind="bad_breakpoint")
+        raise MateriaError("This is not a file of breakpoints.", where=str(path), kind="bad_breakpoint")
     return loadouts

@@ -13,6 +13,7 @@ from materia_nb.cast.breakpoint import (
     Breakpoint,
     Condition,
     Stops,
+    Unit,
     read_breakpoints,
     write_breakpoints,
 )
@@ -141,6 +142,32 @@ class Settable(Stops):
             MateriaError: the path names nothing (``bad_path``).
         """
         self._put(Breakpoint("changed", path=_path(path), nth=_checked(nth)))
+
+    def every(self, amount: float, unit: Unit, socket: str | None = None) -> None:
+        """Make runs stop, to be asked, behind the step with which so much is used, and again each time that so much more is.
+
+        Unlike the budget, which fails a cast, this is a soft limit: ``run`` goes on past it. Such as::
+
+            cast.breakpoints.every(20_000, "tokens")
+            cast.breakpoints.every(0.5, "usd", socket="Socket-2")
+
+        Args:
+            amount: how much.
+            unit: ``tokens``, ``usd``, ``seconds`` at work, or ``turns`` of agents; what nobody reported is not counted (R56).
+            socket: count what this one uses; all of the cast if left out.
+
+        Raises:
+            MateriaError: the amount or the unit is none (``usage``), or there is no such socket.
+        """
+        if unit not in get_args(Unit) or not 0 < amount < float("inf"):
+            raise MateriaError(
+                f"Runs cannot stop every {amount} {unit}.",
+                hint=f"give a number above 0, and one of {', '.join(get_args(Unit))}",
+                kind="usage",
+            )
+        if socket is not None:
+            self._graph.needs_socket(socket)
+        self._put(Breakpoint("every", socket, amount=amount, unit=unit))
 
     def clear(
         self,

@@ -59,9 +59,8 @@ def led(step: StepRecord) -> tuple[str | None, ...]:
 
 
 def used(step: StepRecord) -> Usage:
-    """Add up what a step cost, the turns that gave no answer among it."""
-    of_turns = (one for turn in step.turns for one in (*turn.spent, turn.usage) if one)
-    return reduce(Usage.plus, (*step.spent, *of_turns), Usage())
+    """Add up what a step cost: its turns, and what ``spent`` has of tries without an answer, whose turn has it as well."""
+    return reduce(Usage.plus, (*step.spent, *(turn.usage for turn in step.turns if turn.usage)), Usage())
 
 
 class Time(NamedTuple):

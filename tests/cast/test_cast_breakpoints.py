@@ -8,6 +8,8 @@ import pytest
 
 import cast_helpers as h
 from materia_nb import Workbench
+from materia_nb.agents import Reply
+from materia_nb.agents.interface import Usage
 from materia_nb.cast.breakpoint import FILE, Breakpoint, breakpoint_of
 from materia_nb.errors import MateriaError
 
@@ -122,6 +124,43 @@ def test_a_step_goes_through_a_refusal_and_a_person_is_still_waited_for(tmp_path
     assert cast.run() == "person"
 
 
+@pytest.mark.parametrize(
+    "limit, behind",
+    [
+        ((3, "turns"), [3, 6]),
+        ((2, "turns", "Socket-3"), [5]),
+        ((25, "tokens"), [3, 5, 8]),
+        ((0.45, "usd"), [5]),
+        ((0.25, "usd", "Socket-2"), [6]),
+        ((1, "seconds"), []),
+    ],
+)
+def test_a_soft_limit_stops_a_run_each_time_that_so_much_more_is_used(tmp_path, limit, behind):
+    def paying(one):
+        wanted = one.__code__.co_varnames[: one.__code__.co_argcount]
+        return lambda turn: Reply(one(*(getattr(turn, name) for name in wanted)), Usage(7, 3, 0.1))
+
+    agents = {name: paying(one) for name, one in h.loop_agents(2, refuse=(1,)).items()}
+    cast = h.start(tmp_path, h.loop_config(), agents)
+    cast.breakpoints.every(*limit)
+    assert stops(cast) == behind
+    assert cast.status == "complete"
+
+
+def test_what_nobody_reported_reaches_no_soft_limit(checked):
+    checked.breakpoints.every(1, "tokens")
+    assert stops(checked) == []
+
+
+@pytest.mark.parametrize(
+    "amount, unit",
+    [(0, "tokens"), (-1, "usd"), (float("inf"), "turns"), (float("nan"), "turns"), (3, "euros")],
+)
+def test_a_soft_limit_that_is_none_is_refused(checked, amount, unit):
+    with pytest.raises(MateriaError, match="cannot stop every"):
+        checked.breakpoints.every(amount, unit)
+
+
 # -- what is said of them -----------------------------------------------------------------------------
 
 
@@ -134,6 +173,8 @@ def test_a_breakpoint_has_words_and_is_read_again_from_what_it_gives(checked):
         "refused output of Socket-1": Breakpoint("refused", "Socket-1"),
         "any socket not satisfied, 3rd time": Breakpoint("not_satisfied", nth=3),
         "state.plan.title changed": Breakpoint("changed", path="plan.title"),
+        "every 20,000 tokens": Breakpoint("every", amount=20_000, unit="tokens"),
+        "every 0.5 usd of Socket-2": Breakpoint("every", "Socket-2", amount=0.5, unit="usd"),
     }
     for words, one in told.items():
         assert one.words(checked.graph) == words
@@ -161,10 +202,15 @@ def test_a_breakpoint_has_words_and_is_read_again_from_what_it_gives(checked):
         {"kind": "refused", "more": 1},
         {"kind": "changed", "path": "p" * 1_001},
         {"kind": "before", "socket": "\ud800"},
+        {"kind": "every", "amount": 3},
+        {"kind": "every", "amount": 0, "unit": "turns"},
+        {"kind": "every", "amount": True, "unit": "turns"},
+        {"kind": "every", "amount": 3, "unit": "euros"},
+        {"kind": "changed", "path": "a", "socket": "A"},
     ],
 )
 def test_what_is_no_breakpoint_is_refused(value):
-    with pytest.raises(MateriaError, match="no breakpoint"):
+    with pytest.raises(MateriaError, match="not a breakpoint"):
         breakpoint_of(value)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import cast_helpers as h
 from magics_helpers import line, text
-from materia_nb.agents.interface import Reply, Usage
+from materia_nb.agents.interface import Reply, Spent, Usage
 from materia_nb.cast.views.tables import SpentView
 from materia_nb.errors import MateriaError
 
@@ -32,6 +32,17 @@ def test_what_was_spent_adds_up_to_what_the_cast_used(paid):
         assert sum(one.usage.tokens for one in rows) == paid.now.usage.tokens
         assert sum(one.visits for one in rows) == len(paid.steps) + sum(map(len, paid.now.abandoned))
         assert sum(one.left.tokens for one in rows) == 15 * sum(map(len, paid.now.abandoned))
+
+
+def test_what_tries_without_an_answer_cost_is_counted_once(tmp_path):
+    def tries(turn):
+        turn.tell(Spent(Usage(5, 5)))
+        return Reply("at last", Usage(1, 2))
+
+    cast = h.start(tmp_path, h.chain_config(1), tries)
+    cast.run()
+    assert [(one.usage.input, one.usage.output) for one in cast.usage()] == [(6, 7)]
+    assert (cast.now.usage.input, cast.now.usage.output) == (6, 7)
 
 
 def test_it_is_told_by_socket_and_by_item(paid):

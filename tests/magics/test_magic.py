@@ -330,6 +330,19 @@ def test_breakpoints_until_and_steps(shell):
         line(shell, 'break Socket-2 --when "1 +"')
 
 
+@pytest.mark.parametrize(
+    "words, said",
+    [("'20000 tokens'", "every 20,000 tokens"), ("2.5usd", "every 2.5 usd"), ("'3 turns'", "every 3 turns")],
+)
+def test_a_soft_limit(shell, words, said):
+    cell(shell, "define loadout Ask", ASK)
+    line(shell, "cast x")
+    assert said in text(line(shell, f"break --every {words}"))
+    assert f"{said} of Socket-2" in text(line(shell, f"break Socket-2 --every {words}"))
+    with pytest.raises(MateriaError, match="cannot stop every"):
+        line(shell, "break --every many")
+
+
 def test_breakpoints_of_each_kind(shell):
     cell(shell, "define loadout Ask", ASK)
     said = iter(["no JSON", {"satisfied": True, "context": "c"}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from materia_nb.cast import Cast
@@ -119,6 +120,11 @@ _MEANT: Final = ("after", "refused", "not_satisfied", "same_again", "hollow_answ
         "--hollow-answer", "stop when it is taken after a refusal and says far less than before", "flag"
     ),
     Argument("--on", "stop behind a step that changes this dotted path in the state", "option"),
+    Argument(
+        "--every",
+        "stop each time that so much more is used: 20000 tokens, 2.5 usd, 60 seconds, 10 turns",
+        "option",
+    ),
     Argument("--nth", "only the n-th time in a cast", "option", whole=True),
     Argument(
         "--when",
@@ -138,11 +144,23 @@ def break_(call: Call) -> Any:
         bench.breakpoints.clear(socket, path, **where)
     elif path is not None:
         bench.breakpoints.watch(str(path), nth=nth)
+    elif (every := call.get("every")) is not None:
+        bench.breakpoints.every(*_amount(every), socket)
     elif socket is not None or any(where.values()):
         bench.breakpoints.add(socket, _condition(when, call) if when else None, **where, nth=nth)
     if bench.cast_ is None:
         return breakpoints_view(bench.breakpoints, bench.graph())
     return breakpoints_view(bench.current.breakpoints, bench.current.graph)
+
+
+def _amount(words: str) -> tuple[float, Any]:
+    """Read ``20000 tokens``, or ``20000tokens``: in a line an option has one word unless it is quoted."""
+    found = re.fullmatch(r"([\d_.]+)\s*([a-z]+)", words.strip().lower())
+    try:
+        number, unit = (float(found[1]), found[2]) if found else (0.0, words)
+    except ValueError:
+        number, unit = 0.0, words
+    return number, {"token": "tokens", "second": "seconds", "turn": "turns", "s": "seconds"}.get(unit, unit)
 
 
 def _condition(expression: str, call: Call) -> Any:
