@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from materia_nb.agents.model.model_agent import known_price
-from materia_nb.cast.library import Loadouts
+from materia_nb.cast.library import Loadouts, spoken
 from materia_nb.cast.views.loadout_views import (
     EstimateView,
     ExploreView,
@@ -18,21 +18,20 @@ from materia_nb.cast.views.loadout_views import (
 )
 from materia_nb.display.blocks import Block, Shown
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.estimate import CASTS, Price, estimate
+from materia_nb.insight.estimate import CASTS, GLANCE, Price, estimate
 from materia_nb.insight.odds import Chances, PerSocket
 from materia_nb.insight.prompts import Prompts
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import MOST_STATES
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout import build_graph
 from materia_nb.loadout.config_files import resolved
 from materia_nb.sharing import Progress
 
 if TYPE_CHECKING:
     from materia_nb.cast.gallery import Gallery, Opened
+    from materia_nb.loadout.design import Design
     from materia_nb.loadout.graph import Graph
-
-_GLANCE = 20
-"""How many casts the line of an exploration is made from."""
 
 
 class DryBench(Shown):
@@ -93,15 +92,21 @@ class DryBench(Shown):
         graph = self.graph(loadout)
 
         def estimated(length: int) -> EstimateView:
-            return self._estimate(graph, items=length, casts=_GLANCE)
+            return self._estimate(graph, items=length, casts=GLANCE)
 
         return ExploreView(
             graph, items, states, progress=progress, document=graph.document, estimated=estimated
         )
 
+    def _graph_of(self, loadout: str | Design | None) -> Graph:
+        """Return the resolved loadout of that name, or the one that a design is now."""
+        if isinstance(loadout, str) or loadout is None:
+            return self.graph(loadout)
+        return spoken(build_graph(loadout.whole, loadout.name, self.loadouts.config.owners))
+
     def estimate(
         self,
-        loadout: str | None = None,
+        loadout: str | Design | None = None,
         request: str = SAMPLE,
         items: int | Sequence[JSON] = 3,
         satisfied: Chances = 0.5,
@@ -113,11 +118,12 @@ class DryBench(Shown):
     ) -> EstimateView:
         """Estimate the turns, tokens and cost of a cast before it begins; nobody is asked and nothing is started.
 
-        Casts by chance are measured: each prompt as it would be, and made-up answers. Prices are those known of the
-        models that are set to answer; where none is known, the cost is not known either, which is not nothing (R56).
+        Casts by chance are measured: each prompt as it would be, and made-up answers. What is pinned costs nothing. Prices
+        are those known of the models that are set to answer; where none is known, the cost is not known either, which is
+        not nothing (R56).
 
         Args:
-            loadout: which loadout; the chosen one by default.
+            loadout: which loadout; the chosen one by default. A design is taken as it is now.
             request: the request.
             items: how long every list is, or the work items themselves.
             satisfied: the chance that an output says ``satisfied: true``; see :meth:`rehearse`.
@@ -131,7 +137,7 @@ class DryBench(Shown):
                 scripted answer (``no_answer``).
         """
         return self._estimate(
-            self.graph(loadout),
+            self._graph_of(loadout),
             model,
             request=request,
             items=items,

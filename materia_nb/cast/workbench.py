@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.model import ModelAgent
 from materia_nb.agents.notebook_agents import AgentLike
 from materia_nb.cast import Cast, Prepared
 from materia_nb.cast.answerers import Agents
@@ -15,8 +14,8 @@ from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
 from materia_nb.cast.dry_bench import DryBench
 from materia_nb.cast.library import copy_scripts, spoken
 from materia_nb.cast.project_casts import PREVIOUS, Casts
+from materia_nb.cast.views.loadout_views import EstimateView, estimated
 from materia_nb.errors import MateriaError
-from materia_nb.insight.estimate import Price
 from materia_nb.late import late
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.compose import compose
@@ -100,10 +99,7 @@ class Workbench(DryBench):
                 can be pinned; a name is unknown.
         """
         _check_request(request)
-        if isinstance(loadout, str) or loadout is None:
-            graph = self.graph(loadout)
-        else:
-            graph = spoken(build_graph(loadout.whole, loadout.name, self.loadouts.config.owners))
+        graph = self._graph_of(loadout)
         said = copy_scripts(graph)
         cast = self.casts.start(self.agents.prepared(graph, agents, pins), request)
         cast.runner.messages += said
@@ -111,19 +107,10 @@ class Workbench(DryBench):
             cast.runner.messages.append(f"casts {graph.name}: {refused} was just defined and cannot be cast")
         return cast
 
-    def _prices(self, graph: Graph, model: str | None) -> Price:
-        """Return what a turn of a socket costs: by the prices of a model, else of the models that are set to answer."""
-        table = self.agents.table(graph)
-        priced = None if model is None else ModelAgent(model)
-
-        def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:
-            materia = graph.sockets[socket].materia
-            agent = priced or table.for_turn(socket, materia.id)
-            if not isinstance(agent, ModelAgent):
-                return None
-            return agent.price(materia.model, tokens_in, tokens_out)
-
-        return price
+    def _estimate(self, graph: Graph, model: str | None = None, **given: Any) -> EstimateView:
+        """Estimate with what is pinned, by the prices of a model, else of the models that are set to answer."""
+        pins = {name: chosen.pin for name, chosen in self.agents.pins_for(graph).items()}
+        return estimated(graph, self.agents.table(graph), pins, model, **given)
 
     def link(self, *names: str, request: str, from_cast: str | Path | None = None) -> Cast:
         """Start a cast of materia and loadouts one after another, as one loadout that is kept with the cast only.

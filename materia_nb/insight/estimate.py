@@ -9,20 +9,24 @@ from statistics import fmean
 from typing import Final, NamedTuple, TypeAlias
 
 from materia_nb.engine import entering
-from materia_nb.engine.rules import Rules
+from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.state import NOTHING, Pin
 from materia_nb.engine.told import tokens_of
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.answers import Answers, quiet
+from materia_nb.insight.answers import Answers, Scripted, quiet
 from materia_nb.insight.odds import Chance, Chances, PerSocket, at, chances_of, check_names
 from materia_nb.insight.prompts import MOST_PROMPTS, with_items
 from materia_nb.insight.rehearse import drawn
 from materia_nb.insight.space import turns_of
 from materia_nb.jsonvalue import JSON, frozen
 from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.vocabulary import Result
 
 CASTS: Final = 100
 """How many casts an estimate is made from."""
+GLANCE: Final = 20
+"""And one that is said in a line beside something else."""
 
 Price: TypeAlias = Callable[[str, int, int], float | None]
 """What a turn of a socket costs in dollars, with its tokens in and out; None where no price is known (R56)."""
@@ -93,6 +97,7 @@ def estimate(
     failed: PerSocket = 0.0,
     answer: PerSocket | None = None,
     price: Price = lambda _socket, _input, _output: None,
+    pins: Mapping[str, Pin] = NOTHING,
     casts: int = CASTS,
 ) -> Estimate:
     """Cast a loadout in memory, answered by chance, and add up what each turn is told, answers and costs.
@@ -105,6 +110,8 @@ def estimate(
         failed: the chance that an agent or process fails, where an edge waits for that.
         answer: how many tokens an answer has, for all or by socket or materia; those of the shortest if left out.
         price: what a turn costs.
+        pins: what is pinned, by socket or materia: nobody is asked there, and what it is pinned to is the answer; that of
+            a function, which is not called, is made up.
         casts: how many casts; the chances are drawn from the same numbers every time.
 
     Raises:
@@ -119,7 +126,7 @@ def estimate(
     check_names(graph, satisfied, failed, answer)
     chances = chances_of(Rules(quiet(graph)), satisfied, failed)
     given = None if isinstance(items, int) else [frozen(one) for one in items]
-    caster = _Caster(graph, request, count, given, chances, answer=answer, price=price)
+    caster = _Caster(graph, request, count, given, chances, answer=answer, price=price, pins=pins)
     numbered = (Random(f"1:{number}") for number in range(casts))  # noqa: S311 - chances, no secrets
     played = [list(caster.turns(rng)) for rng in numbered]
     turns = [[one for one in each if one is not None] for each in played]
@@ -151,10 +158,11 @@ class _Caster:
         *,
         answer: PerSocket | None,
         price: Price,
+        pins: Mapping[str, Pin],
     ) -> None:
         self._rules, self._request, self._given = Rules(graph), request, given
         self._answers, self._chances = Answers(self._rules, (count,)), chances
-        self._answer, self._price = answer, price
+        self._answer, self._price, self._pins = answer, price, pins
 
     def turns(self, rng: Random) -> Iterator[_Turn | None]:
         """Do one cast, and give each turn of an agent; None at the end of a cast that was cut off."""
@@ -164,14 +172,19 @@ class _Caster:
             if state.status != "waiting" or state.at is None:
                 return
             here = rules.sockets[state.at.socket]
-            happens = drawn(self._answers.of(here), self._chances.get(here.socket.id), rng)
+            happens, pinned = drawn(self._answers.of(here), self._chances.get(here.socket.id), rng), False
+            if (pin := self._pin_of(here)) is not None:
+                text = pin.answer(here.socket.id, state.at.visit)
+                pinned = text is not None or pin.kind == "function"
+                happens = happens if text is None else Scripted(text, Result.NOTHING, None)
             conversation = 0
-            begun = None if here.socket.is_utility else entering.prompt_for(rules, state)
+            unasked = pinned or here.socket.is_utility
+            begun = None if unasked else entering.prompt_for(rules, state)
             for turn in turns_of(rules, here, state, happens):
-                if turn.refused:
+                if turn.refused and not pinned:
                     raise _no_answer(here.socket.id)
                 state = turn.step.state
-                if (prompt := turn.asked or begun) is not None:
+                if not unasked and (prompt := turn.asked or begun) is not None:
                     told = conversation + tokens_of(len(prompt.text))
                     said = self._tokens(here.socket.id, turn.text)
                     conversation = told + said
@@ -182,6 +195,9 @@ class _Caster:
             if state.status == "ready":
                 state = entering.enter(rules, state).state
         yield None
+
+    def _pin_of(self, here: SocketRules) -> Pin | None:
+        return self._pins.get(here.socket.id, self._pins.get(here.socket.materia.id))
 
     def _tokens(self, socket: str, text: str) -> int:
         """How many tokens an answer has: as many as was said, else those of the made-up one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -13,11 +14,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from materia_nb.cast import Cast, open_cast, resume_cast, start_cast
+from materia_nb.cast.views.loadout_views import estimated
 from materia_nb.cast.views.status import draft_of
 from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import append_line, read_plain
+from materia_nb.insight.estimate import GLANCE
 from materia_nb.insight.sides import worked
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import expanded
@@ -233,6 +236,8 @@ def sweep(
     todo = [one for one in places if not _is_done(kept.casts.get(one.key), retry=retry)]
     changed = sum(one.axes in kept.axes and one.key not in kept.casts and not one.unseen for one in todo)
     jobs = [CastJob(one, retry, time.time_ns()) for one in todo]
+    if todo and progress is True:
+        sys.stderr.write(f"{forecast(todo)}\n")
     lost: dict[str, str] = {}
     bar = Bar(progress, len(places), "casts")
     bar.done = len(places) - len(todo)
@@ -253,6 +258,34 @@ def sweep(
     _are_the_same((check.seen().key, judges[name].key) for name, check in judging.items())
     notes = _notes(todo, changed, judges)
     return Sweep(rows, list(checks), folder, len(todo) - len(lost), notes)
+
+
+def forecast(places: Sequence[Place]) -> str:
+    """Say in a line what the casts of some places would take, over short lists (R56: what is not known is said to be so)."""
+    alike: dict[tuple[str, str], list[Place]] = {}
+    for one in places:
+        alike.setdefault((one.loadout, one.agents), []).append(one)
+    turns, tokens_in, tokens_out, cost, unpriced, unknown = 0.0, 0.0, 0.0, 0.0, 0, 0
+    for group in alike.values():
+        (plan, table, pins), count = group[0].prepared, len(group)
+        pinned = {name: chosen.pin for name, chosen in pins.items()}
+        try:
+            found = estimated(plan.graph, table, pinned, request=group[0].text, casts=GLANCE)
+        except MateriaError:
+            unknown += count
+            continue
+        turns += count * found.total.turns.mean
+        tokens_in += count * found.total.input.mean
+        tokens_out += count * found.total.output.mean
+        cost += count * (found.total.cost.mean if found.total.cost is not None else 0.0)
+        unpriced += count * bool(found.unpriced)
+    priced = f"${cost:.2f}" + (f", prices of {counted(unpriced, 'cast')} not all known" if unpriced else "")
+    words = (
+        f"{counted(len(places), 'cast')} to make: lists of 3 and satisfied 0.5 would take some {turns:,.0f} turns, "
+        f"{tokens_in:,.0f} tokens in, at least {tokens_out:,.0f} out; "
+        + (priced if cost else "no agent is asked" if not turns else "the cost is not known")
+    )
+    return words + (f"; of {counted(unknown, 'cast')} nothing is known" if unknown else "")
 
 
 def _known_as(judge: Seen) -> Seen:
@@ -372,8 +405,8 @@ class Sweeps:
             pins: what is pinned in every cast, as for ``wb.cast``. All casts work in one project: pin what changes it.
             allow: tools of agents that need not ask; a cast that waits for a person ends with ``person``.
             retry: make casts anew that did not come to their end.
-            progress: whether a bar is printed to stderr; or a function that is called with how many casts are done
-                and how many there are.
+            progress: whether a bar is printed to stderr, below a line that estimates what the casts take; or a function
+                that is called with how many casts are done and how many there are.
 
         Raises:
             MateriaError: a loadout has problems, a name is unknown, or what is asked for makes no grid (``usage``).

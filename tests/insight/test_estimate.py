@@ -88,6 +88,30 @@ def test_a_price_that_is_not_known_is_not_nothing():
     assert none.unpriced == ("Do", "Check")
 
 
+def test_what_is_pinned_is_not_asked_and_costs_nothing(bench):
+    """Its answer is the one that it is pinned to: a check that is pinned to yes never sends the work back."""
+    bench.agent("*", ModelAgent(PRICED))
+    free = bench.estimate(items=2, satisfied=0.3, casts=10, answer=100)
+    bench.pin("Eval", {"satisfied": True, "context": "good"})
+    bench.pin("Socket-5", lambda: "the end")
+    found = bench.estimate(items=2, satisfied={"Maintain": 1.0, "*": 0.3}, casts=10, answer=100)
+    assert set(free.sockets) - set(found.sockets) == {"Socket-3", "Socket-5"}
+    assert found.sockets["Socket-2"].turns == (2, 2, 2)
+    assert free.sockets["Socket-2"].turns.mean > 2
+    bench.pin("Socket-4", "no JSON")
+    assert bench.estimate(items=2, casts=2).sockets["Socket-2"].turns == (1, 1, 1), "the cast fails there"
+
+
+def test_a_sweep_says_before_it_starts_what_it_takes(bench, capsys):
+    agents = {"own": {"*": lambda: "x"}}
+    bench.sweep(requests=["moss"], agents=agents, repeat=2, progress=True)
+    line = capsys.readouterr().err.splitlines()[0]
+    assert line.startswith("2 casts to make: lists of 3 and satisfied 0.5 would take some ")
+    assert line.endswith("the cost is not known")
+    bench.sweep(requests=["moss"], agents=agents, repeat=2)
+    assert capsys.readouterr().err == ""
+
+
 def test_no_casts_and_names_that_are_not_there_are_refused():
     with pytest.raises(MateriaError, match="needs casts"):
         estimate(once(), casts=0)

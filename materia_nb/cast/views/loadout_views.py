@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from statistics import mean
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from materia_nb.agents.agent_table import AgentTable
+from materia_nb.agents.model import ModelAgent
 from materia_nb.cast.cases import case_of, relative_to, ways_case, write_case
 from materia_nb.display.blocks import Badge, Block, Cell, Fold, Line, Picture, Shown, Table, lines
 from materia_nb.display.escape import part, shorten
@@ -17,9 +18,10 @@ from materia_nb.display.svg import GraphPicture, graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
+from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.answers import strangers
-from materia_nb.insight.estimate import Estimate, Spread, Takes
+from materia_nb.insight.estimate import Estimate, Spread, Takes, estimate
 from materia_nb.insight.explore import Exploration, played
 from materia_nb.insight.odds import Chances, Odds, PerSocket
 from materia_nb.insight.prompts import Prompts
@@ -447,6 +449,22 @@ class EstimateView(_View, Estimate):
     def _row(self, socket: str, takes: Takes) -> tuple[Cell, ...]:
         cost = "not known" if takes.cost is None else _dollars(takes.cost)
         return socket, _range(takes.turns), _range(takes.input), _range(takes.output), cost
+
+
+def estimated(
+    graph: Graph, table: AgentTable, pins: Mapping[str, Pin], model: str | None = None, **given: Any
+) -> EstimateView:
+    """Estimate a cast, with the prices of whoever answers, or of a model; ``given`` is as for :func:`.estimate.estimate`."""
+    priced = None if model is None else ModelAgent(model)
+
+    def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:
+        materia = graph.sockets[socket].materia
+        agent = priced or table.for_turn(socket, materia.id)
+        if not isinstance(agent, ModelAgent):
+            return None
+        return agent.price(materia.model, tokens_in, tokens_out)
+
+    return EstimateView(**vars(estimate(graph, price=price, pins=pins, **given)))
 
 
 def _range(spread: Spread) -> str:

@@ -261,6 +261,7 @@ def sweep(call: Call) -> Any:
         call.get("checks"),
         call.get("dir"),
         retry=bool(call.get("retry")),
+        progress=True,
     )
 
 
