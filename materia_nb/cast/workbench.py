@@ -107,6 +107,88 @@ class Workbench(DryBench):
             cast.runner.messages.append(f"casts {graph.name}: {refused} was just defined and cannot be cast")
         return cast
 
+<<<<<<< HEAD
+=======
+    def _graph_of(self, loadout: str | Design | None) -> Graph:
+        """Return the resolved loadout of that name, or that a design is now."""
+        if isinstance(loadout, str) or loadout is None:
+            return self.graph(loadout)
+        return spoken(build_graph(loadout.whole, loadout.name, self.loadouts.config.owners))
+
+    # -- before a cast --------------------------------------------------------------
+
+    def explore(
+        self,
+        loadout: str | None = None,
+        items: Sequence[int] | int = range(4),
+        *,
+        states: int = MOST_STATES,
+        progress: Progress = False,
+    ) -> ExploreView:
+        """Look at every way that casts of a loadout can go; nobody is asked and no process runs.
+
+        Args:
+            loadout: which loadout; the chosen one by default.
+            items: how long the lists are that are tried.
+            states: after how many states the search is cut off: then what was not seen is not known, and it says so. No
+                clock counts, so the same call finds the same on any machine; an interrupt ends it with what it has found.
+            progress: whether a bar is printed to stderr; or a function that is called with how many states were looked
+                at and how many are known so far. It is told of the odds of another length too.
+
+        Raises:
+            MateriaError: the loadout has problems, or a socket takes no scripted answer (``no_answer``).
+        """
+        graph = self.graph(loadout)
+
+        def glance(length: int) -> EstimateView:
+            return self._estimate(graph, items=length, casts=GLANCE)
+
+        return ExploreView(graph, items, states, progress=progress, document=graph.document, estimated=glance)
+
+    def estimate(
+        self,
+        loadout: str | Design | None = None,
+        request: str = SAMPLE,
+        items: int | Sequence[JSON] = 3,
+        satisfied: Chances = 0.5,
+        *,
+        failed: PerSocket = 0.0,
+        answer: PerSocket | None = None,
+        model: str | None = None,
+        casts: int = CASTS,
+    ) -> EstimateView:
+        """Estimate the turns, tokens and cost of a cast before it begins; nobody is asked and nothing is started.
+
+        Casts by chance are measured: each prompt as it would be, and made-up answers. What is pinned costs nothing. Prices
+        are those known of the models that are set to answer; where none is known, the cost is not known either, which is
+        not nothing (R56).
+
+        Args:
+            loadout: which loadout; the chosen one by default. A design is taken as it is now.
+            request: the request.
+            items: how long every list is, or the work items themselves.
+            satisfied: the chance that an output says ``satisfied: true``; see :meth:`rehearse`.
+            failed: the chance that an agent or process fails, where an edge waits for that.
+            answer: how many tokens an answer has, for all or by socket or materia; the fewest possible if left out.
+            model: count with the prices of this model, ``provider:model``, whoever answers.
+            casts: how many casts it is made from; the numbers are the same every time.
+
+        Raises:
+            MateriaError: the loadout has problems, a chance is missing or none (``bad_chance``), or a socket takes no
+                scripted answer (``no_answer``).
+        """
+        return self._estimate(
+            self._graph_of(loadout),
+            model,
+            request=request,
+            items=items,
+            satisfied=satisfied,
+            failed=failed,
+            answer=answer,
+            casts=casts,
+        )
+
+>>>>>>> c2dc32f (Show in the designer what an agent would be told before anything ran)
     def _estimate(self, graph: Graph, model: str | None = None, **given: Any) -> EstimateView:
         """Estimate with what is pinned, by the prices of a model, else of the models that are set to answer."""
         pins = {name: chosen.pin for name, chosen in self.agents.pins_for(graph).items()}

@@ -88,7 +88,7 @@ class _Turn(NamedTuple):
     cost: float | None
 
 
-def estimate(
+def estimate(  # noqa: PLR0913 - what there is to say of a cast, by name
     graph: Graph,
     request: str = SAMPLE,
     items: int | Sequence[JSON] = 3,

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, close_match, counted
+from materia_nb.insight.estimate import GLANCE
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import OPERATIONS
@@ -557,6 +558,16 @@ def explore(session: DesignState) -> str:
     with suppress(MateriaError):  # no mean, too much to solve, or not all was looked at: then it is left out
         session.odds = dict(exploration.odds(LIKELY, 3).ends)
     return f"looked at {exploration.states:,} states"
+
+
+@act
+def estimate(session: DesignState) -> None:
+    """Estimate what a cast of the design would take; said where a cast is asked for."""
+    try:
+        line = f"satisfied 0.5, {session.bench.estimate(session.design, casts=GLANCE).line}"
+    except MateriaError as error:
+        line = f"what a cast takes is not known: {error.what}"
+    session.estimated = session.design.now, line
 
 
 @act

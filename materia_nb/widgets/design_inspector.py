@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from materia_nb.agents.model.providers import ready_models
 from materia_nb.display.escape import part, shorten
-from materia_nb.display.sections import part_title
-from materia_nb.engine.entering import first_prompt
+from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Item, Visit
+from materia_nb.engine.told import tokens_of
 from materia_nb.errors import MateriaError, counted
+from materia_nb.insight.prompts import Told
 from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design import sockets as operations
@@ -34,6 +34,7 @@ from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
 from materia_nb.loadout.report import brief
 from materia_nb.loadout.vocabulary import DESCRIBED, described, protocol_names
 from materia_nb.widgets.design_findings import DesignSlice
+from materia_nb.widgets.design_state import ITEMS, REQUEST
 from materia_nb.widgets.picks import ENDS, Kind, Pick, members_of, owner_of, way_pick, ways_of, written
 
 if TYPE_CHECKING:
@@ -191,34 +192,48 @@ def variables_of(facts: Facts, socket: str) -> list[tuple[str, str]]:
 
 
 def told_at(session: DesignSession, socket: str) -> list[DesignSlice]:
-    """Return what the agent of a socket would be told, layer by layer, with samples for what is not known yet."""
+    """Return what the agent of a socket would be told before anything ran: of its first, second and last item, and after work came back.
+
+    A socket to which no way leads yet is shown as if a cast began there.
+    """
     if not session.design.report.ok:
-        return [{"title": "not yet", "text": "It can be shown once nothing stops a cast; see the problems."}]
+        return [{"words": "not yet", "about": "It is shown once nothing stops a cast; see the problems."}]
     try:
-        prompt = _sample_prompt(session.rules, socket)
+        plain, back = (one.of(socket) for one in session.prompts)
     except MateriaError as error:
-        return [{"title": "not known", "text": error.what}]
-    return [{"title": part_title(part), "text": part.text} for part in prompt.parts]
+        return [{"words": "not known", "about": error.what}]
+    again = next((one for one in back if one.turn), None)
+    places = ("first item", "second item", "last item") if plain and plain[0].item else ("first visit",)
+    chosen = [*zip(places, [*plain[:2], *plain[2:][-1:]], strict=False)]
+    chosen += [] if again is None else [("sent back", again)]
+    if not chosen:
+        rules = Rules(session.design.graph())
+        state = entering.begin(rules, REQUEST, data={"workItems": [*ITEMS]})
+        prompt, why_not = entering.preview(rules, state, socket)
+        if prompt is None:
+            return [{"words": "not visited", "about": why_not}]
+        chosen = [("alone", Told(1, socket, None, "", prompt, len(prompt.text), 0))]
+    return [_told(words, one) for words, one in chosen]
 
 
-def _sample_prompt(rules: Rules, socket: str) -> Any:
-    graph, here = rules.graph, rules.sockets[socket]
-    iterator = here.socket.iterator
-    value = {"title": "[title of the work item]", "context": "[what is to be done with it]"}
-    item = None
-    if iterator is not None:
-        item = Item(value, "WI-1", "[title of the work item]", (iterator.cursor, 0, ()), iterator.loop)
-    before = next(
-        (id_ for id_, one in graph.sockets.items() if any(way.to == socket for way in one.edges)), None
-    )
-    state = CastState(
-        request="[the request]",
-        data={"workItems": [value]} if graph.consumers else {},
-        last_output=None if before is None else "[the output before]",
-        last_socket=before,
-        budget=graph.budget,
-    )
-    return first_prompt(rules, here, state, Visit(socket, 1, 1, item, here.first_mode))
+def _told(words: str, one: Told) -> DesignSlice:
+    """One prompt, part by part, with what is left out and why."""
+    return {
+        "words": words,
+        "about": f"{one.characters:,} characters, some {one.tokens:,} tokens: an estimate, one for four characters. "
+        "Answers before it are made up, the shortest.",
+        "parts": [
+            {
+                "title": part.heading,
+                "size": len(part.text),
+                "tokens": tokens_of(len(part.text)),
+                "share": round(len(part.text) / max(one.characters, 1), 3),
+                "note": part.note,
+                "text": part.text,
+            }
+            for part in one.prompt.parts
+        ],
+    }
 
 
 def _ways(document: Object, facts: Facts, id_: str) -> list[DesignSlice]:

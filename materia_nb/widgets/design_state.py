@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.escape import shorten
-from materia_nb.engine.rules import Rules
 from materia_nb.insight.explore import Exploration
+from materia_nb.insight.prompts import Prompts
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Change, Design
 from materia_nb.loadout.design.document import refused
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.cast.workbench import Workbench
 
+REQUEST: Final = "[the request]"
+ITEMS: Final = tuple(
+    {"title": f"[title of item {number}]", "context": f"[what is to be done with item {number}]"}
+    for number in range(1, 6)
+)
+"""What agents are told of before anything ran."""
+_MOST_STEPS: Final = 200
 _KINDS: Final = ("socket", "edge", "exit", "loop", "materia", "loadout")
 
 
@@ -64,9 +71,10 @@ class DesignState:
         self.explored: tuple[Change, Exploration] | None = None
         self.route: tuple[str, ...] = ()
         self.odds: dict[str, float] = {}
+        self.estimated: tuple[Change, str] | None = None
         self.cast_made: Callable[[Cast], object] | None = None
         self._parts: tuple[Change, Object, list[tuple[str, Pick]]] | None = None
-        self._rules: tuple[Graph, Rules] | None = None
+        self._prompts: tuple[Graph, tuple[Prompts, Prompts]] | None = None
 
     # -- what there is ------------------------------------------------------------------
 
@@ -79,12 +87,19 @@ class DesignState:
         return self._parts[2]
 
     @property
-    def rules(self) -> Rules:
-        """What a cast of the design would run by; only while nothing stops a cast."""
+    def prompts(self) -> tuple[Prompts, Prompts]:
+        """What agents would be told where every answer is satisfied, and where work is sent back once; only while nothing stops a cast.
+
+        Raises:
+            MateriaError: a socket takes no scripted answer (``no_answer``).
+        """
         graph = self.design.graph()
-        if self._rules is None or self._rules[0] is not graph:
-            self._rules = graph, Rules(graph)
-        return self._rules[1]
+        if self._prompts is None or self._prompts[0] is not graph:
+            plain, back = (
+                Prompts(graph, REQUEST, ITEMS, rework=rework, most=_MOST_STEPS) for rework in (False, True)
+            )
+            self._prompts = graph, (plain, back)
+        return self._prompts[1]
 
     @property
     def facts(self) -> Facts:

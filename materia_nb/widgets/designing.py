@@ -90,6 +90,9 @@ def bar_slice(session: DesignSession) -> DesignSlice:
         if question is None
         else {"words": question.words, "choices": [shorten(one, 80) for one, _ in question.choices]},
         "canPaste": session.clip is not None,
+        "estimate": session.estimated[1]
+        if session.estimated is not None and session.estimated[0] is design.now
+        else "",
         "left": _left(design),
     }
 

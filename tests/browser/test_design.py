@@ -474,3 +474,24 @@ def test_axe_finds_nothing_wrong_while_designing(lab: Lab, dark: bool):
     look("Save as")
     lab.screenshot("design-explored", dark=dark, cell=1)
     assert found == [], json.dumps(found, indent=1)
+
+
+def test_what_an_agent_would_be_told_and_what_a_cast_would_take_are_seen_before_anything_ran(lab: Lab):
+    lab.page.set_default_timeout(30_000)
+    lab.open(lab.notebook("%load_ext materia_nb", "%materia design Plan-Build-Eval"))
+    lab.run_all()
+    hand = Hand(lab, 1)
+    hand.part(value='["socket","Socket-2"]')
+    told = hand.panel.locator(".mnb-d-told")
+    told.get_by_text("left out: the work did not come back").first.wait_for()
+    task = told.locator("details", has_text="Your task")
+    assert "[title of item 1]" in task.locator("pre").inner_text()
+    told.locator("label").get_by_text("last item", exact=True).click()
+    told.locator("pre", has_text="[title of item 5]").wait_for()
+    told.locator("label").get_by_text("sent back", exact=True).click()
+    back = told.locator("details", has_text="Why it came back")
+    back.locator("summary").click()
+    back.locator("pre", has_text="It was not satisfactory.").wait_for()
+    assert violations(lab, hand.panel) == []
+    hand.press("Cast it")
+    hand.panel.locator(".mnb-d-estimate", has_text="its cost is not known").wait_for()

@@ -196,13 +196,46 @@ def test_a_materia_is_edited_in_the_form_of_its_socket_and_undone(session):
     assert session.design.definitions["Eval"]["model"] == "openai:gpt-5-mini"
 
 
+def situations(told):
+    return {one["words"]: one for one in told["inspector"]["materia"]["told"]}
+
+
 def test_what_the_agent_would_be_told_follows_the_prompt(session):
     do(session, "pick", what=["socket", "Socket-3"])
-    told = put(session, "materia", "Eval", "prompt", "Judge {{item.title}}.")["inspector"]["materia"]["told"]
-    by_title = {part["title"].partition(" [")[0]: part["text"] for part in told}
-    assert by_title["Your task"] == "Judge [title of the work item]."
-    assert "[the request]" in by_title["Request"]
-    assert "satisfied" in by_title["What to return"]
+    told = situations(put(session, "materia", "Eval", "prompt", "Judge {{item.title}}."))
+    assert list(told) == ["first item", "second item", "last item"]
+    by_title = {part["title"]: part for part in told["first item"]["parts"]}
+    assert by_title["Your task"]["text"] == "Judge [title of item 1]."
+    assert "[the request]" in by_title["Request"]["text"]
+    assert "satisfied" in by_title["What to return"]["text"]
+    assert (by_title["Your answer before"]["text"], by_title["Your answer before"]["note"]) == (
+        "",
+        "the work did not come back",
+    )
+    assert "[title of item 5]" in str(told["last item"]["parts"])
+    assert "characters, some " in told["first item"]["about"]
+    assert sum(part["share"] for part in by_title.values()) <= 1
+
+
+def test_what_the_agent_would_be_told_once_work_is_sent_back(session):
+    told = situations(do(session, "pick", what=["socket", "Socket-2"]))
+    assert list(told) == ["first item", "second item", "last item", "sent back"]
+    parts = {part["title"]: part["text"] for part in told["sent back"]["parts"]}
+    assert "It was not satisfactory." in parts["Why it came back"]
+    assert [*situations(do(session, "pick", what=["socket", "Socket-1"]))] == ["first visit"]
+    do(session, "add", materia="Build")
+    assert [*situations(do(session, "pick", what=["socket", "Socket-6"]))] == ["alone"]
+    do(session, "delete", what=["socket", "Socket-1"])
+    assert [*situations(do(session, "pick", what=["socket", "Socket-6"]))] == ["not yet"]
+
+
+def test_what_a_cast_would_take_is_said_where_it_is_asked_for_until_the_design_is_another(session):
+    assert do(session, "pick", what=None)["bar"]["estimate"] == ""
+    line = do(session, "estimate")["bar"]["estimate"]
+    assert line.startswith("satisfied 0.5, a cast over lists of 3 takes some ")
+    assert "its cost is not known" in line
+    assert put(session, "materia", "Eval", "prompt", "Judge.")["bar"]["estimate"] == ""
+    assert not session.bench.casts()
 
 
 def test_changed_materia_are_saved_with_few_lines_and_what_is_below_is_left_out(wb, session):

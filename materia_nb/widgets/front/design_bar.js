@@ -22,7 +22,12 @@ export function designBarPart(host, send) {
   const ask = (/** @type {string} */ what, /** @type {string} */ shape, /** @type {(text: string) => void} */ done) => askLine(line, { words: what, shape }, (text) => text && done(text));
   const undo = button("↶ Undo", "take the last step back (Ctrl-Z)", () => act("undo"));
   const redo = button("↷ Redo", "do it again (Ctrl-Y)", () => act("redo"));
-  const cast = button("Cast it", "begin a cast of it as it is now, saved or not", () => ask("Cast it for", "what is asked for", (request) => act("cast", { request })));
+  const estimate = h("span", { class: "mnb-dim mnb-d-estimate", role: "status" });
+  const cast = button("Cast it", "begin a cast of it as it is now, saved or not; what it would take is said first", () => {
+    ask("Cast it for", "what is asked for", (request) => act("cast", { request }));
+    line.append(estimate);
+    act("estimate");
+  });
   const save = button("Save", "save it", () => act("save"), { class: "mnb-b mnb-main" });
   const saveAs = button("Save as…", "save a copy under another name", () => ask("Save as", "a file name that ends with .json, or: this notebook", (to) => act("save", { to })));
   const reload = button("Reload", "take what is on disk now; Undo brings these edits back", () => act("reload"));
@@ -41,6 +46,7 @@ export function designBarPart(host, send) {
       if (!bar) return;
       const { note, question } = bar, alert = note.sign === "alert";
       setText(name, bar.name);
+      setText(estimate, bar.estimate);
       name.title = bar.name;
       refill(chips,
         chip(bar.changed ? "now" : "", bar.changed ? "not saved" : bar.steps ? "saved" : bar.fresh ? "new" : "as in its file"),

@@ -138,14 +138,9 @@ export function designInspectorPart(host, send) {
         into.append(h("p", { class: "mnb-dim" }, "There is no such materia: choose one in the tab Socket, or make it."));
         return () => {};
       }
-      const about = h("p", { class: "mnb-dim mnb-d-note" }), part = h("div", {}), prompt = h("div", { class: "mnb-d-told" }), open = new Set(["Instructions"]);
+      const about = h("p", { class: "mnb-dim mnb-d-note" }), part = h("div", {}), prompt = h("div", { class: "mnb-d-told" });
       into.append(about, part, prompt);
-      const made = form(part, { variables: () => data.materia?.variables ?? [] });
-      const layer = (/** @type {{title: string, text: string}} */ { title: name, text }) => {
-        const node = h("details", { class: "mnb-d-layer", open: open.has(name) }, h("summary", {}, name), h("pre", { tabindex: "0" }, text));
-        node.addEventListener("toggle", () => (node.open ? open.add(name) : open.delete(name)));
-        return node;
-      };
+      const made = form(part, { variables: () => data.materia?.variables ?? [] }), would = wouldBeTold(prompt);
       return () => {
         const one = data.materia;
         if (!one) return;
@@ -153,7 +148,7 @@ export function designInspectorPart(host, send) {
         setText(about, length ? `It is placed ${length} more time${length > 1 ? "s" : ""} (${one.shared.slice(0, 3).join(", ")}${length > 3 ? ", …" : ""}): what is changed here holds there too.` : "");
         about.hidden = !length;
         made.update(one.fields);
-        if (isNew(prompt, one.told)) refill(prompt, one.told.length > 0 && labelled("what its agent would be told"), one.told.map(layer));
+        would(one.told);
       };
     },
     form(into) {
@@ -239,6 +234,34 @@ export function designInspectorPart(host, send) {
       host.replaceChildren();
     },
   };
+}
+
+/** What an agent would be told before anything ran, in one of several situations: part by part, with sizes and what is left out. @param {HTMLElement} into */
+function wouldBeTold(into) {
+  const open = new Set(["Your task"]);
+  let words = "";
+  const row = (/** @type {PromptShare} */ { title, size, tokens, share, note, text }) => {
+    const head = [h("span", { class: "mnb-d-partname" }, title), h("span", { class: "mnb-d-size", title: `some ${tokens} tokens` }, size ? size.toLocaleString("en") : "–"),
+      size ? h("span", { class: "mnb-d-share", "aria-hidden": "true", style: `--share: ${share}` }) : h("span", {}), h("span", { class: "mnb-dim mnb-d-why" }, size ? note : `left out: ${note}`)];
+    if (!size) return h("div", { class: "mnb-d-part mnb-dim" }, head);
+    const node = h("details", { class: "mnb-d-layer", open: open.has(title) }, h("summary", { class: "mnb-d-part" }, head), h("pre", { tabindex: "0" }, text));
+    node.addEventListener("toggle", () => (node.open ? open.add(title) : open.delete(title)));
+    return node;
+  };
+  const draw = (/** @type {WouldBeTold[]} */ told) => {
+    const shown = told.find((one) => one.words === words) ?? told[0];
+    if (!isNew(into, [told, shown?.words])) return;
+    const choose = (/** @type {string} */ one) => {
+      words = one;
+      draw(told);
+    };
+    const { node, set } = radios(told.map((one) => [one.words, one.words]), choose, { "aria-label": "in which situation" });
+    if (shown) set(shown.words);
+    const held = into.contains(document.activeElement) && document.activeElement instanceof HTMLInputElement;
+    refill(into, told.length > 0 && h("div", { class: "mnb-d-label" }, "what its agent would be told"), told.length > 1 && node, (shown?.parts ?? []).map(row), shown && h("p", { class: "mnb-dim mnb-d-note" }, shown.about));
+    if (held) /** @type {HTMLElement|null} */ (into.querySelector("input:checked"))?.focus();
+  };
+  return draw;
 }
 
 /** One way out in a list. @param {WayOut} way @param {number} place @param {ToldByDesign} act */

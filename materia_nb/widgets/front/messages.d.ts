@@ -210,6 +210,8 @@ export interface ToDesign {
   edge_to_exit: { socket: string; place: unknown; loop: string };
   /** Let casts start at a socket. */
   entry: { id: string };
+  /** Estimate what a cast of the design would take; said where a cast is asked for. */
+  estimate: {};
   /** Add an exit to a loop. */
   exit: { loop: string; from: string; when: string; to: string };
   /** Make a plain edge of an exit route: it leaves the loop at any item */

@@ -71,7 +71,7 @@ type Items = {
 type DesignBar = {
   name: string; changed: boolean; steps: number; fresh: boolean; problems: number; hints: number; undo: string|null;
   redo: string|null; home: string; why?: string; left: string; note: {sign: string, words: string};
-  question?: {words: string, choices: string[]}|null;
+  question?: {words: string, choices: string[]}|null; estimate: string;
 };
 
 // palette.js
@@ -88,8 +88,11 @@ type Dock = {problems: Problem[], happens: Happens|null, changes: Changes};
 
 // design_inspector.js
 type WayOut = {what: What, when: string, to: string, most?: number, from?: string, loop?: string, tone?: string, place: number|null};
+type PromptShare = {title: string, size: number, tokens: number, share: number, note: string, text: string};
+/** What an agent would be told in one situation; without parts, why that is not known. */
+type WouldBeTold = {words: string, about: string, parts?: PromptShare[]};
 type Materia = {
-  id: string; work: string; shared: string[]; fields: Field[]; told: {title: string, text: string}[];
+  id: string; work: string; shared: string[]; fields: Field[]; told: WouldBeTold[];
   variables: {name: string, about: string}[];
 };
 type Selected = {
