@@ -203,7 +203,7 @@ def told_at(session: DesignSession, socket: str) -> list[DesignSlice]:
     except MateriaError as error:
         return [{"words": "not known", "about": error.what}]
     again = next((one for one in back if one.turn), None)
-    places = ("first item", "second item", "last item") if plain and plain[0].item else ("first visit",)
+    places = ("first item", "second", "last") if plain and plain[0].item else ("first visit",)
     chosen = [*zip(places, [*plain[:2], *plain[2:][-1:]], strict=False)]
     chosen += [] if again is None else [("sent back", again)]
     if not chosen:

@@ -203,7 +203,7 @@ def situations(told):
 def test_what_the_agent_would_be_told_follows_the_prompt(session):
     do(session, "pick", what=["socket", "Socket-3"])
     told = situations(put(session, "materia", "Eval", "prompt", "Judge {{item.title}}."))
-    assert list(told) == ["first item", "second item", "last item"]
+    assert list(told) == ["first item", "second", "last"]
     by_title = {part["title"]: part for part in told["first item"]["parts"]}
     assert by_title["Your task"]["text"] == "Judge [title of item 1]."
     assert "[the request]" in by_title["Request"]["text"]
@@ -212,14 +212,14 @@ def test_what_the_agent_would_be_told_follows_the_prompt(session):
         "",
         "the work did not come back",
     )
-    assert "[title of item 5]" in str(told["last item"]["parts"])
+    assert "[title of item 5]" in str(told["last"]["parts"])
     assert "characters, some " in told["first item"]["about"]
     assert sum(part["share"] for part in by_title.values()) <= 1
 
 
 def test_what_the_agent_would_be_told_once_work_is_sent_back(session):
     told = situations(do(session, "pick", what=["socket", "Socket-2"]))
-    assert list(told) == ["first item", "second item", "last item", "sent back"]
+    assert list(told) == ["first item", "second", "last", "sent back"]
     parts = {part["title"]: part["text"] for part in told["sent back"]["parts"]}
     assert "It was not satisfactory." in parts["Why it came back"]
     assert [*situations(do(session, "pick", what=["socket", "Socket-1"]))] == ["first visit"]

@@ -242,7 +242,7 @@ function wouldBeTold(into) {
   let words = "";
   const row = (/** @type {PromptShare} */ { title, size, tokens, share, note, text }) => {
     const head = [h("span", { class: "mnb-d-partname" }, title), h("span", { class: "mnb-d-size", title: `some ${tokens} tokens` }, size ? size.toLocaleString("en") : "–"),
-      size ? h("span", { class: "mnb-d-share", "aria-hidden": "true", style: `--share: ${share}` }) : h("span", {}), h("span", { class: "mnb-dim mnb-d-why" }, size ? note : `left out: ${note}`)];
+      size ? h("span", { class: "mnb-d-share", "aria-hidden": "true", style: `--share: ${share}` }) : h("span", {}), (note || !size) && h("span", { class: "mnb-dim mnb-d-why" }, size ? note : `left out: ${note}`)];
     if (!size) return h("div", { class: "mnb-d-part mnb-dim" }, head);
     const node = h("details", { class: "mnb-d-layer", open: open.has(title) }, h("summary", { class: "mnb-d-part" }, head), h("pre", { tabindex: "0" }, text));
     node.addEventListener("toggle", () => (node.open ? open.add(title) : open.delete(title)));
