@@ -16,6 +16,7 @@ from materia_nb.loadout.models_materia import AgentMateria, UtilityMateria
 from materia_nb.loadout.report import (
     INVALID_MATERIA,
     NO_EFFECT,
+    UNKNOWN_FIELD,
     Findings,
     Mend,
     brief,
@@ -132,7 +133,6 @@ _LANES: Final = "it belongs to streams side by side, which are not run here: rem
 
 # -- hints -----------------------------------------------------------------------------------
 
-UNKNOWN_FIELD: Final = "unknown-field"
 FIELD_HINTS: Final = {
     UNKNOWN_FIELD: "A field that nothing reads, with the nearest known name",
     NO_EFFECT: "A known field that has no effect here, and why",
@@ -188,7 +188,7 @@ def _field(findings: Findings, model: type[Model], owner: Object, field: str, va
     elif (elsewhere := _elsewhere(model, owner, field)) is not None:
         why = f"{field} has no effect here: {elsewhere}"
         findings.hint(NO_EFFECT, source, why, "move it, or remove it", remove)
-    else:
+    elif not field.startswith("x-"):  # whose they are, nobody else says anything of
         near = close_match(field, rows_of(model))
         advice = f"did you mean {near!r}?" if near else "it is kept, and nothing reads it"
         rename = near is not None and near not in owner and model is models.Socket

@@ -271,6 +271,7 @@ class FieldRow:
     """One field of the config, as ``known`` describes it.
 
     Attributes:
+        needed: that it must be there although it is not ``required``: the graph checks it (see :data:`Reference`).
         part: the model of the objects in it.
         many: that it holds a list or an object of entries.
         ignored: why it has no effect here, for fields that are accepted all the same.
@@ -294,6 +295,7 @@ class FieldRow:
     required: bool
     part: type[Model] | None
     many: type | None
+    needed: bool = False
     ignored: str | None = None
     code: str | None = None
     missing: str | None = None

@@ -59,6 +59,7 @@ __all__ = [
     "UtilityMateria",
     "config_fields",
     "config_schema",
+    "field_schemas",
 ]
 
 
@@ -133,7 +134,7 @@ class Config(Model):
     example = '{"loadouts": { ... }, "materia": { ... }}'
 
     schema_: JSON = known(
-        "The JSON Schema that an editor checks this file with; `python -m materia_nb.schema` prints it.",
+        "The JSON Schema that an editor checks this file with; `materia schema` prints it.",
         "path or address",
         name="$schema",
     )
@@ -232,24 +233,75 @@ _IS_UTILITY: Final = {
 """What ``materia_kind`` says."""
 
 
-def config_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a config file: what :func:`check_config` says of its fields one by one.
-
-    Fields that it does not know are allowed (R28), and those without effect are marked as deprecated.
-    """
+def field_schemas() -> dict[str, Any]:
+    """Return of every model the JSON Schema of its fields one by one, as :func:`check_config` says it."""
     _, made = models_json_schema([(model, "validation") for model in MODELS])
-    definitions = made["$defs"]
+    definitions: dict[str, Any] = made["$defs"]
     for model in MODELS:
         _in_words(model, definitions[model.__name__])
+    return definitions
+
+
+def config_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a config file, for editors: what is wrong is underlined at its field.
+
+    It is strict: a field that it does not know is an error, unless it begins with ``x-`` (a hint of ``check``, R28). What a
+    loadout, a materia or the config must have may be in a layer below (R33), so that it may be missing here. Fields
+    without effect are marked as deprecated.
+    """
+    definitions = field_schemas()
+    for model in MODELS:
+        _close(model, definitions[model.__name__])
     agent, utility = ({"$ref": f"#/$defs/{model.__name__}"} for model in (AgentMateria, UtilityMateria))
     config = definitions.pop(Config.__name__)
-    config["properties"]["loadouts"]["additionalProperties"] = {"$ref": f"#/$defs/{Loadout.__name__}"}
-    config["properties"]["materia"]["additionalProperties"] = {
-        "if": _IS_UTILITY,
-        "then": utility,
-        "else": agent,
-    }
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **config, "$defs": definitions}
+    loadout = {"$ref": f"#/$defs/{Loadout.__name__}"}
+    materia = {"if": _IS_UTILITY, "then": utility, "else": agent}
+    config["properties"]["loadouts"]["additionalProperties"] = {"anyOf": [loadout, _NULL]}
+    config["properties"]["materia"]["additionalProperties"] = {"if": _NULL, "else": materia}
+    config["title"] = "Loadouts and materia"
+    made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **config, "$defs": definitions}
+    pointed: dict[str, Any] = _pointed(made)
+    return pointed
+
+
+def _close(model: type[Model], made: dict[str, Any]) -> None:
+    """Let an object have no other fields than those of its model, and say which it needs by itself."""
+    rows = rows_of(model)
+    if model.model_config.get("populate_by_name"):
+        fields = model.model_fields.items()
+        made["properties"] |= {name: made["properties"][info.alias or name] for name, info in fields}
+    if model not in _MERGED:
+        needed = [name for name, row in rows.items() if row.required or row.needed]
+        made |= {"required": needed} if needed else {}
+    made |= {"additionalProperties": False, "patternProperties": {"^x-": {}}}
+
+
+def _pointed(schema: Any) -> Any:
+    """Write alternatives as conditions, so that an error is told of the field inside the one that is meant.
+
+    Of ``anyOf`` a validator says that nothing of it fits, of the whole object.
+    """
+    if isinstance(schema, list):
+        return [_pointed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: value if key == "if" else _pointed(value) for key, value in schema.items()}
+    kinds = [inner for kind in made.get("anyOf", ()) for inner in kind.get("anyOf", (kind,))]
+    inside = [kind for kind in kinds if _type_of(kind) in {"object", "array"}]
+    if not inside:
+        return made
+    del made["anyOf"]
+    flat = [kind for kind in kinds if kind not in inside and kind != _NULL]
+    chain: Any = inside.pop() if not flat else flat[0] if len(flat) == 1 else {"anyOf": flat}
+    for kind in inside:
+        chain = {"if": {"type": _type_of(kind)}, "then": kind, "else": chain}
+    if _NULL in kinds:
+        chain = {"if": _NULL, "else": chain}
+    return {**made, "allOf": [chain]}
+
+
+def _type_of(kind: dict[str, Any]) -> Any:
+    return "object" if "$ref" in kind else kind.get("type")
 
 
 _NULL: Final = {"type": "null"}

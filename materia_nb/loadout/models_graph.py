@@ -78,7 +78,7 @@ class Edge(Model):
         first=1,
     )
     to: Reference | None = known(
-        "The socket that comes next, or `end`. Required.", "socket id or end", "R26", first=2
+        "The socket that comes next, or `end`. Required.", "socket id or end", "R26", first=2, needed=True
     )
     max_traversals: CountFromOne = known(
         "How often it may be taken for one work item (outside items: in the whole cast). Going over fails the cast.",
@@ -159,6 +159,7 @@ class Consumes(Model):
         "socket id",
         "R27",
         name="from",
+        needed=True,
         first=1,
     )
     output: Annotated[str, word_of((WORK_ITEMS,))] = known(
@@ -188,9 +189,13 @@ class LegacyExit(Model):
     example = '{"from": "Socket-3", "when": "satisfied", "to": "end"}'
     code = INVALID_LOOP
 
-    from_: Reference | None = known("The member that decides. Required.", "socket id", "R15", name="from")
+    from_: Reference | None = known(
+        "The member that decides. Required.", "socket id", "R15", name="from", needed=True
+    )
     when: WhenOutput = _condition("When the item is done and the cursor moves. Required.", "R15")
-    to: Reference | None = known("Where to go after the last item. Required.", "socket id or end", "R15")
+    to: Reference | None = known(
+        "Where to go after the last item. Required.", "socket id or end", "R15", needed=True
+    )
 
 
 class ExitRoute(Model):
@@ -209,7 +214,7 @@ class ExitRoute(Model):
         first=4,
     )
     from_: Reference | None = known(
-        "The member that exhausts the list. Required.", "socket id", "R16", name="from", first=2
+        "The member that exhausts the list. Required.", "socket id", "R16", name="from", first=2, needed=True
     )
     condition: WhenOutput = _condition(
         "When it is taken: the last output's `satisfied`, or always. Required; one route for each source and condition.",
@@ -219,7 +224,7 @@ class ExitRoute(Model):
         label="when",
     )
     target_socket_id: Reference | None = known(
-        "Where it leads. Required.", "socket id or end", "R27", first=3, label="to"
+        "Where it leads. Required.", "socket id or end", "R27", first=3, label="to", needed=True
     )
 
 
@@ -330,7 +335,9 @@ class Socket(Model):
     example = '{"materia": "..."}'
     code = INVALID_SOCKET
 
-    materia: Reference | None = known("Which materia works here. Required.", "materia id", "R26", first=1)
+    materia: Reference | None = known(
+        "Which materia works here. Required.", "materia id", "R26", first=1, needed=True
+    )
     parse: Parse = known(
         "How the output of an agent is read: `json` or `text` (the default). A utility's is on its materia; "
         "a generator's is always json.",

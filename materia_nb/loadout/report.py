@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from materia_nb.errors import MateriaError, close_match, counted, did_you_mean
@@ -37,6 +37,9 @@ MISSING_COMMAND: Final = "missing-command"
 """A hint that depends on the machine."""
 NO_EFFECT: Final = "no-effect"
 """A hint at a field that nothing reads where it stands."""
+
+UNKNOWN_FIELD: Final = "unknown-field"
+"""A hint at a field that nothing reads anywhere (R28); a problem where one is strict."""
 
 _SHOWN_IN_ERROR = 5
 _CLOSE_MATCHES = 40
@@ -145,6 +148,12 @@ class Report:
         names = Counter(hint.source.rpartition(".")[2] for hint in self.no_effect)
         fields = ", ".join(f"{name} ({count} times)" if count > 1 else name for name, count in names.items())
         return outgoing_line(f"{len(self.no_effect)} fields have no effect here: {fields}") if names else ""
+
+    def strict(self) -> Report:
+        """Return the same report with every unknown field as a problem."""
+        unknown = [replace(one, severity="problem") for one in self.hints if one.code == UNKNOWN_FIELD]
+        hints = tuple(one for one in self.hints if one.code != UNKNOWN_FIELD)
+        return Report((*self.problems, *unknown), hints)
 
     def __str__(self) -> str:
         if not self.problems and not self.hints:

@@ -52,8 +52,11 @@ class Checked:
         return all(one.problem.severity == "hint" for one in self.found)
 
 
-def findings_of(bench: DryBench, names: Sequence[str]) -> Checked:
-    """Check files of loadouts, cases and loadouts; without a name the loadouts that are not bundled, else the chosen one."""
+def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False) -> Checked:
+    """Check files of loadouts, cases and loadouts; without a name the loadouts that are not bundled, else the chosen one.
+
+    Where one is ``strict``, a field that nothing reads is a problem.
+    """
     subjects: dict[str, tuple[Found, ...]] = {}
     if not names:
         subjects.update(_faults(bench))
@@ -62,18 +65,18 @@ def findings_of(bench: DryBench, names: Sequence[str]) -> Checked:
             name for layer in config.layers if layer.name != "bundled" for name in layer.loadouts
         )
         for name in own or filter(None, [bench.loadouts.chosen]):
-            subjects[name] = _of_loadout(bench, name)
+            subjects[name] = _of_loadout(bench, name, strict=strict)
     for name in names:
         if name.endswith(SUFFIX):
             subjects[name] = tuple(_of_case(bench.project / name))
         elif Path(name).suffix in ENDINGS:
-            subjects.update(_of_file(bench, name))
+            subjects.update(_of_file(bench, name, strict=strict))
         else:
-            subjects[name] = _of_loadout(bench, name)
+            subjects[name] = _of_loadout(bench, name, strict=strict)
     return Checked(subjects)
 
 
-def _of_file(bench: DryBench, name: str) -> Iterator[tuple[str, tuple[Found, ...]]]:
+def _of_file(bench: DryBench, name: str, *, strict: bool) -> Iterator[tuple[str, tuple[Found, ...]]]:
     try:
         bench.load(name)
     except MateriaError as error:
@@ -81,20 +84,20 @@ def _of_file(bench: DryBench, name: str) -> Iterator[tuple[str, tuple[Found, ...
         return
     layer = next(one for one in bench.loadouts.config.layers if one.name == "given")
     if not layer.loadouts:
-        report = bench.loadouts.config.check()
-        yield name, _placed(bench, (*report.problems, *report.hints))
+        yield name, _placed(bench, bench.loadouts.config.check(), strict=strict)
     for loadout in layer.loadouts:
         if layer.document["loadouts"][loadout] is not None:  # null takes away the one below
-            yield f"{name}: {loadout}", _of_loadout(bench, loadout)
+            yield f"{name}: {loadout}", _of_loadout(bench, loadout, strict=strict)
 
 
-def _of_loadout(bench: DryBench, name: str) -> tuple[Found, ...]:
-    report = bench.check(name)
-    return _placed(bench, (*report.problems, *report.hints))
+def _of_loadout(bench: DryBench, name: str, *, strict: bool) -> tuple[Found, ...]:
+    return _placed(bench, bench.check(name), strict=strict)
 
 
-def _placed(bench: DryBench, problems: Sequence[Problem]) -> tuple[Found, ...]:
+def _placed(bench: DryBench, report: Report, *, strict: bool) -> tuple[Found, ...]:
     """Find the file that says what each problem is about, the one that says most of its path, and the line."""
+    report = report.strict() if strict else report
+    problems = (*report.problems, *report.hints)
     files = [
         one.path for one in reversed(bench.loadouts.config.layers) if one.path is not None and not one.fault
     ]

@@ -304,6 +304,7 @@ def _told(verb: Verb, value: object, bench: Workbench, *, as_json: bool) -> int:
 def _check(
     *,
     names: Sequence[str],
+    strict: bool,
     mend: bool,
     save: bool,
     form: str,
@@ -314,7 +315,7 @@ def _check(
     """Check files of loadouts, loadouts and cases; see the help of the command."""
     with _bench("tests", project, on_top) as bench:
         if not mend:
-            found = findings_of(bench, names)
+            found = findings_of(bench, names, strict=strict)
             click.echo(written(found, "json" if as_json else form))
             return FINE if found.ok else PROBLEMS
         if len(names) > 1:

@@ -29,19 +29,113 @@ def test_it_is_a_schema():
     assert "x-about" not in json.dumps(SCHEMA.schema)
 
 
-@pytest.mark.parametrize(
-    "document",
-    [read_config(BUNDLED), *(vector["config"] for vector in VECTORS if vector["expect"]["ok"])],
-)
+def has_strange_fields(document):
+    """Whether a field is not one of the object that it stands on, which only a hint says (R28)."""
+    hints = check_config(document).hints
+    return any(one.code == "unknown-field" or "has no effect here" in one.message for one in hints)
+
+
+GOOD = [read_config(BUNDLED), *(vector["config"] for vector in VECTORS if vector["expect"]["ok"])]
+
+
+@pytest.mark.parametrize("document", [one for one in GOOD if not has_strange_fields(one)])
 def test_what_is_accepted_here_is_accepted_by_editors(document):
     assert fine(document) == []
+
+
+@pytest.mark.parametrize("document", [one for one in GOOD if has_strange_fields(one)])
+def test_a_strange_field_is_underlined_and_a_problem_for_whoever_is_strict(document):
+    assert fine(document) != []
+
+
+BROKEN = [json.loads(line) for line in (HERE / "data" / "broken-configs.jsonl").read_text().splitlines()]
+
+
+def whole(**changed):
+    return {
+        "loadouts": {
+            "T": {
+                "entry": "Socket-1",
+                "sockets": {
+                    "Socket-1": {"materia": "Plan", "edges": [{"when": "always", "to": "Socket-2"}]},
+                    "Socket-2": {
+                        "materia": "Build",
+                        "parse": "json",
+                        "edges": [{"when": "not_satisfied", "to": "Socket-2", "maxTraversals": 2}],
+                    },
+                },
+                "loops": {
+                    "items": {
+                        "sockets": ["Socket-2"],
+                        "consumes": {"from": "Socket-1"},
+                        "exits": [
+                            {
+                                "id": "out",
+                                "from": "Socket-2",
+                                "condition": "satisfied",
+                                "targetSocketId": "end",
+                            }
+                        ],
+                    }
+                },
+            }
+        },
+        "materia": {
+            "Plan": {"tools": "none", "prompt": "plan", "generator": True},
+            "Build": {"tools": "none", "prompt": "build"},
+            "Run": {"type": "utility", "command": ["true"]},
+        },
+    }
+
+
+def broken(given):
+    """The whole config with one thing in it changed, or taken away."""
+    document = whole()
+    *way, last = given["at"]
+    owner = document
+    for key in way:
+        owner = owner[key]
+    if "value" in given:
+        owner[last] = given["value"]
+    else:
+        del owner[last]
+    return document
+
+
+def test_the_config_that_is_broken_is_whole_before():
+    assert fine(whole()) == []
+    assert check_config(whole()).strict().ok
+    assert len(BROKEN) >= 40
+
+
+@pytest.mark.parametrize("given", BROKEN, ids=lambda given: given["path"])
+def test_what_is_broken_is_told_at_its_field(given):
+    problems = check_config(broken(given)).strict().problems
+    assert (problems[0].source, problems[0].code) == (given["path"], given["code"])
+    if given.get("schema") is False:  # what relates a field to another one, no schema can say
+        return
+    error = min(SCHEMA.iter_errors(broken(given)), key=lambda one: one.path)
+    at = given["at"] + given.get("inside", [])
+    missing = "value" not in given
+    assert list(error.absolute_path) == (
+        at[:-1] if missing or error.validator == "additionalProperties" else at
+    )
+    assert not missing or f"'{at[-1]}' is a required property" in error.message
+    assert error.validator != "additionalProperties" or f"'{at[-1]}'" in error.message
+
+
+def test_what_is_somebodys_own_begins_with_x():
+    document = whole()
+    document["loadouts"]["T"]["sockets"]["Socket-1"]["x-owner"] = "ada"
+    assert fine(document) == []
+    assert check_config(document).strict().ok
 
 
 def test_a_layer_may_hold_a_part_r33():
     layer = {
         "$schema": "./schema.json",
         "materia": {"Build": {"model": "x", "prompt": None}},
-        "loadouts": {"T": {}},
+        "loadouts": {"T": {}, "Gone": None},
     }
     assert fine(layer) == []
 

@@ -241,7 +241,7 @@ def test_shell_blocks_hold_known_commands_only(one):
 
 def parsed_by(command, arguments, line):
     """Fails unless a command, or the one that it leads to, takes these arguments; nothing is done."""
-    context = command.make_context("materia", arguments, ignore_unknown_options=False)
+    context = command.make_context("materia", arguments)
     if isinstance(command, click.Group):
         _, inner, rest = command.resolve_command(context, [*context._protected_args, *context.args])
         assert inner is not None, line

@@ -15,7 +15,7 @@ from materia_nb.loadout.config_files import read_text
 from materia_nb.loadout.design.document import refused
 from materia_nb.loadout.facts import Object, as_list, is_object
 from materia_nb.loadout.fields import CONTEXT_SHAPE, FieldRow, Model, rows_of
-from materia_nb.loadout.models import config_schema
+from materia_nb.loadout.models import field_schemas
 
 Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]
 """How a field is filled in: ``prose`` on many lines, ``lines`` one entry a line, ``scope`` a word or names."""
@@ -158,8 +158,7 @@ def _on_lines(entries: list[JSON]) -> bool:
 
 @functools.cache
 def _schemas() -> dict[str, Any]:
-    schemas: dict[str, Any] = config_schema()["$defs"]
-    return schemas
+    return field_schemas()
 
 
 def _schema(model: type[Model], name: str) -> Mapping[str, Any]:

@@ -93,6 +93,7 @@ def grid(call: Call) -> Any:
 
 @verb(
     "check",
+    Argument("--strict", "fields that nothing reads are problems too", "flag"),
     Argument("--mend", "show which of them one change mends, and how", "flag"),
     Argument(
         "--save", "with --mend: make the changes that need no choice, where the loadout is kept", "flag"
@@ -106,7 +107,8 @@ def check(call: Call) -> Any:
     if not call.get("mend"):
         if call.get("save"):
             raise MateriaError("Only what is mended is saved.", hint="check --mend --save", kind="usage")
-        return ReportView(name or "", bench.check(name))
+        report = bench.check(name)
+        return ReportView(name or "", report.strict() if call.get("strict") else report)
     design = bench.design(name)
     if call.get("save"):
         done = design.mend_all()

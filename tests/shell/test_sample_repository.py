@@ -1,0 +1,104 @@
+"""A repository whose CI is the workflow of the docs: it passes, and fails on what it is there to notice."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from materia_nb import Workbench
+from materia_nb.loadout import read_config, read_text
+from materia_nb.loadout.config_files import write_config
+from materia_nb.loadout.layers import PROJECT_FILE
+from materia_nb.shell.commands import main
+
+ROOT = Path(__file__).parents[2]
+LOADOUT = """
+activeLoadout: Report
+loadouts:
+  Report:
+    entry: Socket-1
+    sockets:
+      Socket-1: {materia: Draft, edges: [{when: always, to: Socket-2}]}
+      Socket-2:
+        materia: Judge
+        parse: json
+        edges: [{when: satisfied, to: end}, {when: not_satisfied, to: Socket-1, maxTraversals: 3}]
+materia:
+  Draft: {tools: none, prompt: "Write about {{request}}"}
+  Judge: {tools: none, prompt: "Is it good?"}
+"""
+
+
+def workflow():
+    """The steps of the workflow in the docs that check something."""
+    page = (ROOT / "docs" / "in-ci.md").read_text(encoding="utf-8")
+    block = re.search(r"```yaml\n(name: loadouts.*?)```", page, re.DOTALL)[1]
+    steps = read_text(block, "yaml")["jobs"]["check"]["steps"]
+    return [one["run"] for one in steps if one.get("run", "").startswith("materia ")]
+
+
+@pytest.fixture
+def repository(project, monkeypatch):
+    """A repository with a loadout, and a case of a cast that went back once."""
+    monkeypatch.chdir(project)
+    write_config(project / PROJECT_FILE, read_text(LOADOUT))
+    said = iter([False, True])
+    wb = Workbench(project)
+    cast = wb.cast("rain", agents={"Draft": lambda: "a draft", "Judge": lambda: {"satisfied": next(said)}})
+    cast.run()
+    cast.export.test(project / "tests" / "once-back", follows=project / PROJECT_FILE)
+    wb.close()
+    return project
+
+
+def codes(project):
+    """Run the steps of the workflow, and give the exit code of each."""
+    cases = [str(path.relative_to(project)) for path in sorted(project.rglob("*.materia-case.json"))]
+    found = []
+    for line in workflow():
+        words = shlex.split(re.sub(r"\$\(git ls-files .*?\)", " ".join(cases), line.partition("  #")[0]))
+        found.append(main(words[1:]))
+    return found
+
+
+def change(project, edit):
+    config = read_config(project / PROJECT_FILE)
+    edit(config["loadouts"]["Report"]["sockets"], config["materia"])
+    write_config(project / PROJECT_FILE, config)
+
+
+def test_it_passes_as_it_is(repository):
+    assert codes(repository) == [0, 0, 0]
+
+
+def test_it_fails_on_an_edge_that_leads_nowhere(repository, capsys):
+    change(repository, lambda sockets, _: sockets["Socket-1"]["edges"][0].update(to="Sockt-2"))
+    assert codes(repository)[0] == 1
+    assert re.search(
+        r"::error file=.pi/pi-materia.json,line=\d+,title=unknown-endpoint", capsys.readouterr().out
+    )
+
+
+def test_it_fails_on_a_changed_route(repository, capsys):
+    change(repository, lambda sockets, _: sockets["Socket-2"]["edges"][1].update(to="Socket-2"))
+    assert codes(repository) == [0, 1, 0]
+    assert (
+        "::error file=tests/once-back.materia-case.json,line=1,title=failed-case" in capsys.readouterr().out
+    )
+
+
+def test_it_fails_on_a_cost_above_the_limit(repository, capsys):
+    change(repository, lambda _, materia: materia["Draft"].update(prompt="Write it. " * 300_000))
+    assert codes(repository) == [0, 0, 1]
+    assert "more than 2" in capsys.readouterr().err
+
+
+def test_the_hook_of_pre_commit_takes_the_files_that_the_docs_name():
+    hook = read_text((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"), "yaml")[0]
+    taken = [".pi/pi-materia.json", "a/b.loadout.yaml", "c.loadout.jsonc", "tests/x.materia-case.json"]
+    assert all(re.search(hook["files"], one) for one in taken)
+    assert not re.search(hook["files"], "package.json")
+    assert shlex.split(hook["entry"]) == ["materia", "check"]
