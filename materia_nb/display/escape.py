@@ -107,7 +107,12 @@ _RED: Final = "#d5404d"
 _SOFT: Final = "var(--jp-ui-font-color2, #7d8590)"
 _RULE: Final = "var(--jp-border-color2, #9aa3ad66)"
 _MONO: Final = "var(--jp-code-font-family, ui-monospace, Menlo, Consolas, monospace)"
-_CELL: Final = f"padding:3px 10px;text-align:left;vertical-align:top;border-bottom:1px solid {_RULE};"
+_CELL: Final = "padding:3px 10px;text-align:left;vertical-align:top"
+_ROW: Final = f'<tr style="border-bottom:1px solid {_RULE}">'
+_KEEPS: Final = "white-space:pre-wrap;overflow-wrap:anywhere"
+"""How white space is kept and long words are broken; a page of notebooks takes no style sheet, so each text says it."""
+_SIMPLE: Final = re.compile(r"\S{0,20}(?: \S{1,20})*")
+"""Looks the same without that: short words with one blank between them."""
 # Scrolls sideways in a narrow place, which a box in a flex layout does not do unless its track may shrink to nothing.
 _SCROLLS: Final = "display:grid;grid-template-columns:minmax(0,1fr);overflow-x:auto"
 _LONGEST_CELL: Final = 2000
@@ -135,7 +140,9 @@ def html_text(value: object, limit: int = _LONGEST_CELL) -> Html:
     if isinstance(value, Html):
         return value
     text = "" if value is None else value if isinstance(value, str) else str(value)
-    return Html(f'<bdi style="white-space:pre-wrap;overflow-wrap:anywhere">{esc(clip(text, limit))}</bdi>')
+    text = clip(text, limit)
+    style = "" if _SIMPLE.fullmatch(text) else f' style="{_KEEPS}"'
+    return Html(f"<bdi{style}>{esc(text)}</bdi>")
 
 
 def html_join(parts: Iterable[object]) -> Html:
@@ -157,11 +164,11 @@ def html_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, capt
     rows = [tuple(row) for row in rows]
     widths = (_word_width(column) for column in zip(headers, *rows, strict=True))
     head = "".join(
-        f'<th scope="col" style="{_CELL}color:{_SOFT};min-width:{width}ch">{html_text(name)}</th>'
+        f'<th scope="col" style="{_CELL};color:{_SOFT};min-width:{width}ch">{html_text(name)}</th>'
         for name, width in zip(headers, widths, strict=True)
     )
     body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{html_text(cell)}</td>' for cell in row) + "</tr>"
+        _ROW + "".join(f'<td style="{_CELL}">{html_text(cell)}</td>' for cell in row) + "</tr>"
         for row in rows
     )
     title = (
@@ -170,7 +177,7 @@ def html_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, capt
     return Html(
         f'<div style="{_SCROLLS}"><table style="border-collapse:collapse;color:{_FG};font-size:0.95em;'
         f'justify-self:start">'
-        f"{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"{title}<thead>{_ROW}{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
@@ -225,7 +232,7 @@ def _node_html(node: Any, opened: int) -> str:
     if "children" not in node:
         colour = "#2e9e62" if node["kind"] == "str" else "#b06fd1"
         note = f' <i style="color:{_SOFT}">… {node["cut"]:,} characters</i>' if node["cut"] else ""
-        style = f"color:{colour};white-space:pre-wrap;overflow-wrap:anywhere"
+        style = f"color:{colour};{_KEEPS}"
         return f'<div>{label}<bdi style="{style}">{html.escape(node["text"])}</bdi>{note}</div>'
     more = f'<div style="color:{_SOFT}">… {node["more"]:,} more</div>' if node["more"] else ""
     children = "".join(_node_html(child, opened - 1) for child in node["children"])

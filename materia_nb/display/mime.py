@@ -16,14 +16,14 @@ MOST_BYTES: Final = 1_000_000
 """A larger picture is left out, since it stands in the notebook's file."""
 
 
-def png_of(svg: str, zoom: float = 1) -> bytes | None:
-    """Return the picture as PNG, ``zoom`` pixels a unit; None where resvg is not installed, cannot draw it, or draws too large a one."""
+def png_of(svg: str) -> bytes | None:
+    """Return the picture as PNG; None where resvg is not installed, cannot draw it, or draws too large a one."""
     try:
         from resvg_py import svg_to_bytes
     except ImportError:
         return None
     try:
-        png = bytes(svg_to_bytes(svg_string=svg, zoom=zoom, background="white"))
+        png = bytes(svg_to_bytes(svg_string=svg, background="white"))
     except Exception:  # the SVG is there all the same
         logging.getLogger("materia_nb.display").warning("a picture cannot be drawn as PNG", exc_info=True)
         return None
@@ -55,10 +55,10 @@ def fitted(svg: str, wide: float = CELL_WIDTH, high: float = 10_000) -> str:
     return svg.replace(size[0], f' width="{width * scale:.0f}" height="{height * scale:.0f}"', 1)
 
 
-def picture(text: str, svg: str, *, html: str | None = None, zoom: float = 1) -> MimeBundle:
+def picture(text: str, svg: str, *, html: str | None = None) -> MimeBundle:
     """Make the MIME bundle of a picture: SVG, text, and PNG if it can be drawn, since untrusted notebooks show no SVG."""
     svg = fitted(svg)
-    png = png_of(svg, zoom)
+    png = png_of(svg)
     drawn = {} if png is None else {"image/png": b64encode(png).decode("ascii")}
     return {**bundle(text, svg=svg, html=html), **drawn}
 

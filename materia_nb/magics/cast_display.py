@@ -8,7 +8,6 @@ ran it, or a moment after the button that did. The panel hides it while it lives
 from __future__ import annotations
 
 import logging
-import re
 import textwrap
 import threading
 import time
@@ -43,16 +42,11 @@ _OUTPUT_CHARS: Final = 1_500
 QUIET_S: Final = 0.6
 """A cast that did not change for so long has stopped, or is at work on a long step."""
 
-ZOOM: Final = 1.5
-"""Pixels of the PNG a unit: sharp on most screens, and half the bytes of 2."""
-_SIZE: Final = re.compile(r'width="(\d+)" height="(\d+)"')
 _log = logging.getLogger("materia_nb.magics")
 
 
 class RecordText(Shown):
     """The outcome of a cast: how it stands, its latest steps, which open where HTML is shown, and how to go on with it."""
-
-    metadata: Final[dict[str, dict[str, int]]] = {}
 
     def __init__(self, cast: Cast) -> None:
         now = cast.now
@@ -94,15 +88,12 @@ class RecordPicture(Shown):
             "<svg ", '<svg data-record="" ', 1
         )
         self.text = f"<picture of cast {cast.id}>"
-        size = _SIZE.search(self.svg)
-        # A PNG has more pixels than the picture is to be wide.
-        self.metadata = {"image/png": {"width": int(size[1]), "height": int(size[2])}} if size else {}
 
     def __repr__(self) -> str:
         return self.text
 
     def _show(self) -> MimeBundle:
-        return picture(self.text, self.svg, zoom=ZOOM)
+        return picture(self.text, self.svg)
 
 
 class Record:
@@ -169,7 +160,6 @@ class Record:
             self._display(
                 one._repr_mimebundle_(),
                 raw=True,
-                metadata=one.metadata,
                 display_id=f"materia-{self.cast.id}-{name}",
                 update=update,
             )
