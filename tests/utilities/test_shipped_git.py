@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from shipped_helpers import git, repository, run_script
+from materia_nb import Workbench
+from shipped_helpers import GIT, git, repository, run_script
 
 
 @pytest.fixture
@@ -176,6 +178,7 @@ def test_lanes_that_touch_the_same_lines_leave_a_conflict_to_resolve(project):
     answer = worktrees("integrate", project, state)
     told = answer["state"]["gitIntegration"]
     assert (answer["satisfied"], told["ok"], told["conflict"]) == (False, False, "lane 2")
+    assert answer["scopeTransition"] == {"kind": "base"}
     assert "README" in answer["context"]
     assert "one" in (project / "README").read_text()
     assert "two" in (project / "README").read_text()
@@ -236,3 +239,38 @@ def test_a_project_in_a_folder_of_its_repository_works_in_that_folder(project):
 def test_a_lane_without_a_worktree_is_told(project):
     answer = worktrees("integrate", project, {"parallelResults": [{"name": "x", "exports": {}}]})
     assert "Git-Spawn" in answer["context"]
+
+
+def test_mime_aside_builds_in_a_worktree_and_joins_what_a_person_resolves(project, monkeypatch):
+    for name, value in GIT.items():
+        monkeypatch.setenv(name, value)
+    (project / "README").write_text("here\n" * 9)
+    git(project, "commit", "--quiet", "--all", "-m", "long")
+
+    def build(turn):
+        (turn.project / "README").write_text("built\n" + "here\n" * 8)
+        (project / "README").write_text("of the person\n" + "here\n" * 8)
+        git(project, "commit", "--quiet", "--all", "-m", "meanwhile")
+        return "built"
+
+    def resolve(turn):
+        assert turn.project == project
+        assert "README" in str(turn.prompt)
+        (turn.project / "README").write_text("both\n" + "here\n" * 8)
+        return "resolved"
+
+    plan = {"workItems": [{"title": "feat: readme", "context": "x"}]}
+    with closing(Workbench(project)) as bench:
+        agents = {
+            "Auto-Plan": lambda _: plan,
+            "Build": build,
+            "Auto-Eval": lambda _: {"satisfied": True},
+            "Resolve": resolve,
+        }
+        cast = bench.cast("x", loadout="Mime-Aside", agents={**agents, "Narrate": lambda _: "done"})
+        cast.run()
+        assert cast.status == "complete", cast.failure
+    assert (project / "README").read_text() == "both\n" + "here\n" * 8
+    assert {"feat: readme", "meanwhile", "Join work"} <= set(subjects(project))
+    assert git(project, "worktree", "list").count("\n") == 0
+    assert git(project, "status", "--porcelain") == "?? .gitignore"

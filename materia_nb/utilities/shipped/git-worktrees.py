@@ -7,7 +7,7 @@ spawn      makes a branch and a worktree below the directory of the cast, from t
            lets what follows work there; the branch is exported as gitWorktree.
 integrate  merges the branches of state.parallelResults, in its order, into the branch of the project. What a worktree holds
            uncommitted is committed first. A conflict is left in the files of the project: satisfied is false and the context
-           says what to do; run again, it takes the resolved files and goes on.
+           says what to do; run again, it takes the resolved files and goes on. From then on work goes on in the project.
 finalize   takes away the worktrees and branches of the cast that are merged; one that holds anything else stays and is told.
 
 stdout  {"satisfied", "context", "state": {"gitWorktree" or "gitIntegration" or "gitFinalized": {"ok", ...}}, "scopeTransition"?}
@@ -51,6 +51,8 @@ def main() -> int:
     except Failed as error:
         told = {"ok": False, "error": str(error), **error.more}
         answer = {"satisfied": False, "context": str(error), "state": {key: told}}
+    if do is integrate:  # whoever resolves a conflict works in the project too
+        answer["scopeTransition"] = {"kind": "base"}
     print(json.dumps(answer))
     return 0
 
@@ -104,7 +106,7 @@ def own_folder(given: dict[str, Any], name: str) -> Path:
 
 def integrate(given: dict[str, Any]) -> Done:
     """Merge what the lanes committed, one after the other."""
-    root = Path(git(given["cwd"], "rev-parse", "--show-toplevel").rstrip("\n"))
+    root = Path(git(given["baseScope"]["cwd"], "rev-parse", "--show-toplevel").rstrip("\n"))
     if merge_head(root) is not None:
         take_resolved(root, given["state"].get("gitIntegration") or {})
     merged = []
@@ -171,7 +173,7 @@ def take_resolved(root: Path, before: dict[str, Any]) -> None:
 
 def finalize(given: dict[str, Any]) -> Done:
     """Take the cast's worktrees and branches away, as far as all that is in them is merged."""
-    root = Path(git(given["cwd"], "rev-parse", "--show-toplevel").rstrip("\n"))
+    root = Path(git(given["baseScope"]["cwd"], "rev-parse", "--show-toplevel").rstrip("\n"))
     git(root, "worktree", "prune")
     prefix, removed, kept = f"refs/heads/materia/{given['castId']}/", [], []
     if merge_head(root) is not None:
