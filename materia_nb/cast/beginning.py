@@ -23,6 +23,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.file_io import sync_folder
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.vocabulary import FILES_AS_THEY_ARE
 from materia_nb.store.files import CastLock, disk
 from materia_nb.store.journal import Journal, Line, lines_of
 from materia_nb.store.opening import (
@@ -57,6 +58,7 @@ class Plan:
         utilities: directories with copies of the shipped utility scripts, which come before the packaged ones.
         sync: whether every step is forced to the disk (fsync), which is slower.
         data: what the state holds before the first step.
+        files: whether the files of the project are kept after each step, as the config says it.
     """
 
     graph: Graph
@@ -67,6 +69,7 @@ class Plan:
     utilities: tuple[Path, ...] = ()
     sync: bool = False
     data: Mapping[str, JSON] = field(default_factory=dict)
+    files: str = FILES_AS_THEY_ARE
 
 
 class Prepared(NamedTuple):
@@ -94,6 +97,7 @@ def started(plan: Plan, request: str, agents: AgentTable | None = None) -> Runne
         engine=ENGINE,
         knowledge=read_context(plan.root) if rules.tells_knowledge else {},
         state=dict(plan.data),
+        files="" if plan.files == FILES_AS_THEY_ARE else plan.files,
         ts=now(),
     )
     path = new_run_dir(plan.root)
@@ -111,7 +115,7 @@ def started(plan: Plan, request: str, agents: AgentTable | None = None) -> Runne
             with disk(path, "make the directory of the cast"):
                 sync_folder(str(path))
                 sync_folder(str(plan.root))
-        return Runner(
+        runner = Runner(
             files,
             rules,
             session,
@@ -120,6 +124,8 @@ def started(plan: Plan, request: str, agents: AgentTable | None = None) -> Runne
             utilities=plan.utilities,
             journal=journal,
         )
+        runner.keep_files("start")
+        return runner  # noqa: TRY300 - an interrupt right here would leave the lock to the traceback, too
     except BaseException:
         _let_go(journal, lock)
         shutil.rmtree(path, ignore_errors=True)  # nothing of the cast is recorded

@@ -405,6 +405,7 @@ class Cast:
         with self.runner.lock():
             self.runner.begin()
             self.runner.stop.clear()
+            self.runner.running = True
         taken, broken_off = 0, False
 
         def breaks() -> bool:
@@ -425,6 +426,8 @@ class Cast:
             with contextlib.suppress(MateriaError):
                 self.runner.write_now()
             raise
+        finally:
+            self.runner.running = False
         self.runner.write_now()
         return pause
 
@@ -600,16 +603,18 @@ class Cast:
             self.runner.write_derived()
             return self.steps[-1]
 
-    def back(self, step: int | None = None, *, change: str | None = None) -> None:
-        """Go on from an earlier step; later steps are kept as a branch, files that utilities changed stay as they are.
+    def back(self, step: int | None = None, *, change: str | None = None, files: bool = False) -> None:
+        """Go on from an earlier step; later steps are kept as a branch. The files of the project stay as they are but for ``files``.
 
         Args:
             step: the step to go on from; 0 is the start.
             change: in place of a step: right before what stands at this path of the state was changed last, as
                 blame says.
+            files: whether the files of the project become those of then too, where they are kept; those of now are kept first.
 
         Raises:
-            MateriaError: there is no such step (``no_step``), nothing ever changed the value (``no_change``), or the
+            MateriaError: there is no such step (``no_step``), its files were not kept (``not_kept``), or one that was never kept
+                would be overwritten (``in_the_way``); nothing has changed then. Nothing ever changed the value (``no_change``), or the
                 cast did not go on from that step (``back``).
         """
         if (step is None) is (change is None):
@@ -621,7 +626,11 @@ class Cast:
         if change is not None:
             step = self._before_change(change)
         assert step is not None  # noqa: S101 - one of the two was given
-        self.runner.edit(decide.back_to, self.steps.at(step).number if step else 0)
+        number = self.steps.at(step).number if step else 0
+        if files:
+            self.runner.back_with_files(number)
+        else:
+            self.runner.edit(decide.back_to, number)
         self.runner.write_now()
 
     def _before_change(self, path: str) -> int:

@@ -29,6 +29,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.queries import Found, query_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
+from materia_nb.loadout.vocabulary import FILES_AS_THEY_ARE
 from materia_nb.store.catalogue import CastEntry, cast_entry, delete_cast, filter_casts, find_cast, list_casts
 from materia_nb.store.rundir import RunDir
 from materia_nb.store.verifying import Verified, verify
@@ -73,6 +74,7 @@ class Casts(Shown):
             utilities=(utility_folder(),),
             sync=self.sync,
             data=data or {},
+            files=str(graph.document.get("files") or FILES_AS_THEY_ARE),
         )
 
     def start(self, given: Prepared, request: str) -> Cast:

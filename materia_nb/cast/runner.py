@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -47,17 +48,20 @@ from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.outputs import CORRECT_THE_UTILITY
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Pending, Session, branch_suffix, output_name, pending
+from materia_nb.engine.session import Pending, Session, branch_suffix, files_after, output_name, pending
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import BASE
 from materia_nb.interrupts import Stop
 from materia_nb.loadout.graph import Materia
+from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
 from materia_nb.platform import computing, resting
 from materia_nb.secrets import scrubbed, scrubbed_json
 from materia_nb.store.files import DiskError, changed_files, take_snapshot
 from materia_nb.store.files import Snapshot as Files
 from materia_nb.store.journal import Journal, Line, lines_of, read_journal
+from materia_nb.store.kept_files import KeptFiles
+from materia_nb.store.opening import not_kept
 from materia_nb.store.reader import read_session
 from materia_nb.store.reference import Difference
 from materia_nb.store.rundir import ArtifactWriter, RunDir
@@ -81,6 +85,7 @@ class Runner:
         stops: where runs stop.
         attempts: what was attempted last, also where that was interrupted.
         worked: milliseconds of work on the visit that waits which no event tells yet: those of a turn that was interrupted.
+        running: whether a run goes from step to step, so that between them nobody else is taken to change files.
         definitions: gives what the workbench has of each materia now, if one has the cast.
     """
 
@@ -121,6 +126,9 @@ class Runner:
         self._unwritten: list[Line] = []
         self._written = session
         self._seen: Files | None = None
+        self._kept: KeptFiles | None = None
+        self._left_out: tuple[str, ...] = ()
+        self.running = False
         self._close = weakref.finalize(self, journal.close) if journal is not None else None
 
     def snapshot(self) -> Snapshot:
@@ -147,7 +155,7 @@ class Runner:
             session,
             self.rules,
             self.files.path,
-            self.project,
+            self.base,
             problems=self.problems,
             answerers=self.answered_by,
             live=live,
@@ -189,6 +197,8 @@ class Runner:
             self._recover()
         if self._unwritten:
             self._write([], self.session)
+        if not self.running:
+            self.keep_files("person" if self.session.state.waiting_at is None else "step")
 
     def refuse_while_running(self) -> None:
         """Raise MateriaError (``busy``) when a step or an edit is being made."""
@@ -296,6 +306,65 @@ class Runner:
         self.session = self._written = read_session(self.rules, lines, self.files.text_of).session
         self._astray = False
 
+    # -- the files of the project --------------------------------------------------------------
+
+    @property
+    def base(self) -> Path:
+        """The directory that the cast works in: the project, or a folder of its own (a fork's, where files are kept)."""
+        return self.files.path / self.session.folder if self.session.folder else self.project
+
+    def kept_files(self) -> KeptFiles:
+        """Return what keeps the files."""
+        if self._kept is None or self._kept.folder != self.base:
+            self._kept = KeptFiles(
+                self.base,
+                self.files.path.parent,
+                self.files.path.name,
+                ignored=self.session.keeps == FILES_WITH_IGNORED,
+                own=bool(self.session.folder),
+            )
+        return self._kept
+
+    def keep_files(self, by: str) -> None:
+        """Keep the files as they are now, where they are kept, and tell it if they changed; who changed them is ``by``.
+
+        Raises:
+            MateriaError: they cannot be kept, at the start; later that is told and the cast goes on.
+        """
+        session = self.session
+        if not session.keeps or self.journal is None:
+            return
+        step = len(session.steps)
+        told = ev.FilesKept(step=step, by=by, ts=now())
+        try:
+            kept = self.kept_files().keep(
+                session.files, {"cast": self.files.path.name, "step": step, "by": by}
+            )
+            told = replace(told, commit=kept.commit, left_out=kept.left_out)
+        except MateriaError as error:
+            if by == "start":
+                raise
+            told = replace(told, problem=" ".join(str(error).split()))
+            self.messages.append(f"The files after step {step} are not kept: {told.problem}")
+        known = (session.files, self._left_out)
+        if (told.commit, told.left_out) != known:
+            self._left_out = told.left_out
+            self._log(told)
+
+    def back_with_files(self, number: int) -> None:
+        """Go back to a step, in the folder that the cast works in too; what is there now is kept before."""
+        self.refuse_while_running()
+        with self.lock():
+            self.begin()
+            events, now_kept = decide.back_to(self.rules, self.session, number, now()), self.session.files
+            then = files_after(self.session, number)
+            if now_kept is None or then is None:
+                raise not_kept(number)
+            fold(self.rules, self.session, events)  # refuses what cannot be gone back to
+            self.kept_files().put(now_kept, then)
+            self.keep(events)
+            self._log(ev.FilesKept(step=number, commit=then, by="back", ts=now()))
+
     # -- steps ----------------------------------------------------------------------------
 
     def enter(self) -> None:
@@ -384,14 +453,14 @@ class Runner:
             MateriaError: it is not there (``no_folder``), or lies outside the project and nobody allowed it yet (``folder_asks``).
         """
         scope = self.session.state.scope
-        folder = self.project / scope.cwd
+        folder = self.base / scope.cwd
         if scope == BASE:
             return folder
         if not folder.is_dir():
             what = f"The scope {scope.id!r} works in a directory that is not there."
             raise AgentError(what, where=str(folder), hint="make it, then retry", kind="no_folder")
         real, leave = folder.resolve(), decide.FOLDER + str(folder)
-        if not real.is_relative_to(self.project.resolve()) and leave not in self.session.allowed:
+        if not real.is_relative_to(self.base.resolve()) and leave not in self.session.allowed:
             raise AgentError(
                 f"The scope {scope.id!r} works outside the project, in {real}.",
                 where=str(folder),
@@ -407,7 +476,7 @@ class Runner:
             self._fail(error.kind, f"{error.what} ({error.where})", error.hint or "")
             return
         materia, about = self.materia(visit), routing.about(self.rules, visit)
-        document = document_of(self.rules, self.session, visit, project=self.project, run_dir=self.files.path)
+        document = document_of(self.rules, self.session, visit, project=self.base, run_dir=self.files.path)
         base = output_name(visit.socket, visit.visit, None, branch_suffix(len(self.session.abandoned)))
         name = self.files.write_json(f"{base}.input.json", document)
         self._log(ev.UtilityInput(about=about, visit=visit.visit, artifact=name, ts=now()))
@@ -477,7 +546,7 @@ class Runner:
                     self.rules,
                     self.session,
                     visit,
-                    project=self.project,
+                    project=self.base,
                     run_dir=self.files.path,
                     stop=self.stop,
                     tell=partial(self._take, visit),
@@ -564,11 +633,12 @@ class Runner:
         if here.naming is not None:
             reading = fold(self.rules, self.session, events).steps[-1].reading
             missing = missing_evidence(
-                here.naming, reading, self.project / self.session.state.scope.cwd, self.files.path
+                here.naming, reading, self.base / self.session.state.scope.cwd, self.files.path
             )
             if missing:
                 events = decide.lacking(events, tuple(missing))
         self.keep(events)
+        self.keep_files("step")
         if here.sees_changes:
             at = self.session.state.waiting_at
             # Unless the same agent goes on at once, what changes next is not its doing.
@@ -595,7 +665,7 @@ class Runner:
 
     def _look(self) -> Files | None:
         """Look at the files of the project, for a visit whose protocol wants to know what changes."""
-        return take_snapshot(self.project / self.session.state.scope.cwd, self.files.path.parent)
+        return take_snapshot(self.base / self.session.state.scope.cwd, self.files.path.parent)
 
     def keep_beside(self, visit: Visit, before: CastState) -> None:
         """Keep what others than this cast read, see :func:`~materia_nb.store.side_files.keep_beside`.
@@ -612,6 +682,7 @@ class Runner:
         self._seen = None
         failure = Failure(kind, redacted(message), decide.waiting(self.session).socket, scrubbed(hint))
         self.keep(decide.fail(self.rules, self.session, failure, self._took(), now()))
+        self.keep_files("step")
         self.write_derived()
 
     def write_now(self) -> None:

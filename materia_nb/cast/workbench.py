@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -15,10 +16,11 @@ from materia_nb.cast.dry_bench import DryBench
 from materia_nb.cast.library import copy_scripts, spoken
 from materia_nb.cast.project_casts import PREVIOUS, Casts
 from materia_nb.cast.views.loadout_views import EstimateView, estimated
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.late import late
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.compose import compose
+from materia_nb.loadout.vocabulary import FILES, FilesWord
 
 if TYPE_CHECKING:
     from materia_nb.loadout.design import Design
@@ -85,6 +87,7 @@ class Workbench(DryBench):
         loadout: str | Design | None = None,
         agents: Mapping[str, AgentLike] | None = None,
         pins: Mapping[str, object] | None = None,
+        files: FilesWord | None = None,
     ) -> Cast:
         """Start a cast of the chosen loadout, and show it with its panels; buttons, step or run go on with it.
 
@@ -93,6 +96,8 @@ class Workbench(DryBench):
             loadout: another loadout than the chosen one. A design is cast as it is now, saved or not.
             agents: who answers in this cast only, by socket or materia (``*`` for everyone else).
             pins: what is pinned in this cast only, by socket or materia; see ``wb.agents.pin``.
+            files: whether the files of the project are kept after each step (``kept``, ``kept with ignored``); as the config says if
+                left out.
 
         Raises:
             MateriaError: the loadout has problems; an agent is set for a utility (``not_an_agent``), which
@@ -101,7 +106,11 @@ class Workbench(DryBench):
         _check_request(request)
         graph = self._graph_of(loadout)
         said = copy_scripts(graph)
-        cast = self.casts.start(self.agents.prepared(graph, agents, pins), request)
+        given = self.agents.prepared(graph, agents, pins)
+        if files is not None:
+            needs_one_of(files, FILES, f"There is no {files!r} for files.", "usage")
+            given = given._replace(plan=replace(given.plan, files=files))
+        cast = self.casts.start(given, request)
         cast.runner.messages += said
         if loadout is None and (refused := self.loadouts.refused) is not None:
             cast.runner.messages.append(f"casts {graph.name}: {refused} was just defined and cannot be cast")

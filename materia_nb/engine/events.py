@@ -86,6 +86,7 @@ class CastStart(Event):
     knowledge: Mapping[str, JSON] = field(default_factory=dict)
     state: Mapping[str, JSON] = field(default_factory=dict)
     forked_from: Mapping[str, JSON] = field(default_factory=dict)
+    files: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +159,23 @@ class CastBack(Event):
     type: ClassVar[str] = "cast_back"
     step: int
     by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesKept(Event):
+    """The project's files changed and are kept as `commit`, by that `step`, a `person` before the next one, or by going `back`.
+
+    `leftOut` are those too long to be kept. With `folder` the cast works from here on in that folder of its run directory;
+    with `problem` nothing could be kept, and it says why.
+    """
+
+    type: ClassVar[str] = "files_kept"
+    step: int = 0
+    commit: str | None = None
+    by: str = "step"
+    left_out: tuple[str, ...] = ()
+    folder: str = ""
+    problem: str = ""
 
 
 # -- a visit -----------------------------------------------------------------------------

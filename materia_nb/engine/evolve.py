@@ -24,6 +24,7 @@ from materia_nb.engine.session import Edit, Session, StepRecord, Steps, TurnReco
 from materia_nb.engine.state import NOTHING, CastState, Failure, Past, Pin
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.approval import Grant
+from materia_nb.handoff.protocol import BASE
 from materia_nb.jsonvalue import FrozenDict, frozen
 
 
@@ -40,7 +41,9 @@ class Unfit(MateriaError):
 
 def begin(rules: Rules, start: ev.CastStart) -> Session:
     """Return the session of a cast that is about to enter its entry socket."""
-    return begin_at(entering.begin(rules, start.request, start.knowledge, start.state))
+    return begin_at(entering.begin(rules, start.request, start.knowledge, start.state))._replace(
+        keeps=start.files
+    )
 
 
 def begin_at(state: CastState) -> Session:
@@ -69,7 +72,11 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
     """Return the cast as it was right after the last of ``steps``, which lead to it from the start."""
     if not steps:
         pins = session.steps[0].pins if session.steps else session.pins
-        return Session(session.start, session.start, pins=pins, labels=session.labels)
+        first = session.steps[0].files if session.steps else None
+        made = Session(session.start, session.start, pins=pins, labels=session.labels)
+        return made._replace(
+            keeps=session.keeps, files=first[0] if first else session.files, folder=session.folder
+        )
     last = steps[-1]
     return Session(
         last.after,
@@ -82,6 +89,9 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
         pins=last.pins,
         edits=tuple(edit for edit in session.edits if edit.step < last.number),
         labels=session.labels,
+        keeps=session.keeps,
+        files=last.files[1] if last.files else None,
+        folder=session.folder,
     )
 
 
@@ -129,6 +139,7 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
         branch=len(session.abandoned),
         pins=session.pins,
         plain=not step.forced,
+        files=(session.files, session.files) if session.files and state.scope == BASE else None,
     )
     return session._replace(
         state=state,
@@ -599,6 +610,14 @@ def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
     return session._replace(labels=FrozenDict(labels), labels_before=before)
 
 
+def _files(_: Rules, session: Session, event: ev.FilesKept) -> Session:
+    record = session.steps.latest
+    if event.by == "step" and event.commit and record is not None and record.files is not None:
+        session = _latest_changed(session, files=(record.files[0], event.commit))
+    commit = session.files if event.commit is None else event.commit
+    return session._replace(files=commit, folder=event.folder or session.folder)
+
+
 def _nothing(_: Rules, session: Session, __: ev.Event) -> Session:
     """For what another event has said already, and for what only tells how a process ran."""
     return session
@@ -637,6 +656,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.EditUndone: _undone,
     ev.SocketRecommitted: _recommitted,
     ev.Labelled: _labelled,
+    ev.FilesKept: _files,
     **dict.fromkeys(
         (
             ev.RecoveryRetry,

@@ -70,7 +70,8 @@ class StepRecord(NamedTuple):
     of ``turns`` the last recast left behind, ``pins`` what was pinned when it was entered (R40),
     ``tries`` how often the socket was run in this visit: 1 and every recast, revival and turn that was sent again,
     ``plain`` whether it was entered as the rules have it and nothing has changed its state since, and ``worked`` for how many
-    milliseconds its agent or process was at work so far, None where that of a turn is unknown (R56).
+    milliseconds its agent or process was at work so far, None where that of a turn is unknown (R56). ``files`` are the commits
+    that hold the project's files before and after it, None where they are not kept.
     """
 
     at: Visit
@@ -92,6 +93,7 @@ class StepRecord(NamedTuple):
     plain: bool = True
     skipped: str | None = None
     worked: int | None = 0
+    files: tuple[str, str] | None = None
 
     def __repr__(self) -> str:
         """Say which visit it is, and where it led."""
@@ -340,6 +342,9 @@ class Session(NamedTuple):
         ending: the decision that passed over empty loops to the end.
         labels: what people say of the cast and of its steps.
         labels_before: what each change of these took away, the latest last.
+        keeps: how the files of the project are kept, empty where they are not.
+        files: the commit that holds them as they were last.
+        folder: the folder of the run directory that the cast works in; empty where that is the project.
     """
 
     state: CastState
@@ -362,6 +367,9 @@ class Session(NamedTuple):
     ending: Decision | None = None
     labels: Mapping[LabelKey, Label] = NOTHING
     labels_before: tuple[tuple[LabelKey, Label], ...] = ()
+    keeps: str = ""
+    files: str | None = None
+    folder: str = ""
 
     @property
     def asked(self) -> str | Prompt:
@@ -372,6 +380,14 @@ class Session(NamedTuple):
     def said(self) -> tuple[Message, ...]:
         """What was said in the conversation of the visit, before what is asked now."""
         return tuple(message for turn in self.spoken for message in said_by(turn))
+
+
+def files_after(session: Session, number: int) -> str | None:
+    """Return the commit that holds the files as they were after a step, 0 for the start; None where they were not kept."""
+    if not session.steps:
+        return session.files
+    files = session.steps[max(0, number - 1)].files
+    return None if files is None else files[1 if number else 0]
 
 
 def label_of(session: Session, step: StepRecord | None = None) -> Label:

@@ -19,7 +19,7 @@ from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.facts import Object, as_list, as_object, is_number, is_object, is_text, whole
 from materia_nb.loadout.graph import CAST_CONTEXTS, ITEM_CONTEXTS, LEAST_PROMPT_CHARACTERS, PROMPT_FORMS
 from materia_nb.loadout.report import INVALID_CONFIG
-from materia_nb.loadout.vocabulary import CONDITIONS, OF_OUTPUTS, Condition, source_fault
+from materia_nb.loadout.vocabulary import CONDITIONS, FILES, OF_OUTPUTS, Condition, FilesWord, source_fault
 
 
 class Fault(ValueError):
@@ -153,6 +153,7 @@ When: TypeAlias = Annotated[Condition, word_of(CONDITIONS)]
 WhenOutput: TypeAlias = Annotated[Condition, word_of(OF_OUTPUTS)]
 """A condition that an output can meet."""
 Artifacts: TypeAlias = Annotated[Literal["outputs", "all"], word_of(("outputs", "all"))]
+FilesField: TypeAlias = Annotated[FilesWord, word_of(FILES)]
 PromptCharacters: TypeAlias = Annotated[int, _whole_from(LEAST_PROMPT_CHARACTERS)]
 PromptFormWord: TypeAlias = Annotated[str, word_of(PROMPT_FORMS)]
 

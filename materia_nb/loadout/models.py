@@ -17,6 +17,7 @@ from materia_nb.loadout.fields import (
     Count,
     CountFromOne,
     FieldRow,
+    FilesField,
     Flag,
     Model,
     PathText,
@@ -151,6 +152,12 @@ class Config(Model):
         "outputs or all",
         "R63",
         default="outputs",
+    )
+    files: FilesField | None = known(
+        "Whether the files of the project are kept as they were after each step, which takes Git: those that Git ignores left out "
+        "(`kept`) or in (`kept with ignored`).",
+        "as they are, kept, kept with ignored",
+        default="as they are",
     )
     active_loadout: Reference | None = known("The loadout to cast; left out, the first.", "name of a loadout")
     loadouts: dict[AnyKey, JSON] = known(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from importlib.metadata import entry_points
-from typing import Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
@@ -392,3 +392,8 @@ def _luminance(colour: str) -> float:
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+FilesWord: TypeAlias = Literal["as they are", "kept", "kept with ignored"]
+"""Whether a cast keeps the files of its project as they were after each step; those that Git ignores out or in."""
+FILES_AS_THEY_ARE, FILES_KEPT, FILES_WITH_IGNORED = FILES = get_args(FilesWord)

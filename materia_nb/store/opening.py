@@ -17,7 +17,7 @@ from materia_nb.engine.event_json import from_json
 from materia_nb.engine.events import Transition
 from materia_nb.engine.evolve import begin, begin_at, evolve, fold
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import output_name
+from materia_nb.engine.session import files_after, output_name
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import BESIDE, read_plain
@@ -28,6 +28,7 @@ from materia_nb.loadout.report import LoadoutError
 from materia_nb.loadout.resolve import build_graph, sketch_graph
 from materia_nb.store.files import disk
 from materia_nb.store.journal import Contents, Line, encoded, lines_of, read_journal
+from materia_nb.store.kept_files import OWN, KeptFiles
 from materia_nb.store.reader import Recording, begun, read_session
 from materia_nb.store.reference import as_visited, unkept
 from materia_nb.store.rundir import RunDir, new_run_dir, place_of, written_mark
@@ -318,6 +319,7 @@ def fork_files(
             for name in _artifacts(files):
                 made.write(name, read_plain(files.path / name))
         back = [] if now else _back(made, rules, lines, step)
+        back += _with_files(made, rules, [*lines, *back], None if now else step)
         made.write("events.jsonl", encoded([*lines, *back])[0])
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # a half-made copy is no cast
@@ -373,6 +375,35 @@ def _copied(line: Line, path: Path, cast_id: str, step: int) -> Line:
     if line.type == "cast_start":
         data |= {"forkedFrom": {"cast": cast_id, "step": step}, "place": place_of(path)}
     return line._replace(data=data, label=None)
+
+
+def _with_files(files: RunDir, rules: Rules, lines: Sequence[Line], step: int | None) -> list[Line]:
+    """Check out the files of then in a folder of the copy's own, where they are kept; return the line that says so."""
+    if not lines[0].data.get("files"):
+        return []
+    session = read_session(rules, lines, files.text_of).session
+    commit = session.files
+    if step is not None:
+        then = (
+            read_session(rules, lines[:-1], files.text_of).session
+            if lines[-1].type == "cast_back"
+            else session
+        )
+        commit = files_after(then, step)
+    if commit is None:
+        raise not_kept(step or len(session.steps))
+    KeptFiles(files.path / OWN, files.path.parent, files.path.name, own=True).check_out(commit)
+    event = ev.FilesKept(step=len(session.steps), commit=commit, by="fork", folder=OWN, ts=lines[-1].ts)
+    return lines_of([event], evolve(rules, session, event), files)
+
+
+def not_kept(step: int) -> MateriaError:
+    """Return the error of wanting files that were not kept."""
+    return MateriaError(
+        f"The files after step {step} were not kept.",
+        hint="it worked in another directory, or they could not be kept then; see show files",
+        kind="not_kept",
+    )
 
 
 def _back(files: RunDir, rules: Rules, lines: Sequence[Line], step: int) -> list[Line]:

@@ -1,0 +1,282 @@
+"""Files as they were after each step, byte for byte, with nothing of the person's Git touched."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import Cast, resume_cast
+from materia_nb.cast.beginning import started
+from materia_nb.engine.session import files_after
+from materia_nb.errors import MateriaError
+from materia_nb.store import kept_files
+from materia_nb.store.kept_files import KeptFiles
+from shipped_helpers import git, repository
+
+CASTS = int(os.environ.get("MATERIA_NB_KEPT_CASTS", "12"))
+"""How many random casts are made; 500 before a release."""
+NAMES = ["a.txt", "b.py", "deep/er/c", "deep/d", "ä ö\n\"'", "-x", "sub/a.txt", "bin/run", ".hidden", "sub"]
+
+
+def act(folder, choose):
+    """Do something to the files: write, run together, link, rename, take away, make a program of one, put a folder in its place."""
+    path = folder / choose.choice(NAMES)
+    what = choose.choice(["write", "write", "bytes", "link", "rename", "delete", "mode", "folder", "crlf"])
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if what == "write":
+            path.write_text(f"{choose.random()}\n" * choose.randrange(4))
+        elif what == "bytes":
+            path.write_bytes(choose.randbytes(choose.randrange(300)))
+        elif what == "crlf":
+            path.write_bytes(b"one\r\ntwo\n\r$Id$\n")
+        elif what == "link":
+            path.unlink(missing_ok=True)
+            path.symlink_to(choose.choice(["a.txt", "nowhere", "/etc", "deep"]))
+        elif what == "rename":
+            path.rename(folder / choose.choice(NAMES))
+        elif what == "delete":
+            path.unlink()
+        elif what == "mode":
+            path.chmod(choose.choice([0o755, 0o644]))
+        else:
+            path.unlink(missing_ok=True)
+            (path / "inner").mkdir(parents=True)
+            (path / "inner" / "e").write_text("e")
+    except OSError:
+        pass
+
+
+def seen(folder):
+    """Everything that is in a folder but for casts and Git: kind, whether it is a program, content."""
+    found = {}
+    for path in folder.rglob("*"):
+        parts = path.relative_to(folder).parts
+        if parts[0] in ("casts", ".git") or (path.is_dir() and not path.is_symlink()):
+            continue
+        link = path.is_symlink()
+        content = bytes(path.readlink()) if link else path.read_bytes()
+        found["/".join(parts)] = (link, not link and bool(path.stat().st_mode & 0o100), content)
+    return found
+
+
+def start(project, document, agents, files="kept"):
+    return Cast(started(h.plan(project, document, files=files), "x", h.table(agents)))
+
+
+def of_git(project):
+    """Everything of a repository, byte for byte, and when it was written."""
+    return {
+        path.relative_to(project): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in sorted((project / ".git").rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("seed", range(CASTS))
+def test_files_of_any_cast_are_the_same_at_every_step_and_git_is_not_touched(tmp_path, seed):
+    choose = random.Random(seed)
+    project = repository(tmp_path / "p")
+    (project / ".gitattributes").write_text("* text=auto eol=lf ident\n")
+    git(project, "config", "core.autocrlf", "input")
+    before, then = of_git(project), []
+
+    def agent(turn):
+        for _ in range(choose.randrange(4)):
+            act(turn.project, choose)
+        then.append(seen(turn.project))
+        return "x"
+
+    then.append(seen(project))
+    cast = start(project, h.chain_config(6), agent)
+    cast.run()
+    cast.close()
+    cast = resume_cast(cast.run_dir)
+    assert of_git(project) == before
+    for number in choose.sample(range(7), 4):
+        fork = cast.fork(number)
+        assert seen(fork.runner.base) == then[number]
+        fork.close()
+    for number in sorted(choose.sample(range(6), 2), reverse=True):
+        cast.back(number, files=True)
+        assert seen(project) == then[number]
+    assert of_git(project) == before
+
+
+def writer(*files):
+    """An agent that writes one of these files at each turn."""
+    left = list(files)
+
+    def agent(turn):
+        path, content = left.pop(0)
+        (turn.project / path).write_text(content)
+        return "x"
+
+    return agent
+
+
+def test_a_step_knows_what_it_changed_and_a_person_is_not_taken_for_it(tmp_path):
+    cast = start(tmp_path, h.chain_config(3), writer(("a", "1\n"), ("b", "1\n"), ("a", "1\n2\n")))
+    cast.step()
+    (tmp_path / "mine").write_text("of the person\n")
+    cast.run()
+    keeper = cast.runner.kept_files()
+    named = [[one.path for one in keeper.changes(*step.files)] for step in cast.steps]
+    assert named == [["a"], ["b"], ["a"]]
+    (change,) = keeper.changes(*cast.steps[2].files)
+    assert (change.kind, change.added, change.removed) == ("M", 1, 0)
+    assert files_after(cast.runner.session, 0) == cast.steps[0].files[0]
+
+
+def test_a_step_that_changed_nothing_starts_no_commit_and_no_event(tmp_path):
+    cast = start(tmp_path, h.chain_config(2), lambda _: "x")
+    cast.run()
+    assert cast.steps[0].files == cast.steps[1].files
+    assert (cast.run_dir / "events.jsonl").read_text().count('"files_kept"') == 1
+
+
+def test_a_failing_step_keeps_what_it_changed(tmp_path):
+    def agent(turn):
+        (turn.project / "half").write_text("1")
+        raise ValueError("no")
+
+    cast = start(tmp_path, h.chain_config(1), agent)
+    cast.run()
+    assert [one.path for one in cast.runner.kept_files().changes(*cast.steps[0].files)] == ["half"]
+
+
+@pytest.mark.parametrize(
+    "word, kept",
+    [
+        ("kept", {"a", ".gitignore", "in/b"}),
+        ("kept with ignored", {"a", ".gitignore", "in/b", "x.log", "in/y.tmp"}),
+    ],
+)
+def test_what_git_ignores_is_left_out_or_in_as_said(tmp_path, word, kept):
+    repo = repository(tmp_path / "repo")
+    project = repo / "inner"
+    (project / "in").mkdir(parents=True)
+    (repo / ".git" / "info" / "exclude").write_text("*.tmp\n")
+    (project / ".gitignore").write_text("*.log\n")
+    for name in ("a", "in/b", "x.log", "in/y.tmp"):
+        (project / name).write_text("1")
+    cast = start(project, h.chain_config(1), lambda _: "x", files=word)
+    assert {os.fsdecode(path) for path in cast.runner.kept_files().tree(cast.runner.session.files)} == kept
+
+
+def test_going_back_overwrites_nothing_that_was_never_kept(tmp_path):
+    project = repository(tmp_path / "p")
+    cast = start(project, h.chain_config(2), writer(("out.log", "kept\n"), (".gitignore", "*.log\n")))
+    cast.run()
+    (project / "out.log").write_text("never kept\n")
+    before = seen(project)
+    with pytest.raises(MateriaError) as refused:
+        cast.back(1, files=True)
+    assert (refused.value.kind, seen(project), len(cast.steps)) == ("in_the_way", before, 2)
+    (project / "out.log").unlink()
+    cast.back(1, files=True)
+    assert (project / "out.log").read_text() == "kept\n"
+
+
+def test_what_is_there_now_is_kept_before_going_back(tmp_path):
+    cast = start(tmp_path, h.chain_config(2), writer(("a", "1\n"), ("a", "2\n")))
+    cast.run()
+    (tmp_path / "mine").write_text("of the person\n")
+    cast.back(1, files=True)
+    assert set(seen(tmp_path)) == {"a"}
+    lines = [
+        line for line in (cast.run_dir / "events.jsonl").read_text().splitlines() if '"files_kept"' in line
+    ]
+    commit = lines[-2].split('"commit":"')[1][:40]
+    assert kept_files.content(cast.runner.kept_files().git_dir, commit, "mine") == b"of the person\n"
+
+
+def test_a_fork_works_in_a_folder_of_its_own(tmp_path):
+    cast = start(tmp_path, h.chain_config(3), writer(("a", "1\n"), ("a", "2\n"), ("a", "3\n")))
+    cast.run(steps=2)
+    fork = cast.fork(1)
+    fork.agents.set("*", writer(("a", "fork\n"), ("b", "fork\n")))
+    fork.run()
+    assert (tmp_path / "a").read_text() == "2\n"
+    assert (fork.runner.base / "a").read_text() == "fork\n"
+    assert fork.fork().runner.base != fork.runner.base
+    again = resume_cast(cast.run_dir.parent / fork.id) if fork.close() is None else None
+    assert seen(again.runner.base) == seen(fork.runner.base)
+
+
+def test_other_casts_share_what_is_kept(tmp_path):
+    (tmp_path / "a").write_text("1\n" * 1000)
+    casts = [start(tmp_path, h.chain_config(1), lambda _: "x") for _ in range(3)]
+    assert len({cast.runner.session.files for cast in casts}) == 3
+    told = git(casts[0].runner.kept_files().git_dir, "count-objects", "-v")
+    assert "count: 5" in told  # one file, one tree, three commits
+
+
+def test_a_repository_inside_is_kept_without_its_git(tmp_path):
+    repository(tmp_path / "vendor" / "lib")
+    (tmp_path / "vendor" / "lib" / "README").chmod(0o755)
+    cast = start(tmp_path, h.chain_config(1), lambda _: "x")
+    tree = cast.runner.kept_files().tree(cast.runner.session.files)
+    assert tree.keys() == {b"vendor/lib/README"}
+    assert tree[b"vendor/lib/README"].mode == "100755"
+
+
+def test_a_file_that_is_too_long_is_left_out_and_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_files, "LONGEST", 10)
+    cast = start(tmp_path, h.chain_config(2), writer(("long", "x" * 11), ("short", "x")))
+    cast.run()
+    assert '"leftOut":["long"]' in (cast.run_dir / "events.jsonl").read_text()
+    cast.back(1, files=True)
+    assert set(seen(tmp_path)) == {"long"}
+
+
+def test_too_many_files_are_refused_at_the_start_and_told_later(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_files, "MOST", 1)
+    cast = start(tmp_path, h.chain_config(2), writer(("a", "1"), ("b", "1")))
+    cast.run()
+    assert cast.status == "complete"
+    assert any("too much to keep" in one for one in cast.now.messages)
+    with pytest.raises(MateriaError, match="too much to keep"):
+        start(tmp_path, h.chain_config(1), None)
+
+
+def test_without_git_it_says_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MateriaError, match="no Git") as refused:
+        start(tmp_path, h.chain_config(1), None)
+    assert refused.value.kind == "no_git"
+    assert not list((tmp_path / "casts").glob("*"))
+
+
+def test_a_file_that_changes_twice_within_a_tick_of_the_clock_is_seen(tmp_path):
+    keeper = KeptFiles(tmp_path / "p", tmp_path / "casts", "c")
+    (tmp_path / "p").mkdir()
+    path, commits = tmp_path / "p" / "a", []
+    for n in range(20):
+        path.write_text(f"{n:03}")
+        commits.append(keeper.keep(commits[-1] if commits else None, {}).commit)
+    assert [kept_files.content(keeper.git_dir, one, "a") for one in commits] == [
+        b"%03d" % n for n in range(20)
+    ]
+
+
+@pytest.mark.parametrize("commit", ["", "HEAD", "--help", "x" * 40, "a" * 41])
+def test_a_journal_cannot_name_anything_but_a_commit(tmp_path, commit):
+    keeper = KeptFiles(tmp_path, tmp_path / "casts", "c")
+    with pytest.raises(MateriaError, match="names no commit"):
+        keeper.tree(commit)
+
+
+def test_settings_of_the_person_run_nothing(tmp_path):
+    project = repository(tmp_path / "p")
+    ran = tmp_path / "ran"
+    for key in ("core.fsmonitor", "core.hooksPath", "filter.f.clean", "core.sshCommand"):
+        git(project, "config", key, f"touch {ran}; false")
+    (project / ".gitattributes").write_text("* filter=f\n")
+    cast = start(project, h.chain_config(1), writer(("a", "1")))
+    cast.run()
+    cast.back(0, files=True)
+    assert not ran.exists()
