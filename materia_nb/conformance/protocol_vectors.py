@@ -171,7 +171,7 @@ def run_approval(vector: Mapping[str, Any]) -> list[str]:
     reading = contract_protocol.examine(given["contract"], ANY_JSON).reading
     grant = None
     if given["human"] == "approve" and reading.needs == "consent":
-        grant = approval.sealed_from(approval.request_of(given["contract"]), _NOW).approve(_NOW)[1]
+        grant = approval.sealed_from(approval.request_of(given["contract"]), _NOW).grant(_NOW)
     told = None if grant is None else grant.as_json()
     allowed = []
     for command in given.get("uses", []):

@@ -319,7 +319,7 @@ def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Events:
 
 def approve(rules: Rules, session: Session, approval: Approval, ts: int) -> Events:
     """Consent to the exact command that the agent which holds the cast asks for."""
-    _, grant = approval.approve(ts / 1000)
+    grant = approval.grant(ts / 1000)
     if grant is None:
         raise MateriaError(
             "The request has expired: nobody answered it in time.",

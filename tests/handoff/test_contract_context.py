@@ -21,7 +21,7 @@ HOUR = 3600.0
 
 
 def sealed(**fields):
-    return approval.seal(ID, {**COMMAND, **fields}, 0.0)
+    return approval.sealed_from({"approval_id": ID, **COMMAND, **fields}, 0.0)
 
 
 # -- section 7: consent -------------------------------------------------------------------
@@ -33,8 +33,7 @@ def test_7_the_fingerprint_is_that_of_compact_json_with_sorted_keys():
 
 
 def test_7_a_grant_is_for_one_exact_command_once():
-    answered, grant = sealed().approve(5.0)
-    assert answered.standing == "approved"
+    grant = sealed().grant(5.0)
     assert grant.as_json() == {"approval_id": ID, "exact_content": "git push", "uses": 1}
     for other in ("git push ", "git push --force", "GIT PUSH", ""):
         assert grant.use(other, 6.0) == (False, grant)
@@ -42,67 +41,37 @@ def test_7_a_grant_is_for_one_exact_command_once():
     assert allowed
     assert used.as_json()["uses"] == 0
     assert used.use("git push", 6.0) == (False, used)
-    assert used.revoke() == used
 
 
 def test_7_a_grant_expires_after_an_hour():
-    _, grant = sealed().approve(0.0)
+    grant = sealed().grant(0.0)
     assert grant.use("git push", HOUR - 1)[0]
     allowed, over = grant.use("git push", HOUR)
     assert (allowed, over.standing) == (False, "EXPIRED")
 
 
-def test_7_a_grant_that_was_taken_back_cannot_be_used():
-    _, grant = sealed().approve(0.0)
-    closed = grant.revoke()
-    assert closed.standing == "REVOKED"
-    assert closed.use("git push", 1.0) == (False, closed)
+def test_7_a_request_is_answered_within_a_day():
+    assert sealed().grant(24 * HOUR) is None
+    assert sealed().grant(24 * HOUR - 1)
 
 
-def test_7_a_request_is_answered_once_and_within_a_day():
-    assert sealed().reject(1.0).standing == "rejected"
-    late, grant = sealed().approve(24 * HOUR)
-    assert (late.standing, grant) == ("expired", None)
-    assert sealed().reject(24 * HOUR).standing == "expired"
-    assert sealed().approve(24 * HOUR - 1)[1]
-    for answered in (sealed().reject(1.0), sealed().approve(1.0)[0], sealed().revoke()):
-        with pytest.raises(MateriaError, match="already"):
-            answered.approve(2.0)
-        with pytest.raises(MateriaError, match="already"):
-            answered.reject(2.0)
-    assert sealed().approve(1.0)[0].revoke().standing == "revoked"
-    assert sealed().reject(1.0).revoke().standing == "rejected"
-
-
-def test_7_a_request_that_differs_from_what_was_sealed_is_not_shown():
-    held = sealed(rollback_hint="git revert")
-    request = {**COMMAND, "rollback": "git revert", "approval_id": ID, "verification": "look"}
-    assert held.matches(request)
-    for field, value in (
-        ("exact_content", "git push -f"),
-        ("risk_level", "LOW"),
-        ("rollback", None),
-        ("scope", 1),
-    ):
-        assert not held.matches({**request, field: value})
-    assert not held.matches({**request, "approval_id": "P-" + "1" * 32})
-    assert sealed().matches({**request, "rollback": "anything"})
-
-
-@pytest.mark.parametrize("name", ["", "P-1", "p-" + "0" * 32, ID + "\n", "P-" + "G" * 32])
-def test_7_malformed_ids_are_refused(name):
-    with pytest.raises(MateriaError, match="approval id"):
-        approval.seal(name, COMMAND, 0.0)
-
-
-@pytest.mark.parametrize("command", [None, "", "  ", 3, ["git"]])
-def test_7_without_an_exact_command_there_is_nothing_to_consent_to(command):
-    with pytest.raises(MateriaError, match="exact command"):
-        sealed(exact_content=command)
+def test_7_a_seal_holds_what_was_asked_for():
+    one = sealed(rollback="git revert", risk_level=" high ", verification="look")
+    assert one.sealed["rollback_hint"] == "git revert"
+    assert one.sealed["risk_level"] == "HIGH"
+    for field, value in {
+        "exact_content": "git push -f",
+        "risk_level": "LOW",
+        "rollback": None,
+        "scope": 1,
+    }.items():
+        other = sealed(**{"rollback": "git revert", "risk_level": "HIGH", field: value})
+        assert other.fingerprint != one.fingerprint
+    assert sealed(rollback="git revert", risk_level="high").fingerprint == one.fingerprint
 
 
 def test_7_the_resumed_agent_is_told_the_one_command_or_that_there_is_none():
-    assert "git push" in approval.answer_note(sealed().approve(0.0)[1])
+    assert "git push" in approval.answer_note(sealed().grant(0.0))
     assert "Do not run" in approval.answer_note(None)
 
 

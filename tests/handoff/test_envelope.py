@@ -328,14 +328,6 @@ def test_5_what_is_asked_for_names_what_every_envelope_has():
     )
 
 
-def test_5_asking_again_names_the_codes_and_no_work():
-    again = env.reissue_prompt(FREE, read({"status": "odd"}).issues)
-    assert "STATUS:odd" in again
-    assert "SUMMARY" in again
-    assert env.finalization_prompt(FREE) in again
-    assert "no further work" in again
-
-
 def test_5_three_tries_then_an_envelope_that_claims_nothing():
     tries = [read("no", refused=refused, meta=KERNEL, changed_files=("a.py",)) for refused in range(3)]
     assert [reading.action for reading in tries] == ["reissue", "reissue", "escalate"]

@@ -27,14 +27,12 @@ from materia_nb.handoff.protocol import (
     NO_REASON,
     SAMPLE,
     UNKNOWN,
-    WORK_IS_OVER,
     Gist,
     Issue,
     Outcome,
     Reading,
     Refusal,
     TurnFacts,
-    listed,
     missing_sources,
     sample_gist,
     without_backticks,
@@ -199,16 +197,6 @@ def _targets(facts: TurnFacts) -> list[str]:
     """The sockets that a detour may name, each with the name under which it may be named too (R51)."""
     names = {socket: name for name, socket in reversed([*facts.names.items()])}
     return [f"{id_} ({names[id_]})" if id_ in names else id_ for id_ in sorted(facts.sockets or ())]
-
-
-def finalization_prompt(wanted: Requirements) -> str:
-    """Return the prompt that follows the work, in the same conversation: report what was done, do no more."""
-    return f"{WORK_IS_OVER}\n{ask(wanted)}"
-
-
-def reissue_prompt(wanted: Requirements, issues: Sequence[Issue]) -> str:
-    """Return the finalization prompt once more, with what was wrong with the last envelope."""
-    return f"Your envelope was refused:\n{listed(issues)}\nSend it again, corrected.\n\n{finalization_prompt(wanted)}"
 
 
 class EnvelopeProtocol:
