@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent
+from materia_nb.agents.model import ModelAgent
 from materia_nb.agents.notebook_agents import AgentLike, RecordedAgent, ScriptedAgent, agent_from
 from materia_nb.cast import Prepared, open_cast
 from materia_nb.cast.asking import Asked, asked_alone
@@ -19,11 +21,12 @@ from materia_nb.cast.project_casts import Casts
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, replaced
 from materia_nb.loadout import Graph
 from materia_nb.loadout.compose import Composition
 from materia_nb.loadout.config_files import expanded
 from materia_nb.loadout.facts import as_object, materia_kind
+from materia_nb.loadout.graph import PromptForm
 from materia_nb.store.catalogue import find_cast, is_file
 
 _RECORDED: Final = "recorded:"
@@ -240,6 +243,7 @@ class Agents(AgentTable):
     ) -> Prepared:
         """Everything that a cast of a loadout is started from, but for the request."""
         table = self.table(graph, agents)
+        graph = in_their_form(graph, table)
         copy_scripts(graph)
         return Prepared(self._casts().plan(graph), table, self.pins_for(graph, pins))
 
@@ -279,6 +283,27 @@ class Agents(AgentTable):
             needs_name(graph, key)
             found[key] = choose(None, key, self._answer_of(to))
         return found
+
+
+def in_their_form(graph: Graph, table: AgentTable) -> Graph:
+    """Return the loadout with the ``promptForm`` of the models that answer, where a socket has none (R50).
+
+    The document has it too, so that a cast that is resumed is told the same, whoever answers then.
+    """
+    found: dict[str, PromptForm] = {}
+    for id_, socket in graph.sockets.items():
+        agent = table.for_turn(id_, socket.materia.id)
+        if socket.prompt_form is None and not socket.is_utility and isinstance(agent, ModelAgent):
+            found |= {} if agent.prompt_form is None else {id_: agent.prompt_form}
+    if not found:
+        return graph
+    document: JSON = graph.document
+    for id_, form in found.items():
+        document = replaced(document, ["loadouts", graph.name, "sockets", id_, "promptForm"], form)
+    sockets = {
+        id_: replace(one, prompt_form=found.get(id_, one.prompt_form)) for id_, one in graph.sockets.items()
+    }
+    return replace(graph, sockets=sockets, document=document)
 
 
 def _without_utilities(graph: Graph, agents: AgentTable) -> AgentTable:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 from materia_nb.agents.interface import Agent
 from materia_nb.agents.notebook_agents import AgentLike
 from materia_nb.cast import Cast, Prepared
-from materia_nb.cast.answerers import Agents
+from materia_nb.cast.answerers import Agents, in_their_form
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
 from materia_nb.cast.dry_bench import DryBench
 from materia_nb.cast.library import copy_scripts, spoken
@@ -140,7 +140,7 @@ class Workbench(DryBench):
         graph = spoken(build_graph(made.document, made.name, config.owners))
         data = {} if from_cast is None else {PREVIOUS: self.casts.told_by(from_cast)}
         table = self.agents.table_of_link(made, graph)
-        plan = self.casts.plan(graph, data)
+        plan = self.casts.plan(in_their_form(graph, table), data)
         return self.casts.start(Prepared(plan, table, self.agents.pins_for(graph)), request)
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.breakpoint import ordinal
+from materia_nb.cast.views.step_views import counted_tokens
 from materia_nb.display.blocks import Action, Block, Line, json_of
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import END_SIGN, Marks, links, who_words
@@ -182,7 +183,8 @@ class _Tabs:
             return any_blocks(
                 [Line("A process was run: it gets the state and its parameters, no prompt.", "quiet")]
             )
-        words, key = f"What step {record.number} was asked.", f"{cast.id} step {record.number}"
+        words = f"What step {record.number} was asked. {counted_tokens(record)}".rstrip()
+        key = f"{cast.id} step {record.number}"
         return prompt_part(words, record.prompt, key, edit=False)
 
     def _tree(self) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from pydantic_ai.models.test import TestModel
 
 from materia_nb import Workbench
+from materia_nb.agents import ModelAgent
 from materia_nb.errors import MateriaError
 
 ITEMS = [{"title": f"Title-{n}", "context": "what is to be done " * 20} for n in range(10)]
@@ -70,11 +72,12 @@ def test_the_turns_of_a_conversation_are_seen(bench):
     assert "The person is content." in side.told[turns.index("Working with a person")].prompt.text
 
 
-def test_a_cast_grows_with_its_list_and_not_with_the_square_of_it(bench):
-    ten = bench.prompts("Full-Auto", items=ITEMS).sides[0]
-    forty = bench.prompts("Full-Auto", items=[dict(one) for one in ITEMS * 4]).sides[0]
-    assert (ten.end, forty.end) == ("complete", "complete")
-    assert forty.characters < 5 * ten.characters
+def test_the_casts_of_bundled_loadouts_grow_with_their_lists_and_not_with_the_square_of_them(bench):
+    for name in bench.loadouts:
+        ten = bench.prompts(name, items=ITEMS).sides[0]
+        forty = bench.prompts(name, items=[dict(one) for one in ITEMS * 4]).sides[0]
+        assert (ten.end, forty.end) == ("complete", "complete"), name
+        assert forty.characters <= 5 * ten.characters, name
 
 
 def test_two_cast_contexts_side_by_side(bench):
@@ -136,3 +139,29 @@ def test_what_cannot_be_asked(bench, socket, given, kind):
     with pytest.raises(MateriaError) as caught:
         bench.agents.ask(socket, **given)
     assert caught.value.kind == kind
+
+
+def test_the_prompts_of_a_model_are_written_as_its_profile_says_unless_the_socket_does(tmp_path):
+    bench = Workbench(tmp_path)
+    config = {
+        "entry": "Ask",
+        "sockets": {
+            "Ask": {"materia": "Say", "edges": [{"when": "always", "to": "Own"}]},
+            "Own": {"materia": "Say", "promptForm": "md"},
+        },
+        "materia": {"Say": {"tools": "none", "prompt": "Say it."}},
+    }
+    bench.loadouts.define("Two", config)
+    small = TestModel(custom_output_text="It is wet.", profile={"prompt_form": "plain"})
+    cast = bench.cast("rain", loadout="Two", agents={"*": small})
+    assert cast.run() == "complete"
+    plain, own = (step.prompt.text for step in cast.steps)
+    assert plain.startswith("Request:\nrain\n")
+    assert own.startswith("What stands between fences")
+    cast.close()
+    again = bench.resume(cast.id)
+    assert [step.prompt.text for step in again.steps] == [plain, own], "whoever answers then"
+    by_name = bench.cast("rain", loadout="Two", agents={"*": ModelAgent(small, prompt_form="md")})
+    assert by_name.step().prompt.text.startswith("## Request")
+    with pytest.raises(MateriaError, match="is no form of a prompt"):
+        ModelAgent(small, prompt_form="html")

@@ -6,7 +6,7 @@ import pytest
 
 import cast_helpers as h
 from display_hostile import HOSTILE
-from materia_nb.agents import Turn
+from materia_nb.agents import Reply, Turn, Usage
 from materia_nb.cast import open_cast
 from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import HandoffView, PromptView, StepView, cast_page_html
@@ -168,3 +168,20 @@ def test_what_a_request_a_state_and_an_output_say_is_only_text(tmp_path, text):
         assert not any(sign in shown for sign in ("<img src=x", "<script", "onload='", 'onmouseover="'))
     assert f"## Request\n```\nask {text}" in cast.now.prompt.text
     assert f"out {text}".strip() in cast.now.prompt.text
+
+
+def test_the_tokens_that_were_counted_stand_beside_the_estimate(tmp_path):
+    def counted(turn):
+        return Reply("no JSON" if turn.kind == "work" else h.YES, Usage(1234, 56))
+
+    def uncounted(turn):
+        return Reply(h.YES)
+
+    document = h.one_config(parse="json")
+    for agent, words in ((counted, "turn 1: 1,234 in, 56 out; turn 2: 1,234 in, 56 out"), (uncounted, "")):
+        cast = h.start(tmp_path / agent.__name__, document, {"*": agent})
+        cast.run()
+        shown = repr(PromptView(cast.steps[-1], cast.steps[-1].prompt))
+        assert words in shown
+        assert ("Tokens as counted" in shown) == bool(words)
+        assert "some " in shown

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, Asking, Reply, Turn
 from materia_nb.interrupts import HeldInterrupts
+from materia_nb.loadout.graph import PROMPT_FORMS, PromptForm
 from materia_nb.secrets import holds_key
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class ModelAgent:
         attempts: how often a request is tried at most.
         first_pause_s: seconds before the first new try, about twice as many before each further one;
             a provider that says how long to wait is obeyed.
+        prompt_form: how its prompts are written, ``md`` or ``plain``, where a socket does not say it (R50); as the
+            ``prompt_form`` of a model object's profile has it if not given.
         name: what the agent is called where it is shown; the model if not given.
 
     Attributes:
@@ -57,7 +60,8 @@ class ModelAgent:
 
     Raises:
         AgentError: kind ``not_installed``: pydantic-ai, or what the provider needs, is missing; kind
-            ``bad_model``: there is no such provider, or the name is none.
+            ``bad_model``: there is no such provider, or the name is none; kind ``bad_settings``: there is no such
+            ``prompt_form``.
     """
 
     def __init__(  # noqa: PLR0913 - what there is to set, by name
@@ -71,6 +75,7 @@ class ModelAgent:
         timeout_s: float = TIMEOUT_S,
         attempts: int = ATTEMPTS,
         first_pause_s: float = FIRST_PAUSE_S,
+        prompt_form: str | None = None,
         name: str | None = None,
     ) -> None:
         with HeldInterrupts():
@@ -81,7 +86,15 @@ class ModelAgent:
                 check(model, base_url)
         if key_env:
             holds_key(key_env)
+        form = prompt_form or (getattr(model, "profile", None) or {}).get("prompt_form")
+        if form is not None and form not in PROMPT_FORMS:
+            raise AgentError(
+                f"{form!r:.40} is no form of a prompt",
+                hint=f"one of {', '.join(PROMPT_FORMS)}",
+                kind="bad_settings",
+            )
         self.model = model
+        self.prompt_form: PromptForm | None = form
         self.base_url = base_url
         self.key_env = key_env
         self.settings = dict(settings or {})

@@ -88,13 +88,27 @@ class PromptView(Shown):
             if turn.prompt
         ]
         self.later = [(f"turn {number}, {mode}", text) for number, (mode, text) in enumerate(asked, start=2)]
+        self.counted = counted_tokens(step) if prompt is step.prompt else ""
 
     def __str__(self) -> str:
         return self.prompt.text
 
     def _blocks(self) -> list[Block]:
         later = [Code(text, title=name) for name, text in self.later]
-        return [*prompt_blocks(self.prompt, whole=True), *later]
+        known = lines([self.counted] if self.counted else [], "quiet")
+        return [*prompt_blocks(self.prompt, whole=True), *later, *known]
+
+
+def counted_tokens(step: StepRecord) -> str:
+    """Say how many tokens were counted for each turn of a step, beside the estimate of its prompt; empty where nobody did."""
+    counts = [
+        f"turn {number}: {turn.usage.input:,} in, {turn.usage.output or 0:,} out"
+        for number, turn in enumerate(step.turns, start=1)
+        if turn.usage is not None and turn.usage.input
+    ]
+    if not counts:
+        return ""
+    return f"Tokens as counted for the last request of a turn, with all that was sent along: {'; '.join(counts)}"
 
 
 class HandoffView(Shown):

@@ -166,6 +166,9 @@ _MODEL_OPTIONS = (
     Argument("--max-tokens", "how long an answer of the model may be, in tokens", "option", whole=True),
     Argument("--no-tools", "the model can use no tools, so the materia's are left out", "flag"),
     Argument("--key-env", "the environment variable with its key, if not the provider's own", "option"),
+    Argument(
+        "--prompt-form", "how its prompts are written: md, or plain without headings and fences", "option"
+    ),
 )
 _MODEL = Verb(
     "agent NAME",
@@ -267,6 +270,7 @@ def _model(text: str, call: Call) -> ModelAgent:
         key_env=given.get("key_env"),
         settings={"max_tokens": most} if (most := given.get("max_tokens")) is not None else None,
         tools=not given.get("no_tools"),
+        prompt_form=given.get("prompt_form"),
     )
 
 
