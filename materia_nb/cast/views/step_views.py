@@ -108,7 +108,9 @@ def counted_tokens(step: StepRecord) -> str:
     ]
     if not counts:
         return ""
-    return f"Tokens as counted for the last request of a turn, with all that was sent along: {'; '.join(counts)}"
+    return (
+        f"Tokens as counted for the last request of a turn, with all that was sent along: {'; '.join(counts)}"
+    )
 
 
 class HandoffView(Shown):
