@@ -13,13 +13,7 @@ from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
 from materia_nb.cast.library import Loadouts, copy_scripts, utility_folder
 from materia_nb.cast.listing import CastList
 from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
-from materia_nb.cast.views.compare_view import (
-    CompareView,
-    LoadoutCompareView,
-    ReplaysView,
-    StepCompareView,
-    compare_view,
-)
+from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_view
 from materia_nb.cast.views.tables import FoundView
 from materia_nb.display.blocks import Block, Shown
 from materia_nb.engine.labels import Label
@@ -270,15 +264,15 @@ class Casts(Shown):
             found += [(cast, match) for match in cast.steps.ask(expression)]
         return FoundView(found, problems)
 
-    def compare(self, a: object, b: object) -> CompareView | StepCompareView | LoadoutCompareView:
-        """Compare two casts, two steps, or two loadouts; the value is true if they differ in what was done.
+    def compare(self, a: object, b: object) -> Compared:
+        """Compare two casts, steps, loadouts, prompts or states; the value is true if they differ in what was done.
 
         Of casts ``first`` says in which step they first differ, where each went, and why; of loadouts
         ``differences`` lists what differs. The current cast stays as it is.
 
         Args:
-            a: a cast, or its id, the beginning of one, ``"-1"`` for the latest; a step of a cast; a loadout's
-                name, or what ``wb.loadouts.show`` or ``wb.graph`` returned.
+            a: a cast, or its id, the beginning of one, ``"-1"`` for the latest; a step of a cast; its prompt;
+                ``cast.state``; a loadout's name, or what ``wb.loadouts.show`` or ``wb.graph`` returned.
             b: the other, of the same kind.
 
         Raises:

@@ -6,9 +6,9 @@ in blocks may be hostile: they are bounded and made harmless here, where they le
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import indent
+from textwrap import indent, wrap
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 
@@ -24,6 +24,7 @@ from materia_nb.display.escape import (
     html_line,
     html_link,
     html_panel,
+    html_parts,
     html_pre,
     html_table,
     json_tree,
@@ -32,8 +33,9 @@ from materia_nb.display.escape import (
 )
 from materia_nb.display.mime import MimeBundle, bundle, fitted, picture, reason_of
 from materia_nb.display.text import WIDTH, table
+from materia_nb.display.word_diff import Parts, word_parts
 from materia_nb.handoff.capabilities import Pointer
-from materia_nb.jsonvalue import JSON, pretty
+from materia_nb.jsonvalue import JSON, MISSING, pretty
 from materia_nb.outgoing import plain
 
 SHOWN_CHARS: Final = 6_000
@@ -138,22 +140,69 @@ class Diff(Block):
 
 
 @dataclass(frozen=True, slots=True)
+class Words(Block):
+    """How one text differs from another, word by word: what only ``was`` has, and what only ``text`` has."""
+
+    was: str
+    text: str
+
+    @property
+    def _parts(self) -> Parts:
+        return word_parts(*(bounded(one, LINE_CHARS) for one in (self.was, self.text)))
+
+    def as_text(self, width: int = WIDTH) -> str:
+        return _wrapped(_marked(self._parts).split("\n"), width)
+
+    def as_html(self) -> Html:
+        return Html(f"<div>{html_parts(self._parts)}</div>")
+
+    def as_json(self) -> dict[str, JSON]:
+        return {"is": "words", "parts": [[sign, text] for sign, text in self._parts]}
+
+
+def _wrapped(texts: Iterable[str], width: int) -> str:
+    return "\n".join(row for text in texts for row in (wrap(text, width) or [""]))
+
+
+def _marked(parts: Iterable[Sequence[str]]) -> str:
+    """Write parts as text, ``[-out-]`` and ``{+in+}``, as word diffs are written elsewhere."""
+    marks = {"-": "[-{}-]", "+": "{{+{}+}}"}
+    return "".join(marks.get(sign, "{}").format(text) for sign, text in parts)
+
+
+@dataclass(frozen=True, slots=True)
 class Tree(Block):
-    """A JSON value, ``opened`` levels of it open."""
+    """A JSON value, ``opened`` levels of it open; with ``was`` only where it differs from that, and how."""
 
     value: JSON
     name: str = ""
     opened: int = 1
+    was: JSON = MISSING
 
     def as_text(self, width: int = WIDTH) -> str:
+        if self.was is not MISSING:
+            return _wrapped(_leaves(json_tree(self.value, self.name, self.was), ""), width)
         name = f"{plain(self.name)} = " if self.name else ""
         return name + bounded(pretty(self.value), SHOWN_CHARS)
 
     def as_html(self) -> Html:
-        return html_json(self.value, self.opened, name=self.name)
+        return html_json(self.value, self.opened, name=self.name, was=self.was)
 
     def as_json(self) -> dict[str, JSON]:
-        return {"is": "tree", "root": json_tree(self.value, self.name), "opened": self.opened}
+        return {"is": "tree", "root": json_tree(self.value, self.name, self.was), "opened": self.opened}
+
+
+def _leaves(node: Any, above: str) -> Iterator[str]:
+    """Give a line for each leaf of a tree of changes, behind its dotted path."""
+    path = f"{above}.{node['name']}" if above else node["name"]
+    if "parts" in node:
+        yield f"{path}: {_marked(node['parts'])}"
+        return
+    for child in node["children"]:
+        yield from _leaves(child, path)
+    left = [f"{node['more']:,} more"] if node["more"] else []
+    if left := [*left, *([node["words"]] if node["words"] else [])]:
+        yield f"{path}: … {', '.join(left)}"
 
 
 @dataclass(frozen=True, slots=True)

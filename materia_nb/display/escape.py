@@ -13,9 +13,11 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
-from materia_nb.jsonvalue import JSON, compact
+from materia_nb.display.word_diff import word_parts
+from materia_nb.jsonvalue import JSON, MISSING, compact, same
 from materia_nb.outgoing import PDI, open_isolates, plain
 
 ELLIPSIS: Final = "…"
@@ -195,6 +197,21 @@ class _Tree:
     def __init__(self) -> None:
         self.left = _MOST_NODES
 
+    def changed(self, name: str, was: JSON, value: JSON, depth: int) -> dict[str, JSON]:
+        """Make a node of two values that differ: only what differs in them, each leaf of it with its ``parts``."""
+        self.left -= 1
+        node: dict[str, JSON] = {"name": plain(shorten(name, 120))}
+        pairs = _paired(was, value)
+        if pairs is None or depth >= _DEEPEST:
+            parts: list[JSON] = [[sign, text] for sign, text in word_parts(*_texts(was, value))]
+            return {**node, "parts": parts}
+        differ = {key: both for key, both in pairs.items() if not same(*both)}
+        shown = list(differ.items())[: max(0, min(_MOST_CHILDREN, self.left))]
+        children: list[JSON] = [self.changed(key or '""', *both, depth + 1) for key, both in shown]
+        alike = len(pairs) - len(differ)
+        words = f"{alike} the same" if alike else ""
+        return {**node, "words": words, "children": children, "more": len(differ) - len(shown)}
+
     def node(self, name: str, value: JSON, depth: int) -> dict[str, JSON]:
         self.left -= 1
         node: dict[str, JSON] = {"name": plain(shorten(name, 120))}
@@ -212,23 +229,41 @@ class _Tree:
         return {**node, "children": children, "more": len(value) - len(children)}
 
 
-def json_tree(value: JSON, name: str = "") -> dict[str, JSON]:
-    """Return a JSON value as nodes, bounded, every text in them harmless.
+def _paired(a: JSON, b: JSON) -> dict[str, tuple[JSON, JSON]] | None:
+    """Pair what is in two objects or two lists, None where they are neither."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return {key: (a.get(key, MISSING), b.get(key, MISSING)) for key in {**a, **b}}
+    if isinstance(a, list) and isinstance(b, list):
+        return {str(place): both for place, both in enumerate(zip_longest(a, b, fillvalue=MISSING))}
+    return None
+
+
+def _texts(a: JSON, b: JSON) -> list[str]:
+    """Write two values for a comparison of their words: texts as they are, and all else as JSON."""
+    as_text = all(isinstance(one, str) or one is MISSING for one in (a, b))
+    texts = ("" if one is MISSING else one if as_text else compact(one) for one in (a, b))
+    return [plain(clip(text, _LONGEST_STRING)) for text in texts]
+
+
+def json_tree(value: JSON, name: str = "", was: JSON = MISSING) -> dict[str, JSON]:
+    """Return a JSON value as nodes, bounded, every text in them harmless; with ``was``, where it differs from that.
 
     Each has a ``name``; one with children ``words``, ``children`` and how many ``more`` there are, a leaf its ``kind``,
-    its ``text``, and where that is ``cut`` how long it is.
+    its ``text``, and where that is ``cut`` how long it is; where two values differ in place of these its ``parts``.
     """
-    return _Tree().node(name, value, 0)
+    return _Tree().node(name, value, 0) if was is MISSING else _Tree().changed(name, was, value, 0)
 
 
-def html_json(value: JSON, open_depth: int = 1, *, name: str = "") -> Html:
+def html_json(value: JSON, open_depth: int = 1, *, name: str = "", was: JSON = MISSING) -> Html:
     """Show a JSON value as a tree that folds, ``open_depth`` levels of it open; long parts are cut, and say so."""
-    body = _node_html(json_tree(value, name), open_depth)
+    body = _node_html(json_tree(value, name, was), open_depth)
     return Html(f'<div style="font-family:{_MONO};font-size:0.92em;color:{_FG}">{body}</div>')
 
 
 def _node_html(node: Any, opened: int) -> str:
     label = f'<bdi style="color:#3b82c4">{html.escape(node["name"])}</bdi>: ' if node["name"] else ""
+    if "parts" in node:
+        return f"<div>{label}{html_parts(node['parts'])}</div>"
     if "children" not in node:
         colour = "#2e9e62" if node["kind"] == "str" else "#b06fd1"
         note = f' <i style="color:{_SOFT}">… {node["cut"]:,} characters</i>' if node["cut"] else ""
@@ -240,6 +275,21 @@ def _node_html(node: Any, opened: int) -> str:
         f'<details{" open" if opened > 0 else ""}><summary>{label}<span style="color:{_SOFT}">{node["words"]}</span>'
         f'</summary><div style="margin-left:1.2em">{children}{more}</div></details>'
     )
+
+
+_MARKS: Final = {
+    "-": ("del", "background:#d5404d26"),
+    "+": ("ins", "background:#2e9e6233"),
+}
+
+
+def html_parts(parts: Iterable[tuple[str, str]]) -> Html:
+    """Write what :func:`~materia_nb.display.word_diff.word_parts` gives, struck out and underlined."""
+    marked = []
+    for sign, text in parts:
+        tag, style = _MARKS.get(sign, ("span", ""))
+        marked.append(f'<{tag} style="{style}">{esc(text)}</{tag}>' if style else esc(text))
+    return Html(f'<bdi style="white-space:pre-wrap;overflow-wrap:anywhere">{"".join(marked)}</bdi>')
 
 
 def html_panel(title: str, body: object) -> Html:

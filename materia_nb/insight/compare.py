@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Usage
+from materia_nb.errors import MateriaError
 from materia_nb.insight import sides
 from materia_nb.insight.changes import LoadoutComparison, Route, ValueChange, Where, where
 from materia_nb.insight.sides import Aspect, FirstDifference, Side, after_the_last, between
@@ -182,6 +183,21 @@ class StepComparison:
     def prompt(self) -> tuple[str, ...]:
         """The layers of their prompts that differ, by name."""
         return sides.prompt_parts(self.a, self.b, self.names)
+
+
+def visit_before(steps: Sequence[StepRecord], number: int) -> StepRecord:
+    """Return the visit of the same socket before a step, of the same item if there is one.
+
+    Raises:
+        MateriaError: its socket was not visited before (``no_step``).
+    """
+    step = steps[number - 1]
+    earlier = [one for one in steps[: number - 1] if one.socket == step.socket]
+    if not earlier:
+        raise MateriaError(
+            f"{step.socket} was not visited before step {number}.", hint="compare other steps", kind="no_step"
+        )
+    return next((one for one in reversed(earlier) if one.item_key == step.item_key), earlier[-1])
 
 
 _Aligned: TypeAlias = tuple[StepRecord | None, StepRecord | None]

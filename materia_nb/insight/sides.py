@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.engine.choosing import Look
+from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, short
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord
@@ -125,14 +126,21 @@ def seconds_words(milliseconds: int) -> str:
 
 def prompt_parts(a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> tuple[str, ...]:
     """Name the parts of the prompts of two steps that differ; ids of the casts do not count."""
-    left = _parts(a, names[0])
-    right = _parts(b, names[1])
+    return parts_that_differ(a.prompt, b.prompt, names)
+
+
+def parts_that_differ(
+    a: Prompt | None, b: Prompt | None, names: tuple[str, str] = ("", "")
+) -> tuple[str, ...]:
+    """Name the parts of two prompts that differ; ids of the casts do not count."""
+    left, right = parts_of(a, names[0]), parts_of(b, names[1])
     return tuple(name for name in dict.fromkeys((*left, *right)) if left.get(name) != right.get(name))
 
 
-def _parts(step: StepRecord, name: str) -> Mapping[str, str]:
-    parts = () if step.prompt is None else step.prompt.parts
-    return {part.name: without_id(part.text, name) for part in parts if part.text}
+def parts_of(prompt: Prompt | None, cast: str) -> Mapping[str, str]:
+    """Return the parts of a prompt that say something, by name, the id of its cast taken out."""
+    parts = () if prompt is None else prompt.parts
+    return {part.name: without_id(part.text, cast) for part in parts if part.text}
 
 
 def without_id(text: str, name: str) -> str:

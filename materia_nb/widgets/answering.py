@@ -33,13 +33,12 @@ _TAIL: Final = 4_000
 _PREVIOUS: Final = 1_500
 
 
-def answer_state(now: Snapshot, *, busy: bool, casts: int = 1) -> dict[str, Any]:
+def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
     """Return the tab that is about the present: failure or result first, then who asks for what, then the answer form.
 
     Args:
         now: the cast at present.
         busy: whether a step runs.
-        casts: how many the panel has.
     """
     visit = now.waiting_at
     alive = now.writable
@@ -50,7 +49,7 @@ def answer_state(now: Snapshot, *, busy: bool, casts: int = 1) -> dict[str, Any]
         "alive": alive,
         "top": end_blocks(now),
         "failed": None if busy else failure_state(now),
-        "next": [] if busy else next_acts(now, casts),
+        "next": [] if busy else next_acts(now),
         "live": _live(now, visit),
     }
     if now.approvals.asking and alive:

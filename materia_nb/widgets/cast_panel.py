@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Final
 
 from materia_nb.cast import Cast
 from materia_nb.cast.breakpoint import breakpoint_of
+from materia_nb.cast.listing import nth
 from materia_nb.cast.repairs import changed_definition
+from materia_nb.cast.views.compare_view import CompareView, StepCompareView
+from materia_nb.display.blocks import Block, Line
+from materia_nb.display.escape import part
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
+from materia_nb.insight.compare import visit_before
+from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import checked, clicked_text, typed_value
@@ -31,12 +37,15 @@ from materia_nb.widgets.messages import (
 from materia_nb.widgets.state_and_items import base_of, changed_blocks, effect_of, issues_of, rebuilt, redone
 
 if TYPE_CHECKING:
+    from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
     from materia_nb.widgets.base import Panel
     from materia_nb.widgets.inspector_blocks import Element
     from materia_nb.widgets.state_and_items import Rebuilt
 
 _HEIGHTS: Final = (320, 2_000)
+_MOST_CASTS: Final = 200
+"""How many casts of the project are offered to be compared with, the latest ones."""
 _VERBS: Final[dict[type[Starting], Callable[[Cast], object]]] = {
     ToCast.Run: Cast.run,
     ToCast.Recast: Cast.retry,
@@ -374,6 +383,35 @@ class CastPanel(CastSurface):
         self.dock = "compare"
 
     @_act.register
+    def _compare(self, message: ToCast.Compare) -> None:
+        self.compares = self._compared(message)
+        self.dock = "compare"
+
+    def _compared(self, message: ToCast.Compare) -> Callable[[Snapshot], Sequence[Block]]:
+        """Return what makes the blocks of a comparison from the cast as it is by then."""
+        if message.cast is not None:
+            other = self._side_of(message.cast)
+            return lambda now: [
+                Line(f"A is this cast, B is {other.name}."),
+                *CompareView(now.side, other).in_words(now.names),
+            ]
+        steps = self.cast.now.line(self.rows.line)
+        step = nth(steps, message.step or -1)
+        before = visit_before(steps, step.number) if message.other is None else nth(steps, message.other)
+        both = StepCompareView(before, step)
+        said = [Line(f"A is step {before.number}, B is step {step.number}."), *both.all_words()]
+        return lambda _: said
+
+    def _side_of(self, name: str) -> Side:
+        mine = {one.id: one for one in self.casts}
+        if name in mine:
+            return mine[name].now.side
+        compared = None if self._bench is None else self._bench.compare(name, self.cast)
+        if not isinstance(compared, CompareView):
+            raise MateriaError(f"There is no cast {name!r} here.", hint="reload the page", kind="bad_message")
+        return compared.a
+
+    @_act.register
     def _page(self, _: ToCast.Page) -> None:
         path = self.cast.export.page(self.cast.now.project / f"{self.cast.id}.html")
         self.say(f"The page is {path.name}, in {path.parent}.")
@@ -402,6 +440,14 @@ class CastPanel(CastSurface):
     @_act.register
     def _find(self, message: ToCast.Find) -> None:
         self.front.answer("find", message.token, numbers=self.rows.find(self.cast.now, message.text))
+
+    @_act.register
+    def _casts(self, message: ToCast.Casts) -> None:
+        mine = {one.id: self._cast_words(place) for place, one in enumerate(self.casts)}
+        known = [] if self._bench is None else list(self._bench.casts())[:_MOST_CASTS]
+        others = {one.id: f"{one.name or one.id} · {part(one.request or '', 60)}" for one in known}
+        casts = [[name, words] for name, words in {**mine, **others, **mine}.items() if name != self.cast.id]
+        self.front.answer("casts", message.token, casts=casts)
 
     @_act.register
     def _check(self, message: ToCast.Check) -> None:

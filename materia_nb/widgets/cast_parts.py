@@ -50,6 +50,7 @@ class Seen:
         modes: those that there are, cast and design.
         mode: the one that is on.
         doing: what runs of the cast.
+        compares: makes what was asked to be compared, from the cast that is shown; None for the casts of the panel.
     """
 
     casts: Sequence[Snapshot]
@@ -62,6 +63,7 @@ class Seen:
     modes: Sequence[str]
     mode: str
     doing: Doing
+    compares: Callable[[Snapshot], Sequence[Block]] | None
 
     @property
     def now(self) -> Snapshot:
@@ -142,10 +144,8 @@ def _bar(seen: Seen) -> Slice:
 
 
 def _inspector(seen: Seen) -> Slice:
-    casts, busy = len(seen.casts), seen.doing.busy
-    return inspector_state(
-        seen.now, seen.selected, seen.past, seen.tab, busy=busy, only=seen.only, casts=casts
-    )
+    busy = seen.doing.busy
+    return inspector_state(seen.now, seen.selected, seen.past, seen.tab, busy=busy, only=seen.only)
 
 
 def _timeline(seen: Seen) -> Slice:
@@ -186,8 +186,10 @@ PARTS: Final[dict[str, Part]] = {
         Part(
             name="compare",
             at="dock",
-            title=lambda seen, _: "Compare" if len(seen.casts) > 1 else "",
-            blocks=lambda seen: compare_blocks(seen.casts, seen.place),
+            title=lambda seen, _: "Compare" if len(seen.casts) > 1 or seen.compares else "",
+            blocks=lambda seen: (
+                seen.compares(seen.now) if seen.compares else compare_blocks(seen.casts, seen.place)
+            ),
             while_open=True,
             alone=False,
         ),

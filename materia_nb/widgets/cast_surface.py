@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets as ui
 
 from materia_nb.cast.views.status import marks_of
-from materia_nb.display.blocks import bounded
+from materia_nb.display.blocks import Block, bounded
 from materia_nb.display.escape import Html, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError
@@ -79,6 +79,7 @@ class CastSurface(Panel):
         self._bench, self._forked = bench, forked
         self.aborting = self._ticking = self._asked = False
         self._said: dict[str, str] = {}
+        self.compares: Callable[[Snapshot], Sequence[Block]] | None = None
         self.designing: Designing | None = None
         self.front = Front([part.slice for part in PARTS.values() if part.drawn], parts_for_page())
         self.front.on_msg(self.guarded(lambda _, content, __: self.heard(content)))
@@ -157,7 +158,7 @@ class CastSurface(Panel):
         """Show one of the casts of this panel: the first, or one that was forked from it."""
         if not 0 <= place < len(self.casts):
             raise MateriaError(f"This panel has no cast {place}.", hint="reload the page", kind="bad_message")
-        self.cast = self.casts[place]
+        self.cast, self.compares = self.casts[place], None
         self.runs, self.rows = runs_of(self.cast), StepRows()
         self.past = self.selected = None
 
@@ -272,6 +273,7 @@ class CastSurface(Panel):
             modes=("cast", "design") if self._bench is not None else ("cast",),
             mode="cast" if self.designing is None else "design",
             doing=self.runs.doing(busy=busy, aborting=self.aborting),
+            compares=self.compares,
         )
 
     def _tick(self) -> None:

@@ -194,13 +194,13 @@ def end_blocks(now: Snapshot) -> list[Block]:
     return [*parts, *changed]
 
 
-def next_acts(now: Snapshot, casts: int) -> list[dict[str, str]]:
+def next_acts(now: Snapshot) -> list[dict[str, str]]:
     """Return what can come after a complete cast, each a message of the panel."""
     if now.status != "complete" or not now.writable:
         return []
-    acts = [("fork", "Fork", "another cast from its end, or from the step that is looked at")]
-    acts += [("compare", "Compare", "with the casts of this panel")] if casts > 1 else []
-    acts += [
+    acts = [
+        ("fork", "Fork", "another cast from its end, or from the step that is looked at"),
+        ("compare", "Compare…", "with another cast of the project"),
         ("page", "Page", "write it as one HTML page, into the project"),
         ("label", "Label…", "give it a name"),
     ]

@@ -51,7 +51,6 @@ def inspector_state(
     *,
     busy: bool,
     only: str = "",
-    casts: int = 1,
 ) -> dict[str, Any]:
     """Return title, tabs and the content of the open one.
 
@@ -62,7 +61,6 @@ def inspector_state(
         tab: the tab that was opened last; one that there is not for this gives way to the first.
         busy: whether a step runs.
         only: the one tab that is shown of the present; all that there are if left out.
-        casts: how many casts the panel has.
     """
     if past is not None:
         record = past.latest
@@ -84,7 +82,7 @@ def inspector_state(
     element = Element("socket", socket) if socket in now.graph.sockets else None
     several = _OF_SOCKET if element is not None else ("answer", "why", "state", "calls")
     names = (only,) if only else several
-    tabs = _Tabs(now, record, now, element, busy=busy, at_present=at_present, casts=casts)
+    tabs = _Tabs(now, record, now, element, busy=busy, at_present=at_present)
     return _state(names, tab, _socket_title(now, element, at_present=at_present), tabs)
 
 
@@ -124,7 +122,6 @@ class _Tabs:
     busy: bool
     present: bool = True  # whether what is shown is the cast as it is now
     at_present: bool = False
-    casts: int = 1
 
     def content(self, name: str) -> dict[str, Any]:
         """Return what a tab shows."""
@@ -141,7 +138,7 @@ class _Tabs:
 
     def _answer(self) -> dict[str, Any]:
         if self.at_present:
-            return answer_state(self.now, busy=self.busy, casts=self.casts)
+            return answer_state(self.now, busy=self.busy)
         assert self.element is not None  # noqa: S101 - a socket is selected where it is not the present one
         parts: list[Block] = []
         here = self.now.names.get(_here(self.shown))

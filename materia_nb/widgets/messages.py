@@ -301,6 +301,13 @@ class ToCast:
 
         step: WholeNumber | None = None
 
+    class Compare(PageMessage):
+        """Show how a step differs from another one, or from the visit of its socket before it; or the cast from another."""
+
+        step: WholeNumber | None = None
+        other: WholeNumber | None = None
+        cast: ShortText | None = None
+
     class Page(PageMessage):
         """Write the cast as one HTML page."""
 
@@ -334,6 +341,9 @@ class ToCast:
         """Give the numbers of the steps that hold a text."""
 
         text: ShortText
+
+    class Casts(Inquiry):
+        """Give the casts that this one can be compared with: of each what names it, and words."""
 
     class Check(Inquiry):
         """Say what is wrong with what was typed: as an answer, a correction, or a value of the state."""

@@ -31,6 +31,7 @@ from materia_nb.display.blocks import (
     Text,
     Tree,
     View,
+    Words,
     html_of,
     json_of,
     text_of,
@@ -56,7 +57,7 @@ from materia_nb.widgets import frontend
 VOID = {"meta", "img", "br"}
 FRAGMENT_TAGS = {
     "bdi", "pre", "table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary", "div", "span",
-    "section", "i", "a", "b", "svg",
+    "section", "i", "a", "b", "svg", "ins", "del",
 }  # fmt: skip
 PAGE_TAGS = FRAGMENT_TAGS | {
     "html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "dl", "dt", "dd", "p", "img", "article",
@@ -176,6 +177,7 @@ def every_block(text):
         Code(text, title=text),
         Diff([("+", text)]),
         Tree({text: text}, text),
+        Words("was", text),
         Fold(text, [Line(text)], anchor="step-1"),
         Picture(f"<svg><title>{esc(text)}</title></svg>", text),
         Action(text, "Show it", "shows it", "select", {}),
@@ -209,7 +211,7 @@ def test_hostile_text_stays_text_in_every_block_and_on_a_page(text):
     assert "\x1b" not in text_of(examples) + json.dumps(json_of(examples), ensure_ascii=False)
 
 
-@pytest.mark.parametrize("number", range(13))
+@pytest.mark.parametrize("number", range(14))
 def test_text_html_and_panel_say_the_same_words(number):
     block = every_block("Plain words")[number]
     of_text, of_html = words(block.as_text()), words(" ".join(Reader(block.as_html()).words))

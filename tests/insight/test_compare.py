@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from cast_helpers import items, loop_agents, loop_config, start
 from magics_helpers import line, run, text
+from materia_nb.display.blocks import json_of
 from materia_nb.errors import MateriaError
-from materia_nb.insight.compare import Comparison
+from materia_nb.insight.compare import Comparison, visit_before
 from materia_nb.loadout import build_graph
 
 
@@ -136,6 +137,28 @@ def test_tables_fit_and_what_models_wrote_is_escaped(bench, cast_of):
     assert "time" in html
 
 
+def test_outputs_and_prompts_are_compared_word_by_word_and_the_state_as_a_tree(bench, cast_of):
+    d = bench.compare(cast_of(build="It has four big walls"), cast_of(build="It has three big walls"))
+    assert "It has [-four-]{+three+} big walls" in repr(d)
+    assert '<del style="background:#d5404d26">four</del>' in d.as_html()
+    marked = [one["parts"] for one in json_of(d.in_words()) if one["is"] == "words"]
+    assert [part for part in marked[0] if part[0] != " "] == [["-", "four"], ["+", "three"]]
+
+
+def test_visits_prompts_and_states_are_compared(bench, cast_of):
+    cast = cast_of(1)
+    first, second = (step for step in cast.steps if step.socket == "Socket-2" and step.item_key == "WI-1")
+    assert visit_before(cast.steps, second.number) is first
+    with pytest.raises(MateriaError, match="was not visited before step 1"):
+        visit_before(cast.steps, 1)
+    assert "{+" in repr(bench.compare(first.prompt, second.prompt))
+    assert not bench.compare(first.prompt, first.prompt)
+    then = cast.at(1).state
+    assert "state.workItems" not in repr(bench.compare(then, cast.state))
+    assert "[-null-]" in repr(bench.compare({"a": None}, {"a": 1}))
+    assert repr(bench.compare(then, then)) == "A and B are the same."
+
+
 def test_the_graph_shows_what_only_one_of_them_took(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(1))
     assert "only B" in d.picture.text
@@ -225,5 +248,7 @@ def test_the_verb_compares_casts_steps_and_loadouts(shell, bench):
     assert "did the same" in text(run(shell, f"%materia compare {bench.casts()[1].id}"))
     assert "Socket-4" in text(run(shell, "%materia compare --steps 3 5"))
     assert "edge 1" in text(run(shell, "%materia compare Plan-Build-Eval Full-Auto"))
+    with pytest.raises(MateriaError, match="was not visited before step 1"):
+        run(shell, "%materia compare --visit 1")
     with pytest.raises(MateriaError, match="no step"):
         run(shell, "%materia compare --steps one two")

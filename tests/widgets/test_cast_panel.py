@@ -844,7 +844,7 @@ def test_the_end_shows_the_result_and_what_can_come_next(cast, make):
     assert (
         shown["top"][2] == {"is": "pre", "text": "The handoff of Narrate."} or shown["top"][2]["is"] == "pre"
     )
-    assert [one["kind"] for one in shown["next"]] == ["fork", "page", "label"]
+    assert [one["kind"] for one in shown["next"]] == ["fork", "compare", "page", "label"]
     assert ".html" in say(panel, "page")
     assert (cast.now.project / f"{cast.id}.html").is_file()
     say(panel, "label", text="the first")
@@ -895,6 +895,41 @@ def test_a_fork_that_has_not_gone_on_differs_in_nothing(cast, make):
     who, stands, *_ = (one.get("text") for one in panel.front.compare["blocks"])
     assert who == "A is this cast, B is fork 1."
     assert stands == "B stands after step 2; nothing differs so far. A has gone on from there."
+
+
+def test_a_visit_is_compared_with_the_one_before_and_a_step_with_any_other(make, bench, cast):
+    cast.run()
+    panel = make(cast, bench=bench)
+    twice = [step.number for step in cast.steps if step.socket == "Socket-2" and step.item_key == "WI-1"]
+    assert say(panel, "compare", step=twice[1]) == ""
+    assert panel.front.surface["dock"] == "compare"
+    assert ["compare", "Compare"] in panel.front.surface["tabs"]
+    which, *_ = (one.get("text") for one in panel.front.compare["blocks"])
+    assert which == f"A is step {twice[0]}, B is step {twice[1]}."
+    assert "reasons" in [one["title"] for one in panel.front.compare["blocks"] if one["is"] == "fold"]
+    say(panel, "compare", step=3, other=1)
+    assert panel.front.compare["blocks"][0]["text"] == "A is step 1, B is step 3."
+    assert "was not visited before step 1" in say(panel, "compare", step=1)
+    assert "There is no step 99" in say(panel, "compare", step=99)
+
+
+def test_a_cast_is_compared_with_any_other_of_the_project(make, bench, cast):
+    other = bench.cast("another", loadout=cast.graph.name)
+    cast.run(steps=2)
+    panel = make(cast, bench=bench)
+    answered = []
+    panel.front.answer = lambda kind, token, **values: answered.append(values)
+    say(panel, "casts", token="t")
+    [offered] = [one["casts"] for one in answered]
+    assert other.id in [name for name, _ in offered]
+    assert cast.id not in [name for name, _ in offered]
+    say(panel, "compare", cast=other.id)
+    assert panel.front.compare["blocks"][0]["text"] == f"A is this cast, B is {other.id}."
+    assert "nothing differs so far" in panel.front.compare["blocks"][1]["text"]
+    assert "cannot be compared" in say(panel, "compare", cast="Plan-Build-Eval")
+    say(panel, "step")
+    done(panel)
+    other.close()
 
 
 def test_rows_say_what_failed_what_was_skipped_and_what_is_by_hand(tmp_path, make):

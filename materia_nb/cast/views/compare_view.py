@@ -6,22 +6,35 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from materia_nb.cast.listing import TableOf
-from materia_nb.display.blocks import Block, Code, Fold, Heading, Line, Picture, Shown, Table, lines
+from materia_nb.display.blocks import (
+    Block,
+    Code,
+    Fold,
+    Heading,
+    Line,
+    Picture,
+    Shown,
+    Table,
+    Tree,
+    Words,
+    lines,
+)
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import GraphPicture
+from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.protocol import Issue
 from materia_nb.insight import sides
-from materia_nb.insight.changes import LoadoutComparison, ValueChange, shown
+from materia_nb.insight.changes import LoadoutComparison, shown
 from materia_nb.insight.compare import Comparison, Pair, StepComparison
 from materia_nb.insight.replay import Replay
 from materia_nb.insight.sides import Side
-from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, compact
+from materia_nb.jsonvalue import JSON, FrozenDict, compact, same
 from materia_nb.loadout.graph import Graph
 from materia_nb.outgoing import plain
 
@@ -34,7 +47,6 @@ _CHANGES_SHOWN: Final = 20
 _VALUE_CHARS: Final = 120
 
 _PAIR_COLUMNS: Final = ("step", "A", "B", "differs in")
-_CHANGE_COLUMNS: Final = ("path", "A", "B")
 _SPENT_COLUMNS: Final = ("", "A", "B")
 
 
@@ -98,11 +110,12 @@ class CompareView(Shown, Comparison):
     def in_words(self, names: Mapping[str, str] | None = None) -> list[Block]:
         """Return what it says beside its pictures; ``names`` is what sockets are called."""
         said = [*lines(self._lines()), Table(_PAIR_COLUMNS, self.rows(names))]
-        if self.state:
-            said += [Heading("state"), Table(_CHANGE_COLUMNS, _change_rows(self.state))]
-        if (steps := self.beside) is not None:
+        if steps := self.beside:
             both = StepCompareView(steps.a, steps.b, steps.names)
-            said += [Heading(f"step {steps.a.number}"), Table(_SPENT_COLUMNS, both.rows())]
+            said += [Heading(f"step {steps.a.number}"), *both.in_words()]
+        if self.state:
+            now = (dict(side.session.state.data) for side in (self.a, self.b))
+            said += [Heading("state, as each stands now"), _changed_tree(*now)]
         return [*said, Heading("in all"), Table(_SPENT_COLUMNS, self._spent())]
 
     def _blocks(self) -> list[Block]:
@@ -123,32 +136,68 @@ def _named_pictures(pictures: Iterable[GraphPicture]) -> list[Block]:
 class StepCompareView(Shown, StepComparison):
     """Two steps beside one another."""
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """What differs, one thing a row, and what each cost."""
+    def in_words(self) -> list[Block]:
+        """Say what each answered, was asked and left in the state, what only A has struck out, what only B has marked."""
         a, b = self.a, self.b
-        rows: list[tuple[str, ...]] = [
-            ("step", _place(a), _place(b)),
+        rows = [
+            ("step", *(f"{one.number}: {_place(one)}, visit {one.visit}" for one in (a, b))),
             ("went to", sides.went(a) or "", sides.went(b) or ""),
+            ("tokens", *(sides.used(one).tokens_words for one in (a, b))),
+            ("time", *(sides.time_of(one).words for one in (a, b))),
         ]
-        rows += [(f"answer {one.path}".strip(), *_values(one.a, one.b)) for one in self.answer]
-        left: dict[str, str] = (
-            {part.name: part.text for part in a.prompt.parts if part.text} if a.prompt else {}
-        )
-        right: dict[str, str] = (
-            {part.name: part.text for part in b.prompt.parts if part.text} if b.prompt else {}
-        )
-        rows += [
-            (f"prompt: {name}", *_values(left.get(name, MISSING), right.get(name, MISSING)))
-            for name in self.prompt
-        ]
-        rows += [(f"state.{one.path}", *_values(one.a, one.b)) for one in self.state[:_CHANGES_SHOWN]]
-        rows.append(("tokens", *(str(sides.used(one).tokens) for one in (a, b))))
-        return rows
+        said: list[Block] = [Table(_SPENT_COLUMNS, rows)]
+        if self.answer:
+            said += [Heading("what came", small=True), _changed_value(sides.answer(a), sides.answer(b))]
+        if self.prompt:
+            said.append(Heading("what was asked", small=True))
+            said += _changed_parts(a.prompt, b.prompt, self.prompt, self.names)
+        if self.state:
+            said += [
+                Heading("the state after it", small=True),
+                _changed_tree(dict(a.after.data), dict(b.after.data)),
+            ]
+        return said
+
+    def all_words(self) -> list[Block]:
+        """Say also why they differ."""
+        did = ["A and B did the same."] if self.first is None else self.first.lines
+        return [*lines(did), *self.in_words()]
 
     def _blocks(self) -> list[Block]:
-        did = ["A and B did the same."] if self.first is None else self.first.lines
-        times = ("time", *(sides.time_of(one).words for one in (self.a, self.b)))
-        return [*lines(did), Table(_SPENT_COLUMNS, [*self.rows(), times])]
+        return self.all_words()
+
+
+class ValueCompareView(Shown):
+    """Two prompts, or two states, beside one another; true if they differ."""
+
+    def __init__(self, differing: Sequence[Block]) -> None:
+        self.differing = tuple(differing)
+
+    def __bool__(self) -> bool:
+        return bool(self.differing)
+
+    def _blocks(self) -> Sequence[Block]:
+        return self.differing or [Line("A and B are the same.")]
+
+
+def _changed_tree(a: JSON, b: JSON) -> Block:
+    return Tree(b, "state", opened=3, was=a)
+
+
+def _changed_value(a: JSON, b: JSON) -> Block:
+    """Compare two texts by their words, and all else as trees; nothing at all is an empty text."""
+    a, b = ("" if one is None else one for one in (a, b))
+    if isinstance(a, str) and isinstance(b, str):
+        return Words(a, b)
+    return Tree(b, "$", opened=3, was=a)
+
+
+def _changed_parts(
+    a: Prompt | None, b: Prompt | None, which: Iterable[str], names: tuple[str, str] = ("", "")
+) -> list[Block]:
+    """Compare the named parts of two prompts by their words."""
+    left, right = (sides.parts_of(prompt, name) for prompt, name in zip((a, b), names, strict=True))
+    return [Fold(name, [Words(left.get(name, ""), right.get(name, ""))], opened=True) for name in which]
 
 
 class LoadoutCompareView(Shown, LoadoutComparison):
@@ -272,8 +321,12 @@ def _by(one: Blamed) -> str:
     return f"{words}{f', {one.source}' if one.source else ''} ({one.rule})"
 
 
-def compare_view(a: Any, b: Any) -> CompareView | StepCompareView | LoadoutCompareView:
-    """Compare two of a kind: two sides of casts, two steps or two graphs.
+Compared: TypeAlias = CompareView | StepCompareView | LoadoutCompareView | ValueCompareView
+"""Two of a kind beside one another."""
+
+
+def compare_view(a: Any, b: Any) -> Compared:
+    """Compare two of a kind: two sides of casts, two steps, two graphs, two prompts or two states.
 
     Raises:
         MateriaError: they are not of one kind (``compare``).
@@ -284,10 +337,15 @@ def compare_view(a: Any, b: Any) -> CompareView | StepCompareView | LoadoutCompa
         return StepCompareView(a, b)
     if isinstance(a, Graph) and isinstance(b, Graph):
         return LoadoutCompareView(a, b)
-    names = {Side: "a cast", StepRecord: "a step", Graph: "a loadout"}
+    if isinstance(a, Prompt) and isinstance(b, Prompt):
+        return ValueCompareView(_changed_parts(a, b, sides.parts_that_differ(a, b)))
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        a, b = dict(a), dict(b)
+        return ValueCompareView([] if same(a, b) else [_changed_tree(a, b)])
+    names = {Side: "a cast", StepRecord: "a step", Graph: "a loadout", Prompt: "a prompt"}
     raise MateriaError(
         f"{names.get(type(a), type(a).__name__)} and {names.get(type(b), type(b).__name__)} cannot be compared.",
-        hint="compare two casts, two steps, or two loadouts",
+        hint="compare two casts, steps, loadouts, prompts, or states",
         kind="compare",
     )
 
@@ -317,12 +375,6 @@ def _way(step: StepRecord | None, names: Mapping[str, str]) -> str:
 def _place(step: StepRecord, names: Mapping[str, str] = FrozenDict()) -> str:
     name = names.get(step.socket, step.socket)
     return f"{name} {step.item_key}" if step.item_key else name
-
-
-def _change_rows(found: Sequence[ValueChange]) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [(one.path, *_values(one.a, one.b)) for one in found[:_CHANGES_SHOWN]]
-    more = len(found) - _CHANGES_SHOWN
-    return [*rows, ("…", f"{more} more", "")] if more > 0 else rows
 
 
 def _values(a: JSON, b: JSON) -> tuple[str, str]:

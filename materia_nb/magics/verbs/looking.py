@@ -18,6 +18,7 @@ from materia_nb.doctor import checkup
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE
+from materia_nb.insight.compare import visit_before
 from materia_nb.insight.odds import Chances, Likely, PerSocket
 from materia_nb.insight.queries import query_of
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
@@ -204,6 +205,7 @@ def _chance(text: str) -> Likely:
 @verb(
     "compare",
     Argument("--steps", "A and B are numbers of steps of the current cast", "flag"),
+    Argument("--visit", "A is the number of a step: with the visit of its socket before it", "flag"),
     Argument(
         "a",
         "a cast (an id, its beginning, -1 for the latest, -2 for the one before), or a loadout",
@@ -211,11 +213,16 @@ def _chance(text: str) -> Likely:
         completes="cast",
     ),
     Argument("b", "the other; the current cast if left out", completes="cast"),
-    example="%materia compare -2 -1\n%materia compare Plan-Build-Eval Full-Auto\n%materia compare --steps 3 5",
+    example="%materia compare -2 -1\n%materia compare Plan-Build-Eval Full-Auto\n%materia compare --steps 3 5\n"
+    "%materia compare --visit 5",
 )
 def compare(call: Call) -> Any:
-    """Show where two casts first differ and why, with their steps beside one another; or how two loadouts differ."""
+    """Show where two casts first differ and why, and how, word by word; or how two steps or two loadouts differ."""
     bench, a = call.bench, call.get("a")
+    if call.get("visit"):
+        steps = bench.current.steps
+        step = steps.at(_number(a))
+        return bench.compare(visit_before(steps, step.number), step)
     if call.get("steps"):
         return bench.compare(*(bench.current.steps.at(_number(one)) for one in (a, call.get("b", -1))))
     return bench.compare(a, call.get("b") or bench.current)

@@ -4,6 +4,7 @@ import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
 import { rowsOf } from "./words.js";
 import { failedBox } from "./failed.js";
+import { chooseCast } from "./compare.js";
 
 const PLAIN = { class: "mnb-b" }, MAIN = { class: "mnb-b mnb-main" }, YES = { class: "mnb-b mnb-yes" }, NO = { class: "mnb-b mnb-not" };
 
@@ -17,7 +18,7 @@ export function answerPart(host, send, shell) {
   host.append(failed.node, top, next, asks.node, form.node, enter, live.node, correct.node, bottom);
   /** @type {Record<string, () => void>} what does more than to send its name */
   const acts = {
-    compare: () => send("dock", { dock: "compare" }),
+    compare: () => chooseCast(send, next),
     label: () => shell.askLine("what this cast is called", "", (text) => text && send("label", { text })),
   };
   return {

@@ -27,6 +27,8 @@ function blockNode(one, open, send) {
       return [one.title ? h("h4", { class: "mnb-h mnb-h-small" }, one.title) : null, h("pre", { class: "mnb-pre", tabindex: "0" }, one.text)];
     case "diff":
       return h("pre", { class: "mnb-pre mnb-diff", tabindex: "0", "aria-label": "what was changed" }, one.rows.map(([sign, text]) => h(sign === "+" ? "ins" : sign === "-" ? "del" : "span", {}, `${sign} ${text}\n`)));
+    case "words":
+      return h("p", { class: "mnb-p mnb-words" }, wordParts(one.parts));
     case "facts":
       return h("dl", { class: "mnb-facts" }, one.rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
     case "table":
@@ -50,14 +52,18 @@ function blockNode(one, open, send) {
   }
 }
 
+/** What was taken out and what was put in, and what is the same. @param {[sign: string, text: string][]} parts */
+const wordParts = (parts) => parts.map(([sign, text]) => (sign === " " ? text : h(sign === "+" ? "ins" : "del", {}, text)));
+
 /**
  * A JSON value as nodes that open and close, see json_tree in display/escape.py.
- * @typedef {{name: string, kind: string, text: string, cut?: number, words: string, children?: TreeNode[], more?: number}} TreeNode
+ * @typedef {{name: string, kind: string, text: string, cut?: number, words: string, children?: TreeNode[], more?: number, parts?: [string, string][]}} TreeNode
  * @param {TreeNode} node @param {number} opened how many levels are open @param {Map<string, boolean>} open @param {string} above
  * @returns {HTMLElement}
  */
 function treeNode(node, opened, open, above) {
   const name = node.name ? [h("span", { class: "mnb-tree-name" }, node.name), ": "] : [];
+  if (node.parts) return h("div", { class: "mnb-words" }, name, wordParts(node.parts));
   if (!node.children) {
     const cut = node.cut ? h("i", {}, ` … ${node.cut.toLocaleString("en")} characters`) : null;
     return h("div", {}, name, h("span", { class: node.kind === "str" ? "mnb-tree-text" : "mnb-tree-value" }, node.text), cut);

@@ -12,10 +12,11 @@ export function rowsInPage(top, room, height, count) {
 /**
  * @typedef {{cells: Child[], class?: string, key: string}} Row `key` is what its cells are made from
  * @param {{label: string, columns: {name: string, say?: string, class?: string}[], height: number, template: string, cells: (index: number) => Row,
- *   fresh?: (row: HTMLElement, index: number) => boolean, pick?: (index: number, by: "mouse"|"key") => void}} options
+ *   fresh?: (row: HTMLElement, index: number) => boolean, pick?: (index: number, by: "mouse"|"key") => void, menu?: (index: number, at: Point & {within: HTMLElement}) => void}} options
+ *   `menu`: opens what can be done with a row, at a point of the window
  *   `fresh`: whether the fields of a row that one types in hold what is known, so that they may stay
  */
-export function makeGrid({ label, columns, height, template, cells, pick, fresh }) {
+export function makeGrid({ label, columns, height, template, cells, pick, menu, fresh }) {
   const mine = `mnb-grid-${++made}`;
   const header = h("div", { class: "mnb-gridhead", role: "row", "aria-rowindex": "1", style: `grid-template-columns:${template}` },
     columns.map((one) => h("span", { role: "columnheader", class: one.class }, one.name || h("span", { class: "mnb-sr" }, one.say))));
@@ -79,6 +80,13 @@ export function makeGrid({ label, columns, height, template, cells, pick, fresh 
   space.addEventListener("click", (event) => {
     const row = targetOf(event)?.closest("[role=row]");
     if (row instanceof HTMLElement) activate(Number(row.dataset.index), "mouse");
+  });
+  scroller.addEventListener("contextmenu", (event) => {
+    const row = targetOf(event)?.closest("[role=row]") ?? rows.get(active); // by its key, at the active row
+    if (!menu || !(row instanceof HTMLElement) || !row.dataset.index) return;
+    event.preventDefault();
+    event.stopPropagation();
+    menu(Number(row.dataset.index), { x: event.clientX, y: event.clientY, within: scroller });
   });
   let sized = false, following = false;
   const watch = new ResizeObserver(() => {

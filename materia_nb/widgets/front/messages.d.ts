@@ -98,6 +98,8 @@ export interface ToCast {
   back: { step: number };
   /** Begin another cast from a step, or from how the cast stands. */
   fork: { step?: number | null };
+  /** Show how a step differs from another one, or from the visit of its socket before it; or the cast from another. */
+  compare: { step?: number | null; other?: number | null; cast?: string | null };
   /** Write the cast as one HTML page. */
   page: {};
   /** Call the cast by a name. */
@@ -112,6 +114,8 @@ export interface ToCast {
   rows: { token: string; first: number; last: number };
   /** Give the numbers of the steps that hold a text. */
   find: { token: string; text: string };
+  /** Give the casts that this one can be compared with: of each what names it, and words. */
+  casts: { token: string };
   /** Say what is wrong with what was typed: as an answer, a correction, or a value of the state. */
   check: { token: string; what: "reply" | "by_hand" | "correction" | "value"; text: string };
   /** Say what is wrong with a list of work items, and what applying it would move. */

@@ -2,6 +2,7 @@
 import { h, button, isNew, refill, setText, setAttr, setEnabled } from "./dom.js";
 import { countWords } from "./words.js";
 import { makeGrid } from "./grid.js";
+import { compareMenu } from "./compare.js";
 
 const COLUMNS = "48px minmax(88px,1.2fr) minmax(96px,0.9fr) minmax(130px,3fr) minmax(60px,1.1fr) 60px 54px 44px minmax(64px,0.9fr)";
 
@@ -40,6 +41,7 @@ export function timelinePart(host, send, controls) {
     columns: [{ name: "step", class: "mnb-r" }, { name: "socket" }, { name: "item" }, { name: "output" }, { name: "next" }, { name: "tokens", class: "mnb-r" }, { name: "cost", class: "mnb-r" }, { name: "s", class: "mnb-r" }, { name: "time" }],
     cells: (index) => cells(numberAt(index)),
     pick: (index) => look(numberAt(index)),
+    menu: (index, at) => compareMenu(send, at, numberAt(index), data.at),
   });
   const small = { class: "mnb-b mnb-small" };
   const filter = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "filter steps", "aria-label": "filter steps by socket, item or output" });

@@ -1,0 +1,19 @@
+/** What can be compared with what, as a menu: a step with the last visit of its socket, with another step; the cast with another. */
+import { openMenu } from "./menu.js";
+
+/** Let a person choose which cast this one is compared with. @param {Talk} send @param {Parameters<typeof openMenu>[0]} at */
+export async function chooseCast(send, at) {
+  const { casts } = await send.ask("casts", {});
+  const entries = casts.map((/** @type {[string, string]} */ [cast, words]) => ({ words, act: () => send("compare", { cast }) }));
+  openMenu(at, entries.length ? entries : [{ words: "no other cast is here" }], { label: "compare with", sought: entries.length > 8 });
+}
+
+/**
+ * Open the menu of a step.
+ * @param {Talk} send @param {Parameters<typeof openMenu>[0]} at @param {number} step @param {number|null} looked the step that is looked at
+ */
+export function compareMenu(send, at, step, looked) {
+  const steps = [{ words: `Compare step ${step} with the last visit of its socket`, act: () => send("compare", { step }) }];
+  if (looked && looked !== step) steps.push({ words: `Compare it with step ${looked}`, act: () => send("compare", { step, other: looked }) });
+  openMenu(at, [...steps, { words: "Compare the cast with …", act: () => chooseCast(send, at) }], { label: `step ${step}` });
+}

@@ -1,0 +1,56 @@
+"""Two texts word by word: nothing is lost, and only what was changed is marked."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from materia_nb.display.blocks import Tree, Words
+from materia_nb.display.word_diff import word_parts
+
+SHORT = st.text("ab \n,.é", max_size=60)
+
+
+@given(SHORT, SHORT)
+def test_both_texts_can_be_read_out_of_the_parts(a, b):
+    parts = word_parts(a, b)
+    assert "".join(text for sign, text in parts if sign in " -") == a
+    assert "".join(text for sign, text in parts if sign in " +") == b
+    assert all(text for _, text in parts)
+    assert all(one[0] != other[0] for one, other in pairwise(parts))
+
+
+@given(SHORT)
+def test_a_text_does_not_differ_from_itself(a):
+    assert word_parts(a, a) == ([(" ", a)] if a else [])
+
+
+def test_the_one_word_that_was_changed_is_the_only_one_marked():
+    before = "Draw the house.\nIt has four walls, and a door."
+    assert Words(before, before.replace("four", "three")).as_text().splitlines() == [
+        "Draw the house.",
+        "It has [-four-]{+three+} walls, and a door.",
+    ]
+
+
+def test_of_long_texts_only_what_stands_around_a_change_is_kept():
+    same = "\n".join(f"line {number}" for number in range(500))
+    parts = word_parts(f"{same}\nold\n{same}", f"{same}\nnew\n{same}")
+    assert [sign for sign, _ in parts] == [" ", "-", "+", " "]
+    assert max(len(text) for _, text in parts) < 200
+
+
+def test_a_tree_shows_only_what_differs_and_how_much_is_the_same():
+    was = {"done": 0, "items": [1, {"title": "four walls"}], "same": [1, 2]}
+    now = {"done": 1, "items": [1, {"title": "three walls"}, 7], "same": [1, 2]}
+    assert Tree(now, "state", was=was).as_text().splitlines() == [
+        "state.done: [-0-]{+1+}",
+        "state.items.1.title: [-four-]{+three+} walls",
+        "state.items.2: {+7+}",
+        "state.items: … 1 the same",
+        "state: … 1 the same",
+    ]
+    assert "<ins" in Tree("<b>", was="<i>").as_html()
+    assert "<b>" not in Tree("<b>", was="<i>").as_html()
