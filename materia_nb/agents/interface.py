@@ -204,6 +204,7 @@ class Turn:
         calls: the tool calls of this turn so far, when it goes on after it was cut off or waited for
             leave; those without a result have been decided and not run.
         tell: takes what the agent tells while it answers. To be called in the thread of ``answer``.
+        lane: in which lane it is asked; "" outside lanes.
     """
 
     socket_id: str
@@ -237,6 +238,7 @@ class Turn:
     allowed: frozenset[str] = frozenset()
     calls: tuple[ToolCall, ...] = ()
     tell: Callable[[Telling], None] = field(default=nobody, compare=False, repr=False)
+    lane: str = ""
 
     def __getattr__(self, name: str) -> NoReturn:
         """Say what a turn has instead of ``name``."""

@@ -26,6 +26,7 @@ from materia_nb.cast.pins import Pins
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.cast.turns import clean, given, now, over
+from materia_nb.cast.work import Work
 from materia_nb.engine import decide
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
@@ -331,10 +332,7 @@ class Cast:
         with self.runner.lock():
             self.runner.begin()
             self.runner.stop.clear()
-            return self._advance()
-
-    def _advance(self, breaks: Callable[[], bool] = lambda: False) -> StepRecord | None:
-        return self.runner.session.steps.latest if self.runner.advance(breaks) else None
+            return self.runner.advance(once=True)
 
     def enter(self) -> StepRecord | None:
         """Enter the next socket without running it: its prompt can then be read, and edited, before it is asked.
@@ -408,16 +406,16 @@ class Cast:
             self.runner.running = True
         taken, broken_off = 0, False
 
-        def breaks() -> bool:
+        def breaks(lane: str) -> bool:
             nonlocal broken_off
-            broken_off = self.breakpoints.reached(self)
+            broken_off = self.breakpoints.reached(self, lane) or broken_off
             return broken_off
 
         try:
             while not (pause := self._pause(until, steps, taken, broken_off=broken_off)):
                 with self.runner.lock():
                     self.runner.begin()
-                    step = self._advance(breaks)
+                    step = self.runner.advance(breaks, once=steps is not None)
                 taken += 1
                 if step is not None:
                     yield step
@@ -440,7 +438,7 @@ class Cast:
             return OVER[status]
         if self.runner.stop.is_set():
             return "stopped"
-        if (status == "waiting" and taken) or status == "held":
+        if broken_off or (taken and (status == "waiting" or self.runner.stuck)) or status == "held":
             return "breakpoint" if broken_off else "person"
         if steps is not None and taken >= steps:
             return "steps"
@@ -452,7 +450,7 @@ class Cast:
             there = taken > 0 and until is not None and self.now.next_socket == until
         return "until" if there else None
 
-    def reply(self, answer: str | Mapping[str, JSON]) -> StepRecord:
+    def reply(self, answer: str | Mapping[str, JSON], *, lane: str | None = None) -> StepRecord:
         """Answer the socket that waits for a person; where an agent asks something, answer that, where a cast failed, what failed.
 
         An object is written as the socket hands over. An agent that holds the cast gets the text in the same
@@ -464,6 +462,7 @@ class Cast:
 
         Args:
             answer: as text, or as a value; in a notebook also a $variable.
+            lane: where lanes are at work: which; it may be left out where one alone waits for a person.
 
         Raises:
             ~materia_nb.handoff.protocol.RefusedAnswer: the answer breaks the rules; ``issues`` says how.
@@ -472,6 +471,8 @@ class Cast:
         """
         if self.status == "held" and isinstance(answer, str):
             return self.approvals.answer(answer)
+        if self.runner.lanes_at_work:
+            return self._reply_in(self.runner.lane_meant(lane), answer)
         with self.runner.lock():
             self.runner.begin()
             if self.status in ("failed", "aborted"):
@@ -485,21 +486,34 @@ class Cast:
                 return self.steps[-1]
             if self.status == "ready":
                 self.runner.enter()
-            visit = decide.waiting(self.runner.session)
-            here = self.runner.rules.sockets[visit.socket]
-            if here.socket.is_utility:
-                raise MateriaError(
-                    f"{visit.socket} is a utility; a process answers there.",
-                    hint="step runs it",
-                    kind="not_an_agent",
-                )
-            reply = sound(given(answer), "The reply", here.write)
-            try:
-                decide.check_reply(self.runner.rules, self.runner.session, clean(reply.text))
-                self.runner.arrived(reply)
-            finally:
+            return self._replied(self.runner, answer)
+
+    def _reply_in(self, work: Work, answer: str | Mapping[str, JSON]) -> StepRecord:
+        """Take a person's answer in a lane: to what the agent there asks, where it holds the lane, else in its place."""
+        with self.runner.lock():
+            self.runner.begin()
+            if work.session.state.status == "held" and isinstance(answer, str):
+                work.do(decide.answer_hold, clean(answer))
                 self.runner.write_derived()
-            return self.steps[-1]
+                return work.session.steps[-1]
+            return self._replied(work, answer)
+
+    def _replied(self, work: Work, answer: str | Mapping[str, JSON]) -> StepRecord:
+        visit = decide.waiting(work.session)
+        here = work.rules.sockets[visit.socket]
+        if here.socket.is_utility:
+            raise MateriaError(
+                f"{visit.socket} is a utility; a process answers there.",
+                hint="step runs it",
+                kind="not_an_agent",
+            )
+        reply = sound(given(answer), "The reply", here.write)
+        try:
+            decide.check_reply(work.rules, work.session, clean(reply.text))
+            work.arrived(reply)
+        finally:
+            self.runner.write_derived()
+        return work.session.steps[-1]
 
     def refine(self, message: str) -> StepRecord:
         """Ask a multi-turn agent to change its draft, in the conversation of this visit.
@@ -578,7 +592,7 @@ class Cast:
             self.runner.do(command)
             self.runner.stop.clear()
             if self.status in ("ready", "waiting"):
-                return self._advance()
+                return self.runner.advance(once=True)
             self.runner.write_derived()
             return self.steps[-1] if self.steps else None
 

@@ -292,11 +292,17 @@ class CastBreakpoints(Settable):
     @property
     def hit(self) -> list[Breakpoint]:
         """The breakpoints that the cast is at now, whatever their conditions say."""
-        return self._runner.snapshot().breakpoints_hit if self.conditions else []
+        return self._hit("")
 
-    def reached(self, cast: object) -> bool:
-        """Whether ``cast``, which this belongs to, is at a breakpoint whose condition, if it has one, holds."""
-        found = [self.conditions[one] for one in self.hit]
+    def _hit(self, lane: str) -> list[Breakpoint]:
+        if not self.conditions:
+            return []
+        now = self._runner.snapshot()
+        return (now.lanes[lane].now if lane else now).breakpoints_hit
+
+    def reached(self, cast: object, lane: str = "") -> bool:
+        """Whether ``cast``, which this belongs to, or one of its lanes, is at a breakpoint whose condition, if it has one, holds."""
+        found = [self.conditions[one] for one in self._hit(lane)]
         return any(condition is None or condition(cast) for condition in found)
 
     def remove(self, *those: Breakpoint) -> None:

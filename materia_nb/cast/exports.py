@@ -16,6 +16,7 @@ from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn
 from materia_nb.cast.cases import case_of, relative_to, write_case, written
 from materia_nb.cast.runner import Runner
 from materia_nb.engine.conversation import call_from
+from materia_nb.engine.session import parts_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.late import late
 from materia_nb.loadout import read_config
@@ -60,8 +61,9 @@ class Exports:
         runner = self._runner
         with runner.lock():
             runner.begin()
-            for step in runner.session.steps:
-                write_prompt(runner.files, runner.rules, step)
+            for part in parts_of(runner.session):
+                for step in part.steps:
+                    write_prompt(runner.files, runner.rules, step, part.prefix)
         return runner.files.path / "contexts"
 
     def test(self, path: str | Path, *, follows: str | Path | None = None) -> Path:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,72 +19,50 @@ from pathlib import Path
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import (
     Agent,
-    AgentError,
-    Asking,
-    Called,
-    Noted,
-    Reply,
-    Said,
     SoundReply,
-    Spent,
-    Telling,
-    agent_failure,
     name_of,
-    sound,
-    sound_usage,
 )
-from materia_nb.agents.notebook_agents import FunctionAgent, PinnedAgent
-from materia_nb.agents.thinking import kept
+from materia_nb.agents.notebook_agents import FunctionAgent
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.followers import Followers
+from materia_nb.cast.lanes import Lanes, lanes_running
 from materia_nb.cast.naming import needs_agent
 from materia_nb.cast.snapshot import Definitions, Live, Snapshot, refuse_recorded
-from materia_nb.cast.turns import document_of, now, over, redacted, turn_of, without_keys
-from materia_nb.engine import decide, routing
+from materia_nb.cast.turns import now, over
+from materia_nb.cast.work import Work
+from materia_nb.engine import decide, streams
 from materia_nb.engine import events as ev
-from materia_nb.engine.decide import Answer
-from materia_nb.engine.event_json import from_json
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold
-from materia_nb.engine.outputs import CORRECT_THE_UTILITY
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Pending, Session, branch_suffix, files_after, output_name, pending
-from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Visit
+from materia_nb.engine.session import Session, StepRecord, files_after, pending
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import BASE
 from materia_nb.interrupts import Stop
-from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
-from materia_nb.platform import computing, resting
-from materia_nb.secrets import scrubbed, scrubbed_json
-from materia_nb.store.files import DiskError, changed_files, take_snapshot
-from materia_nb.store.files import Snapshot as Files
+from materia_nb.platform import computing
+from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, Line, lines_of, read_journal
 from materia_nb.store.kept_files import KeptFiles
 from materia_nb.store.opening import not_kept
 from materia_nb.store.reader import read_session
 from materia_nb.store.reference import Difference
 from materia_nb.store.rundir import ArtifactWriter, RunDir
-from materia_nb.store.side_files import keep_beside, missing_evidence
-from materia_nb.utilities.utility_step import command_record, run_utility
 
 _LOOK_AGAIN_S = 0.002
 _OVER = ("complete", "failed", "aborted")
 """Nothing goes on by itself any more: neither journal nor lock is held until the cast is changed."""
 
 
-class Runner:
+class Runner(Work):
     """Runs one cast: one at a time changes it, under its lock.
 
     Attributes:
         session: everything the cast knows.
         stop: set it to stop a run after, or if it can be stopped within, the step that runs.
-        saying: what the agent that is asked has said so far.
         functions: those that sockets and materia are pinned to; the journal cannot hold them (R40).
         raised: what an agent raised last in this kernel.
         stops: where runs stop.
         attempts: what was attempted last, also where that was interrupted.
-        worked: milliseconds of work on the visit that waits which no event tells yet: those of a turn that was interrupted.
         running: whether a run goes from step to step, so that between them nobody else is taken to change files.
         definitions: gives what the workbench has of each materia now, if one has the cast.
     """
@@ -110,13 +88,12 @@ class Runner:
         self.journal = journal
         self.problems = problems
         self.stop = Stop()
-        self.saying: list[str] = []
+        super().__init__(self)
         self.functions: dict[str, Agent] = {}
         self.raised: Exception | None = None
         self.messages, self.differences = list(messages), tuple(differences)
         self.stops = Stops()
         self.attempts: object = None
-        self.worked = 0
         self.definitions: Definitions | None = None
         self.followers = Followers(self.messages)
         self._artifacts = ArtifactWriter(files, rules)
@@ -125,10 +102,11 @@ class Runner:
         self._astray = False
         self._unwritten: list[Line] = []
         self._written = session
-        self._seen: Files | None = None
         self._kept: KeptFiles | None = None
         self._left_out: tuple[str, ...] = ()
         self.running = False
+        self._lanes: Lanes | None = None
+        self._keeping = threading.RLock()
         self._close = weakref.finalize(self, journal.close) if journal is not None else None
 
     def snapshot(self) -> Snapshot:
@@ -142,6 +120,7 @@ class Runner:
         live = Live(
             writable=self.journal is not None,
             saying=tuple(self.saying),
+            lanes_saying=self._lanes.saying if self._lanes is not None else {},
             stop_asked=self.stop.is_set(),
             stopping=self.stopping,
             raised=self.raised,
@@ -234,9 +213,10 @@ class Runner:
             who = f"{name or name_of(agent)} of {visit.socket} to return"
         return f"waits for {who} ({time.monotonic() - since:.0f} s)"
 
-    def do(self, command: Callable[..., Events], *given: object) -> None:
-        """Carry out a command of :mod:`materia_nb.engine.decide`: ``command(rules, session, *given, now)``."""
-        self.keep(command(self.rules, self.session, *given, now()))
+    def carry(self, command: Callable[..., Events], *given: object) -> None:
+        """Keep what a command leads to: ``command(rules, session, *given, now)``."""
+        with self._keeping:  # what an agent of a lane tells comes from a thread of its own
+            self.keep(command(self.rules, self.session, *given, now()))
 
     def edit(self, command: Callable[..., Events], *given: object, while_running: bool = False) -> None:
         """Carry out a command: behind a step that is being made, or not at all then (``busy``)."""
@@ -260,14 +240,20 @@ class Runner:
 
         ``later`` says of that session whether they wait for the next write, which then follows in the same call.
         """
-        if events:
-            session = fold(self.rules, self.session, events)
-            if later is not None and later(session):
-                self._write_later(events, session)
-            else:
-                self._write(lines_of(events, session, self.files), session)
+        with self._keeping:
+            if events:
+                session = fold(self.rules, self.session, events)
+                if later is not None and later(session):
+                    self._write_later(events, session)
+                else:
+                    self._write(lines_of(events, session, self.files), session)
         if self.followers.watchers:
             self.followers.tell()
+
+    def write_waiting(self) -> None:
+        """Write what waits for the next write, if anything does."""
+        if self._unwritten:
+            self._write([], self.session)
 
     def _write_later(self, events: Events, session: Session) -> None:
         """Believe a session whose events go into the journal with the next write, in the same call."""
@@ -349,7 +335,7 @@ class Runner:
         known = (session.files, self._left_out)
         if (told.commit, told.left_out) != known:
             self._left_out = told.left_out
-            self._log(told)
+            self.keep((told,))
 
     def back_with_files(self, number: int) -> None:
         """Go back to a step, in the folder that the cast works in too; what is there now is kept before."""
@@ -363,78 +349,81 @@ class Runner:
             fold(self.rules, self.session, events)  # refuses what cannot be gone back to
             self.kept_files().put(now_kept, then)
             self.keep(events)
-            self._log(ev.FilesKept(step=number, commit=then, by="back", ts=now()))
+            self.keep((ev.FilesKept(step=number, commit=then, by="back", ts=now()),))
 
     # -- steps ----------------------------------------------------------------------------
 
-    def enter(self) -> None:
-        """Enter the next socket, or come to the end."""
-        self.worked = 0
-        self.do(decide.enter)
-
     @computing()
-    def advance(self, breaks: Callable[[], bool] = lambda: False) -> bool:
-        """Run one socket; False when the cast only came to its end.
+    def advance(
+        self, breaks: Callable[[str], bool] = lambda _: False, *, once: bool = False
+    ) -> StepRecord | None:
+        """Run one socket, or the lanes that are at work; returns the latest step, None when the cast only came to its end.
 
-        ``breaks`` tells, after an output that is asked for once more, whether to stop before that.
+        Args:
+            breaks: tells whether to stop: after an output that is asked for once more, and behind each socket of the
+                lane that it is given ("" for the cast itself).
+            once: whether each lane runs one socket, rather than as far as it comes.
         """
+        if lanes_running(self.session) is None and streams.region_ahead(self.rules, self.session) is None:
+            made = self.session.steps.latest if self._run_socket(lambda: breaks("")) else None
+        else:
+            if lanes_running(self.session) is None:
+                self.do(decide.enter)  # hands the items out
+            made = self.lanes.run(breaks, once=once)
+            self.keep_files("lanes")
+            if lanes_running(self.session) is not None and not pending(self.rules, self.session)[0].lane:
+                self.do(decide.enter)  # all are over: brings them together
+        if self.session.state.status != "ready" or self.stuck:
+            self.write_derived()
+        return made
+
+    def _run_socket(self, breaks: Callable[[], bool]) -> bool:
         if self.session.state.status not in ("ready", "waiting"):
             raise over(self.session)
-        if self.session.state.status == "ready":
-            self.worked = 0
-            self.keep(decide.enter(self.rules, self.session, now()), self._answers_at_once)
-        due = pending(self.rules, self.session)
         try:
-            visit = due[0].visit if due else None
-            if visit is not None and due[0].what == "utility" and self._pinned(visit) is None:
-                self._run_utility(visit)
-            else:
-                self._ask(due, breaks)
+            if self.session.state.status == "ready":
+                self.worked = 0
+                self.keep(decide.enter(self.rules, self.session, now()), self.answers_at_once)
+            owes = self.session.state.waiting_at is not None
+            self.ask(breaks)
         finally:
-            if self._unwritten:
-                self._write([], self.session)
-        if self.session.state.status != "ready":
-            self.write_derived()
-        return bool(due)
+            self.write_waiting()
+        return owes
 
-    def _answers_at_once(self, session: Session) -> bool:
-        """Whether the waiting visit is answered from what is there, so that one write can tell both.
+    @property
+    def lanes(self) -> Lanes:
+        """The lanes that are at work, or were last."""
+        if self._lanes is None or self._lanes.number != self.session.forks:
+            self._lanes = Lanes(self)
+        return self._lanes
 
-        A function is not: it may call a model, and a journal that ends there must say so.
-        """
-        visit = session.state.waiting_at
-        if visit is None:
-            return False
-        name = self.pin_of(visit.socket) if session.pins else None
-        if name is not None:
-            return session.pins[name].kind != "function"
-        socket = self.rules.sockets[visit.socket].socket
-        agent = None if socket.is_utility else self.agents.for_turn(socket.id, socket.materia.id)
-        return getattr(agent, "at_once", False) is True
+    @property
+    def lanes_at_work(self) -> bool:
+        """Whether the cast is in the middle of its lanes."""
+        return lanes_running(self.session) is not None
 
-    def pin_of(self, socket: str) -> str | None:
-        """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
-        names = (socket, self.rules.sockets[socket].socket.materia.id)
-        return next((name for name in names if name in self.session.pins), None)
-
-    def _pinned(self, visit: Visit) -> PinnedAgent | None:
-        """Return who answers a visit in the place of its agent or process, because a person pinned it (R40).
+    def lane_meant(self, name: str | None) -> Work:
+        """Return the work of a lane, without a name that of the one that waits.
 
         Raises:
-            MateriaError: it is pinned to a function that is gone (``pin_gone``).
+            MateriaError: several wait (``which_lane``), or there is no such lane (``unknown_lane``).
         """
-        name = self.pin_of(visit.socket)
-        if name is None:
-            return None
-        pin = self.session.pins[name]
-        if pin.kind == "function" and name not in self.functions:
+        due = pending(self.rules, self.session)
+        waiting = [one.lane for one in due if one.lane and one.what in ("agent", "person")]
+        if name is None and len(waiting) != 1:
             raise MateriaError(
-                f"{name} is pinned to {pin.words}, which is gone with its kernel.",
-                where=visit.socket,
-                hint=f"pin {name} again, or unpin it to let it be answered as usual",
-                kind="pin_gone",
+                "Say in which lane." if waiting else "No lane waits for a person.",
+                hint=f"there wait {', '.join(waiting)}: say which lane"
+                if waiting
+                else "run goes on with them",
+                kind="which_lane",
             )
-        return PinnedAgent(pin, self.functions.get(name))
+        return self.lanes.work(streams.lane_named(self.session, name or waiting[0]).name)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether lanes are at work and nothing can go on before a person has answered in one of them."""
+        return lanes_running(self.session) is not None and self.lanes.stuck
 
     def answered_by(self, socket: str) -> str | None:
         """Return who answers an agent's socket: a function, a model, a command, a person."""
@@ -445,206 +434,6 @@ class Runner:
         if isinstance(agent, FunctionAgent):
             return "a function" if agent.name == "<lambda>" else f"the function {name_of(agent)}"
         return materia.model or agent.name if agent.name == "model" else name_of(agent)
-
-    def folder(self) -> Path:
-        """Return the directory where the waiting visit works, that of its scope or the project (P8).
-
-        Raises:
-            MateriaError: it is not there (``no_folder``), or lies outside the project and nobody allowed it yet (``folder_asks``).
-        """
-        scope = self.session.state.scope
-        folder = self.base / scope.cwd
-        if scope == BASE:
-            return folder
-        if not folder.is_dir():
-            what = f"The scope {scope.id!r} works in a directory that is not there."
-            raise AgentError(what, where=str(folder), hint="make it, then retry", kind="no_folder")
-        real, leave = folder.resolve(), decide.FOLDER + str(folder)
-        if not real.is_relative_to(self.base.resolve()) and leave not in self.session.allowed:
-            raise AgentError(
-                f"The scope {scope.id!r} works outside the project, in {real}.",
-                where=str(folder),
-                hint=f"cast.approvals.allow({leave!r}) lets this cast work there; then retry",
-                kind="folder_asks",
-            )
-        return folder
-
-    def _run_utility(self, visit: Visit) -> None:
-        try:
-            folder = self.folder()
-        except MateriaError as error:
-            self._fail(error.kind, f"{error.what} ({error.where})", error.hint or "")
-            return
-        materia, about = self.materia(visit), routing.about(self.rules, visit)
-        document = document_of(self.rules, self.session, visit, project=self.base, run_dir=self.files.path)
-        base = output_name(visit.socket, visit.visit, None, branch_suffix(len(self.session.abandoned)))
-        name = self.files.write_json(f"{base}.input.json", document)
-        self._log(ev.UtilityInput(about=about, visit=visit.visit, artifact=name, ts=now()))
-        names = (f"{base}.command.stdout.txt", f"{base}.command.stderr.txt")
-        with self._working():
-            result = run_utility(
-                materia,
-                document,
-                cwd=folder,
-                utilities=self.utilities,
-                artifacts=names,
-                stop=self.stop,
-            )
-        record = command_record(materia, result, names)
-        self.files.write(names[0], result.process.stdout)
-        self.files.write(names[1], result.process.stderr)
-        self.files.write_json(f"{base}.command.json", record)
-        told = from_json("utility_command", {**about, **record, "visit": visit.visit}, now())
-        assert told is not None  # noqa: S101 - of a known type
-        self._log(told)
-        if result.failure is None:
-            self.arrived(SoundReply(result.stdout, None, {}), result.told)
-        elif result.failure.kind != "interrupted":
-            self._fail(result.failure.kind, result.failure.message, CORRECT_THE_UTILITY)
-
-    @contextmanager
-    def _working(self) -> Iterator[None]:
-        """Measure for how long an agent or a process is at work; the next event of the visit tells it."""
-        begun = now()
-        try:
-            with resting():
-                yield
-        finally:
-            self.worked += max(0, now() - begun)
-
-    def _took(self) -> int:
-        """Return what was measured, to be told now."""
-        worked, self.worked = self.worked, 0
-        return worked
-
-    def _log(self, event: ev.Event) -> None:
-        """Write an event that tells how a process is run, and changes nothing else."""
-        self.keep((event,))
-
-    def ask(self) -> None:
-        """Ask the agent, or what is pinned, until the visit is done or a person must answer.
-
-        Whatever an agent raises, short of an interrupt, fails the cast: the journal says why,
-        and recast asks again.
-        """
-        self._ask(pending(self.rules, self.session))
-
-    def _ask(self, due: tuple[Pending, ...], breaks: Callable[[], bool] = lambda: False) -> None:
-        """Ask for what is due; of several things for the first, since one at a time is done here."""
-        while due and due[0].what in ("agent", "utility") and not self.stop.is_set():
-            visit = due[0].visit
-            assert visit is not None  # noqa: S101 - somebody owes an output
-            here = self.rules.sockets[visit.socket]
-            if self._seen is None and here.sees_changes:
-                self._seen = self._look()
-            pinned = self._pinned(visit) if self.session.pins else None
-            agent: Agent = pinned or self.agents.for_turn(visit.socket, here.socket.materia.id)
-            self.saying = []
-            try:
-                self.folder()
-                turn = turn_of(
-                    self.rules,
-                    self.session,
-                    visit,
-                    project=self.base,
-                    run_dir=self.files.path,
-                    stop=self.stop,
-                    tell=partial(self._take, visit),
-                )
-                with self._working():
-                    answer = agent.answer(turn)
-                if isinstance(answer, Asking):
-                    self.do(decide.ask, [without_keys(call) for call in answer.calls], self._took())
-                    return
-                reply = None if answer is None else self._sound(agent, answer, visit)
-            except Exception as error:  # noqa: BLE001 - agents are other people's code
-                self.raised = error.__cause__ if isinstance(error.__cause__, Exception) else error
-                if self.stop.is_set() and getattr(error, "kind", None) == "interrupted":
-                    return
-                kind, message, hint = agent_failure(agent, visit.socket, error)
-                if here.socket.is_utility:
-                    hint = "put it right, pin something else or unpin it, then retry"
-                self._fail(kind, message, hint)
-                return
-            finally:
-                self.saying = []
-                if self.followers.listeners:
-                    self.followers.hear()
-            if reply is None:
-                return
-            self.arrived(reply, pinned=name_of(pinned) if pinned else None)
-            due = pending(self.rules, self.session)
-            if due and due[0].visit is not None and breaks():
-                return
-
-    def _sound(self, agent: Agent, answer: Reply, visit: Visit) -> SoundReply:
-        """Take a reply; what it used is unknown where somebody was asked who did not say (R56)."""
-        here = self.rules.sockets[visit.socket]
-        free = visit.mode in here.any_text
-        reply = sound(answer, _TheAgent(agent), here.write, free=free)
-        asked = not isinstance(agent, PinnedAgent) and not getattr(agent, "at_once", False)
-        return reply._replace(usage=UNREPORTED) if asked and reply.usage is None else reply
-
-    def _take(self, visit: Visit, telling: Telling) -> None:
-        """Take what an agent tells while it answers; from a turn that is over, nothing is taken."""
-        at = self.session.state.waiting_at
-        if at is None or (at.step, at.turn) != (visit.step, visit.turn):
-            return
-        match telling:
-            case Said(text, fresh):
-                if fresh:
-                    self.saying = []
-                self.saying.append(text)
-                self.followers.hear()
-            case Called(call):
-                self.do(decide.called, without_keys(call))
-            case Noted(text):
-                self.do(decide.noted, redacted(text))
-            case Spent(usage):
-                self.do(decide.spent, sound_usage(usage, f"The agent of {visit.socket}"))
-
-    def arrived(
-        self, reply: SoundReply, process: str = "", pinned: str | None = None, by: str | None = None
-    ) -> None:
-        """Take an output of the socket that waits.
-
-        ``process`` says how the process of a utility ended (R23), ``pinned`` what it was pinned to, if it was (R40),
-        ``by`` who gave it in the place of what had failed.
-        """
-        before, visit = self.session.state, self.session.state.at
-        assert visit is not None  # noqa: S101 - what is answered was entered
-        here = self.rules.sockets[visit.socket]
-        files = self._look() if here.sees_changes else None
-        answer = Answer(
-            redacted(reply.text),
-            usage=reply.usage,
-            meta=scrubbed_json(dict(reply.meta)) if reply.meta else NOTHING,
-            changed=changed_files(self._seen, files) if here.sees_changes else (),
-            process=process,
-            pinned=pinned,
-            by=by,
-            thinking=kept(redacted(reply.thinking))
-            if reply.thinking and self.rules.graph.keep_thinking
-            else "",
-            cut=redacted(reply.cut) if reply.cut else "",
-            worked=self._took(),
-        )
-        events = decide.answer(self.rules, self.session, answer, now())
-        if here.naming is not None:
-            reading = fold(self.rules, self.session, events).steps[-1].reading
-            missing = missing_evidence(
-                here.naming, reading, self.base / self.session.state.scope.cwd, self.files.path
-            )
-            if missing:
-                events = decide.lacking(events, tuple(missing))
-        self.keep(events)
-        self.keep_files("step")
-        if here.sees_changes:
-            at = self.session.state.waiting_at
-            # Unless the same agent goes on at once, what changes next is not its doing.
-            self._seen = files if at is not None and at.drafts == visit.drafts else None
-        if here.learner is not None or here.filing is not None:
-            self.keep_beside(visit, before)
 
     def by_hand(self, reply: SoundReply, text: str) -> None:
         """Take a person's answer where the cast stopped: one write tells that it is by hand, and what it is.
@@ -660,30 +449,7 @@ class Runner:
         try:
             self.arrived(reply, by="person")
         finally:
-            if self._unwritten:
-                self._write([], self.session)
-
-    def _look(self) -> Files | None:
-        """Look at the files of the project, for a visit whose protocol wants to know what changes."""
-        return take_snapshot(self.base / self.session.state.scope.cwd, self.files.path.parent)
-
-    def keep_beside(self, visit: Visit, before: CastState) -> None:
-        """Keep what others than this cast read, see :func:`~materia_nb.store.side_files.keep_beside`.
-
-        The journal has it already, so a disk that refuses is told and stops nothing.
-        """
-        try:
-            keep_beside(self.files.path, self.rules, self.session, visit, before)
-        except MateriaError as error:
-            self.messages.append(" ".join(str(error).split()))
-
-    def _fail(self, kind: str, message: str, hint: str) -> None:
-        """Fail the waiting visit for a reason that the engine cannot know."""
-        self._seen = None
-        failure = Failure(kind, redacted(message), decide.waiting(self.session).socket, scrubbed(hint))
-        self.keep(decide.fail(self.rules, self.session, failure, self._took(), now()))
-        self.keep_files("step")
-        self.write_derived()
+            self.write_waiting()
 
     def write_now(self) -> None:
         """Write what follows from the journal at once; to be called by whoever does not hold the lock."""
@@ -707,10 +473,6 @@ class Runner:
             if session.state.status in _OVER:
                 journal.rest()
 
-    def materia(self, visit: Visit) -> Materia:
-        """Return the materia that is placed at the socket of a visit."""
-        return self.rules.sockets[visit.socket].socket.materia
-
     def nothing_is_due(self) -> None:
         """Take it that everything that follows from the journal is written."""
         self._artifacts.has_now(self.session)
@@ -730,15 +492,3 @@ class Runner:
             self._artifacts.stop()
             if self._close is not None:
                 self._close()
-
-
-class _TheAgent:
-    """What an agent is called in an error, worked out when there is one."""
-
-    __slots__ = ("_agent",)
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
-    def __str__(self) -> str:
-        return f"The agent {name_of(self._agent)}"

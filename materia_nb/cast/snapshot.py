@@ -18,13 +18,13 @@ from materia_nb.engine import decide, entering
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.evolve import session_after
 from materia_nb.engine.item_edits import WORK_ITEMS, governing
-from materia_nb.engine.items import Standing, standings
+from materia_nb.engine.items import Standing, standing, standings
 from materia_nb.engine.labels import Label
 from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.remarks import Remark, remarks_of
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Session, StepRecord, Steps
+from materia_nb.engine.session import Edit, Lane, Session, StepRecord, Steps
 from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import Failure, Hold, Item, Pin, Usage, Visit
 from materia_nb.errors import MateriaError
@@ -71,6 +71,7 @@ class Live:
 
     writable: bool = False
     saying: Sequence[str] = ()
+    lanes_saying: Mapping[str, Sequence[str]] = field(default_factory=dict)
     stop_asked: bool = False
     stopping: str | None = None
     raised: Exception | None = None
@@ -181,6 +182,13 @@ class Snapshot:
         """The work items in the state; an empty list when there are none."""
         items = self.engine.data.get("workItems")
         return list(items) if isinstance(items, list) else []
+
+    @cached_property
+    def lanes(self) -> Mapping[str, LaneNow]:
+        """The lanes that are at work, or that the cast had last, by name in the order of the schedule."""
+        if not self.session.streams:
+            return {}
+        return {name: LaneNow(lane, self) for name, lane in self.session.streams[-1].lanes.items()}
 
     @property
     def failure(self) -> Failure | None:
@@ -514,6 +522,50 @@ class Asked:
     def allowed(self) -> frozenset[str]:
         """The tools that change something and yet need not ask in this cast."""
         return self._cast.session.allowed
+
+
+class LaneNow:
+    """A lane at one moment.
+
+    Attributes:
+        name: that of its stream.
+        status: ``waiting``, ``running``, ``accepted``, ``failed`` or ``interrupted``.
+        error: why it was not accepted.
+        indexes: of its items in the whole list, in the order in which they are worked on.
+        now: the lane as the cast is shown: its steps, its prompt, why ...
+    """
+
+    def __init__(self, lane: Lane, cast: Snapshot) -> None:
+        """Show a lane of ``cast``."""
+        self.lane, self.name, self.status, self.error = lane, lane.name, lane.status, lane.error
+        self.indexes = lane.indexes
+        self._cast = cast
+
+    @cached_property
+    def now(self) -> Snapshot:
+        """The lane as the cast is shown."""
+        cast = self._cast
+        live = dataclasses.replace(cast.live, saying=cast.live.lanes_saying.get(self.name, ()))
+        return Snapshot(
+            self.lane.session,
+            cast.rules,
+            cast.run_dir,
+            cast.project,
+            problems=cast.problems,
+            answerers=cast.answered_by,
+            live=live,
+        )
+
+    @property
+    def done(self) -> int:
+        """How many of its items are done."""
+        state, of_lane = self.lane.session.state, self.lane.session.start.lane
+        cursor = of_lane.cursor if of_lane is not None else ""
+        return sum(standing(state, (cursor, index, ())) == "done" for index in self.indexes)
+
+    def __repr__(self) -> str:
+        """Say how it stands."""
+        return f"<lane {self.name}: {self.status}, {self.done} of {len(self.indexes)} items done>"
 
 
 def snapshot_of(value: object) -> Snapshot | None:

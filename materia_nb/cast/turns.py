@@ -30,6 +30,7 @@ def turn_of(
     run_dir: Path,
     stop: Stop,
     tell: Callable[[Telling], None],
+    before: tuple[int, int] | None = None,
 ) -> Turn:
     """Return what the agent of a visit, or who is pinned in its place, is asked.
 
@@ -41,6 +42,7 @@ def turn_of(
         run_dir: the directory of the cast.
         stop: tells the agent to end.
         tell: takes what it tells while it answers.
+        before: how many turns the socket, and its materia, had, where the session does not know of all.
     """
     here = rules.sockets[visit.socket]
     materia, item = here.socket.materia, visit.item
@@ -73,8 +75,9 @@ def turn_of(
         cast_id=run_dir.name,
         project=project / state.scope.cwd,
         stop=stop,
-        index=session.turns.get(visit.socket, 0),
-        materia_index=session.turns.get(f"materia {materia.id}", 0),
+        index=session.turns.get(visit.socket, 0) if before is None else before[0],
+        materia_index=session.turns.get(f"materia {materia.id}", 0) if before is None else before[1],
+        lane=state.lane.name if state.lane is not None else "",
         turn_of_visit=visit.turn,
         grant=visit.grant if visit.grant and visit.grant.at(now() / 1000).standing == "PENDING" else None,
         allowed=session.allowed,
@@ -96,7 +99,7 @@ def document_of(
 ) -> dict[str, JSON]:
     """Return what the process of a utility is given (R23)."""
     state, item = session.state, visit.item
-    return stdin_document(
+    document = stdin_document(
         materia=rules.sockets[visit.socket].socket.materia,
         project=project,
         scope=state.scope,
@@ -111,6 +114,7 @@ def document_of(
         cursor=(item.cursor, item.position) if item else None,
         cursors=state.cursors,
     )
+    return document if state.lane is None else {**document, "lane": state.lane.name}
 
 
 def now() -> int:

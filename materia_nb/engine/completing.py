@@ -9,7 +9,16 @@ from materia_nb.engine import followup
 from materia_nb.engine.choosing import Choice, matches
 from materia_nb.engine.entering import learned_from
 from materia_nb.engine.events import Event, Transition, stop_cast
-from materia_nb.engine.items import forget, lies_in, list_at, own_list, source, walked_by
+from materia_nb.engine.items import (
+    forget,
+    lies_in,
+    list_at,
+    moved_back,
+    moved_on,
+    own_list,
+    source,
+    walked_by,
+)
 from materia_nb.engine.limits import count_detour, count_edge, count_exit, nearly_used_up, used_up, with_uses
 from materia_nb.engine.routing import (
     NOTHING_APPLIED,
@@ -139,7 +148,7 @@ def _go_on(
 ) -> Transition:
     """Go the way on, unless the budget is used up (R20)."""
     if draft.budget.limited:
-        told_of_budget, over = _check_budget(rules, draft, visit)
+        told_of_budget, over = check_budget(rules, draft, visit)
         events += told_of_budget
         if over:
             draft.unrouted = unrouted
@@ -257,7 +266,7 @@ def _advance(
         return AdvanceFact(
             advance.when, False, advance.cursor, before, before, length, False, advance.derived
         )
-    after = before + 1
+    after = moved_on(draft, advance.cursor, length)
     draft.cursors = FrozenDict({**draft.cursors, advance.cursor: after})
     return AdvanceFact(
         advance.when, True, advance.cursor, before, after, length, after >= length, advance.derived
@@ -274,7 +283,7 @@ def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | No
     return next(outer, (fact.cursor, fact.before, ()))
 
 
-def _check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
+def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
     """Warn once, say once what cannot be counted, and stop at the maximum; the step's own changes are kept (R20, R56)."""
     usage, budget = draft.usage, draft.budget
     events = _blind(rules, draft, visit)
@@ -333,7 +342,7 @@ def route(
             decision = decision_of(visit, "failure", None, reading, applied)
             return stop_cast(draft, reported, visit, reading, decision, events=events)
         if reported.undo is not None:  # the item is not done
-            draft.cursors = FrozenDict({**draft.cursors, reported.undo: draft.cursors[reported.undo] - 1})
+            draft.cursors = FrozenDict({**draft.cursors, reported.undo: moved_back(draft, reported.undo)})
         applied = applied._replace(advance=None)
         unrouted = unrouted._replace(
             result=Result.FAILED, context=reported.message, exhausted=False, advanced=None

@@ -6,22 +6,24 @@ changed then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from materia_nb.engine import edit, entering, outputs, recovery, routing
+from materia_nb.engine import edit, entering, outputs, recovery, routing, streams
 from materia_nb.engine import events as ev
+from materia_nb.engine.completing import check_budget
 from materia_nb.engine.conversation import Decided, ToolCall
 from materia_nb.engine.events import Events, Transition
 from materia_nb.engine.evolve import evolve, fold
 from materia_nb.engine.item_edits import WORK_ITEMS, ListEdit, lay_out, origins_of
 from materia_nb.engine.labels import Label, LabelKey
+from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, name_of_correction, name_of_output
-from materia_nb.engine.state import NOTHING, Failure, Pin, Usage, Visit, waiting_visit
+from materia_nb.engine.session import Session, Streams, lanes_at_work, name_of_correction, name_of_output
+from materia_nb.engine.state import NOTHING, Draft, Failure, Pin, Usage, Visit, waiting_visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.approval import Approval, Grant, answer_note
 from materia_nb.handoff.protocol import RefusedAnswer
@@ -63,7 +65,13 @@ class Answer(NamedTuple):
 
 
 def enter(rules: Rules, session: Session, ts: int) -> Events:
-    """Enter the next socket, or come to the end."""
+    """Enter the next socket, hand items out to lanes, bring these together, or come to the end."""
+    if (at_work := lanes_at_work(session)) is not None and session.state.status == "ready":
+        return _come_together(at_work, ts)
+    if (region := streams.region_ahead(rules, session)) is not None:
+        schedule = streams.schedule_of(session.state, region)
+        given = tuple({"name": one.name, "workItemIndexes": list(one.indexes)} for one in schedule)
+        return (ev.StreamsStarted(loop=region.loop, streams=given, limit=region.at_once, ts=ts),)
     step = entering.enter(rules, session.state)
     if step.state.status == "waiting":
         return _events(session, step, ts)
@@ -73,6 +81,81 @@ def enter(rules: Rules, session: Session, ts: int) -> Events:
     made = [one.as_json() for one in remarks_of(rules, evolve(rules, session, ended))]
     in_all = len(made) if len(made) > MOST_REMARKS else None
     return (replace(ended, remarks=tuple(made[:MOST_REMARKS]) or None, remarks_in_all=in_all),)
+
+
+def _come_together(at_work: Streams, ts: int) -> Events:
+    """Say what comes of lanes that are all over: the cast goes on once, or fails (P6)."""
+    if any(streams.unfinished(at_work)):
+        raise MateriaError("Its lanes are at work.", hint="run goes on with them", kind="lanes")
+    region = at_work.region
+    if all(lane.status == "accepted" for lane in at_work.lanes.values()):
+        return (ev.StreamsJoined(loop=region.loop, next=region.exit, ts=ts),)
+    return _streams_failed(at_work, "stream_failed", streams.failure_of(at_work), ts)
+
+
+def _streams_failed(at_work: Streams, kind: str, error: str, ts: int) -> Events:
+    failed = ev.StreamsFailed(loop=at_work.region.loop, kind=kind, error=error, ts=ts)
+    return (failed, ev.CastEnd(ok=False, error=error, kind=kind, socket=at_work.region.generator, ts=ts))
+
+
+def in_lane(rules: Rules, session: Session, name: str, command: Callable[..., Events], *given: Any) -> Events:
+    """Carry out a command in a lane; ``given`` ends with the time. The budget is that of the whole cast (P6).
+
+    Raises:
+        MateriaError: no such lane is at work (``unknown_lane``), or what the command raises.
+    """
+    lane, ts = streams.lane_named(session, name), given[-1]
+    if lane.is_over and lane.status != "failed":
+        raise MateriaError(f"The lane {name!r} is {lane.status}.", hint="retry goes on", kind="lane_over")
+    starts = (ev.LaneStarted(lane=name, ts=ts),) if command is enter and lane.status == "waiting" else ()
+    events = (*starts, *(_of_lane(one, name) for one in command(rules, lane.session, *given)))
+    if any(isinstance(one, ev.SocketComplete | ev.SocketFailed) for one in events):
+        events += _over_budget(rules, fold(rules, session, events), name, ts)
+    return events
+
+
+def start_lane(_: Rules, session: Session, name: str, ts: int) -> Events:
+    """Let a lane run that waits within a visit, since it was stopped there."""
+    return (ev.LaneStarted(lane=streams.lane_named(session, name).name, ts=ts),)
+
+
+def _of_lane(event: ev.Event, name: str) -> ev.Event:
+    """Say of an event that it happened in a lane; what ends a cast ends the lane, and what a person allows holds in all."""
+    if isinstance(event, ev.ToolsAllowed):
+        return event
+    if not isinstance(event, ev.CastEnd):
+        return replace(event, lane=name)
+    return ev.LaneEnded(
+        lane=name,
+        status="accepted" if event.ok else "failed",
+        error=event.error,
+        kind=event.kind,
+        socket=event.socket,
+        hint=event.hint,
+        worked=event.worked,
+        ts=event.ts,
+        transition=event.transition,
+    )
+
+
+def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
+    """Look at the budget of the cast after an output in a lane; used up, it stops all lanes (P6, R20)."""
+    at_work, visit = lanes_at_work(session), streams.lane_named(session, name).session.state.at
+    if at_work is None or visit is None or not session.state.budget.limited:
+        return ()
+    told, failure = check_budget(rules, Draft(session.state), visit)
+    if failure is None:
+        return tuple(replace(one, ts=ts) for one in told)
+    stopped = _interrupted(at_work, failure.message, ts)
+    failed = _streams_failed(at_work, failure.kind, failure.message, ts)
+    return (*(replace(one, ts=ts) for one in told), *stopped, *failed)
+
+
+def _interrupted(at_work: Streams, why: str, ts: int) -> Events:
+    return tuple(
+        ev.LaneEnded(lane=lane.name, status="interrupted", error=why, ts=ts)
+        for lane in streams.unfinished(at_work)
+    )
 
 
 def answer(rules: Rules, session: Session, given: Answer, ts: int) -> Events:
@@ -132,18 +215,49 @@ def fail(rules: Rules, session: Session, failure: Failure, worked: int, ts: int)
 
 
 def abort(_: Rules, session: Session, reason: str, ts: int) -> Events:
-    """Stop the cast."""
+    """Stop the cast, and its lanes with it (P7)."""
+    at_work = lanes_at_work(session)
+    if at_work is not None and session.state.status == "ready":
+        end = ev.CastEnd(ok=False, error=reason, kind=recovery.ABORTED, ts=ts)
+        return (*_interrupted(at_work, reason, ts), end)
     return _events(session, recovery.abort(session.state, reason), ts)
 
 
 def recast(rules: Rules, session: Session, ts: int) -> Events:
-    """Run the socket where a failed or aborted cast stopped once more, from its first prompt."""
+    """Run the socket where a failed or aborted cast stopped once more, from its first prompt; in each lane that failed."""
+    if (at_work := lanes_at_work(session)) is not None:
+        return _lanes_again(rules, session, at_work, recast, ts)
     return _events(session, recovery.recast(rules, session.state), ts)
 
 
 def revive(rules: Rules, session: Session, ts: int) -> Events:
-    """Go on with a failed or aborted cast, with the limit that stopped it granted once more."""
+    """Go on with a failed or aborted cast, with the limit that stopped it granted once more; so does each lane that failed."""
+    if (at_work := lanes_at_work(session)) is not None:
+        return _lanes_again(rules, session, at_work, revive, ts)
     return _events(session, recovery.revive(rules, session.state), ts)
+
+
+def _lanes_again(
+    rules: Rules, session: Session, at_work: Streams, command: Callable[..., Events], ts: int
+) -> Events:
+    """Go on with the lanes that were not accepted, each where it stood; nothing is planned anew (P7)."""
+    state = session.state
+    if state.status not in ("failed", "aborted"):
+        raise MateriaError("Its lanes are at work.", hint="run goes on with them", kind="not_stopped")
+    if (over := used_up(state)) is not None:
+        raise MateriaError(
+            f"The budget is still used up: {over}", hint="raise it first: edit budget N", kind="budget"
+        )
+    about = routing.about(rules, state.at) if state.at is not None else {}
+    kind = state.failure.kind if state.failure else ""
+    first = (
+        ev.CastRecast(about=about, ts=ts)
+        if command is recast
+        else ev.CastRevive(about=about, kind=kind, ts=ts)
+    )
+    failed = [lane for lane in at_work.lanes.values() if lane.status == "failed"]
+    again = (one for lane in failed for one in in_lane(rules, session, lane.name, command, ts))
+    return (first, *again)
 
 
 def resend(rules: Rules, session: Session, ts: int) -> Events:
@@ -389,6 +503,7 @@ def edit_state(
 ) -> Events:
     """Replace the state's data; ``wanted`` is what is known of its lists, what other items became is found by comparing."""
     before = session.state
+    _no_lanes(session)
     if before.status == "complete":
         raise MateriaError("The cast is complete.", hint="go back to a step first, or fork it", kind="over")
     try:
@@ -455,8 +570,19 @@ def undo(rules: Rules, session: Session, ts: int) -> Events:
     return (ev.EditUndone(ts=ts),)
 
 
+def _no_lanes(session: Session) -> None:
+    """Refuse to change what lanes have begun from: they would not see it."""
+    if (at_work := lanes_at_work(session)) is not None:
+        raise MateriaError(
+            "Its lanes have begun from the state as it was, and see nothing that is changed now.",
+            hint=f"go back before them, which hands the items out anew: back {at_work.step}",
+            kind="lanes",
+        )
+
+
 def recommit(rules: Rules, session: Session, text: str, ts: int) -> Events:
     """Correct the output of the last step."""
+    _no_lanes(session)
     record = session.steps[-1] if session.steps else None
     if record is None or not record.turns or session.state.status == "waiting":
         raise MateriaError(

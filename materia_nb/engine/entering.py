@@ -16,14 +16,16 @@ from materia_nb.engine.state import (
     NEW_ITEM,
     CastState,
     Draft,
+    Failure,
     Item,
+    OfLane,
     Past,
     View,
     Visit,
     waiting_visit,
 )
 from materia_nb.engine.told import Part, Told
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.capabilities import Learned, Task
 from materia_nb.handoff.protocol import UNKNOWN, TurnFacts
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
@@ -146,6 +148,8 @@ def enter(rules: Rules, state: CastState) -> Transition:
     passed: list[Passed] = []
     while True:
         target = draft.next or END
+        if draft.lane is not None and target not in draft.lane.sockets:
+            return _end_of_lane(draft, draft.lane, passed)
         if target == END or (passed and any(target == one.socket for one in passed)):
             return _ended(draft, passed)
         here = rules.sockets[target]
@@ -170,6 +174,21 @@ def _ended(draft: Draft, passed: list[Passed]) -> Transition:
     show_only(draft)
     draft.status, draft.next = "complete", None
     return Transition(draft.done(), (CastEnd(ok=True),), decision)
+
+
+def _end_of_lane(draft: Draft, lane: OfLane, passed: list[Passed]) -> Transition:
+    """End a lane behind its last item; one that goes elsewhere before would leave items out, so it fails (P6)."""
+    at = draft.cursors.get(lane.cursor, 0)
+    if at not in lane.indexes:
+        return _ended(draft, passed)
+    left = len(lane.indexes) - lane.indexes.index(at)
+    failure = Failure(
+        "stream_left",
+        f"The lane {lane.name!r} went on to {draft.next or END} with {counted(left, 'item')} left.",
+        draft.at.socket if draft.at else None,
+        "see why it left the loop (why), then retry; only an exhausted list leaves the loop by its exits",
+    )
+    return stop_cast(draft, failure)
 
 
 def _passed_over(step: int, passed: list[Passed], target: str) -> Decision:

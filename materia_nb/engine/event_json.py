@@ -125,7 +125,7 @@ def _default(one: dataclasses.Field[Any]) -> Any:
 
 
 _FIELDS: Final = {event: _fields(event) for event in EVENTS.values()}
-_LEFT_OUT: Final = frozenset({"changed_files", "process", "session"})
+_LEFT_OUT: Final = frozenset({"changed_files", "process", "session", "lane"})
 """Fields that most events have no use for: they are left out when they are empty."""
 _ABOUT: Final = frozenset(
     event for event in EVENTS.values() if any(one.name == "about" for one in dataclasses.fields(event))

@@ -35,7 +35,7 @@ EVENTS: Final[dict[str, type[Event]]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened. ``ts`` is the time in milliseconds since the epoch.
+    """Something that happened. ``ts`` is the time in milliseconds since the epoch, ``lane`` the lane that it happened in, if any.
 
     ``transition`` is what whoever told the event found that the engine makes of it; the journal does not have it, and
     :func:`~materia_nb.engine.evolve.evolve` finds it anew then.
@@ -43,6 +43,7 @@ class Event:
 
     type: ClassVar[str]
     ts: int = field(default=0, compare=False)
+    lane: str = ""
     transition: Transition | None = field(default=None, compare=False, repr=False)
 
     def __init_subclass__(cls) -> None:
@@ -176,6 +177,58 @@ class FilesKept(Event):
     left_out: tuple[str, ...] = ()
     folder: str = ""
     problem: str = ""
+
+
+# -- lanes -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsStarted(Event):
+    """The items of a parallel generator were handed to streams, each of which gets a lane; at most `limit` run at once."""
+
+    type: ClassVar[str] = "streams_started"
+    loop: str
+    streams: tuple[Mapping[str, JSON], ...]
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneStarted(Event):
+    """A lane runs now, for the first time or again."""
+
+    type: ClassVar[str] = "lane_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneEnded(Event):
+    """A lane was `accepted`, `failed` or `interrupted`; the other fields say why, as those of `cast_end` do."""
+
+    type: ClassVar[str] = "lane_ended"
+    status: str
+    error: str | None = None
+    kind: str | None = None
+    socket: str | None = None
+    hint: str | None = None
+    worked: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsJoined(Event):
+    """All lanes were accepted, and the cast goes on behind the barrier with what they handed over."""
+
+    type: ClassVar[str] = "streams_joined"
+    loop: str
+    next: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsFailed(Event):
+    """Not all lanes were accepted, so the cast fails and nothing of any lane goes into its state."""
+
+    type: ClassVar[str] = "streams_failed"
+    loop: str
+    kind: str
+    error: str
 
 
 # -- a visit -----------------------------------------------------------------------------

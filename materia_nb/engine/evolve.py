@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from materia_nb.engine import edit, entering, outputs, recovery
+from materia_nb.engine import edit, entering, outputs, recovery, streams
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import MateriaEvent, ToolCall
 from materia_nb.engine.events import Event, Transition
@@ -20,12 +20,24 @@ from materia_nb.engine.past_states import follows
 from materia_nb.engine.prompt import Prompt, reworded
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Session, StepRecord, Steps, TurnRecord, turns_in
-from materia_nb.engine.state import NOTHING, CastState, Failure, Past, Pin
+from materia_nb.engine.session import (
+    Edit,
+    Lane,
+    LaneStatus,
+    Session,
+    StepRecord,
+    Steps,
+    Streams,
+    TurnRecord,
+    lanes_at_work,
+    turns_in,
+)
+from materia_nb.engine.state import NOTHING, Blind, CastState, Failure, Past, Pin
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.approval import Grant
 from materia_nb.handoff.protocol import BASE
-from materia_nb.jsonvalue import FrozenDict, frozen
+from materia_nb.handoff.schedule import streams_of
+from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 
 
 class Unfit(MateriaError):
@@ -52,12 +64,14 @@ def begin_at(state: CastState) -> Session:
 
 
 def evolve(rules: Rules, session: Session, event: Event) -> Session:
-    """Return the session after an event.
+    """Return the session after an event; one of a lane changes the session of the lane, and nothing of any other (P9).
 
     Raises:
         Unfit: the event cannot follow.
         MateriaError: what it asks for is refused by a rule.
     """
+    if event.lane and type(event) not in _OF_LANES:
+        return _in_lane(rules, session, event)
     return _EVOLVE[type(event)](rules, session, event)
 
 
@@ -92,6 +106,8 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
         keeps=session.keeps,
         files=last.files[1] if last.files else None,
         folder=session.folder,
+        streams=tuple(one for one in session.streams if one.step < last.number),
+        forks=session.forks,
     )
 
 
@@ -107,6 +123,99 @@ def _carried(session: Session, event: Event) -> Transition | None:
     """Return the transition that an event carries, if it was told in the state of this session."""
     transition = event.transition
     return transition if transition is not None and transition.before is session.state else None
+
+
+# -- lanes -------------------------------------------------------------------------------
+
+
+def _lane(session: Session, event: Event) -> Lane:
+    try:
+        return streams.lane_named(session, event.lane)
+    except MateriaError as error:
+        raise Unfit(event, f"and there is no lane {event.lane!r}") from error
+
+
+def _in_lane(rules: Rules, session: Session, event: Event) -> Session:
+    lane = _lane(session, event)
+    own = _EVOLVE[type(event)](rules, lane.session, event)
+    again = lane.status == "failed" and own.state.status != "failed"
+    return streams.with_lane(session, lane._replace(session=own, status="waiting" if again else lane.status))
+
+
+def _streams_started(rules: Rules, session: Session, event: ev.StreamsStarted) -> Session:
+    region = streams.region_ahead(rules, session)
+    if region is None or region.loop != event.loop:
+        raise Unfit(event, f"but the cast is not at the way into {event.loop}")
+    given: JSON = {"streams": list(event.streams)}
+    return streams.begun(rules, session, region, streams_of(given), event.limit)
+
+
+def _lane_started(_: Rules, session: Session, event: ev.LaneStarted) -> Session:
+    lane = _lane(session, event)
+    return streams.with_lane(session, lane._replace(status="running", error="", started=event.ts, ended=None))
+
+
+def _lane_ended(rules: Rules, session: Session, event: ev.LaneEnded) -> Session:
+    lane = _lane(session, event)
+    own, status = lane.session, _ENDS.get(event.status)
+    if status is None:
+        raise Unfit(event, f"and there is no status {event.status!r}")
+    if status != "interrupted":
+        end = ev.CastEnd(
+            ok=status == "accepted",
+            error=event.error,
+            kind=event.kind,
+            socket=event.socket,
+            hint=event.hint,
+            worked=event.worked,
+            ts=event.ts,
+            transition=event.transition,
+        )
+        own = _end(rules, own, end)
+    ended = lane._replace(session=own, status=status, error=event.error or "", ended=event.ts)
+    return streams.with_lane(session, ended)
+
+
+_ENDS: Final[Mapping[str, LaneStatus]] = {
+    "accepted": "accepted",
+    "failed": "failed",
+    "interrupted": "interrupted",
+}
+
+
+def _streams_joined(_: Rules, session: Session, event: ev.StreamsJoined) -> Session:
+    return streams.joined(session, _whole(session, event))
+
+
+def _streams_failed(_: Rules, session: Session, event: ev.StreamsFailed) -> Session:
+    at_work, state = _whole(session, event), session.state
+    failure = Failure(event.kind, event.error, at_work.region.generator, _GO_ON)
+    return session._replace(
+        state=state._replace(status="failed", failure=failure),
+        streams=(*session.streams[:-1], at_work._replace(status="failed")),
+    )
+
+
+_GO_ON: Final = "retry goes on with the lanes that were not accepted; those that were stay as they are"
+
+
+def _whole(session: Session, event: Event) -> Streams:
+    at_work = lanes_at_work(session)
+    if at_work is None or any(streams.unfinished(at_work)):
+        raise Unfit(event, "but its lanes are not over")
+    return at_work
+
+
+def _lanes_again(session: Session) -> Session:
+    """Go on with lanes that failed, or were interrupted, as one cast (P7); the events that follow say how each does."""
+    at_work = session.streams[-1]
+    lanes = {
+        name: lane._replace(status="waiting") if lane.status == "interrupted" else lane
+        for name, lane in at_work.lanes.items()
+    }
+    at_work = at_work._replace(lanes=FrozenDict(lanes), status="running")
+    state = session.state._replace(status="ready", failure=None)
+    return session._replace(state=state, streams=(*session.streams[:-1], at_work))
 
 
 # -- visits ------------------------------------------------------------------------------
@@ -344,6 +453,8 @@ def _again(
     """Recast or revive; a prompt that tells the whole task begins the visit's conversation anew."""
 
     def again(rules: Rules, session: Session, event: Event) -> Session:
+        if lanes_at_work(session) is not None:
+            return _lanes_again(session)
         step = _carried(session, event) or transition(rules, session.state)
         if step.state.status != "waiting" or (step.prompt is not None and step.prompt.begins):
             session = _forgetting(session)
@@ -383,12 +494,14 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     steps = session.steps.to(event.step)
     state = edit.back_to(steps[-1].after if steps else session.start, session.state)
     left = session.steps[event.step :]
+    forked = tuple(one for one in session.streams if one.step < event.step)
     kept = tuple(one for one in session.edits if one.step < event.step)
     return _forgetting(session)._replace(
         state=state,
         steps=steps,
         abandoned=(*session.abandoned, left) if left else session.abandoned,
         edits=kept,
+        streams=forked,
         turns=turns_in(rules, steps),
         prompt=None,
         ending=None,
@@ -433,7 +546,16 @@ def _may(_: Rules, session: Session, event: ev.ToolDecided) -> Session:
 
 
 def _allowed(_: Rules, session: Session, event: ev.ToolsAllowed) -> Session:
-    return session._replace(allowed=frozenset(event.tools))
+    return _in_all(session, lambda one: one._replace(allowed=frozenset(event.tools)))
+
+
+def _in_all(session: Session, change: Callable[[Session], Session]) -> Session:
+    """Change the session, and that of each lane at work, since what a person says of a cast holds there too."""
+    session = change(session)
+    if (at_work := lanes_at_work(session)) is not None:
+        for lane in at_work.lanes.values():
+            session = streams.with_lane(session, lane._replace(session=change(lane.session)))
+    return session
 
 
 def _note(_: Rules, session: Session, event: ev.AgentNote) -> Session:
@@ -493,13 +615,12 @@ def _pinned(_: Rules, session: Session, event: ev.Pinned) -> Session:
     pin = Pin.read({"kind": event.kind, "to": event.to, "text": event.text or "", "visits": event.visits})
     if pin is None:
         raise Unfit(event, "and it is no pin")
-    return session._replace(pins=FrozenDict({**session.pins, event.name: pin}))
+    return _in_all(session, lambda one: one._replace(pins=FrozenDict({**one.pins, event.name: pin})))
 
 
 def _unpinned(_: Rules, session: Session, event: ev.Unpinned) -> Session:
-    return session._replace(
-        pins=FrozenDict({name: pin for name, pin in session.pins.items() if name != event.name})
-    )
+    pins = FrozenDict({name: pin for name, pin in session.pins.items() if name != event.name})
+    return _in_all(session, lambda one: one._replace(pins=pins))
 
 
 def _kept(_: Rules, session: Session, event: ev.SuggestionKept) -> Session:
@@ -618,6 +739,19 @@ def _files(_: Rules, session: Session, event: ev.FilesKept) -> Session:
     return session._replace(files=commit, folder=event.folder or session.folder)
 
 
+def _warned(_: Rules, session: Session, __: ev.BudgetWarning) -> Session:
+    """Warn once; where one socket alone made it come to that, its output has said so already."""
+    return session if session.state.warned else session._replace(state=session.state._replace(warned=True))
+
+
+def _blind(_: Rules, session: Session, event: ev.BudgetBlind) -> Session:
+    state = session.state
+    if any(one.of == event.of for one in state.blind):
+        return session
+    met = Blind("cost" if event.of == "cost" else "tokens", str(event.about.get("socket")), state.steps)
+    return session._replace(state=state._replace(blind=(*state.blind, met)))
+
+
 def _nothing(_: Rules, session: Session, __: ev.Event) -> Session:
     """For what another event has said already, and for what only tells how a process ran."""
     return session
@@ -657,6 +791,13 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.SocketRecommitted: _recommitted,
     ev.Labelled: _labelled,
     ev.FilesKept: _files,
+    ev.BudgetWarning: _warned,
+    ev.BudgetBlind: _blind,
+    ev.StreamsStarted: _streams_started,
+    ev.LaneStarted: _lane_started,
+    ev.LaneEnded: _lane_ended,
+    ev.StreamsJoined: _streams_joined,
+    ev.StreamsFailed: _streams_failed,
     **dict.fromkeys(
         (
             ev.RecoveryRetry,
@@ -664,12 +805,12 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
             ev.ScopeChanged,
             ev.AssignmentFailed,
             ev.MateriaRedefined,
-            ev.BudgetWarning,
             ev.BudgetLimit,
-            ev.BudgetBlind,
             ev.UtilityInput,
             ev.UtilityCommand,
         ),
         _nothing,
     ),
 }
+_OF_LANES: Final = (ev.LaneStarted, ev.LaneEnded)
+"""What happens to a lane itself, rather than in it."""

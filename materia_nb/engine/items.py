@@ -8,7 +8,7 @@ from collections.abc import Iterator as Iterating
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from materia_nb.engine.state import Draft, Handoff, Item, ItemId, Place, Shown, View, Walk
+from materia_nb.engine.state import Draft, Handoff, Item, ItemId, OfLane, Place, Shown, View, Walk
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.requirements import reader
 from materia_nb.jsonvalue import (
@@ -157,12 +157,41 @@ def list_at(text: str, state: View, item: Item | None = None) -> list[JSON]:
 def standing(state: View, item: ItemId) -> Standing:
     """Return how an item stands for its cursor, by its visits (R46): what ticks, counts and tables are made from."""
     cursor, index, outer = item
+    if item in state.joined:
+        return "done"
+    if (lane := lane_of(state, cursor)) is not None:
+        at = state.cursors.get(cursor, 0)
+        behind = lane.indexes[: lane.indexes.index(at)] if at in lane.indexes else lane.indexes
+        return "done" if index in behind else "being worked on" if item in state.items else "open"
     reached = state.cursors.get(cursor, 0) if state.within.get(cursor, ()) == outer else 0
     if index < reached:
         return "passed over" if item in state.passed else "done"
     if item in state.items:
         return "being worked on"
     return "passed over" if state.status == "complete" else "open"
+
+
+def lane_of(state: View, cursor: str) -> OfLane | None:
+    """Return the lane of a state whose items the cursor walks; None for any other cursor, and outside lanes."""
+    return state.lane if state.lane is not None and state.lane.cursor == cursor else None
+
+
+def moved_on(state: View, cursor: str, length: int) -> int:
+    """Return where a cursor goes from the item that it is at: to the next one, in a lane to that of its stream (R14)."""
+    lane, at = lane_of(state, cursor), state.cursors.get(cursor, 0)
+    if lane is None:
+        return at + 1
+    onward = dict(zip(lane.indexes, lane.indexes[1:], strict=False))
+    return onward.get(at, length)
+
+
+def moved_back(state: View, cursor: str) -> int:
+    """Return where a cursor was before it moved on."""
+    lane, at = lane_of(state, cursor), state.cursors[cursor]
+    if lane is None:
+        return at - 1
+    back = dict(zip(lane.indexes[1:], lane.indexes, strict=False))
+    return back.get(at, lane.indexes[-1])
 
 
 def standings(state: View, walk: Walk) -> list[Standing]:
@@ -267,6 +296,8 @@ def forget(draft: Draft, gone: Callable[[ItemId], bool]) -> None:
     if draft.passed:
         draft.passed = FrozenDict({item: entered for item, entered in draft.passed.items() if not gone(item)})
     draft.items = FrozenDict({item: record for item, record in draft.items.items() if not gone(item)})
+    if draft.joined:
+        draft.joined = frozenset(item for item in draft.joined if not gone(item))
     if draft.extra:
         draft.extra = FrozenDict(
             {

@@ -10,6 +10,7 @@ from materia_nb.engine import events as ev
 from materia_nb.engine.completing import route
 from materia_nb.engine.entering import first_prompt, form_for
 from materia_nb.engine.events import Event, Transition, stop_cast
+from materia_nb.engine.items import moved_back
 from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import repair_again, repair_prompt
 from materia_nb.engine.routing import about
@@ -191,7 +192,7 @@ def waiting_again(
 def _waiting(state: CastState, visit: Visit) -> CastState:
     """Let ``visit`` owe an output again; an advance that the failure came after is taken back (R48)."""
     if state.failure is not None and (cursor := state.failure.undo) is not None:
-        state = state._replace(cursors=FrozenDict({**state.cursors, cursor: state.cursors[cursor] - 1}))
+        state = state._replace(cursors=FrozenDict({**state.cursors, cursor: moved_back(state, cursor)}))
     return state._replace(status="waiting", failure=None, hold=None, at=visit)
 
 

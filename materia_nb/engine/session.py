@@ -23,6 +23,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import NOTHING, CastState, ItemId, Mode, Past, Pin, Usage, Visit
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON, FrozenDict, refuse_change
+from materia_nb.loadout.graph import Region
 from materia_nb.outgoing import shown_by_its_view
 
 
@@ -345,6 +346,9 @@ class Session(NamedTuple):
         keeps: how the files of the project are kept, empty where they are not.
         files: the commit that holds them as they were last.
         folder: the folder of the run directory that the cast works in; empty where that is the project.
+        streams: each time that items were handed to lanes, on the way to the present; the last may still run.
+        forks: how often that was in all, also in branches that were left.
+        prefix: where its files stand in the run directory: "" for the cast itself, else that of a lane.
     """
 
     state: CastState
@@ -369,7 +373,10 @@ class Session(NamedTuple):
     labels_before: tuple[tuple[LabelKey, Label], ...] = ()
     keeps: str = ""
     files: str | None = None
+    streams: tuple[Streams, ...] = ()
+    forks: int = 0
     folder: str = ""
+    prefix: str = ""
 
     @property
     def asked(self) -> str | Prompt:
@@ -388,6 +395,57 @@ def files_after(session: Session, number: int) -> str | None:
         return session.files
     files = session.steps[max(0, number - 1)].files
     return None if files is None else files[1 if number else 0]
+
+
+LaneStatus: TypeAlias = Literal["waiting", "running", "accepted", "failed", "interrupted"]
+
+
+class Lane(NamedTuple):
+    """One stream at work. Its ``session`` begins where the items were handed out, and is as any other.
+
+    Steps are numbered on from there in each lane. ``started`` and ``ended`` are of the last time that it ran.
+    """
+
+    name: str
+    indexes: tuple[int, ...]
+    session: Session
+    status: LaneStatus = "waiting"
+    error: str = ""
+    started: int | None = None
+    ended: int | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more of it is to be done, unless the cast is revived."""
+        return self.status not in ("waiting", "running")
+
+
+class Streams(NamedTuple):
+    """The lanes of a region, in the order of the schedule, from when the items were handed out.
+
+    ``step`` is the number of the generator's step, ``before`` what the cast had used until then.
+    """
+
+    region: Region
+    step: int
+    before: Usage
+    limit: int
+    lanes: Mapping[str, Lane]
+    status: Literal["running", "joined", "failed"] = "running"
+
+
+def lanes_at_work(session: Session) -> Streams | None:
+    """Return the lanes that have not come to the barrier's other side: running, or failed and to be revived."""
+    last = session.streams[-1] if session.streams else None
+    return last if last is not None and last.status != "joined" else None
+
+
+def parts_of(session: Session) -> Iterator[Session]:
+    """Yield the session, and those of all its lanes."""
+    yield session
+    for streams in session.streams:
+        for lane in streams.lanes.values():
+            yield lane.session
 
 
 def label_of(session: Session, step: StepRecord | None = None) -> Label:
@@ -444,14 +502,30 @@ class Pending(NamedTuple):
         what: ``enter`` the next socket, run a ``utility``, ask an ``agent`` a turn, or wait for a ``person``:
             who decides about tool calls or a draft, or for whom the cast is held.
         visit: the visit that owes an output; None for ``enter``.
+        lane: the lane that it is to be done in; "" for the cast itself.
     """
 
     what: What
     visit: Visit | None = None
+    lane: str = ""
 
 
 def pending(rules: Rules, session: Session) -> tuple[Pending, ...]:
-    """Return what is to be done next; nothing when the cast is over. Several things could go on side by side."""
+    """Return what is to be done next; nothing when the cast is over. What lanes wait for can go on side by side."""
+    streams = lanes_at_work(session)
+    if streams is not None and streams.status == "running":
+        return tuple(_pending_in(rules, streams)) or (Pending("enter"),)
+    return _pending(rules, session)
+
+
+def _pending_in(rules: Rules, streams: Streams) -> Iterator[Pending]:
+    """Yield what each lane waits for that is not over: those that run first, then in the order of the schedule (P4)."""
+    for lane in sorted(streams.lanes.values(), key=lambda lane: lane.status != "running"):
+        if not lane.is_over:
+            yield _pending(rules, lane.session)[0]._replace(lane=lane.name)
+
+
+def _pending(rules: Rules, session: Session) -> tuple[Pending, ...]:
     state, visit = session.state, session.state.at
     if state.status == "ready":
         return (Pending("enter"),)
@@ -502,11 +576,11 @@ def name_of_output(session: Session, kind: type[Output]) -> str:
         suffix = f".{_WORDS.get(kind, 'refused')}-{len(step.turns) + 1}{suffix}"
     at = step.at
     key = at.item.key if at.item else None
-    name = output_name(at.socket, at.visit, key, suffix)
+    name = session.prefix + output_name(at.socket, at.visit, key, suffix)
     if step.turns and any(
         turn.artifact == name for turn in step.turns
     ):  # one was accepted, and yet the cast failed there
-        name = output_name(at.socket, at.visit, key, f".again-{len(step.turns) + 1}{suffix}")
+        name = session.prefix + output_name(at.socket, at.visit, key, f".again-{len(step.turns) + 1}{suffix}")
     return name
 
 
@@ -514,4 +588,4 @@ def name_of_correction(session: Session) -> str:
     """Return where a person's correction of the latest step belongs."""
     step = session.steps[-1]
     suffix = f"{branch_suffix(step.branch)}.corrected-{len(step.turns) + 1}.md"
-    return output_name(step.socket, step.visit, step.item_key, suffix)
+    return session.prefix + output_name(step.socket, step.visit, step.item_key, suffix)

@@ -282,6 +282,18 @@ class Blind(NamedTuple):
     step: int
 
 
+class OfLane(NamedTuple):
+    """What is so only in a lane: its name, the items of its stream in their order, the cursor that walks them, its sockets.
+
+    Inside, the cursor goes from one of these indexes to the next, and behind the last one to the end of the whole list.
+    """
+
+    name: str
+    indexes: tuple[int, ...]
+    cursor: str
+    sockets: frozenset[str]
+
+
 class Unrouted(NamedTuple):
     """A completed socket whose way on is not chosen yet; the state keeps it when the budget stops the cast there.
 
@@ -337,6 +349,8 @@ class CastState(NamedTuple):
         knowledge: what is kept about the project, by section, as this cast knows it.
         extra: allowance added by reviving: ("edge", socket, place, item) or ("repair", step) or ("cycles", item).
         scope: where utilities and agents work (P8).
+        lane: which lane it is the state of; None for the cast itself.
+        joined: the items that lanes worked on, all of which were accepted.
         passed: the items behind their cursor that were not worked off, and whether each was entered and then abandoned (R46).
     """
 
@@ -378,6 +392,8 @@ class CastState(NamedTuple):
     last_step: int = 0
     last_result: Result = Result.NOTHING
     scope: Scope = BASE
+    lane: OfLane | None = None
+    joined: frozenset[ItemId] = frozenset()
 
     @property
     def waiting_at(self) -> Visit | None:
@@ -455,6 +471,8 @@ class Draft:
     last_step: int
     last_result: Result
     scope: Scope
+    lane: OfLane | None
+    joined: frozenset[ItemId]
     artifact: str | None
 
     def __init__(self, state: CastState, artifact: str | None = None) -> None:
@@ -499,6 +517,8 @@ class Draft:
             self.last_step,
             self.last_result,
             self.scope,
+            self.lane,
+            self.joined,
         ) = state
 
     def done(self) -> CastState:

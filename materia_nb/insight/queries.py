@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Session, StepRecord
+from materia_nb.engine.session import Edit, Session, StepRecord, parts_of
 from materia_nb.engine.state import Usage, known_sum
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.capabilities import Concludes, Reported, SuggestionKind, Suggests
@@ -292,7 +292,9 @@ def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> li
         needs_one_of(name, GROUPS, f"Nothing is added up by {name!r}.", "unknown_group")
     found: dict[tuple[str, ...], Spent] = {}
     left_behind = ((step, True) for line in session.abandoned for step in line)
-    for step, left in chain(((step, False) for step in session.steps), left_behind):
+    for step, left in chain(
+        ((step, False) for part in parts_of(session) for step in part.steps), left_behind
+    ):
         named = {
             "socket": step.socket,
             "materia": rules.sockets[step.socket].socket.materia.id,

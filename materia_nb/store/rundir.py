@@ -8,7 +8,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from materia_nb.engine.events import OUTPUT_INLINE_BYTES
 from materia_nb.engine.routing import short
 from materia_nb.engine.rules import Rules, SocketRules
-from materia_nb.engine.session import Session, StepRecord, branch_suffix, context_name, output_name
+from materia_nb.engine.session import Session, StepRecord, branch_suffix, context_name, output_name, parts_of
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import BESIDE, opened, read_plain, replace_file, sync_folder
@@ -178,7 +178,7 @@ class ArtifactWriter:
     def __init__(self, files: RunDir, rules: Rules) -> None:
         self._files, self._rules = files, rules
         self._lock = threading.Lock()
-        self._since = 0
+        self._since: Mapping[str, int] = {}
         self._session: Session | None = None
         self._written: Session | None = None
         self._timer: Handle | None = None
@@ -195,7 +195,7 @@ class ArtifactWriter:
 
     def has_now(self, session: Session) -> None:
         """Take it that everything that follows from ``session`` is written."""
-        self._since, self._written = max(len(session.steps) - 1, 0), session
+        self._since, self._written = _reached(session), session
 
     def now(self, session: Session, mark: Mark) -> None:
         """Write everything that follows from ``session``, whose journal is as ``mark`` says, manifest and usage too."""
@@ -211,7 +211,7 @@ class ArtifactWriter:
         if session is not None:
             # A disk that refuses is told when the cast pauses, and everything is written then.
             with computing(), self._lock, suppress(DiskError):
-                self._since = write_steps(self._files, self._rules, session.steps, self._since)
+                self._since = write_steps(self._files, self._rules, session, self._since)
 
     def stop(self) -> None:
         """Write nothing more."""
@@ -226,26 +226,34 @@ class Mark(NamedTuple):
     link: str = ""
 
 
-def write(files: RunDir, rules: Rules, session: Session, since: int, mark: Mark) -> int:
-    """Write the files of the steps from index ``since`` on, then manifest and usage.
+def write(
+    files: RunDir, rules: Rules, session: Session, since: Mapping[str, int], mark: Mark
+) -> Mapping[str, int]:
+    """Write the files of the steps from the indexes ``since`` on, then manifest and usage.
 
-    Returns the index to go on from: that of the first step that may still change.
+    Returns the indexes to go on from: those of the first steps that may still change, by the folder of the cast and of
+    each lane.
     """
-    since = write_steps(files, rules, session.steps, since)
+    since = write_steps(files, rules, session, since)
     files.write_json("usage.json", usage_report(rules, session))
     # Last, since it says that all of them are there.
     files.write("manifest.json", manifest(files.path.name, rules, session, mark))
     return since
 
 
-def write_steps(files: RunDir, rules: Rules, steps: Sequence[StepRecord], since: int) -> int:
-    """Write the files of the steps from index ``since`` on; returns the index to go on from."""
+def write_steps(files: RunDir, rules: Rules, session: Session, since: Mapping[str, int]) -> Mapping[str, int]:
+    """Write the files of the steps from the indexes ``since`` on, as :func:`write`; returns the indexes to go on from."""
     prompts = writes_prompts(rules)
-    for step in steps[since:]:
-        if prompts:
-            write_prompt(files, rules, step)
-        _write_step(files, rules, step)
-    return max(len(steps) - 1, 0)
+    for part in parts_of(session):
+        for step in part.steps[since.get(part.prefix, 0) :]:
+            if prompts:
+                write_prompt(files, rules, step, part.prefix)
+            _write_step(files, rules, step, part.prefix)
+    return _reached(session)
+
+
+def _reached(session: Session) -> Mapping[str, int]:
+    return {part.prefix: max(len(part.steps) - 1, 0) for part in parts_of(session)}
 
 
 def writes_prompts(rules: Rules) -> bool:
@@ -276,7 +284,8 @@ def written_mark(path: Path) -> Mark | None:
 
 def is_current(files: RunDir, session: Session, mark: Mark) -> bool:
     """Whether the files were written when the journal was as ``mark`` says."""
-    outputs = (turn.artifact for step in session.steps for turn in step.turns if turn.artifact)
+    steps = (step for part in parts_of(session) for step in part.steps)
+    outputs = (turn.artifact for step in steps for turn in step.turns if turn.artifact)
     return written_mark(files.path) == mark and all(files.has(name) for name in outputs)
 
 
@@ -288,8 +297,8 @@ def alone_in_its_artifact(text: str) -> bytes | None:
     return content if len(content) > OUTPUT_INLINE_BYTES else None
 
 
-def write_prompt(files: RunDir, rules: Rules, step: StepRecord) -> None:
-    """Write what a step was told, part by part; nothing for a utility."""
+def write_prompt(files: RunDir, rules: Rules, step: StepRecord, folder: str = "") -> None:
+    """Write what a step was told, part by part, in the folder of its lane; nothing for a utility."""
     if step.prompt is None:
         return
     head = [
@@ -304,11 +313,11 @@ def write_prompt(files: RunDir, rules: Rules, step: StepRecord) -> None:
     body = [
         line for part in step.prompt.parts if part.text for line in ("", f"## {part.heading}", "", part.text)
     ]
-    name = context_name(step.socket, step.visit, step.item_key, step.branch)
+    name = folder + context_name(step.socket, step.visit, step.item_key, step.branch)
     files.write(name, to_bytes("\n".join([*head, *body, ""])))
 
 
-def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
+def _write_step(files: RunDir, rules: Rules, step: StepRecord, folder: str) -> None:
     for turn in step.turns:
         # A long one was written before its event, whose digest vouches for it: it is the only copy.
         if turn.artifact is not None and alone_in_its_artifact(turn.text) is None:
@@ -316,7 +325,8 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
     reading = step.reading
     if reading is not None and reading.accepted and rules.sockets[step.socket].wanted.parse == "json":
         files.write_json(
-            output_name(step.socket, step.visit, None, f"{branch_suffix(step.branch)}.json"), reading.value
+            folder + output_name(step.socket, step.visit, None, f"{branch_suffix(step.branch)}.json"),
+            reading.value,
         )
 
 
@@ -348,7 +358,7 @@ def manifest(cast_id: str, rules: Rules, session: Session, mark: Mark) -> Iterat
 
 def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:
     prompts = writes_prompts(rules)
-    for step in session.steps:
+    for step, folder in ((step, part.prefix) for part in parts_of(session) for step in part.steps):
         here = rules.sockets[step.socket]
         materia = here.socket.materia
         about: dict[str, JSON] = {"socket": step.socket, "materia": materia.id, "materiaLabel": materia.label}
@@ -356,7 +366,7 @@ def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:
             about |= {"itemKey": step.item_key, "itemLabel": step.item_label}
         about["visit"] = step.visit
         if prompts and step.prompt is not None:
-            artifact = context_name(step.socket, step.visit, step.item_key, step.branch)
+            artifact = folder + context_name(step.socket, step.visit, step.item_key, step.branch)
             yield {**about, "kind": "context", "artifact": artifact, "timestamp": step.started}
         for turn in step.turns:
             kind = _kind(here, turn.mode)
@@ -372,7 +382,7 @@ def _kind(here: SocketRules, mode: str) -> str:
 def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
     """Add up tokens and cost: in all, by socket, by materia and by item. None is unknown, ``uncounted`` turns are apart (R56)."""
     groups: dict[str, dict[str, Usage]] = {"bySocket": {}, "byMateria": {}, "byTask": {}}
-    for step in session.steps:
+    for step in (step for part in parts_of(session) for step in part.steps):
         keys = {
             "bySocket": step.socket,
             "byMateria": rules.sockets[step.socket].socket.materia.id,

@@ -1,0 +1,199 @@
+"""Running the lanes of a cast side by side: which go on, in a thread each, until all are over or wait for a person (P4-P6)."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from pathlib import Path
+
+from materia_nb import platform
+from materia_nb.cast.work import Job, Work
+from materia_nb.engine import decide
+from materia_nb.engine.events import Events
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Pending, Session, StepRecord, Streams, lanes_at_work, pending
+from materia_nb.engine.streams import lane_named
+
+_LOOK_S = 0.1
+_END_S = 1.0
+"""How long what was asked may take to end, once a run was interrupted."""
+
+
+def lanes_running(session: Session) -> Streams | None:
+    """Return the lanes that a cast is in the middle of; None where there are none, or the cast has stopped."""
+    at_work = lanes_at_work(session)
+    return at_work if at_work is not None and session.state.status == "ready" else None
+
+
+class LaneWork(Work):
+    """The work of one lane; the journal, and who answers, are those of the cast."""
+
+    def __init__(self, main: Work, lane: str, lanes: Lanes) -> None:
+        super().__init__(main)
+        self.files, self.utilities = main.files, main.utilities
+        self.agents, self.functions, self.followers = main.agents, main.functions, main.followers
+        self.stop, self.messages = main.stop, main.messages
+        self._lane, self._lanes = lane, lanes
+
+    @property
+    def rules(self) -> Rules:  # type: ignore[override]
+        """What the cast runs by."""
+        return self.main.rules
+
+    @property
+    def session(self) -> Session:  # type: ignore[override]
+        """Everything that is known in the lane."""
+        return self.main.session.streams[-1].lanes[self._lane].session
+
+    @property
+    def base(self) -> Path:
+        """The directory in which agents and processes work, but for their scope."""
+        return self.main.base
+
+    def keep_files(self, by: str) -> None:
+        """Keep nothing: others change the same files meanwhile. They are kept when the lanes have come together."""
+
+    def carry(self, command: Callable[..., Events], *given: object) -> None:
+        """Keep what a command leads to in the lane."""
+        self.main.carry(decide.in_lane, self._lane, command, *given)
+
+    def asked_before(self, socket: str) -> tuple[int, int]:
+        """Return how many turns a socket, and its materia, had in all lanes."""
+        return self._lanes.asked_before(socket)
+
+
+class Lanes:
+    """The lanes of one time that items were handed out. Whoever holds the cast calls it.
+
+    Attributes:
+        number: which time in the cast it is.
+        stuck: whether nothing can go on before a person has answered.
+    """
+
+    def __init__(self, main: Work) -> None:
+        self.number = main.session.forks
+        self.stuck = False
+        self._goes_on = True  # whether the lane that was taken last may
+        self._main = main
+        self._works: dict[str, LaneWork] = {}
+        self._asked: dict[str, tuple[str, Job]] = {}  # what is run now: by lane, the socket and the job
+        self._came: queue.SimpleQueue[tuple[str, Job, object]] = queue.SimpleQueue()
+
+    def work(self, name: str) -> LaneWork:
+        """Return the work of a lane."""
+        if name not in self._works:
+            self._works[name] = LaneWork(self._main, name, self)
+        return self._works[name]
+
+    @property
+    def saying(self) -> dict[str, tuple[str, ...]]:
+        """What the agents that are asked have said so far, by lane."""
+        return {name: tuple(work.saying) for name, work in self._works.items()}
+
+    def asked_before(self, socket: str) -> tuple[int, int]:
+        """Return how many turns a socket, and its materia, had in all lanes, those that are asked now among them."""
+        session, sockets = self._main.session, self._main.rules.sockets
+        materia = sockets[socket].socket.materia.id
+        asked = [other for other, _ in self._asked.values()]
+        lanes = [lane.session.turns for lane in session.streams[-1].lanes.values()]
+
+        def count(key: str, now: int) -> int:
+            before = session.turns.get(key, 0)
+            return before + sum(turns.get(key, 0) - before for turns in lanes) + now
+
+        alike = sum(sockets[other].socket.materia.id == materia for other in asked)
+        return count(socket, asked.count(socket)), count(f"materia {materia}", alike)
+
+    def run(self, breaks: Callable[[str], bool], *, once: bool) -> StepRecord | None:
+        """Run the lanes; returns the latest step.
+
+        They stop when all are over, when ``breaks`` says so of one that has made a step, or when only persons can go on.
+        With ``once`` each runs one socket.
+        """
+        stop = self._main.stop
+        left: set[str] = set()  # those that a person must answer, or that have run their one socket
+        halted, made = False, None
+        try:
+            while True:
+                if not halted and not stop.is_set() and self._start_next(left):
+                    continue
+                if not self._asked:
+                    break
+                if (name := self._take_next()) is None:
+                    continue
+                session = self.work(name).session
+                made = session.steps.latest
+                if once or (session.state.waiting_at is not None and not self._goes_on):
+                    left.add(name)
+                halted = breaks(name) or halted
+        except BaseException:
+            self._give_up()
+            raise
+        wait = lanes_running(self._main.session) is not None and any(one.lane for one in self._due())
+        self.stuck = wait and not (halted or stop.is_set() or (once and made is not None))
+        return made
+
+    def _due(self) -> tuple[Pending, ...]:
+        return pending(self._main.rules, self._main.session)
+
+    def _start_next(self, left: set[str]) -> bool:
+        """Let the next lane go on that may, while fewer are at work than may be; whether anything was done."""
+        at_work = lanes_running(self._main.session)
+        if at_work is None or len(self._asked) >= at_work.limit:
+            return False
+        names = (one.lane for one in self._due() if one.lane and one.what != "person")
+        name = next((one for one in names if one not in self._asked and one not in left), None)
+        if name is None:
+            return False
+        work = self.work(name)
+        if work.session.state.status == "ready":
+            work.enter()
+        elif lane_named(self._main.session, name).status == "waiting":
+            self._main.do(decide.start_lane, name)
+        visit = work.session.state.waiting_at
+        if visit is None:
+            return True  # the lane is over
+        job = work.job()
+        if job is None:
+            left.add(name)
+            return True
+        self._asked[name] = (visit.socket, job)
+        if job.at_once or not platform.THREADS:
+            self._came.put((name, job, job.run()))
+        else:
+            here = copy_context()  # which knows on what loop coroutines run
+            act = partial(here.run, lambda: self._came.put((name, job, job.run())))
+            platform.start_thread(act, f"materia-lane-{name}")
+        return True
+
+    def _take_next(self) -> str | None:
+        """Take what came of the next job; its lane, None where nothing came yet or nobody wants it any more."""
+        try:
+            with platform.resting():
+                name, job, came = self._came.get(timeout=_LOOK_S)
+        except queue.Empty:
+            return None
+        if self._asked.get(name, ("", None))[1] is not job:
+            return None
+        del self._asked[name]
+        at_work = lanes_running(self._main.session)
+        if at_work is None or at_work.lanes[name].is_over:
+            job.drop()
+            return None
+        self._goes_on = job.take(came)
+        return name
+
+    def _give_up(self) -> None:
+        """End what is asked, for an interrupt; what cannot be ended is left behind, and what it says is thrown away."""
+        self._main.stop.set()
+        for _, job in self._asked.values():
+            job.drop()
+        until = time.monotonic() + _END_S
+        for _ in range(len(self._asked)):
+            with suppress(queue.Empty):
+                self._came.get(timeout=max(0.0, until - time.monotonic()))
+        self._asked.clear()

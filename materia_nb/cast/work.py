@@ -1,0 +1,453 @@
+"""Doing what a cast, or one of its lanes, waits for: agents asked, processes run, and what comes of that kept."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from materia_nb.agents.agent_table import AgentTable
+from materia_nb.agents.interface import (
+    Agent,
+    AgentError,
+    Asking,
+    Called,
+    Noted,
+    Said,
+    SoundReply,
+    Spent,
+    Telling,
+    agent_failure,
+    name_of,
+    sound,
+    sound_usage,
+)
+from materia_nb.agents.notebook_agents import PinnedAgent
+from materia_nb.agents.thinking import kept
+from materia_nb.cast.followers import Followers
+from materia_nb.cast.turns import document_of, now, redacted, turn_of, without_keys
+from materia_nb.engine import decide, routing
+from materia_nb.engine import events as ev
+from materia_nb.engine.decide import Answer
+from materia_nb.engine.event_json import from_json
+from materia_nb.engine.events import Events
+from materia_nb.engine.evolve import fold
+from materia_nb.engine.outputs import CORRECT_THE_UTILITY
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Pending, Session, branch_suffix, output_name, pending
+from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Visit
+from materia_nb.errors import MateriaError
+from materia_nb.handoff.protocol import BASE
+from materia_nb.interrupts import Stop
+from materia_nb.loadout.graph import Materia
+from materia_nb.platform import resting
+from materia_nb.secrets import scrubbed, scrubbed_json
+from materia_nb.store.files import Snapshot as Files
+from materia_nb.store.files import changed_files, take_snapshot
+from materia_nb.store.rundir import RunDir
+from materia_nb.store.side_files import keep_beside, missing_evidence
+from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility
+
+
+class Job(NamedTuple):
+    """One thing that is run for a visit: ``run`` in any thread, then ``take``, with what that gave, by whoever holds the cast.
+
+    ``take`` says whether the same line of work may go on. ``drop`` has nothing taken any more that it tells, where it is
+    not to be taken. ``at_once`` says that the answer is there already.
+    """
+
+    run: Callable[[], object]
+    take: Callable[[object], bool]
+    drop: Callable[[], None] = lambda: None
+    at_once: bool = False
+
+
+class Work(ABC):
+    """One line of work: a cast itself, or one of its lanes. Whoever holds the cast calls it, but for what a job runs.
+
+    Attributes:
+        main: the line of work of the cast itself.
+        rules: what the cast runs by.
+        session: everything that is known in this line.
+        files: the directory of the cast.
+        agents: who answers.
+        utilities: directories with copies of shipped scripts.
+        functions: those that sockets and materia are pinned to; the journal cannot hold them (R40).
+        stop: set to stop a run after, or if it can be stopped within, the step that runs.
+        followers: who is told.
+        messages: what a person is to know.
+        raised: what an agent raised last in this kernel.
+        saying: what the agent that is asked has said so far.
+        worked: milliseconds of work on the visit that waits which no event tells yet: those of a turn that was interrupted.
+    """
+
+    rules: Rules
+    session: Session
+    files: RunDir
+    agents: AgentTable
+    utilities: tuple[Path, ...]
+    functions: dict[str, Agent]
+    stop: Stop
+    followers: Followers
+    messages: list[str]
+    raised: Exception | None
+
+    def __init__(self, main: Work) -> None:
+        self.main = main
+        self.saying: list[str] = []
+        self.worked = 0
+        self._seen: Files | None = None
+
+    @property
+    @abstractmethod
+    def base(self) -> Path:
+        """The directory in which agents and processes work, but for their scope."""
+
+    @abstractmethod
+    def keep_files(self, by: str) -> None:
+        """Keep the files of the project as they are now, where they are kept."""
+
+    @abstractmethod
+    def carry(self, command: Callable[..., Events], *given: object) -> None:
+        """Keep what a command leads to in this line of work: ``command(rules, session, *given, now)``."""
+
+    def do(self, command: Callable[..., Events], *given: object) -> None:
+        """Carry out a command of :mod:`materia_nb.engine.decide` here."""
+        self.carry(command, *given)
+
+    def asked_before(self, socket: str) -> tuple[int, int] | None:  # noqa: ARG002 - a lane does not know by itself
+        """Return how many turns a socket, and its materia, had; None where the session says it."""
+        return None
+
+    # -- steps ----------------------------------------------------------------------------
+
+    def enter(self) -> None:
+        """Enter the next socket, or come to the end."""
+        self.worked = 0
+        self.do(decide.enter)
+
+    def ask(self, breaks: Callable[[], bool] = lambda: False) -> None:
+        """Ask the agent, or run the process, until the visit is done or a person must answer.
+
+        Whatever an agent raises, short of an interrupt, fails the cast: the journal says why,
+        and recast asks again.
+        """
+        while (job := self.job()) is not None and job.take(job.run()):
+            if self.session.state.waiting_at is not None and breaks():
+                return
+
+    def job(self) -> Job | None:
+        """Return what is to be run next for the visit that waits; None where nothing is, or a person must answer."""
+        due = self._due()
+        if due is None or due.visit is None or due.what not in ("agent", "utility") or self.stop.is_set():
+            return None
+        pinned = self._pinned(due.visit) if self.session.pins else None
+        try:
+            folder = self.folder()
+        except MateriaError as error:
+            self._fail(error.kind, f"{error.what} ({error.where})", error.hint or "")
+            return None
+        if due.what == "utility" and pinned is None:
+            return self._process(due.visit, folder)
+        return self._question(due.visit, pinned)
+
+    def _due(self) -> Pending | None:
+        """Return what this line waits for; the cast itself waits for nothing while its lanes are at work."""
+        due = pending(self.rules, self.session)
+        return due[0] if due and not due[0].lane else None
+
+    def answers_at_once(self, session: Session) -> bool:
+        """Whether the waiting visit is answered from what is there, so that one write can tell both.
+
+        A function is not: it may call a model, and a journal that ends there must say so.
+        """
+        visit = session.state.waiting_at
+        if visit is None:
+            return False
+        name = self.pin_of(visit.socket) if session.pins else None
+        if name is not None:
+            return session.pins[name].kind != "function"
+        socket = self.rules.sockets[visit.socket].socket
+        agent = None if socket.is_utility else self.agents.for_turn(socket.id, socket.materia.id)
+        return getattr(agent, "at_once", False) is True
+
+    def pin_of(self, socket: str) -> str | None:
+        """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
+        names = (socket, self.rules.sockets[socket].socket.materia.id)
+        return next((name for name in names if name in self.session.pins), None)
+
+    def _pinned(self, visit: Visit) -> PinnedAgent | None:
+        """Return who answers a visit in the place of its agent or process, because a person pinned it (R40).
+
+        Raises:
+            MateriaError: it is pinned to a function that is gone (``pin_gone``).
+        """
+        name = self.pin_of(visit.socket)
+        if name is None:
+            return None
+        pin = self.session.pins[name]
+        if pin.kind == "function" and name not in self.functions:
+            raise MateriaError(
+                f"{name} is pinned to {pin.words}, which is gone with its kernel.",
+                where=visit.socket,
+                hint=f"pin {name} again, or unpin it to let it be answered as usual",
+                kind="pin_gone",
+            )
+        return PinnedAgent(pin, self.functions.get(name))
+
+    def folder(self) -> Path:
+        """Return the directory where the waiting visit works, that of its scope or the project (P8).
+
+        Raises:
+            MateriaError: it is not there (``no_folder``), or lies outside the project and nobody allowed it yet (``folder_asks``).
+        """
+        scope, project = self.session.state.scope, self.base
+        folder = project / scope.cwd
+        if scope == BASE:
+            return folder
+        if not folder.is_dir():
+            what = f"The scope {scope.id!r} works in a directory that is not there."
+            raise AgentError(what, where=str(folder), hint="make it, then retry", kind="no_folder")
+        real, leave = folder.resolve(), decide.FOLDER + str(folder)
+        if not real.is_relative_to(project.resolve()) and leave not in self.session.allowed:
+            raise AgentError(
+                f"The scope {scope.id!r} works outside the project, in {real}.",
+                where=str(folder),
+                hint=f"cast.approvals.allow({leave!r}) lets this cast work there; then retry",
+                kind="folder_asks",
+            )
+        return folder
+
+    def _process(self, visit: Visit, folder: Path) -> Job:
+        session, materia = self.session, self.materia(visit)
+        document = document_of(self.rules, session, visit, project=self.base, run_dir=self.files.path)
+        suffix = branch_suffix(len(session.abandoned))
+        base = session.prefix + output_name(visit.socket, visit.visit, None, suffix)
+        name = self.files.write_json(f"{base}.input.json", document)
+        about = routing.about(self.rules, visit)
+        self._tell(ev.UtilityInput(about=about, visit=visit.visit, artifact=name, ts=now()))
+        names = (f"{base}.command.stdout.txt", f"{base}.command.stderr.txt")
+
+        def run() -> object:
+            with self._working():
+                return run_utility(
+                    materia,
+                    document,
+                    cwd=folder,
+                    utilities=self.utilities,
+                    artifacts=names,
+                    stop=self.stop,
+                )
+
+        def take(result: object) -> bool:
+            assert isinstance(result, UtilityResult)  # noqa: S101 - what run returned
+            record = command_record(materia, result, names)
+            self.files.write(names[0], result.process.stdout)
+            self.files.write(names[1], result.process.stderr)
+            self.files.write_json(f"{base}.command.json", record)
+            told = from_json("utility_command", {**about, **record, "visit": visit.visit}, now())
+            assert told is not None  # noqa: S101 - of a known type
+            self._tell(told)
+            if result.failure is None:
+                self.arrived(SoundReply(result.stdout, None, {}), result.told)
+            elif result.failure.kind != "interrupted":
+                self._fail(result.failure.kind, result.failure.message, CORRECT_THE_UTILITY)
+            return False
+
+        return Job(run, take)
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Measure for how long an agent or a process is at work; the next event of the visit tells it."""
+        begun = now()
+        try:
+            with resting():
+                yield
+        finally:
+            self.worked += max(0, now() - begun)
+
+    def took(self) -> int:
+        """Return what was measured, to be told now."""
+        worked, self.worked = self.worked, 0
+        return worked
+
+    def _tell(self, event: ev.Event) -> None:
+        """Write an event that tells how a process is run, and changes nothing else."""
+        self.carry(lambda _rules, _session, _ts: (event,))
+
+    def _question(self, visit: Visit, pinned: PinnedAgent | None) -> Job:
+        here = self.rules.sockets[visit.socket]
+        if self._seen is None and here.sees_changes:
+            self._seen = self._look()
+        agent: Agent = pinned or self.agents.for_turn(visit.socket, here.socket.materia.id)
+        self.saying = []
+        before = self.asked_before(visit.socket)
+        dropped = False  # then what it still tells is of a turn that is over
+
+        def drop() -> None:
+            nonlocal dropped
+            dropped = True
+
+        def run() -> object:
+            try:
+                turn = turn_of(
+                    self.rules,
+                    self.session,
+                    visit,
+                    project=self.base,
+                    run_dir=self.files.path,
+                    stop=self.stop,
+                    tell=lambda telling: None if dropped else self._take(visit, telling),
+                    before=before,
+                )
+                with self._working():
+                    return agent.answer(turn)
+            except Exception as error:  # noqa: BLE001 - agents are other people's code
+                return error
+            finally:
+                self.saying = []
+                if self.followers.listeners:
+                    self.followers.hear()
+
+        def take(answer: object) -> bool:
+            drop()
+            return self._take_answer(visit, agent, answer, name_of(pinned) if pinned else None)
+
+        return Job(run, take, drop, at_once=getattr(agent, "at_once", False) is True)
+
+    def _take_answer(self, visit: Visit, agent: Agent, answer: Any, pinned: str | None) -> bool:
+        """Take what an agent answered or raised; whether the same line of work may go on."""
+        if isinstance(answer, Asking):
+            self.do(decide.ask, [without_keys(call) for call in answer.calls], self.took())
+            return False
+        error = answer if isinstance(answer, Exception) else None
+        reply = None
+        if error is None and answer is not None:
+            try:
+                reply = self._sound(agent, answer, visit)
+            except Exception as unsound:  # noqa: BLE001 - agents are other people's code
+                error = unsound
+        if error is not None:
+            self.main.raised = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            if not (self.stop.is_set() and getattr(error, "kind", None) == "interrupted"):
+                kind, message, hint = agent_failure(agent, visit.socket, error)
+                if self.rules.sockets[visit.socket].socket.is_utility:
+                    hint = "put it right, pin something else or unpin it, then retry"
+                self._fail(kind, message, hint)
+        if reply is None:
+            return False
+        self.arrived(reply, pinned=pinned)
+        return True
+
+    def _sound(self, agent: Agent, answer: Any, visit: Visit) -> SoundReply:
+        """Take a reply; what it used is unknown where somebody was asked who did not say (R56)."""
+        here = self.rules.sockets[visit.socket]
+        free = visit.mode in here.any_text
+        reply = sound(answer, _TheAgent(agent), here.write, free=free)
+        asked = not isinstance(agent, PinnedAgent) and not getattr(agent, "at_once", False)
+        return reply._replace(usage=UNREPORTED) if asked and reply.usage is None else reply
+
+    def _take(self, visit: Visit, telling: Telling) -> None:
+        """Take what an agent tells while it answers; from a turn that is over, nothing is taken."""
+        at = self.session.state.waiting_at
+        if at is None or (at.step, at.turn) != (visit.step, visit.turn):
+            return
+        match telling:
+            case Said(text, fresh):
+                if fresh:
+                    self.saying = []
+                self.saying.append(text)
+                self.followers.hear()
+            case Called(call):
+                self.do(decide.called, without_keys(call))
+            case Noted(text):
+                self.do(decide.noted, redacted(text))
+            case Spent(usage):
+                self.do(decide.spent, sound_usage(usage, f"The agent of {visit.socket}"))
+
+    def arrived(
+        self, reply: SoundReply, process: str = "", pinned: str | None = None, by: str | None = None
+    ) -> None:
+        """Take an output of the socket that waits.
+
+        ``process`` says how the process of a utility ended (R23), ``pinned`` what it was pinned to, if it was (R40),
+        ``by`` who gave it in the place of what had failed.
+        """
+        before, visit = self.session.state, self.session.state.at
+        assert visit is not None  # noqa: S101 - what is answered was entered
+        here = self.rules.sockets[visit.socket]
+        files = self._look() if here.sees_changes else None
+        answer = Answer(
+            redacted(reply.text),
+            usage=reply.usage,
+            meta=scrubbed_json(dict(reply.meta)) if reply.meta else NOTHING,
+            changed=changed_files(self._seen, files) if here.sees_changes else (),
+            process=process,
+            pinned=pinned,
+            by=by,
+            thinking=kept(redacted(reply.thinking))
+            if reply.thinking and self.rules.graph.keep_thinking
+            else "",
+            cut=redacted(reply.cut) if reply.cut else "",
+            worked=self.took(),
+        )
+        self.carry(self._answered, answer)
+        self.keep_files("step")
+        if here.sees_changes:
+            at = self.session.state.waiting_at
+            # Unless the same agent goes on at once, what changes next is not its doing.
+            self._seen = files if at is not None and at.drafts == visit.drafts else None
+        if here.learner is not None or here.filing is not None:
+            self.keep_beside(visit, before)
+
+    def _answered(self, rules: Rules, session: Session, answer: Answer, ts: int) -> Events:
+        """Return the events of an answer, and which of the files that it says it made are not there."""
+        events = decide.answer(rules, session, answer, ts)
+        at = session.state.at
+        naming = rules.sockets[at.socket].naming if at is not None else None
+        if naming is None:
+            return events
+        reading = fold(rules, session, events).steps[-1].reading
+        project = self.base / session.state.scope.cwd
+        missing = missing_evidence(naming, reading, project, self.files.path)
+        return decide.lacking(events, tuple(missing)) if missing else events
+
+    def _look(self) -> Files | None:
+        """Look at the files of the project, for a visit whose protocol wants to know what changes."""
+        project = self.base / self.session.state.scope.cwd
+        return take_snapshot(project, self.files.path.parent)
+
+    def keep_beside(self, visit: Visit, before: CastState) -> None:
+        """Keep what others than this cast read, see :func:`~materia_nb.store.side_files.keep_beside`.
+
+        The journal has it already, so a disk that refuses is told and stops nothing.
+        """
+        try:
+            keep_beside(self.files.path, self.rules, self.session, visit, before)
+        except MateriaError as error:
+            self.messages.append(" ".join(str(error).split()))
+
+    def _fail(self, kind: str, message: str, hint: str) -> None:
+        """Fail the waiting visit for a reason that the engine cannot know."""
+        self._seen = None
+        failure = Failure(kind, redacted(message), decide.waiting(self.session).socket, scrubbed(hint))
+        self.carry(decide.fail, failure, self.took())
+        self.keep_files("step")
+
+    def materia(self, visit: Visit) -> Materia:
+        """Return the materia that is placed at the socket of a visit."""
+        return self.rules.sockets[visit.socket].socket.materia
+
+
+class _TheAgent:
+    """What an agent is called in an error, worked out when there is one."""
+
+    __slots__ = ("_agent",)
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def __str__(self) -> str:
+        return f"The agent {name_of(self._agent)}"

@@ -1,0 +1,356 @@
+"""Casts whose items are worked on in lanes: fork, barrier, failing, going on, persons, budget (P3 to P9)."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.agents.interface import Reply, Usage
+from materia_nb.cast import open_cast, resume_cast
+from materia_nb.errors import MateriaError
+from stream_helpers import TWO, plan_of, stream_agents, streams_config
+
+
+def run(tmp_path, config=None, **agents):
+    cast = h.start(tmp_path, config or streams_config(), stream_agents(**agents))
+    cast.run()
+    return cast
+
+
+def visits(cast, lane):
+    return [(step.socket, step.item_key) for step in cast.now.lanes[lane].now.steps]
+
+
+def test_each_stream_runs_the_prelude_once_and_its_items_in_order(tmp_path):
+    cast = run(tmp_path)
+    assert cast.status == "complete"
+    assert visits(cast, "ui") == [
+        ("Socket-2", None),
+        ("Socket-3", "WI-3"),
+        ("Socket-4", "WI-3"),
+        ("Socket-3", "WI-1"),
+        ("Socket-4", "WI-1"),
+    ]
+    assert visits(cast, "api") == [("Socket-2", None), ("Socket-3", "WI-2"), ("Socket-4", "WI-2")]
+    assert [step.socket for step in cast.steps] == ["Socket-1", "Socket-5"]
+
+
+def test_behind_the_barrier_is_the_state_of_before_and_what_the_lanes_handed_over(tmp_path):
+    cast = run(tmp_path)
+    before, after = dict(cast.at(1).state), dict(cast.state)
+    results = after.pop("parallelResults")
+    assert after == before
+    assert [one["name"] for one in results] == ["ui", "api"]
+    ui = results[0]
+    assert ui["workItemIndexes"] == [2, 0]
+    assert [one["context"] for one in ui["outputs"]] == ["checked built Part 2", "checked built Part 0"]
+    assert ui["context"] == "[Socket-4 Check] checked built Part 2\n\n[Socket-4 Check] checked built Part 0"
+    assert ui["exports"] == {}
+
+
+def test_a_journal_names_the_lane_in_each_line_and_rebuilds_the_cast(tmp_path):
+    cast = run(tmp_path)
+    lines = h.lines_of(cast)
+    types = [line["type"] for line in lines]
+    assert types[3:4] == ["streams_started"]
+    assert types.count("lane_started") == types.count("lane_ended") == 2
+    inside = [line for line in lines if line["type"] == "socket_start" and "lane" in line["data"]]
+    assert len(inside) == 8
+    assert types.index("streams_joined") > max(n for n, one in enumerate(types) if one == "lane_ended")
+    h.assert_same(open_cast(cast.run_dir), cast)
+    path = cast.run_dir / "parallel" / "L" / "lanes" / "ui" / "sockets" / "Socket-3"
+    assert (path / "2-WI-1.md").read_text() == "built Part 0"
+
+
+def test_no_items_go_straight_to_the_exit(tmp_path):
+    cast = h.start(tmp_path, streams_config(), stream_agents({}))
+    cast.run()
+    assert [step.socket for step in cast.steps] == ["Socket-1", "Socket-5"]
+    assert cast.state["parallelResults"] == []
+
+
+# -- the three complaints that users of branches have ------------------------------------------
+
+
+def test_no_lane_sees_the_context_of_another(tmp_path):
+    told = {}
+    cast = run(
+        tmp_path,
+        Build=lambda lane, prompt, state: told.setdefault(lane, []).append((prompt, state)) or f"of {lane}",
+    )
+    assert cast.status == "complete"
+    for lane, other in (("ui", "api"), ("api", "ui")):
+        assert not [one for one in told[lane] if f"of {other}" in str(one) or f"for {other}" in str(one)]
+    assert "of ui" in told["ui"][1][0]
+
+
+def test_all_lanes_begin_from_the_same_state(tmp_path):
+    begun = []
+    run(tmp_path, Setup=lambda state, last: begun.append((dict(state), last)) or "ready")
+    assert begun[0] == begun[1]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_each_item_is_worked_on_once(tmp_path, limit):
+    streams = {"a": [3, 1], "b": [0], "c": [2, 5, 4]}
+    built = []
+    cast = h.start(
+        tmp_path,
+        streams_config(limit),
+        stream_agents(streams, Build=lambda item_key: built.append(item_key) or "built"),
+    )
+    cast.run()
+    assert sorted(built) == [f"WI-{n}" for n in range(1, 7)]
+    assert cast.now.remarks == ()
+    assert cast.now.standings == ["done"] * 6
+
+
+# -- at once -------------------------------------------------------------------------------
+
+
+def test_as_many_lanes_run_at_once_as_may(tmp_path):
+    both = threading.Barrier(2, timeout=20)
+    run(tmp_path, streams_config(2), Setup=lambda: str(both.wait()))
+
+
+def test_no_more_lanes_run_at_once_than_may(tmp_path):
+    streams, now, most = {name: [n] for n, name in enumerate("abcde")}, set(), []
+
+    def setup(lane):
+        now.add(lane)
+        most.append(len(now))
+        now.discard(lane)
+        return "ready"
+
+    cast = h.start(tmp_path, streams_config(1), stream_agents(streams, Setup=setup))
+    cast.run()
+    assert set(most) == {1}
+    started = [line["data"]["lane"] for line in h.lines_of(cast) if line["type"] == "lane_started"]
+    assert started == list("abcde")
+
+
+def test_utilities_run_in_lanes_and_are_told_which(tmp_path):
+    code = "import sys, json; d = json.load(sys.stdin); sys.stdout.write(d['lane'] + d['itemKey'])"
+    cast = run(tmp_path, streams_config(build=h.python(code, parallelSafe=True)))
+    assert cast.status == "complete", cast.failure
+    assert [step.output for step in cast.now.lanes["ui"].now.steps if step.socket == "Socket-3"] == [
+        "uiWI-3",
+        "uiWI-1",
+    ]
+    assert (cast.run_dir / "parallel/L/lanes/ui/sockets/Socket-3/1.input.json").exists()
+
+
+# -- failing, stopping and going on ---------------------------------------------------------
+
+
+def failing(times):
+    """A builder that fails so often for the item of lane api."""
+    left = [times]
+
+    def build(item, lane):
+        if lane == "api" and left[0]:
+            left[0] -= 1
+            raise RuntimeError("no luck")
+        return f"built {item['title']}"
+
+    return build
+
+
+def test_a_failed_lane_fails_the_cast_once_the_others_are_at_their_end(tmp_path):
+    cast = run(tmp_path, Build=failing(1))
+    assert (cast.status, cast.failure.kind) == ("failed", "stream_failed")
+    assert "api" in cast.failure.message
+    assert "no luck" in cast.failure.message
+    assert {name: lane.status for name, lane in cast.now.lanes.items()} == {
+        "ui": "accepted",
+        "api": "failed",
+    }
+    assert "parallelResults" not in cast.state
+    assert dict(cast.state) == dict(cast.at(1).state)
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+@pytest.mark.parametrize("limit", [False, True])
+def test_retry_goes_on_with_the_lanes_that_failed_and_plans_nothing_anew(tmp_path, limit):
+    planned = []
+    cast = run(tmp_path, Plan=lambda: planned.append(1) or plan_of(TWO), Build=failing(1))
+    before = cast.now.lanes["ui"].now.steps
+    cast.retry(limit=limit)
+    cast.run()
+    assert cast.status == "complete"
+    assert len(planned) == 1
+    assert [line["data"]["lane"] for line in h.lines_of(cast) if line["type"] == "lane_started"][2:] == [
+        "api"
+    ]
+    assert cast.now.lanes["ui"].now.steps == before
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+def test_abort_interrupts_all_lanes_and_retry_goes_on(tmp_path):
+    cast = h.start(tmp_path, streams_config(), stream_agents())
+    cast.run(steps=3)
+    cast.abort("enough")
+    assert cast.status == "aborted"
+    assert {lane.status for lane in cast.now.lanes.values()} == {"interrupted"}
+    h.assert_same(open_cast(cast.run_dir), cast)
+    cast.close()
+    resumed = resume_cast(cast.run_dir, h.table(stream_agents()))
+    resumed.retry()
+    resumed.run()
+    assert resumed.status == "complete"
+    assert [one["name"] for one in resumed.state["parallelResults"]] == ["ui", "api"]
+
+
+def test_the_budget_counts_all_lanes_together_and_stops_them(tmp_path):
+    config = streams_config(1, budget={"maxTokens": 50})
+    cast = run(tmp_path, config, Build=lambda: Reply("built", Usage(15, 5)))
+    assert (cast.status, cast.failure.kind) == ("failed", "budget")
+    assert cast.now.usage.tokens == 60
+    assert {name: lane.status for name, lane in cast.now.lanes.items()} == {
+        "ui": "accepted",
+        "api": "interrupted",
+    }
+    types = h.types_of(cast)
+    assert types.count("budget_warning") == types.count("budget_limit") == 1
+    with pytest.raises(MateriaError, match="still used up"):
+        cast.retry()
+    cast.edit.budget(1000)
+    cast.retry()
+    cast.run()
+    assert cast.status == "complete"
+    assert cast.now.usage.tokens == 60
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+def test_an_interrupt_leaves_lanes_waiting_and_the_next_run_goes_on(tmp_path):
+    def setup(lane):
+        if lane == "ui" and not seen:
+            seen.append(1)
+            cast.stop()
+        return "ready"
+
+    seen = []
+    cast = h.start(tmp_path, streams_config(), stream_agents(Setup=setup))
+    assert cast.run() == "stopped"
+    assert cast.status == "ready"
+    assert cast.run() == "complete"
+
+
+def test_a_lane_that_leaves_the_loop_before_its_last_item_fails(tmp_path):
+    config = streams_config()
+    config["loadouts"]["T"]["sockets"]["Socket-4"]["edges"] = [
+        {"when": "satisfied", "to": "end"},
+        {"when": "not_satisfied", "to": "Socket-3"},
+    ]
+    cast = run(tmp_path, config)
+    assert cast.failure.kind == "stream_failed"
+    assert cast.now.lanes["ui"].status == "failed"
+    assert "1 item left" in cast.now.lanes["ui"].error
+
+
+# -- persons -----------------------------------------------------------------------------------
+
+
+def test_a_person_answers_in_a_lane_while_the_others_go_on(tmp_path):
+    config = streams_config()
+    cast = h.start(tmp_path, config, stream_agents(Check="person"))
+    assert cast.run() == "person"
+    assert [lane.now.waiting_at.socket for lane in cast.now.lanes.values()] == ["Socket-4", "Socket-4"]
+    with pytest.raises(MateriaError, match="in which lane"):
+        cast.reply(h.YES)
+    cast.reply(h.YES, lane="api")
+    assert cast.run() == "person"
+    assert cast.now.lanes["api"].status == "accepted"
+    cast.reply(h.YES)  # only one lane waits
+    cast.run()
+    cast.reply(h.YES)
+    assert cast.run() == "complete"
+
+
+def test_a_step_runs_one_socket_of_each_lane(tmp_path):
+    cast = h.start(tmp_path, streams_config(), stream_agents())
+    cast.step()
+    cast.step()
+    assert [len(lane.now.steps) for lane in cast.now.lanes.values()] == [1, 1]
+    cast.step()
+    assert [len(lane.now.steps) for lane in cast.now.lanes.values()] == [2, 2]
+
+
+def test_a_breakpoint_stops_all_lanes(tmp_path):
+    cast = h.start(tmp_path, streams_config(1), stream_agents())
+    cast.breakpoints.add("Socket-4")
+    assert cast.run() == "breakpoint"
+    assert cast.now.lanes["ui"].now.next_socket == "Socket-4"
+    assert cast.now.lanes["api"].status == "waiting"
+
+
+# -- what a person changes -----------------------------------------------------------------------
+
+
+def test_what_lanes_have_begun_from_is_not_changed_behind_them(tmp_path):
+    cast = h.start(tmp_path, streams_config(), stream_agents())
+    cast.run(steps=2)
+    for change in (lambda: cast.edit.set("x", 1), lambda: cast.edit.recommit(plan_of(TWO))):
+        with pytest.raises(MateriaError, match="back 1"):
+            change()
+    cast.back(1)
+    cast.edit.set("x", 1)
+    cast.run()
+    assert cast.status == "complete"
+    assert cast.state["x"] == 1
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+def test_items_that_the_schedule_does_not_fit_are_refused_before_the_fork(tmp_path):
+    cast = h.start(tmp_path, streams_config(), stream_agents())
+    cast.step()
+    cast.edit.items(h.items("only one"))
+    with pytest.raises(MateriaError, match="does not fit"):
+        cast.step()
+    cast.edit.undo()
+    cast.run()
+    assert cast.status == "complete"
+
+
+def test_a_schedule_with_issues_is_repaired_before_any_stream_starts(tmp_path):
+    answers = [plan_of({"ui": [0, 1], "api": [1]}), plan_of(TWO)]
+    cast = run(tmp_path, Plan=lambda: answers.pop(0))
+    assert cast.status == "complete"
+    assert len(cast.steps[0].turns) == 2
+    assert "parallelSchedule.streams" in cast.steps[0].turns[1].prompt.text
+
+
+def test_a_script_answers_each_turn_of_all_lanes_once(tmp_path):
+    cast = run(tmp_path, Build={"Socket-3": ["one", "two", "three"]})
+    texts = [
+        step.output
+        for lane in cast.now.lanes.values()
+        for step in lane.now.steps
+        if step.socket == "Socket-3"
+    ]
+    assert sorted(texts) == ["one", "three", "two"]
+
+
+def test_a_second_plan_has_lanes_and_files_of_its_own(tmp_path):
+    config = streams_config()
+    config["loadouts"]["T"]["sockets"]["Socket-5"] = h.at(
+        "Judge", ("not_satisfied", "Socket-1", 1), parse="json"
+    )
+    config["materia"]["Judge"] = h.agent("Judge")
+    answers = [h.NO, h.YES]
+    cast = run(tmp_path, config, Judge=lambda: answers.pop(0))
+    assert cast.status == "complete"
+    assert len(cast.runner.session.streams) == 2
+    assert (cast.run_dir / "parallel/L.2/lanes/api/sockets/Socket-2/1.md").exists()
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+def test_the_usage_of_lanes_is_in_every_sum(tmp_path):
+    cast = run(tmp_path, Build=lambda: Reply("built", Usage(3, 1)))
+    usage = json.loads((cast.run_dir / "usage.json").read_text())
+    assert usage["bySocket"]["Socket-3"]["total"] == 12
+    assert usage["tokens"]["total"] == 12
+    assert sum(row.usage.tokens or 0 for row in cast.usage("item")) == 12
