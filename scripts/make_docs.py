@@ -129,7 +129,8 @@ def with_events(page: str) -> str:
     lines = ["| type | data | when |", "|---|---|---|"]
     for event in events.EVENTS.values():
         about = ["visit"] if "about" in event.__dataclass_fields__ else []
-        names = [f"`{one.key}`" for one in event_json.fields(event) if not (about and one.key == "visit")]
+        said = {"lane", *about}  # above the table, and by the word that stands for several fields
+        names = [f"`{one.key}`" for one in event_json.fields(event) if one.key not in said]
         when = (event.__doc__ or "").splitlines()[0].removesuffix(".")
         lines.append(f"| `{event.type}` | {', '.join(about + names) or 'nothing'} | {cell(when)} |")
     return _PART.sub(lambda match: "\n".join([f"{match[1]}", *lines, "", match[3]]), page)

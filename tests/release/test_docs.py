@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 import click
 import pytest
 
+import cast_helpers as h
 import make_docs
 import materia_nb.cast
 import protocol_helpers as p
+import stream_helpers as streams
 from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, Asking, Called, Noted, Spent, ToolCall, Usage
@@ -456,7 +458,24 @@ def varied_casts(wb: Workbench) -> list[Any]:
         edited,
         forked,
         *held_casts(wb),
+        *stream_casts(wb),
     ]
+
+
+def stream_casts(wb: Workbench) -> list[Any]:
+    """Casts that work in lanes: one whose lanes are joined, and one of whose lanes fails; a utility there changes the scope."""
+    scope = '{"scopeTransition": {"kind": "replace", "scope": {"id": "here", "cwd": "."}}}'
+    code = f"import sys; sys.stdin.read(); sys.stdout.write({scope!r})"
+    document = streams.streams_config(build=h.python(code, parallelSafe=True, parse="json"))
+    wb.load(document)
+    agents = streams.stream_agents(Check=lambda: '{"satisfied": true}')
+    del agents["Build"]
+    joined, failed = (
+        wb.cast("l", loadout="T", agents={**agents, **more}) for more in ({}, {"Setup": lambda: 1 / 0})
+    )
+    joined.run()
+    failed.run()
+    return [joined, failed]
 
 
 def budgeted_casts(wb: Workbench) -> list[Any]:
@@ -553,7 +572,7 @@ def test_events_and_files_of_real_casts_are_those_of_the_page(project):
             event = json.loads(line)
             seen.add(event["type"])
             assert event["type"] in documented
-            assert set(event["data"]) <= documented[event["type"]], event
+            assert event["data"].keys() - {"lane"} <= documented[event["type"]], event
         for path in cast.run_dir.rglob("*"):
             if path.is_file():
                 name = re.sub(
