@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from materia_nb.agents.interface import Agent, AgentError, name_of
-from materia_nb.agents.notebook_agents import PersonAgent, agent_from
+from materia_nb.agents.notebook_agents import AgentLike, PersonAgent, agent_from
 from materia_nb.outgoing import shown_by_its_view
 
 EVERYONE: Final = "*"
@@ -56,7 +56,7 @@ class AgentTable:
     def default(self, agent: object) -> None:
         self._default = agent_from(agent)
 
-    def set(self, name: str, agent: object) -> Agent:
+    def set(self, name: str, agent: AgentLike) -> Agent:
         """Let an agent, or anything that :func:`agent_from` makes one of, answer a socket or materia, or ``*``: everyone else.
 
         Raises:

@@ -419,6 +419,9 @@ class NamedModel(Protocol):
         """Its name."""
 
 
+TurnFunction: TypeAlias = Callable[[Turn], Any]
+"""A function of the turn: in a lambda for ``wb.agent``, an editor then knows what its argument is."""
+
 AgentLike: TypeAlias = Agent | str | NamedModel | Mapping[str, Any] | Sequence[str] | Callable[..., Any]
 """Whatever :func:`agent_from` makes an agent of."""
 

@@ -74,7 +74,7 @@ class Agents(AgentTable):
 
         return decorate
 
-    def set(self, name: str, agent: object) -> Agent:
+    def set(self, name: str, agent: AgentLike) -> Agent:
         """Say who answers a socket or materia, also ``recorded:`` and a cast or a recording's file."""
         return super().set(name, self._answerer(agent))
 
@@ -97,7 +97,7 @@ class Agents(AgentTable):
         path = self._loadouts.project / expanded(reference)
         return read_recording(path) if path.suffix == ".json" or is_file(path) else None
 
-    def _answerer(self, agent: object) -> object:
+    def _answerer(self, agent: AgentLike) -> AgentLike:
         """Find the recording that a person named; anything else stays as it is."""
         if isinstance(agent, str) and agent.startswith(_RECORDED):
             return self.recorded(agent.removeprefix(_RECORDED))

@@ -31,7 +31,7 @@ from materia_nb.engine import decide
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
-from materia_nb.engine.state import Failure
+from materia_nb.engine.state import Failure, Status
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.late import late
@@ -176,7 +176,7 @@ class Cast:
         return self.runner.rules.graph
 
     @property
-    def status(self) -> str:
+    def status(self) -> Status:
         """``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``."""
         return self.runner.session.state.status
 

@@ -24,7 +24,15 @@ from materia_nb.insight.queries import Found, query_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
 from materia_nb.loadout.vocabulary import FILES_AS_THEY_ARE
-from materia_nb.store.catalogue import CastEntry, cast_entry, delete_cast, filter_casts, find_cast, list_casts
+from materia_nb.store.catalogue import (
+    CastEntry,
+    CastStatus,
+    cast_entry,
+    delete_cast,
+    filter_casts,
+    find_cast,
+    list_casts,
+)
 from materia_nb.store.rundir import RunDir
 from materia_nb.store.verifying import Verified, verify
 
@@ -221,7 +229,7 @@ class Casts(Shown):
         tag: str | Sequence[str] = (),
         verdict: str | None = None,
         loadout: str | None = None,
-        status: str | None = None,
+        status: CastStatus | None = None,
     ) -> CastList:
         """List the casts of this project, newest first, without reading them whole.
 

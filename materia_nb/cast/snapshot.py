@@ -26,7 +26,7 @@ from materia_nb.engine.remarks import Remark, remarks_of
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Lane, Session, StepRecord, Steps
 from materia_nb.engine.session import label_of as session_label
-from materia_nb.engine.state import Failure, Hold, Item, Pin, Usage, Visit
+from materia_nb.engine.state import Failure, Hold, Item, Pin, Status, Usage, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.approval import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.insight.queries import Suggestion, conclusion_of, suggestions_of
@@ -148,7 +148,7 @@ class Snapshot:
         return self.engine.request
 
     @property
-    def status(self) -> str:
+    def status(self) -> Status:
         """``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``."""
         return self.engine.status
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.notebook_agents import AgentLike
+from materia_nb.agents.notebook_agents import AgentLike, TurnFunction
 from materia_nb.cast import Cast, Prepared
 from materia_nb.cast.answerers import Agents, in_their_form
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
@@ -55,6 +55,8 @@ class Workbench(DryBench):
 
     @overload
     def agent(self, name: str) -> Callable[[_Function], _Function]: ...
+    @overload
+    def agent(self, name: str, agent: TurnFunction) -> Agent: ...
     @overload
     def agent(self, name: str, agent: AgentLike) -> Agent: ...
     def agent(self, name: str, agent: AgentLike | None = None) -> Any:

@@ -165,7 +165,7 @@ def filter_casts(
     tag: str | Sequence[str] = (),
     verdict: str | None = None,
     loadout: str | None = None,
-    status: str | None = None,
+    status: CastStatus | None = None,
 ) -> list[CastEntry]:
     """Return the casts that are all of what is given; several tags must all be there."""
     tags = {tag} if isinstance(tag, str) else set(tag)

@@ -1,0 +1,38 @@
+"""Code as people write it, which mypy checks with the package: what is right passes, and every slip is found.
+
+Each slip is ignored by its code, and an ignore that is not needed is an error: so one that is no longer found fails
+``make lint``. Nothing runs this.
+"""
+
+from __future__ import annotations
+
+from materia_nb import Workbench
+from materia_nb.agents import AgentLike
+
+
+def right(wb: Workbench) -> None:
+    def build(item: str, state: dict[str, object]) -> str:
+        return f"{item} {len(state)}"
+
+    async def later(turn: object) -> str:
+        return str(turn)
+
+    who: AgentLike = {"Plan": ["one", "two"]}
+    wb.agent("Build", build)
+    wb.agent("Build", later)
+    wb.agent("Build", lambda turn: turn.item_label)
+    wb.agent("Build", lambda: "x")
+    cast = wb.cast("a", agents={"Plan": who, "*": "openai:gpt-4o", "Eval": ["pi", "-p"], "Build": build})
+    cast.agents.set("Build", lambda turn: turn.prompt)
+    print(cast.status == "complete", cast.run() == "person", wb.casts(status="failed"))
+
+
+def slips(wb: Workbench) -> None:
+    wb.agent("Build", 42)  # type: ignore[call-overload]
+    cast = wb.cast("a", agents={"Plan": 3})  # type: ignore[dict-item]
+    cast.agents.set("Build", 3)  # type: ignore[arg-type]
+    wb.agents.set("Build", 3)  # type: ignore[arg-type]
+    print(cast.status == "done")  # type: ignore[comparison-overlap]
+    print(cast.run() == "finished")  # type: ignore[comparison-overlap]
+    wb.casts(status="faild")  # type: ignore[arg-type]
+    wb.cast(3)  # type: ignore[arg-type]
