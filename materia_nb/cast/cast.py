@@ -41,6 +41,7 @@ from materia_nb.store.verifying import Verified, verify
 
 if TYPE_CHECKING:
     from materia_nb.cast.views.compare_view import BlameView, ReplayView
+    from materia_nb.cast.views.files_view import FilesView, LineBlame
     from materia_nb.cast.views.tables import SpentView
     from materia_nb.insight.replay import Replay
     from materia_nb.insight.why import Why
@@ -270,17 +271,32 @@ class Cast:
         groups = by or ("socket",)
         return SpentView(groups, spent(self.runner.rules, self.runner.session, groups))
 
-    def blame(self, path: str) -> BlameView:
-        """Show which step, answer and rule made a value of the state what it is, the latest change first.
+    @property
+    def files(self) -> FilesView:
+        """Which step changed which files, where they are kept: it shows itself; ``cast.files.difference(3)`` is a patch."""
+        from materia_nb.cast.views.files_view import FilesView
 
-        It shows itself as a table; iterating gives each change with its ``step``, ``rule`` and ``source``.
+        return FilesView(self.now)
+
+    def blame(self, path: str) -> BlameView | LineBlame:
+        """Show which step, answer and rule made a value of the state what it is, the latest change first; or a line of a file.
+
+        It shows itself as a table; iterating gives each change with its ``step``, ``rule`` and ``source``. Of a line of a
+        file it shows the step that wrote it, with socket, item and prompt, where files are kept.
 
         Args:
-            path: a dotted path into the state, such as workItems.0.title.
+            path: a dotted path into the state, such as workItems.0.title; or a file of the project and a line, such as
+                src/main.py:12.
 
         Raises:
-            MateriaError: the path names nothing (``bad_path``), or the cast is shown as recorded (``not_castable``).
+            MateriaError: the path names nothing (``bad_path``), the cast is shown as recorded (``not_castable``), or keeps no
+                files (``not_kept``).
         """
+        file, _, line = path.rpartition(":")
+        if file and line.isascii() and line.isdigit():
+            from materia_nb.cast.views.files_view import line_blame
+
+            return line_blame(self.now, file, int(line))
         from materia_nb.cast.views.compare_view import BlameView
         from materia_nb.insight.queries import blame
 
@@ -649,7 +665,10 @@ class Cast:
 
     def _before_change(self, path: str) -> int:
         """Return the last step after which a value was still what it was before its latest change."""
-        made = next((one for one in self.blame(path) if one.step > 0), None)
+        from materia_nb.insight.queries import blame
+
+        self.now.needs_castable()
+        made = next((one for one in blame(self.runner.session, path) if one.step > 0), None)
         if made is None:
             raise MateriaError(
                 f"No step changed {path!r}.", hint="blame tells where a value comes from", kind="no_change"

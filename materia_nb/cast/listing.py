@@ -299,16 +299,19 @@ STEP_COLUMNS: Final = ("step", "socket", "materia", "visit", "item", "output", "
 def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
     """Steps of casts of a loadout, one a row."""
     rows: list[tuple[str, ...]] = []
-    pinned = any(step.pinned for step in steps)
-    for step in steps:
+    more = {
+        "pinned to": [step.pinned or "" for step in steps],
+        "files": [str(step.files.in_all) if step.files and step.files.in_all else "" for step in steps],
+    }
+    more = {title: cells for title, cells in more.items() if any(cells)}
+    for place, step in enumerate(steps):
         materia = graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
         output = shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), 60)
         way, took = way_words(step), sides.time_of(step).words
         row = (str(step.number), step.socket, materia, str(step.visit), item, output, way, took)
-        rows.append((*row, step.pinned or "") if pinned else row)
-    headers = (*STEP_COLUMNS, "pinned to") if pinned else STEP_COLUMNS
-    return Table(headers, rows, "no steps yet")
+        rows.append((*row, *(cells[place] for cells in more.values())))
+    return Table((*STEP_COLUMNS, *more), rows, "no steps yet")
 
 
 def output_words(step: StepRecord) -> str:

@@ -40,7 +40,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
 from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
 from materia_nb.platform import computing
-from materia_nb.store.files import DiskError
+from materia_nb.store.files import MOST_CHANGED, DiskError
 from materia_nb.store.journal import Journal, Line, lines_of, read_journal
 from materia_nb.store.kept_files import KeptFiles
 from materia_nb.store.opening import not_kept
@@ -322,11 +322,17 @@ class Runner(Work):
             return
         step = len(session.steps)
         told = ev.FilesKept(step=step, by=by, ts=now())
+        note = {"cast": self.files.path.name, "branch": len(session.abandoned), "step": step, "by": by}
         try:
-            kept = self.kept_files().keep(
-                session.files, {"cast": self.files.path.name, "step": step, "by": by}
+            kept = self.kept_files().keep(session.files, note)
+            names = () if by == "start" else kept.changed
+            told = replace(
+                told,
+                commit=kept.commit,
+                left_out=kept.left_out,
+                changed=names[:MOST_CHANGED],
+                in_all=len(names),
             )
-            told = replace(told, commit=kept.commit, left_out=kept.left_out)
         except MateriaError as error:
             if by == "start":
                 raise

@@ -35,6 +35,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.secrets import scrubbed
+from materia_nb.store.kept_files import FOLDER
 from materia_nb.store.reference import Difference
 from materia_nb.store.rundir import usage_report as report_of
 
@@ -456,7 +457,9 @@ class Snapshot:
     @property
     def side(self) -> Side:
         """The cast as one side of a comparison."""
-        return Side(self.id, self.rules, self.session)
+        return Side(
+            self.id, self.rules, self.session, self.run_dir.parent / FOLDER if self.session.keeps else None
+        )
 
     def __repr__(self) -> str:
         """Say which cast, and how it stands."""

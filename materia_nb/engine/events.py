@@ -166,7 +166,7 @@ class CastBack(Event):
 class FilesKept(Event):
     """The project's files changed and are kept as `commit`, by that `step`, a `person` before the next one, or by going `back`.
 
-    `leftOut` are those too long to be kept. With `folder` the cast works from here on in that folder of its run directory;
+    `changed` names the files, the first 200 of `inAll`; `leftOut` are those too long to be kept. With `folder` the cast works from here on in that folder of its run directory;
     with `problem` nothing could be kept, and it says why.
     """
 
@@ -174,6 +174,8 @@ class FilesKept(Event):
     step: int = 0
     commit: str | None = None
     by: str = "step"
+    changed: tuple[str, ...] = ()
+    in_all: int = 0
     left_out: tuple[str, ...] = ()
     folder: str = ""
     problem: str = ""

@@ -25,6 +25,7 @@ from materia_nb.engine.session import (
     Lane,
     LaneStatus,
     Session,
+    StepFiles,
     StepRecord,
     Steps,
     Streams,
@@ -89,7 +90,7 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
         first = session.steps[0].files if session.steps else None
         made = Session(session.start, session.start, pins=pins, labels=session.labels)
         return made._replace(
-            keeps=session.keeps, files=first[0] if first else session.files, folder=session.folder
+            keeps=session.keeps, files=first.before if first else session.files, folder=session.folder
         )
     last = steps[-1]
     return Session(
@@ -104,7 +105,7 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
         edits=tuple(edit for edit in session.edits if edit.step < last.number),
         labels=session.labels,
         keeps=session.keeps,
-        files=last.files[1] if last.files else None,
+        files=last.files.after if last.files else None,
         folder=session.folder,
         streams=tuple(one for one in session.streams if one.step < last.number),
         forks=session.forks,
@@ -248,7 +249,7 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
         branch=len(session.abandoned),
         pins=session.pins,
         plain=not step.forced,
-        files=(session.files, session.files) if session.files and state.scope == BASE else None,
+        files=StepFiles(session.files, session.files) if session.files and state.scope == BASE else None,
     )
     return session._replace(
         state=state,
@@ -734,7 +735,9 @@ def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
 def _files(_: Rules, session: Session, event: ev.FilesKept) -> Session:
     record = session.steps.latest
     if event.by == "step" and event.commit and record is not None and record.files is not None:
-        session = _latest_changed(session, files=(record.files[0], event.commit))
+        names = tuple(dict.fromkeys((*record.files.changed, *event.changed)))
+        in_all = max(record.files.in_all, event.in_all, len(names))
+        session = _latest_changed(session, files=StepFiles(record.files.before, event.commit, names, in_all))
     commit = session.files if event.commit is None else event.commit
     return session._replace(files=commit, folder=event.folder or session.folder)
 

@@ -57,6 +57,18 @@ class TurnRecord(NamedTuple):
     cut: str = ""
 
 
+class StepFiles(NamedTuple):
+    """What a step did to the files of the project: the commits that hold them before and after it, and the names of those that changed.
+
+    ``changed`` are the first 200 of ``in_all``.
+    """
+
+    before: str
+    after: str
+    changed: tuple[str, ...] = ()
+    in_all: int = 0
+
+
 class StepRecord(NamedTuple):
     """One visit, from entering the socket (``at``) to the decision that followed.
 
@@ -71,8 +83,8 @@ class StepRecord(NamedTuple):
     of ``turns`` the last recast left behind, ``pins`` what was pinned when it was entered (R40),
     ``tries`` how often the socket was run in this visit: 1 and every recast, revival and turn that was sent again,
     ``plain`` whether it was entered as the rules have it and nothing has changed its state since, and ``worked`` for how many
-    milliseconds its agent or process was at work so far, None where that of a turn is unknown (R56). ``files`` are the commits
-    that hold the project's files before and after it, None where they are not kept.
+    milliseconds its agent or process was at work so far, None where that of a turn is unknown (R56). ``files`` says what
+    it did to the files of the project, None where they are not kept.
     """
 
     at: Visit
@@ -94,7 +106,7 @@ class StepRecord(NamedTuple):
     plain: bool = True
     skipped: str | None = None
     worked: int | None = 0
-    files: tuple[str, str] | None = None
+    files: StepFiles | None = None
 
     def __repr__(self) -> str:
         """Say which visit it is, and where it led."""
@@ -394,7 +406,7 @@ def files_after(session: Session, number: int) -> str | None:
     if not session.steps:
         return session.files
     files = session.steps[max(0, number - 1)].files
-    return None if files is None else files[1 if number else 0]
+    return None if files is None else files.after if number else files.before
 
 
 LaneStatus: TypeAlias = Literal["waiting", "running", "accepted", "failed", "interrupted"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import reduce
+from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.engine.choosing import Look
@@ -27,12 +28,14 @@ _Key = TypeVar("_Key", bound=Hashable)
 class Side(NamedTuple):
     """One of two casts that are compared: what it is called, what it runs by, everything it knows.
 
-    ``name`` is the id of the cast too, which is taken out of texts before they are compared.
+    ``name`` is the id of the cast too, which is taken out of texts before they are compared. ``kept`` is where its files are
+    kept, if they are.
     """
 
     name: str
     rules: Rules
     session: Session
+    kept: Path | None = None
 
     def __repr__(self) -> str:
         return f"<{self.name}, {len(self.session.steps)} steps>"

@@ -17,6 +17,7 @@ from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.file_io import opened
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import CastLock, disk, lock_owner
+from materia_nb.store.kept_files import forget
 from materia_nb.store.rundir import is_cast_id, manifest_head
 
 CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]
@@ -211,6 +212,7 @@ def delete_cast(root: Path, path: Path) -> None:
         with disk(inside, "delete the cast"):
             inside.rename(aside)  # at once: half of a cast is never listed
             shutil.rmtree(aside)
+            forget(root, inside.name)
     finally:
         lock.release()
 

@@ -28,6 +28,8 @@ FOLDER: Final = "files.git"
 """The Git directory, in the directory of the casts."""
 OWN: Final = "files"
 """The folder of its own that a fork works in, in its run directory."""
+FOLDERS: Final = (OWN, "worktrees")
+"""What a run directory holds that is work, and no artifact: that folder, and the worktrees that Git-Spawn makes."""
 
 LONGEST: Final = 2**25
 """Bytes of a file that is kept; a longer one is left out and named."""
@@ -55,10 +57,11 @@ Tree = Mapping[bytes, Entry]
 
 
 class Kept(NamedTuple):
-    """The files as they are now: the commit that holds them, and those that are not kept since they are too long."""
+    """The files as they are now: the commit that holds them, those that are not kept since they are too long, those that changed."""
 
     commit: str
     left_out: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
 
 class Change(NamedTuple):
@@ -134,12 +137,16 @@ class KeptFiles:
             self._commit = parent
             self._known = {entry.blob for entry in (self._tree or self._latest()).values()}
         tree, contents, left_out = self._look()
+        changed: set[bytes] = set()
         if parent is None or tree != self._tree:
+            changed = {path for path, _ in tree.items() ^ self._tree.items()}
             self._commit = self._import(parent, tree, contents, note)
             self._tree = tree
             self._known |= {entry.blob for entry in tree.values()}
         assert self._commit is not None  # noqa: S101 - imported, if there was none
-        return Kept(self._commit, left_out)
+        return Kept(
+            self._commit, left_out, tuple(sorted(path.decode("utf-8", "replace") for path in changed))
+        )
 
     def _latest(self) -> Tree:
         """Return what any cast kept last, whose contents need not be kept again."""
@@ -258,12 +265,6 @@ class KeptFiles:
             blob, _, path = rest.partition("\t")
             tree[os.fsencode(path)] = Entry(mode, blob)
         return tree
-
-    def changes(self, before: str, after: str) -> tuple[Change, ...]:
-        """Say which files differ between two commits."""
-        if before == after:
-            return ()
-        return tuple(changes(self.git_dir, before, after))
 
     def check_out(self, commit: str) -> None:
         """Make the folder, which must not be there yet, with the files of a commit."""
@@ -422,10 +423,17 @@ def blame(git_dir: Path, commit: str, path: str, line: int) -> str | None:
     return told.split(b" ", 1)[0].decode()
 
 
+def note(git_dir: Path, commit: str) -> str:
+    """Return what was noted with a commit."""
+    return git(git_dir, "cat-file", "commit", _sound(commit)).decode("utf-8", "replace").partition("\n\n")[2]
+
+
 def forget(casts: Path, name: str) -> None:
     """Let go of what a cast kept that is deleted; with the last one the Git directory goes too."""
     git_dir = casts / FOLDER
-    if git_dir.is_dir():
+    if not git_dir.is_dir():
+        return
+    with contextlib.suppress(MateriaError):  # without Git it stays as it is
         git(git_dir, "update-ref", "-d", f"refs/casts/{name}")
         if not git(git_dir, "for-each-ref"):
             shutil.rmtree(git_dir, ignore_errors=True)

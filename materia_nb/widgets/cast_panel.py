@@ -375,7 +375,7 @@ class CastPanel(CastSurface):
     @_act.register
     def _back(self, message: ToCast.Back) -> None:
         self.look(None)
-        self.cast.back(message.step)
+        self.cast.back(message.step, files=message.files)
 
     @_act.register
     def _fork(self, message: ToCast.Fork) -> None:

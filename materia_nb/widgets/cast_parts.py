@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from materia_nb.cast.views.files_view import files_blocks
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.cast.views.tables import items_view
 from materia_nb.display.blocks import Block, JsonView, text_of
@@ -182,6 +183,13 @@ PARTS: Final[dict[str, Part]] = {
             title=_events_title,
             blocks=lambda seen: events_blocks(seen.now, seen.rows.line),
             alone=False,
+        ),
+        Part(
+            name="files",
+            at="dock",
+            title=lambda seen, _: "Files" if seen.now.session.keeps else "",
+            blocks=lambda seen: files_blocks(seen.shown, seen.now),
+            while_open=True,
         ),
         Part(
             name="compare",

@@ -340,6 +340,8 @@ def _marks(step: StepRecord, *, edited: bool) -> list[str]:
         gravest = max((event.severity for event in step.events), key=EVENT_SEVERITIES.index)
         grave = f" {gravest}" if EVENT_SEVERITIES.index(gravest) > EVENT_SEVERITIES.index("info") else ""
         marks.append(f"{len(step.events)} event{'s' * (len(step.events) > 1)}{grave}")
+    if step.files is not None and step.files.in_all:
+        marks.append(counted(step.files.in_all, "file"))
     if edited:
         marks.append("edited")
     return marks

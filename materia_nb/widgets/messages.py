@@ -292,9 +292,10 @@ class ToCast:
         """Take the last edit back."""
 
     class Back(WhenIdle):
-        """Go on from the state after an earlier step."""
+        """Go on from the state after an earlier step, with the files of then if asked."""
 
         step: WholeNumber
+        files: bool = False
 
     class Fork(WhenIdle):
         """Begin another cast from a step, or from how the cast stands."""

@@ -13,6 +13,7 @@ from materia_nb.cast.beginning import started
 from materia_nb.engine.session import files_after
 from materia_nb.errors import MateriaError
 from materia_nb.store import kept_files
+from materia_nb.store.catalogue import delete_cast
 from materia_nb.store.kept_files import KeptFiles
 from shipped_helpers import git, repository
 
@@ -123,12 +124,11 @@ def test_a_step_knows_what_it_changed_and_a_person_is_not_taken_for_it(tmp_path)
     cast.step()
     (tmp_path / "mine").write_text("of the person\n")
     cast.run()
-    keeper = cast.runner.kept_files()
-    named = [[one.path for one in keeper.changes(*step.files)] for step in cast.steps]
-    assert named == [["a"], ["b"], ["a"]]
-    (change,) = keeper.changes(*cast.steps[2].files)
+    assert [list(step.files.changed) for step in cast.steps] == [["a"], ["b"], ["a"]]
+    assert [[one.path for one in cast.files.changes(n)] for n in (1, 2, 3)] == [["a"], ["b"], ["a"]]
+    (change,) = cast.files.changes(3)
     assert (change.kind, change.added, change.removed) == ("M", 1, 0)
-    assert files_after(cast.runner.session, 0) == cast.steps[0].files[0]
+    assert files_after(cast.runner.session, 0) == cast.steps[0].files.before
 
 
 def test_a_step_that_changed_nothing_starts_no_commit_and_no_event(tmp_path):
@@ -145,7 +145,7 @@ def test_a_failing_step_keeps_what_it_changed(tmp_path):
 
     cast = start(tmp_path, h.chain_config(1), agent)
     cast.run()
-    assert [one.path for one in cast.runner.kept_files().changes(*cast.steps[0].files)] == ["half"]
+    assert [one.path for one in cast.files.changes(1)] == ["half"]
 
 
 @pytest.mark.parametrize(
@@ -280,3 +280,12 @@ def test_settings_of_the_person_run_nothing(tmp_path):
     cast.run()
     cast.back(0, files=True)
     assert not ran.exists()
+
+
+def test_the_last_cast_that_is_deleted_takes_what_was_kept_along(tmp_path):
+    casts = [start(tmp_path, h.chain_config(1), lambda _: "x") for _ in range(2)]
+    git_dir = casts[0].runner.kept_files().git_dir
+    for cast, left in zip(casts, (True, False), strict=True):
+        cast.close()
+        delete_cast(cast.run_dir.parent, cast.run_dir)
+        assert git_dir.exists() is left

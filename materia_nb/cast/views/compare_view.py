@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from materia_nb.cast.listing import TableOf
+from materia_nb.cast.views.files_view import changes_table
 from materia_nb.display.blocks import (
     Block,
     Code,
@@ -110,6 +111,8 @@ class CompareView(Shown, Comparison):
     def in_words(self, names: Mapping[str, str] | None = None) -> list[Block]:
         """Return what it says beside its pictures; ``names`` is what sockets are called."""
         said = [*lines(self._lines()), Table(_PAIR_COLUMNS, self.rows(names))]
+        if self.a.kept is not None and self.a.kept == self.b.kept:
+            said += changes_table(self.a.kept, self.a.session.files, self.b.session.files)
         if steps := self.beside:
             both = StepCompareView(steps.a, steps.b, steps.names)
             said += [Heading(f"step {steps.a.number}"), *both.in_words()]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from materia_nb.cast.listing import step_table, way_words, why_blocks
 from materia_nb.cast.snapshot import Snapshot
+from materia_nb.cast.views.files_view import FilesView
 from materia_nb.cast.views.status import draft_of, marks_of, status_lines
 from materia_nb.cast.views.tables import known_words
 from materia_nb.display.blocks import (
@@ -38,6 +39,7 @@ from materia_nb.handoff.capabilities import LaysOut, Pointer, Section, ShowsTheW
 from materia_nb.handoff.protocol import Issue, Reading, as_text
 from materia_nb.jsonvalue import MISSING, get_path
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
+from materia_nb.store.kept_files import FOLDERS
 from materia_nb.store.side_files import file_within
 
 if TYPE_CHECKING:
@@ -289,7 +291,13 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
     said += [Table(timeline.headers, linked, timeline.empty), Heading("Steps")]
     said += [_page_step(cast, step) for step in steps]
     said += [Heading("State at the end"), Tree(dict(cast.state))]
-    files = sorted(path.relative_to(cast.run_dir) for path in cast.run_dir.rglob("*") if path.is_file())
+    if cast.session.keeps:
+        said += [Heading("Files"), *FilesView(cast).in_words()]
+    files = sorted(
+        path.relative_to(cast.run_dir)
+        for path in cast.run_dir.rglob("*")
+        if path.is_file() and path.relative_to(cast.run_dir).parts[0] not in FOLDERS
+    )
     kept = [(path.parts[0], Pointer(path.as_posix(), path.as_posix())) for path in files[:_MOST_FILES]]
     return [*said, Heading("Artifacts"), Table(("what", "file"), kept)] if kept else said
 

@@ -94,8 +94,8 @@ export interface ToCast {
   items: { rows: Array<[string, string, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
   /** Take the last edit back. */
   undo: {};
-  /** Go on from the state after an earlier step. */
-  back: { step: number };
+  /** Go on from the state after an earlier step, with the files of then if asked. */
+  back: { step: number; files?: boolean };
   /** Begin another cast from a step, or from how the cast stands. */
   fork: { step?: number | null };
   /** Show how a step differs from another one, or from the visit of its socket before it; or the cast from another. */

@@ -50,7 +50,7 @@ export function timelinePart(host, send, controls) {
   const speed = h("select", { class: "mnb-in", "aria-label": "how fast the steps are played" }, [["1×", 700], ["4×", 175], ["16×", 44]].map(([words, wait]) => h("option", { value: wait }, words)));
   const slider = h("input", { type: "range", class: "mnb-slider", min: "0", max: "0", "aria-label": "step that is looked at" });
   const now = button("Now", "show the present again", () => (stop(), send("now")), small);
-  const back = button("Back to here", "the cast goes on from here; the later steps are kept as a branch. Files stay as they are.", () => send("back", { step: data.at ?? 0 }), small);
+  const back = button("Back to here", "the cast goes on from here; the later steps are kept as a branch. Files stay as they are; where they are kept, the tab Files brings those of then back too.", () => send("back", { step: data.at ?? 0 }), small);
   const fork = button("Fork", "another cast from here, shown in place; this one stays as it is. Files stay as they are.", () => send("fork", { step: data.at ?? null }), small);
   controls.append(line, back, fork, now, play, speed, slider, filter);
   host.append(grid.node);

@@ -1,0 +1,118 @@
+"""Which step changed which files, how, and where a line of a file comes from."""
+
+from __future__ import annotations
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import Cast, open_cast
+from materia_nb.cast.beginning import started
+from materia_nb.cast.views.compare_view import CompareView
+from materia_nb.errors import MateriaError
+
+
+def start(project, document, agents, files="kept"):
+    return Cast(started(h.plan(project, document, files=files), "ship <b>it</b>", h.table(agents)))
+
+
+@pytest.fixture
+def cast(tmp_path):
+    """Three steps: one writes a file, one adds to it, one changes nothing; a person changes it between."""
+    (tmp_path / "a.py").write_text("old = 0\n")
+
+    def agent(turn):
+        path = turn.project / "a.py"
+        if turn.visit == 1 and turn.socket_id != "Socket-3":
+            path.write_text(f"{path.read_text()}{turn.socket_id[-1]} = '<b>'\n")
+        return "x"
+
+    cast = start(tmp_path, h.chain_config(3), agent)
+    cast.step()
+    (tmp_path / "a.py").write_text((tmp_path / "a.py").read_text() + "mine = 1\n")
+    cast.run()
+    return cast
+
+
+def test_the_view_tells_which_step_changed_which_file_and_how(cast):
+    assert [step.number for step in cast.files] == [1, 2]
+    assert "a.py" in cast.files.as_text()
+    assert "+2 = '<b>'" in cast.files.difference(2, "a.py")
+    assert "+ 2 = &#x27;&lt;b&gt;&#x27;" in cast.files.as_html()
+    assert "mine" not in cast.files.difference(1)
+    assert "+mine" not in cast.files.difference(2)
+    assert "'<b>'" not in cast.files.as_html()
+    assert [(one.kind, one.added) for one in cast.files.changes(2)] == [("M", 1)]
+    with pytest.raises(MateriaError, match="step 9"):
+        cast.files.changes(9)
+
+
+def test_the_table_of_steps_counts_files(cast):
+    table = cast.steps.table
+    place = table.headers.index("files")
+    assert [row[place] for row in table.rows] == ["1", "1", ""]
+
+
+@pytest.mark.parametrize(
+    "line, step, words",
+    [
+        (1, None, "before the cast began"),
+        (2, 1, "Step 1"),
+        (3, None, "A person wrote it after step 1"),
+        (4, 2, "Step 2"),
+    ],
+)
+def test_blame_names_who_wrote_a_line(cast, line, step, words):
+    for one in (cast, open_cast(cast.run_dir)):
+        found = one.blame(f"a.py:{line}")
+        assert (found.step and found.step.number) == step
+        assert words in found.words
+    if step:
+        assert "ship <b>it</b>" in found.as_text()
+        assert "ship <b>it</b>" not in found.as_html()
+
+
+def test_blame_of_lines_that_moved_or_are_new_since(cast, tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text("new\n" + path.read_text())
+    assert "no step of this cast" in cast.blame("a.py:1").words
+    assert cast.blame("a.py:3").step.number == 1
+
+
+def test_blame_of_steps_that_going_back_left_behind(cast, tmp_path):
+    cast.back(1)
+    cast.agents.set("*", lambda turn: "y")
+    cast.run()
+    left = cast.blame("a.py:4").step
+    assert (left.number, left.branch, left.shown) == (2, 0, "x")
+
+
+@pytest.mark.parametrize("path", ["a.py:0", "a.py:9", "nothing:1", "../a.py:1", "casts:1"])
+def test_blame_says_that_there_is_no_such_line(cast, path):
+    with pytest.raises(MateriaError) as refused:
+        cast.blame(path)
+    assert refused.value.kind == "bad_path"
+
+
+def test_without_kept_files_it_says_how_to_keep_them(tmp_path):
+    (tmp_path / "a").write_text("1\n")
+    cast = start(tmp_path, h.chain_config(1), lambda _: "x", files="as they are")
+    assert "files='kept'" in cast.files.as_text()
+    with pytest.raises(MateriaError, match="keeps no files"):
+        cast.blame("a:1")
+
+
+def test_compared_casts_say_in_which_files_they_differ(cast):
+    fork = cast.fork(1)
+    fork.agents.set("*", lambda turn: (turn.project / "b.py").write_text("1") and "y")
+    fork.run()
+    said = CompareView(cast.now.side, fork.now.side).as_text()
+    assert "files, from A to B" in said
+    assert "b.py" in said
+
+
+def test_the_page_has_them_and_lists_no_file_of_a_fork_as_artifact(cast, tmp_path):
+    fork = cast.fork(1)
+    page = fork.export.page(tmp_path / "page.html").read_text()
+    assert ">Files<" in page
+    assert "a.py" in page
+    assert "files/a.py" not in page
