@@ -249,7 +249,9 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
         branch=len(session.abandoned),
         pins=session.pins,
         plain=not step.forced,
-        files=StepFiles(session.files, session.files) if session.files and state.scope == BASE else None,
+        files=StepFiles(session.files, session.files)
+        if session.files and state.scope == BASE and not session.prefix
+        else None,  # beside others, or in another directory, nobody knows what a step changed
     )
     return session._replace(
         state=state,
@@ -738,6 +740,8 @@ def _files(_: Rules, session: Session, event: ev.FilesKept) -> Session:
         names = tuple(dict.fromkeys((*record.files.changed, *event.changed)))
         in_all = max(record.files.in_all, event.in_all, len(names))
         session = _latest_changed(session, files=StepFiles(record.files.before, event.commit, names, in_all))
+    if event.problem and record is not None:
+        session = _latest_changed(session, files=None)  # nobody knows what it changed
     commit = session.files if event.commit is None else event.commit
     return session._replace(files=commit, folder=event.folder or session.folder)
 

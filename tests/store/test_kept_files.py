@@ -239,6 +239,7 @@ def test_too_many_files_are_refused_at_the_start_and_told_later(tmp_path, monkey
     cast.run()
     assert cast.status == "complete"
     assert any("too much to keep" in one for one in cast.now.messages)
+    assert [step.files is None for step in cast.steps] == [False, True]
     with pytest.raises(MateriaError, match="too much to keep"):
         start(tmp_path, h.chain_config(1), None)
 

@@ -84,7 +84,7 @@ class FilesView(Shown):
                 f"{step.item_key} {shorten(step.item_label or '', 40)}" if step.item_key else "",
                 names_of(step.files)
                 if step.files is not None
-                else "not kept: it worked in another directory",
+                else "not kept: in a lane, in another directory, or it failed (see messages)",
                 way_words(step),
             )
             for step in cast.steps
@@ -256,7 +256,8 @@ def _author(cast: Snapshot, note: str) -> tuple[StepRecord | None, str]:
     if by == "start":
         return None, f"It was there before the cast began{of}."
     if by != "step":
-        return None, f"A person wrote it after step {number}{of}."
+        who = "The lanes that joined" if by == "lanes" else "A person"
+        return None, f"{who} wrote it after step {number}{of}."
     lines = (cast.steps, *cast.session.abandoned)
     step = next(
         (
