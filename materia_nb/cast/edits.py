@@ -15,6 +15,7 @@ from materia_nb.cast.repairs import REDEFINED, redefinition
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Asked
 from materia_nb.cast.turns import clean, given, redacted
+from materia_nb.cast.work import Work
 from materia_nb.display.blocks import Block, Shown, Table
 from materia_nb.engine import decide
 from materia_nb.engine.conversation import ToolCall
@@ -431,14 +432,35 @@ def _check(materia: str, old: JSON, new: Mapping[str, JSON], owner: Path | None)
 class Approvals(Asked):
     """What waits for a person in one cast, and the commands that answer it."""
 
-    def __init__(self, runner: Runner) -> None:
-        """Answer for the cast that ``runner`` runs."""
-        super().__init__(runner.snapshot)
+    def __init__(self, runner: Runner, lane: str | None = None) -> None:
+        """Answer for the cast that ``runner`` runs, or for a lane of it: without its name the one that asks, if one alone does."""
+        asks = [] if lane is not None else runner.lanes_that_ask
+        name = lane if lane is not None else asks[0] if len(asks) == 1 else None
+        if name is None:
+            super().__init__(runner.snapshot)
+            self._work: Work = runner
+        else:
+            super().__init__(lambda: runner.snapshot().lanes[name].now)
+            self._work = runner.lane_meant(name)
         self._runner = runner
 
+    def in_lane(self, name: str) -> Approvals:
+        """Return the same for a lane: ``cast.approvals.in_lane("ui").approve()``.
+
+        Raises:
+            MateriaError: no such lane is at work (``unknown_lane``).
+        """
+        return Approvals(self._runner, name)
+
     def _ask(self, command: Callable[..., Events], *given: object) -> StepRecord:
-        self._runner.and_ask(command, *given)
-        return self._runner.session.steps[-1]
+        if self._work is self._runner:
+            self._runner.and_ask(command, *given)
+        else:  # it goes on with the other lanes
+            with self._runner.lock():
+                self._runner.begin()
+                self._work.do(command, *given)
+                self._runner.write_derived()
+        return self._work.session.steps[-1]
 
     def allow(self, *tools: str) -> None:
         """Let these tools (``bash``, ``edit``, ``write``) run without asking, in this cast only.
@@ -523,8 +545,8 @@ class Approvals(Asked):
         with self._runner.lock():
             self._runner.begin()
             self._runner.stop.clear()
-            before, visit = self._runner.session.state, decide.held(self._runner.session)
-            self._runner.do(decide.decide_hold, satisfied, target)
-            self._runner.keep_beside(visit, before)
+            before, visit = self._work.session.state, decide.held(self._work.session)
+            self._work.do(decide.decide_hold, satisfied, target)
+            self._work.keep_beside(visit, before)
             self._runner.write_derived()
-            return self._runner.session.steps[-1]
+            return self._work.session.steps[-1]

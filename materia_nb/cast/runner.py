@@ -408,6 +408,12 @@ class Runner(Work):
         """Whether the cast is in the middle of its lanes."""
         return lanes_running(self.session) is not None
 
+    @property
+    def lanes_that_ask(self) -> list[str]:
+        """The lanes that ask a person for something: leave for tool calls, a word of theirs."""
+        due = pending(self.rules, self.session) if self.lanes_at_work else ()
+        return [one.lane for one in due if one.what == "person"]
+
     def lane_meant(self, name: str | None) -> Work:
         """Return the work of a lane, without a name that of the one that waits.
 

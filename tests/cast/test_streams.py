@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.interface import Reply, Usage
+from materia_nb.agents.interface import Asking, Reply, ToolCall, Usage
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from stream_helpers import TWO, plan_of, stream_agents, streams_config
@@ -268,6 +268,31 @@ def test_a_person_answers_in_a_lane_while_the_others_go_on(tmp_path):
     cast.run()
     cast.reply(h.YES)
     assert cast.run() == "complete"
+
+
+class AsksFirst:
+    """Asks in lane api for leave to run a command, and answers when it has it."""
+
+    name = "asks"
+
+    def answer(self, turn):
+        if turn.lane == "api" and "bash" not in turn.allowed and not any(call.decided for call in turn.calls):
+            return Asking((ToolCall(id="1", tool="bash", args={"command": "make"}),))
+        return Reply(f"built by {turn.lane}")
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_a_lane_waits_for_leave_by_itself(tmp_path, always):
+    cast = h.start(tmp_path, streams_config(), stream_agents(Build=AsksFirst()))
+    assert cast.run() == "person"
+    assert cast.now.lanes["ui"].status == "accepted"
+    assert [call.args for call in cast.approvals.asking] == [{"command": "make"}]
+    cast.close()
+    cast = resume_cast(cast.run_dir, h.table(stream_agents(Build=AsksFirst())))
+    cast.approvals.in_lane("api").approve(always=always)
+    assert cast.run() == "complete"
+    assert cast.approvals.tools["bash"] is always
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 def test_a_step_runs_one_socket_of_each_lane(tmp_path):

@@ -15,6 +15,7 @@ import shutil
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,12 @@ import pytest
 import cast_helpers as h
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.store.journal import read_journal
+from stream_helpers import stream_agents, streams_config
 
 KILLS = int(os.environ.get("MATERIA_KILLS", "10"))
 """How many processes are killed in each test; 500 by hand."""
 ITEMS = 3
+LANES = {"a": [4, 0], "b": [1], "c": [2, 3]}
 UTILITY = (
     "import json, os, sys; d = json.load(sys.stdin); n = d['state']['count'] + 1 if 'count' in d['state'] else 1; "
     "f = os.open('ran.txt', os.O_WRONLY | os.O_APPEND | os.O_CREAT); os.write(f, f'Socket-4 {n}\\n'.encode()); "
@@ -100,9 +103,14 @@ def journal_bytes(project: Path) -> int:
         return 0
 
 
-def kill_at(project: Path, size: int, spins: int) -> bool:
+def cast_lanes(project: str) -> None:
+    """What the child process does that works in lanes."""
+    h.start(Path(project), streams_config(3), stream_agents(LANES)).run()
+
+
+def kill_at(project: Path, size: int, spins: int, act: Callable[[str], None] = cast_it) -> bool:
     """Run a child until its journal has ``size`` bytes, then kill it; says whether it was still running."""
-    child = multiprocessing.get_context("fork").Process(target=cast_it, args=(str(project),))
+    child = multiprocessing.get_context("fork").Process(target=act, args=(str(project),))
     child.start()
     try:
         deadline = time.monotonic() + 60
@@ -179,6 +187,35 @@ def test_a_cast_killed_again_and_again_comes_to_its_end(undisturbed, tmp_path):
     again = Counter((tmp_path / "ran.txt").read_text().splitlines()) - ran
     assert 0 < kills < 100  # few on a busy machine, where the child runs on before it is killed
     assert sum(again.values()) <= kills
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_lanes_that_are_killed_come_to_the_same_result(tmp_path):
+    """The journal is killed at any moment; each lane goes on where its lines end, and those that are over stay."""
+    whole = h.start(tmp_path, streams_config(3), stream_agents(LANES))
+    assert whole.run() == "complete"
+    chance, landed = random.Random(23), Counter()
+    length = (whole.run_dir / "events.jsonl").stat().st_size
+    for number in range(KILLS):
+        project = tmp_path / str(number)
+        project.mkdir()
+        kill_at(project, chance.randrange(1, length), chance.choice([0, 0, 1, 3, 10, 30]), cast_lanes)
+        (run,) = (project / "casts").iterdir()
+        before = open_cast(run)
+        landed[before.runner.lanes_at_work] += 1
+        over = [name for name, lane in before.now.lanes.items() if lane.status == "accepted"]
+        cast = resume_cast(run, h.table(stream_agents(LANES)))
+        if cast.status != "complete":
+            assert cast.run() == "complete"
+        assert (cast.route, cast.now.engine) == (whole.route, whole.now.engine)
+        for name, lane in whole.now.lanes.items():
+            made = cast.now.lanes[name].now
+            assert made.route == lane.now.route
+            assert made.engine == lane.now.engine
+            if name in over:
+                assert made.steps == before.now.lanes[name].now.steps
+        cast.close()
+    assert landed[True] > KILLS / 5, landed
 
 
 def answer(turn):

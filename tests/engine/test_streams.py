@@ -1,0 +1,168 @@
+"""Lanes are folded by the same functions as a cast: any interleaving of their events gives the same session (P9)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from materia_nb.engine import decide
+from materia_nb.engine import events as ev
+from materia_nb.engine.evolve import Unfit, begin, evolve, fold
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import lanes_at_work, pending
+from materia_nb.engine.state import Failure, Usage
+from materia_nb.engine.streams import folders
+from materia_nb.errors import MateriaError
+from materia_nb.handoff.schedule import Stream
+from materia_nb.loadout import build_graph
+from stream_helpers import plan_of, streams_config
+
+EXAMPLES = int(os.environ.get("MATERIA_EXAMPLES", "20"))
+"""How many schedules are tried in each test; 200 by hand."""
+STREAMS = {"ui": [2, 0], "api": [1], "docs": [3, 4, 5]}
+YES, NO = '{"satisfied": true, "context": "good"}', '{"satisfied": false, "context": "again"}'
+
+
+class Folded:
+    """A cast in memory: its events so far, and the session that they make."""
+
+    def __init__(self, rules):
+        self.rules, self.events = rules, []
+        self.session = begin(rules, ev.CastStart(request="r"))
+
+    def keep(self, events):
+        self.events += events
+        self.session = fold(self.rules, self.session, events)
+
+    def do(self, command, *given):
+        self.keep(command(self.rules, self.session, *given, len(self.events)))
+
+    def lane(self, name, command, *given):
+        self.do(decide.in_lane, name, command, *given)
+
+
+def forked(streams=STREAMS, **top):
+    cast = Folded(Rules(build_graph(streams_config(3, **top))))
+    cast.do(decide.enter)
+    cast.do(decide.answer, decide.Answer(plan_of(streams)))
+    cast.do(decide.enter)
+    return cast
+
+
+def worked(choose, **top):
+    """A cast whose lanes make one step after the other, as ``choose`` says of those that wait."""
+    cast = forked(**top)
+    while lanes_at_work(cast.session).status == "running":
+        due = [one for one in pending(cast.rules, cast.session) if one.lane]
+        if not due:
+            cast.do(decide.enter)
+            break
+        one = choose(due)
+        if one.what == "enter":
+            cast.lane(one.lane, decide.enter)
+        else:
+            cast.lane(one.lane, decide.answer, decide.Answer(*choose.answer(one)))
+    return cast
+
+
+class InOrder:
+    """Takes the first lane that waits; a check of one item refuses once, and one lane fails by a bad answer."""
+
+    def __init__(self, fails=""):
+        self.fails, self.refused = fails, set()
+
+    def __call__(self, due):
+        return due[0]
+
+    def answer(self, due):
+        visit = due.visit
+        usage = Usage(1, 1, 0.1)
+        if visit.socket != "Socket-4":
+            return f"{due.lane} {visit.visit}", usage
+        if due.lane == self.fails:
+            return "no json", usage
+        if visit.item.position == 2 and due.lane not in self.refused:
+            self.refused.add(due.lane)
+            return NO, usage
+        return YES, usage
+
+
+@cache
+def in_order(fails):
+    return worked(InOrder(fails))
+
+
+def by_lane(events):
+    """The events before, of each lane, and behind them; those of the whole cast stay behind the lanes."""
+    first = next(n for n, one in enumerate(events) if one.lane)
+    last = max(n for n, one in enumerate(events) if one.lane)
+    lanes = {}
+    for one in events[first : last + 1]:
+        lanes.setdefault(one.lane, []).append(replace(one, transition=None))
+    return events[:first], lanes, events[last + 1 :]
+
+
+@pytest.mark.parametrize("fails", ["", "api"])
+@given(data=st.data())
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_every_interleaving_gives_the_same_session(fails, data):
+    cast = in_order(fails)
+    assert cast.session.state.status == ("failed" if fails else "ready")
+    before, lanes, behind = by_lane(cast.events)
+    assert set(lanes) == set(STREAMS)
+    order = data.draw(st.permutations([name for name, events in lanes.items() for _ in events]))
+    rest = {name: iter(events) for name, events in lanes.items()}
+    mixed = [next(rest[name]) for name in order]
+    session = begin(cast.rules, ev.CastStart(request="r"))
+    assert fold(cast.rules, session, [*before, *mixed, *behind]) == cast.session
+
+
+@given(data=st.data())
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_whichever_lane_is_faster_the_cast_goes_on_from_the_same_state(data):
+    class AnyOrder(InOrder):
+        def __call__(self, due):
+            return data.draw(st.sampled_from(due))
+
+    wanted, made = in_order("").session, worked(AnyOrder()).session
+    assert made.state == wanted.state
+    assert made.turns == wanted.turns
+    for name, lane in wanted.streams[0].lanes.items():
+        other = made.streams[0].lanes[name]
+        assert [(step.at, step.output, step.after) for step in other.session.steps] == [
+            (step.at, step.output, step.after) for step in lane.session.steps
+        ]
+
+
+def test_nothing_of_a_lane_goes_into_the_state_unless_all_are_accepted():
+    cast = forked()
+    before = cast.session.state
+    cast.lane("ui", decide.enter)
+    cast.lane("ui", decide.fail, Failure("agent_error", "gone", "Socket-2", "hint"), 3)
+    assert cast.session.streams[0].lanes["ui"].status == "failed"
+    assert cast.session.state == before
+    with pytest.raises(MateriaError, match="ui"):
+        cast.lane("nobody", decide.enter)
+
+
+def test_an_event_of_a_lane_that_is_not_there_does_not_fit():
+    cast = forked()
+    with pytest.raises(Unfit):
+        evolve(cast.rules, cast.session, ev.LaneStarted(lane="nobody"))
+    with pytest.raises(Unfit):
+        evolve(cast.rules, cast.session, ev.StreamsJoined(loop="L", next="Socket-5"))
+    with pytest.raises(Unfit):
+        evolve(cast.rules, cast.session, ev.LaneEnded(lane="ui", status="gone"))
+
+
+def test_folders_are_plain_and_each_lane_has_its_own():
+    names = ["API", "api", "../../etc", "two words", "stream-3"]
+    made = folders("L", 1, tuple(Stream(name, (0,)) for name in names))
+    assert len({one.casefold() for one in made}) == len(names)
+    assert all(one.startswith("parallel/L/lanes/") and ".." not in one for one in made)
+    assert folders("L", 2, (Stream("a", (0,)),)) == ["parallel/L.2/lanes/a/"]
