@@ -4,7 +4,7 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model test lab notebooks front pictures bench bench-awaited bench-browser docs lite lite-test binder class dist wheel-test \
+.PHONY: help demo demo-model ladder test lab notebooks front pictures bench bench-awaited bench-browser docs lite lite-test binder class dist wheel-test \
 	lint format unit clean env-lab env-test env-bench env-docs env-lite env-local-model env-release
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 # Where it is set, each of the many Pythons that are started here would compile everything anew.
@@ -30,6 +30,9 @@ demo: env-lab ## run the quickstart notebook; print the route, the state, where 
 
 demo-model: env-local-model ## cast with a small language model that runs on this machine (Linux on x86-64)
 	@$(PY) scripts/demo_model.py
+
+ladder: env-local-model ## measure how that model answers each handoff protocol; the table is in docs/models.md
+	@nice $(PY) scripts/ladder.py
 
 test: env-test lint ## all checks, all notebooks, all tests
 	@$(PY) scripts/chromium.py

@@ -1,0 +1,168 @@
+"""Measure how often a small language model on this machine answers each handoff protocol as it must: ``make ladder``.
+
+One socket plans a request, in each protocol and each way of writing its prompt, over the same requests. The table stands
+in docs/models.md; it is printed as it stands there. ``ladder.py 3`` takes three requests only.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from local_model import ROOT, NoLocalModelError, Served, local_model
+from materia_nb import Workbench
+from materia_nb.agents import ModelAgent
+from materia_nb.cast import Cast
+from materia_nb.handoff.answer_form import FORM_WORDS
+from materia_nb.jsonvalue import JSON
+
+LADDER: Final = ROOT / "build" / "ladder"
+PROTOCOLS: Final = ("sparse", "envelope", "agent-contract")
+FORMS: Final = ("md", "plain")
+CONTEXT: Final = 4096
+"""How many tokens the model takes, prompt and answer together."""
+MOST_TOKENS: Final = 400
+"""How long an answer may be, since a model as small as this may find no end."""
+SEED: Final = 1
+REQUESTS: Final = (
+    "write a short guide to bread",
+    "plan a walk of a day in the hills",
+    "explain tides to a child",
+    "tidy a garage",
+    "learn ten words of Italian",
+    "repair a bicycle tyre",
+    "compare two phones",
+    "plant tomatoes",
+    "teach a dog to sit",
+    "write a letter to a landlord",
+    "cook dinner for six",
+    "describe how a bill becomes law",
+    "pack for a week by the sea",
+    "paint a small room",
+    "choose a book for a birthday",
+    "write tests for a calculator",
+    "sort a thousand photographs",
+    "prepare a talk of five minutes",
+    "save water at home",
+    "set up a chess club",
+)
+
+
+class Rung(NamedTuple):
+    """What came of one protocol in one way of writing.
+
+    Attributes:
+        protocol: the handoff protocol.
+        form: how the prompt is written, ``md`` or ``plain``.
+        asked: how many requests were cast.
+        fitting: how many first answers had the form, with or without its own words left in it.
+        first: how many answers were accepted at first, so filled in too.
+        last: how many were accepted after repairs.
+        repairs: how many repair turns there were.
+        copied: how many answers still held words of the form.
+        overflows: how many casts did not fit what the model takes.
+        other: how many casts failed otherwise: an empty answer, a server that is gone.
+        tokens_in: of all turns.
+        tokens_out: of all turns.
+    """
+
+    protocol: str
+    form: str
+    asked: int
+    fitting: int
+    first: int
+    last: int
+    repairs: int
+    copied: int
+    overflows: int
+    other: int
+    tokens_in: int
+    tokens_out: int
+
+
+def loadout_of(protocol: str, form: str) -> Mapping[str, JSON]:
+    """Return the loadout with one socket that speaks a protocol and is told its prompt in a way of writing."""
+    return {
+        "entry": "Plan",
+        "sockets": {"Plan": {"materia": "Plan", "handoff": protocol, "promptForm": form}},
+        "materia": {
+            "Plan": {
+                "tools": "none",
+                "parse": "json",
+                "generator": True,
+                "prompt": "Split what is requested into two or three work items. Each has a title and a context of one sentence.",
+            }
+        },
+    }
+
+
+def rung(protocol: str, form: str, casts: Sequence[Cast]) -> Rung:
+    """Count what came of the casts."""
+    turns = [[turn for step in cast.steps for turn in step.turns] for cast in casts]
+    readings = [[turn.reading for turn in each if turn.reading is not None] for each in turns]
+    kinds = [cast.failure.kind for cast in casts if cast.failure is not None]
+    return Rung(
+        protocol,
+        form,
+        len(casts),
+        sum(bool(each) and all(issue.code == FORM_WORDS for issue in each[0].issues) for each in readings),
+        sum(bool(each) and each[0].accepted for each in readings),
+        sum(bool(each) and each[-1].accepted for each in readings),
+        sum(len(each) - 1 for each in turns if each),
+        sum(any(issue.code == FORM_WORDS for issue in one.issues) for each in readings for one in each),
+        kinds.count("context_too_long"),
+        sum(kind not in ("context_too_long", "repair_exhausted") for kind in kinds),
+        sum(cast.now.usage.input for cast in casts),
+        sum(cast.now.usage.output for cast in casts),
+    )
+
+
+def table(rungs: Sequence[Rung]) -> Iterator[str]:
+    """Write the table as it stands in docs/models.md."""
+    yield "| protocol | `promptForm` | requests | in the form at first | accepted at first | at last | repairs | form copied | overflows | other failures | tokens in | tokens out |"
+    yield "|---" * len(Rung._fields) + "|"
+    for one in rungs:
+        yield "| " + " | ".join(f"{value:,}" if isinstance(value, int) else value for value in one) + " |"
+
+
+def climb(served: Served, project: Path, requests: Sequence[str] = REQUESTS) -> Iterator[Rung]:
+    """Cast every request in each protocol and each way of writing, with a served model."""
+    # Without chance a model as small as this copies the form, and gives the answer that was refused again.
+    settings = {"max_tokens": MOST_TOKENS, "temperature": 0.7, "frequency_penalty": 1.0, "seed": SEED}
+    for protocol in PROTOCOLS:
+        for form in FORMS:
+            bench = Workbench(project=project / f"{protocol}-{form}")
+            bench.loadouts.define("Ladder", dict(loadout_of(protocol, form)))
+            agent = ModelAgent(f"openai:{served.model}", base_url=served.url, settings=settings, tools=False)
+            bench.agent("*", agent)
+            casts = [bench.cast(request, loadout="Ladder") for request in requests]
+            for cast in casts:
+                cast.run()
+            yield rung(protocol, form, casts)
+
+
+def main() -> int:
+    """Start the model, cast, print the table, end the model; the exit code."""
+    requests = REQUESTS[: int(sys.argv[1])] if sys.argv[1:] else REQUESTS
+    shutil.rmtree(LADDER, ignore_errors=True)
+    LADDER.mkdir(parents=True)
+    os.environ["MATERIA_PROFILE_DIR"] = str(LADDER / "profile")
+    try:
+        with local_model(context=CONTEXT) as served:
+            rungs = []
+            for one in climb(served, LADDER, requests):
+                rungs.append(one)
+                print(*one, file=sys.stderr, flush=True)
+            print(*table(rungs), sep="\n")
+    except NoLocalModelError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

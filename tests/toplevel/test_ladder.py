@@ -1,0 +1,37 @@
+"""The ladder of weak models, climbed with a served script in place of a model: what it counts."""
+
+from __future__ import annotations
+
+import json
+
+import ladder
+from local_model import Served
+from model_server import refuses, says, serving
+
+PLAN = json.dumps({"workItems": [{"title": "Bake", "context": "At 220 degrees."}], "context": "x"})
+COPIED = PLAN.replace("Bake", "<what to do>")
+LONG = "This model's maximum context length is 4096 tokens."
+REQUESTS = ("bread", "tides", "tyres")
+
+
+def test_acceptance_repairs_copies_and_overflows_are_counted(tmp_path):
+    """Of three requests one is answered at once, one after a copy of the form, one does not fit."""
+    answers = [says(PLAN), says(COPIED), says(PLAN), refuses(400, LONG, error="context_length_exceeded")]
+    with serving(*answers) as server:
+        found = next(ladder.climb(Served(server.url, "tiny"), tmp_path, REQUESTS))
+    assert found == ladder.Rung("sparse", "md", 3, 2, 1, 2, 1, 1, 1, 0, 30, 15)
+    header, rule, row = ladder.table([found])
+    assert header.count("|") == rule.count("|") == row.count("|") == len(found) + 1
+    assert row.startswith("| sparse | md | 3 | 2 | 1 | 2 |")
+
+
+def test_each_protocol_is_told_in_both_ways_of_writing(tmp_path):
+    with serving(*[says("x")] * 200) as server:
+        rungs = list(ladder.climb(Served(server.url, "tiny"), tmp_path, ("bread",)))
+        texts = [body["messages"][0]["content"] for body in server.asked]
+    assert [(one.protocol, one.form) for one in rungs] == [
+        (protocol, form) for protocol in ladder.PROTOCOLS for form in ladder.FORMS
+    ]
+    assert all((one.fitting, one.last) == (0, 0) and one.repairs for one in rungs)
+    assert any(text.startswith("## Request") for text in texts)
+    assert any(text.startswith("Request:") for text in texts)
