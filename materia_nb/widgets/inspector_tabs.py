@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.breakpoint import ordinal
-from materia_nb.cast.views.step_views import counted_tokens
+from materia_nb.cast.views.step_views import against_last_visit, counted_tokens
 from materia_nb.display.blocks import Action, Block, Line, json_of
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import END_SIGN, Marks, links, who_words
@@ -154,8 +154,9 @@ class _Tabs:
             if waiting is not None:
                 edit = cast.writable and not self.busy
                 turn = cast.engine.at.turn if cast.engine.at else 0
+                against = against_last_visit(cast.steps, cast.steps[-1], waiting)
                 return prompt_part(
-                    "What is asked. A change is for this turn only.",
+                    f"What is asked. A change is for this turn only. {against}".rstrip(),
                     waiting,
                     f"{cast.id} {len(cast.steps)} {turn} {len(cast.abandoned)}",
                     edit=edit,
@@ -180,7 +181,10 @@ class _Tabs:
             return any_blocks(
                 [Line("A process was run: it gets the state and its parameters, no prompt.", "quiet")]
             )
-        words = f"What step {record.number} was asked. {counted_tokens(record)}".rstrip()
+        against = against_last_visit(cast.steps, record, record.prompt)
+        words = " ".join(
+            filter(None, (f"What step {record.number} was asked.", counted_tokens(record), against))
+        )
         key = f"{cast.id} step {record.number}"
         return prompt_part(words, record.prompt, key, edit=False)
 

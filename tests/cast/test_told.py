@@ -185,3 +185,15 @@ def test_the_tokens_that_were_counted_stand_beside_the_estimate(tmp_path):
         assert words in shown
         assert ("Tokens as counted" in shown) == bool(words)
         assert "some " in shown
+
+
+def test_a_prompt_says_what_is_other_than_at_the_visit_before(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(1, refuse=(1,)))
+    cast.run()
+    first, again = (step for step in cast.steps if step.socket == "Socket-2")
+    shown = repr(PromptView(again, again.prompt, cast.steps))
+    line = next(one for one in shown.splitlines() if "Against its visit before, step 2: " in one)
+    assert "Why it came back +" in line
+    assert "Request" not in line
+    assert line.endswith("the rest is the same.")
+    assert "Against" not in repr(PromptView(first, first.prompt, cast.steps))

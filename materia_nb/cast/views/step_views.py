@@ -33,6 +33,7 @@ from materia_nb.display.text import graph_text
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Usage
+from materia_nb.engine.told import HEADINGS
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import translate
 from materia_nb.handoff.capabilities import LaysOut, Pointer, Section, ShowsTheWay
@@ -77,10 +78,11 @@ class StepView(Shown):
 class PromptView(Shown):
     """A prompt with each layer named.
 
-    Of a step that is done, also what its agent was asked in later turns; ``later`` are kind and text of these.
+    Of a step that is done, also what its agent was asked in later turns; ``later`` are kind and text of these. With the
+    ``steps`` of the cast it says what is other than at the visit before.
     """
 
-    def __init__(self, step: StepRecord, prompt: Prompt) -> None:
+    def __init__(self, step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = ()) -> None:
         self.prompt = prompt
         self.title = f"Prompt of step {step.number}: {step.socket}, visit {step.visit}"
         turns = step.turns[1:] if prompt is step.prompt else []
@@ -90,15 +92,15 @@ class PromptView(Shown):
             if turn.prompt
         ]
         self.later = [(f"turn {number}, {mode}", text) for number, (mode, text) in enumerate(asked, start=2)]
-        self.counted = counted_tokens(step) if prompt is step.prompt else ""
+        counted = counted_tokens(step) if prompt is step.prompt else ""
+        self.notes = [words for words in (counted, against_last_visit(steps, step, prompt)) if words]
 
     def __str__(self) -> str:
         return self.prompt.text
 
     def _blocks(self) -> list[Block]:
         later = [Code(text, title=name) for name, text in self.later]
-        known = lines([self.counted] if self.counted else [], "quiet")
-        return [*prompt_blocks(self.prompt, whole=True), *later, *known]
+        return [*prompt_blocks(self.prompt, whole=True), *later, *lines(self.notes, "quiet")]
 
 
 def counted_tokens(step: StepRecord) -> str:
@@ -113,6 +115,22 @@ def counted_tokens(step: StepRecord) -> str:
     return (
         f"Tokens as counted for the last request of a turn, with all that was sent along: {'; '.join(counts)}"
     )
+
+
+def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Prompt) -> str:
+    """Say which parts are other than when the socket of a step was visited before; empty at its first visit, or of a later turn."""
+    if not prompt.begins:
+        return ""
+    earlier = (steps[number] for number in range(min(step.number - 1, len(steps)) - 1, -1, -1))
+    last = next((one for one in earlier if one.socket == step.socket and one.prompt is not None), None)
+    if last is None or last.prompt is None:
+        return ""
+    before = {one.name: one.text for one in last.prompt.parts}
+    now = {one.name: one.text for one in prompt.parts}
+    names = [name for name in HEADINGS if before.get(name, "") != now.get(name, "")]
+    changes = [f"{HEADINGS[name]} {len(now.get(name, '')) - len(before.get(name, '')):+,}" for name in names]
+    words = f"{', '.join(changes)} characters; the rest is the same" if changes else "the same"
+    return f"Against its visit before, step {last.number}: {words}."
 
 
 class HandoffView(Shown):

@@ -363,7 +363,7 @@ def prompt(call: Call) -> Any:
     """Show the prompt that waits for an answer, or that of a step."""
     current = call.cast
     if call.get("step") is None and current.now.prompt is not None:
-        return PromptView(current.steps[-1], current.now.prompt)
+        return PromptView(current.steps[-1], current.now.prompt, current.steps)
     record = _step(call)
     if record.prompt is None:
         raise MateriaError(
@@ -371,7 +371,7 @@ def prompt(call: Call) -> Any:
             hint="handoff shows what it was given and what it wrote",
             kind="no_prompt",
         )
-    return PromptView(record, record.prompt)
+    return PromptView(record, record.prompt, current.steps)
 
 
 @verb(
