@@ -66,7 +66,7 @@ class Rung(NamedTuple):
         copied: how many answers still held words of the form.
         overflows: how many casts did not fit what the model takes.
         other: how many casts failed otherwise: an empty answer, a server that is gone.
-        tokens_in: of all turns.
+        tokens_in: of all turns, as far as the server counted them.
         tokens_out: of all turns.
     """
 
@@ -116,8 +116,8 @@ def rung(protocol: str, form: str, casts: Sequence[Cast]) -> Rung:
         sum(any(issue.code == FORM_WORDS for issue in one.issues) for each in readings for one in each),
         kinds.count("context_too_long"),
         sum(kind not in ("context_too_long", "repair_exhausted") for kind in kinds),
-        sum(cast.now.usage.input for cast in casts),
-        sum(cast.now.usage.output for cast in casts),
+        sum(cast.now.usage.input or 0 for cast in casts),
+        sum(cast.now.usage.output or 0 for cast in casts),
     )
 
 
