@@ -183,6 +183,26 @@ def test_an_earlier_step_is_looked_at_gone_back_to_and_forked_in_place(lab: Lab)
     panel.is_("ready · Eval is next")
 
 
+def test_a_right_click_compares_a_step_with_the_last_visit_word_by_word(lab: Lab):
+    lab.open(lab.notebook(AGENTS, "%load_ext materia_nb\n%materia use Plan-Build-Eval\n%materia cast a guide"))
+    lab.run_all()
+    panel = Surface(lab, 1)
+    panel.press("Run")
+    panel.is_("done")
+    panel.at.locator("[data-index='4']").click(button="right")
+    panel.at.get_by_role("menuitem", name="with the last visit").click()
+    panel.says("A is step 2, B is step 5.")
+    compared = panel.at.get_by_role("tabpanel", name="Compare")
+    expect(compared.locator("p.mnb-words").first).to_have_text("built OutlineDraft")
+    expect(compared.locator("p.mnb-words del").first).to_have_text("Outline")
+    lab.screenshot("compare-visits", cell=1)
+    lab.screenshot("compare-visits", cell=1, dark=True)
+    panel.tab("Timeline")
+    panel.at.locator("[data-index='4']").click(button="right")
+    panel.at.get_by_role("menuitem", name="Compare the cast with").click()
+    panel.at.get_by_text("no other cast is here").wait_for()
+
+
 def test_the_keyboard_alone_steps_looks_and_edits_and_the_notebook_keeps_its_cells(lab: Lab):
     lab.open(
         lab.notebook("%load_ext materia_nb", AGENTS, "%materia use Plan-Build-Eval", "%materia cast a guide")
