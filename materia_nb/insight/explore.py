@@ -12,7 +12,7 @@ from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.answers import Scripted, detouring, quiet, strangers, unasked
 from materia_nb.insight.odds import Chances, Odds, PerSocket, odds_of
@@ -152,11 +152,13 @@ def played(rules: Rules, witness: Witness) -> Session:
 
 # -- exploring -------------------------------------------------------------------------------
 
-KINDS: Final = frozenset(
-    {"edge_traversals_exhausted", "no_advance_cycles_exhausted", "assignment", "budget", "invalid_output"}
-    | {"repair_exhausted", "utility_exit", "utility_timeout", "utility_not_started", "utility_failed"}
+_LEFT_OUT: Final = frozenset(
+    {"budget", "invalid_output", "repair_exhausted"}
+    | {"utility_exit", "utility_timeout", "utility_not_started", "utility_failed"}
 )
-"""What a cast can fail with; the last ones take a malformed answer or a process, which no exploring gives."""
+"""Kinds of failures that take a malformed answer, a process or a bill, which no exploring gives."""
+KINDS: Final = _LEFT_OUT | {"edge_traversals_exhausted", "no_advance_cycles_exhausted", "assignment"}
+"""What a cast can fail with."""
 
 
 class Exploration:
@@ -224,6 +226,9 @@ class Exploration:
                 f"{', '.join(silent)}: an edge, an exit or an advance reads satisfied, but its agent is not asked for "
                 "it. Odds and rehearsals have it say nothing, unless satisfied= names it."
             )
+        if unrouted := self.unrouted:
+            at = counted(len(unrouted), "socket")
+            found.append(f"An agent or process that fails ends the cast at {at} (unrouted): left out here.")
         if not self.certain and self.complete_search:
             found.append("So what was not seen is not known to be impossible.")
         return tuple(found)
@@ -261,7 +266,8 @@ class Exploration:
         """
         if self._shortest(what) is not None:
             return True
-        return False if self.certain else None
+        left_out = what in _LEFT_OUT or (what == FAILED and self.unrouted)
+        return False if self.certain and not left_out else None
 
     @property
     def never(self) -> list[Taken]:
@@ -300,6 +306,19 @@ class Exploration:
         """The sockets that were not seen to be visited."""
         seen = {node.socket for node in self._space.nodes if node.end is None}
         return tuple(id_ for id_ in self.graph.sockets if id_ not in seen)
+
+    @property
+    def unrouted(self) -> tuple[str, ...]:
+        """The sockets that were seen to be visited, and whose failure ends the cast, since no edge there waits for it.
+
+        These ends are left out everywhere else: each visit has one, whatever the loadout does.
+        """
+        missed = self.not_visited
+        return tuple(
+            id_
+            for id_, here in self._rules.sockets.items()
+            if id_ not in missed and Result.FAILED not in here.goes
+        )
 
     @property
     def stalls(self) -> tuple[str, ...]:

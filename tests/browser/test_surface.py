@@ -184,7 +184,9 @@ def test_an_earlier_step_is_looked_at_gone_back_to_and_forked_in_place(lab: Lab)
 
 
 def test_a_right_click_compares_a_step_with_the_last_visit_word_by_word(lab: Lab):
-    lab.open(lab.notebook(AGENTS, "%load_ext materia_nb\n%materia use Plan-Build-Eval\n%materia cast a guide"))
+    lab.open(
+        lab.notebook(AGENTS, "%load_ext materia_nb\n%materia use Plan-Build-Eval\n%materia cast a guide")
+    )
     lab.run_all()
     panel = Surface(lab, 1)
     panel.press("Run")

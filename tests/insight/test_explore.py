@@ -269,6 +269,19 @@ def test_an_interrupt_ends_a_search_with_what_it_has_found(monkeypatch):
         assert e.never == []
 
 
+def test_a_failure_that_no_edge_waits_for_is_named_and_never_called_impossible():
+    e = explored(config({"A": at("P", edge("B")), "B": at("P")}))
+    assert e.certain
+    assert e.unrouted == ("A", "B")
+    assert "failed" not in e.ends
+    assert [e.can(what) for what in ("failed", "utility_exit", "budget")] == [None, None, None]
+    assert e.can("no_advance_cycles_exhausted") is False
+    assert "at 2 sockets" in e.notes[-1]
+    routed = {"A": at("P", edge("B", "failed"), edge("B")), "B": at("P", edge("end", "failed"))}
+    e = explored(config(routed))
+    assert (e.unrouted, e.can("failed"), e.notes) == ((), False, ())
+
+
 def test_how_far_it_is_is_told_also_of_the_odds_of_another_length(wb):
     told = []
     e = wb.explore("Plan-Build-Eval", progress=lambda done, known: told.append((done, known)))
