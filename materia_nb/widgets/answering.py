@@ -114,10 +114,7 @@ def hold_state(now: Snapshot) -> dict[str, Any]:
     approval, whole = None, True
     if hold.needs in ("consent", "direction") and isinstance(value, dict):
         request = request_of(value)
-        try:
-            approval = now.approvals.request
-        except MateriaError as error:
-            parts.append(Line(f"It cannot be approved: {error.what}", "bad"))
+        approval = now.approvals.request
         content = str(request.get("exact_content") or "")
         whole = len(content) <= JUDGED
         rows = [
