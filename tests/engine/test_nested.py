@@ -7,6 +7,8 @@ import pytest
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, say
 from materia_nb.engine import entering, outputs
 from materia_nb.engine.item_edits import ListEdit, lay_out
+from materia_nb.engine.rules import Rules
+from materia_nb.loadout import build_graph
 
 ROWS = say(state={"rows": [{"n": "a", "subs": [1, 2]}, {"n": "b", "subs": [3]}, {"n": "c", "subs": [4, 5]}]})
 
@@ -56,6 +58,18 @@ def test_r34_every_inner_item_of_every_outer_item_is_worked_on(inner):
 @pytest.mark.parametrize("inner", ["state.item.subs", "item.subs", "state.currentWorkItem.subs"])
 def test_r34_the_common_aliases_of_the_outer_item_lead_to_its_list_too(inner):
     assert play_all(nested(inner))[1] == ["a 1", "a 2", "b 3", "c 4", "c 5"]
+
+
+@pytest.mark.parametrize("first", ["Row", "Sub"])
+def test_an_outer_list_comes_before_what_is_read_through_its_items(first):
+    document = nested()
+    sockets = document["loadouts"][document["activeLoadout"]]["sockets"]
+    given = {first: sockets.pop(first), **sockets}
+    sockets.clear()
+    sockets.update(given)
+    lists = Rules(build_graph(document)).lists
+    assert list(lists) == [("rows",), ("row", "subs")]
+    assert [[walk.iterator.cursor for walk in walks] for walks in lists.values()] == [["o"], ["i"]]
 
 
 def test_r34_a_dotted_alias_is_kept_and_its_object_goes_with_the_outer_item():

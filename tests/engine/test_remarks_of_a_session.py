@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from builders import Folded, agent, asks, at, config, edge, items, retry_loop, say
 from materia_nb.engine import decide
 from materia_nb.engine.remarks import FEWER, hollow_fields, remarks_of, repeats
@@ -51,6 +53,16 @@ def test_an_answer_is_hollow_with_less_than_a_tenth_of_what_a_refused_one_said()
     for length, hollow in ((FEWER, []), (FEWER * 2, ["plan"])):
         cast = Folded(document).answers(say(plan="x" * length), say(satisfied=True, plan="y"))
         assert list(hollow_fields(cast.rules, cast.session.steps[-1])) == hollow
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_of_many_remarks_the_end_holds_the_first_and_says_how_many_there_are(monkeypatch, most):
+    monkeypatch.setattr(decide, "MOST_REMARKS", most)
+    cast = Folded(config({"A": at("P", edge("B")), "B": asks(edge("A", "not_satisfied"), edge("end"))}))
+    cast.answers("a", say(satisfied=False), "a", say(satisfied=True)).do(decide.enter)
+    end, made = cast.events[-1], remarks_of(cast.rules, cast.session)
+    assert list(end.remarks or ()) == [one.as_json() for one in made][:most]
+    assert end.remarks_in_all == (len(made) if len(made) > most else None)
 
 
 def test_a_decision_says_which_item_it_was_about():
