@@ -48,6 +48,7 @@ class Marks:
         only_routes: the same of edges and exits.
         never: the routes that no cast takes.
         unreached: ids of sockets that no cast visits.
+        lanes: the names of the lanes that stand at a socket, by socket id.
     """
 
     current: str | None = None
@@ -70,6 +71,7 @@ class Marks:
     only_routes: Mapping[Route, str] = field(default_factory=_nothing)
     never: frozenset[Route] = frozenset()
     unreached: frozenset[str] = frozenset()
+    lanes: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
 
 
 # -- lines -----------------------------------------------------------------------------------
@@ -84,7 +86,8 @@ END_SIGN: Final = "\x00end"
 class Link:
     """One line: from ``source`` to ``target``, which are socket ids, :data:`START` or :data:`END_SIGN`.
 
-    ``order`` is the number in evaluation order, 0 where a number would say nothing.
+    ``order`` is the number in evaluation order, 0 where a number would say nothing. ``lanes`` says whether items are
+    handed to lanes on it, or it leads on from where these have come together: neither is a socket.
     """
 
     key: str
@@ -96,6 +99,7 @@ class Link:
     limit: int | None = None
     place: int | None = None
     loop: str | None = None
+    lanes: Literal["", "fork", "barrier"] = ""
 
     @property
     def route(self) -> Route | None:
@@ -144,7 +148,16 @@ def links(graph: Graph) -> list[Link]:
             target = _target(graph, route.target)
             if target is not None and route.source in graph.sockets:
                 found.append(Link(route.edge_id, "exit", route.source, target, route.condition, loop=loop.id))
-    return _with_unique_keys(found)
+    return _with_unique_keys([replace(link, lanes=_lanes_of(graph, link)) for link in found])
+
+
+def _lanes_of(graph: Graph, link: Link) -> Literal["", "fork", "barrier"]:
+    for region in graph.regions.values():
+        if link.kind == "edge" and (link.source, link.target) == (region.generator, region.first):
+            return "fork"
+        if link.loop == region.loop and link.to == region.exit:
+            return "barrier"
+    return ""
 
 
 def _with_unique_keys(found: list[Link]) -> list[Link]:
@@ -272,9 +285,15 @@ def socket_notes(socket: Socket, *, short: bool = False) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def loop_words(loop: Loop, progress: tuple[int, int] | None = None) -> str:
-    """Say what a loop goes over and how far it has come."""
-    parts = []
+def lanes_words(graph: Graph, loop: Loop) -> str:
+    """Say how many lanes a loop runs in at once; empty where its items are worked on one after another."""
+    at_once = next((one.at_once for one in graph.regions.values() if one.loop == loop.id), None)
+    return "" if at_once is None else f"in lanes, {at_once} at once"
+
+
+def loop_words(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None) -> str:
+    """Say what a loop goes over, how far it has come, and in how many lanes."""
+    parts = [lanes] if (lanes := lanes_words(graph, loop)) else []
     if loop.generator is not None:
         parts.append(f"consumes {part(loop.output or 'workItems')} of {part(loop.generator)}")
     elif loop.iterator is not None:
@@ -300,7 +319,7 @@ def link_words(link: Link, marks: Marks | None = None, *, short: bool = False) -
         return ""
     condition = described(link.condition)
     sign = condition.short if short else condition.sign
-    parts = []
+    parts: list[str] = [link.lanes] if link.lanes else []
     if link.kind == "exit":
         parts.append(f"exit {sign}")
     elif link.order or link.condition != "always" or link.limit is not None:
@@ -333,6 +352,8 @@ def state_words(socket_id: str, marks: Marks) -> str:
     """Say where the cast stands with respect to a socket; empty when nowhere."""
     if socket_id == marks.failed:
         return "✖ failed"
+    if socket_id in marks.lanes:
+        return f"▶ {part(', '.join(marks.lanes[socket_id]), 60)}"
     if socket_id == marks.current:
         return "‖ held" if marks.held else "▶ waiting" if marks.waiting else "▶ current"
     if socket_id in marks.remarks:
@@ -340,9 +361,7 @@ def state_words(socket_id: str, marks: Marks) -> str:
     if socket_id in marks.only:
         has = marks.only[socket_id]
         return "differs" if has == "both" else f"only {has}"
-    if socket_id in marks.unreached:
-        return "never visited"
-    return ""
+    return "never visited" if socket_id in marks.unreached else ""
 
 
 def reachable(entry: str, found: Iterable[Link]) -> set[str]:
@@ -489,9 +508,10 @@ def label_size(link: Link) -> tuple[float, float]:
 
 def loop_title(graph: Graph, loop: Loop) -> tuple[str, str]:
     """The name of a loop region and what it goes over, bounded, without progress."""
-    words = loop_words(loop)
+    words = loop_words(graph, loop)
     if loop.generator is not None and loop.generator in graph.sockets:
         words = f"{part(loop.output or 'workItems')} of {part(graph.sockets[loop.generator].materia.label)}"
+        words += f" · {lanes}" if (lanes := lanes_words(graph, loop)) else ""
     return (
         fit("loop " + part(loop.id), LABEL_SIZE, 220, bold=True),
         fit(part(words, 200), LABEL_SIZE, 260),

@@ -143,7 +143,7 @@ def _description(graph: Graph, marks: Marks) -> str:
         sentences.append(f"And {len(graph.sockets) - 60} more sockets.")
     sentences += [
         f"Loop {part(loop.id)}: {part(', '.join(map(part, loop.sockets[:20])), 400)}; "
-        f"{loop_words(loop, marks.progress.get(loop.id))}."
+        f"{loop_words(graph, loop, marks.progress.get(loop.id))}."
         for loop in graph.loops.values()
     ]
     return " ".join(sentences)
@@ -165,7 +165,8 @@ def _line(line: Line, marks: Marks, colours: Colours) -> str:
     link = line.link
     use = colour_use(link, marks)
     strong = use in ("now", "A", "B")
-    dashes = _NEVER if use == "rim" else _DASHES.get(link.kind, described(link.condition).dashes)
+    kind = "exit" if link.lanes else link.kind
+    dashes = _NEVER if use == "rim" else _DASHES.get(kind, described(link.condition).dashes)
     dash = f' stroke-dasharray="{dashes[0]} {dashes[1]}"' if dashes else ""
     key = esc(shorten(link.key, 400))
     named = f' data-edge="{key}"' if link.kind in ("edge", "exit") else ""
@@ -183,8 +184,18 @@ def _line(line: Line, marks: Marks, colours: Colours) -> str:
     return drawn
 
 
+def _bar(line: Line, colours: Colours) -> str:
+    """The bar across a line, behind its head: lanes part there, or, where it is hollow, have come together."""
+    (x, y), (dx, dy) = line.tip, line.heading
+    x, y = x - 14 * dx, y - 14 * dy
+    d = f"M{x - 14 * dy:.1f} {y + 14 * dx:.1f}L{x + 14 * dy:.1f} {y - 14 * dx:.1f}"
+    strokes = (("line", 6), ("plate", 3)) if line.link.lanes == "barrier" else (("line", 5),)
+    drawn = "".join(f'<path d="{d}" stroke="{colours[use]}" stroke-width="{wide}"/>' for use, wide in strokes)
+    return f"<g>{drawn}<title>{line.link.lanes}</title></g>"
+
+
 def _arrow(line: Line, marks: Marks, colours: Colours) -> str:
-    """The head of a line: hollow for a loop exit."""
+    """The head of a line: hollow for a loop exit, with a bar where lanes part or come together."""
     use = colour_use(line.link, marks)
     (x, y), (dx, dy) = line.tip, line.heading
     length, half = (12.0, 6.0) if use == "now" else (9.0, 4.5)
@@ -193,7 +204,7 @@ def _arrow(line: Line, marks: Marks, colours: Colours) -> str:
         f"{x:.1f},{y:.1f} {bx - dy * half:.1f},{by + dx * half:.1f} {bx + dy * half:.1f},{by - dx * half:.1f}"
     )
     fill = colours["plate"] if line.link.kind == "exit" else colours[use]
-    return (
+    return (_bar(line, colours) if line.link.lanes else "") + (
         f'<polygon points="{points}" fill="{fill}" stroke="{colours[use]}" stroke-width="1.4" '
         'stroke-linejoin="round"/>'
     )

@@ -215,7 +215,7 @@ def _loops(graph: Graph, marks: Marks) -> list[str]:
     for loop in graph.loops.values():
         members = part(", ".join(part(socket) for socket in loop.sockets[:60]), 1000)
         lines = [f"loop {part(loop.id)}: {members}"]
-        words = loop_words(loop, marks.progress.get(loop.id))
+        words = loop_words(graph, loop, marks.progress.get(loop.id))
         if loop.iterator is not None:
             words += f" · as {part(loop.iterator.alias)} · cursor {part(loop.iterator.cursor)}"
         lines.append("  " + words)
@@ -287,7 +287,9 @@ class _Writer:
             words = ""
             if child.loop is not None:
                 loop = self.graph.loops[child.loop]
-                words = _label("loop " + part(loop.id), loop_words(loop, self.marks.progress.get(loop.id)))
+                words = _label(
+                    "loop " + part(loop.id), loop_words(self.graph, loop, self.marks.progress.get(loop.id))
+                )
             self.lines.append(f"{indent}subgraph g{counter[0]}[{words}]")
             self.region(child, indent + "  ", counter)
             self.lines.append(f"{indent}end")
@@ -312,7 +314,7 @@ def graph_mermaid(graph: Graph, marks: Marks | None = None) -> str:
     writer.region(root, "  ", [0])
     for number, loop_id in enumerate(loose, 1):
         loop = graph.loops[loop_id]
-        words = _label(f"loop {part(loop.id)}", loop_words(loop, marks.progress.get(loop.id)))
+        words = _label(f"loop {part(loop.id)}", loop_words(graph, loop, marks.progress.get(loop.id)))
         writer.lines.append(f"  o{number}>{words}]")
         writer.lines += [f"  o{number} -.- {writer.ids[key]}" for key in loop.sockets if key in graph.sockets]
     for link in links(graph):

@@ -247,7 +247,7 @@ class Inspector:
     def _loop(self, loop: Loop) -> list[Block]:
         progress = loop_progress(self.cast).get(loop.id) if self.cast is not None else None
         rows = [
-            ("goes over", loop_words(loop, progress)),
+            ("goes over", loop_words(self.graph, loop, progress)),
             ("sockets", ", ".join(self.names[one] for one in loop.sockets)),
         ]
         if loop.iterator is not None:

@@ -187,7 +187,12 @@ class Scene:
         if label is not None:
             self._chips[made] = self._node("c", link.key, label, "chip", None)
             self.nodes[-1]["of"] = made
-        kinds = ["line", link.kind, *([condition_class(link.condition)] if link.kind != "start" else [])]
+        kinds = [
+            "line",
+            link.kind,
+            *(["lanes"] if link.lanes else []),
+            *([condition_class(link.condition)] if link.kind != "start" else []),
+        ]
         self.edges.append(
             {
                 "id": made,
@@ -260,7 +265,7 @@ class Scene:
         words = f"loop {part(loop_id)}: {part(', '.join(loop.sockets), 200)}; "
         return {
             "classes": "current" if here else "",
-            "words": words + part(loop_words(loop, marks.progress.get(loop_id)), 200),
+            "words": words + part(loop_words(self.graph, loop, marks.progress.get(loop_id)), 200),
             "svg": _picture(drawn, box),
         }
 

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 import display_graphs as graphs
 from display_checks import contrast
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
-from materia_nb.display.graph_parts import TIMES, Marks
+from materia_nb.display.graph_parts import TIMES, Marks, links
 from materia_nb.display.layout import place
 from materia_nb.display.shapes import THEMES
 from materia_nb.display.svg import graph_svg
+from materia_nb.display.text import graph_text
+from materia_nb.loadout import build_graph
 from materia_nb.loadout.vocabulary import CONDITIONS
+from stream_helpers import streams_config
 
 ELEMENTS = {"svg", "title", "desc", "g", "rect", "path", "polygon", "text"}
 ATTRIBUTES = {
@@ -223,3 +226,13 @@ def test_the_description_names_every_way_on():
 
 def test_marks_of_sockets_that_do_not_exist_are_ignored():
     graph_svg(graphs.hello(), Marks(current="x", failed="y", last_route=("z", 3), progress={"l": (1, 2)}))
+
+
+def test_lanes_part_and_come_together_on_lines_that_are_dashed_and_barred():
+    graph = build_graph(streams_config())
+    lanes = {link.lanes: (link.source, link.target) for link in links(graph) if link.lanes}
+    assert lanes == {"fork": ("Socket-1", "Socket-2"), "barrier": ("Socket-4", "Socket-5")}
+    svg = graph_svg(graph, Marks(lanes={"Socket-3": ("docs", "<b>")}))
+    assert svg.count("<title>fork</title>") == svg.count("<title>barrier</title>") == 1
+    assert "docs, &lt;b&gt;" in svg
+    assert "in lanes, 2 at once" in graph_text(graph)

@@ -44,6 +44,8 @@ export function canvasStyle(c, conditions, font) {
       ? { "line-style": "dashed", "line-dash-pattern": one.dashes.map((long) => long + 1), width: 2 } : {})),
     rule("edge.exit", { "line-style": "dashed", "line-dash-pattern": [8, 5], "target-arrow-fill": "hollow" }),
     rule("edge.implied", { "line-style": "dashed", "line-dash-pattern": [1, 5] }),
+    // Where lanes part, a bar behind the head; where they have come together, a hollow one.
+    rule("edge.lanes", { "line-style": "dashed", "line-dash-pattern": [8, 5], "target-arrow-shape": "triangle-tee" }),
     rule("edge.start", { events: "no" }),
     // A line to what a person has moved goes straight there.
     rule("edge.free", {
