@@ -206,13 +206,17 @@ class Cast:
         """Why the cast stopped, when it failed or was aborted."""
         return self.runner.session.state.failure
 
-    def why(self, step: int | None = None) -> Why:
+    def why(self, step: int | None = None, *, lane: str | None = None) -> Why:
         """Explain why a step went where it went.
 
         Args:
             step: a step number; the latest if left out.
+            lane: the lane that made it, of those that the cast had last.
+
+        Raises:
+            MateriaError: there is no such step (``no_step``) or lane (``unknown_lane``).
         """
-        return self.now.why(step)
+        return self.now.lane(lane).why(step)
 
     def watch(self, watcher: Callable[[Cast], None]) -> Callable[[], None]:
         """Call ``watcher`` after every change; returns a function that ends it.

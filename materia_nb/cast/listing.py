@@ -240,7 +240,8 @@ class StepList(_Listed[StepRecord]):
 def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
     """Return the step of that number; see :meth:`StepList.at`."""
     whole = type(number) is int  # what comes from a notebook need not be what the annotation says
-    index = -1 if not whole else number - 1 if number > 0 else len(steps) + number
+    first = steps[0].number if steps else 1  # those of a lane are numbered on from where it began
+    index = -1 if not whole else number - first if number > 0 else len(steps) + number
     if number == 0 or not 0 <= index < len(steps):
         raise MateriaError(
             f"There is no step {number if whole else type(number).__name__}; the cast has {len(steps)}.",

@@ -27,7 +27,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Lane, Session, StepRecord, Steps
 from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import Failure, Hold, Item, Pin, Status, Usage, Visit
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.approval import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.insight.queries import Suggestion, conclusion_of, suggestions_of
 from materia_nb.insight.sides import Side
@@ -190,6 +190,17 @@ class Snapshot:
         if not self.session.streams:
             return {}
         return {name: LaneNow(lane, self) for name, lane in self.session.streams[-1].lanes.items()}
+
+    def lane(self, name: str | None) -> Snapshot:
+        """Return one of :attr:`lanes` as a cast is shown; this snapshot itself without a name.
+
+        Raises:
+            MateriaError: there is no such lane (``unknown_lane``).
+        """
+        if not name:
+            return self
+        needs_one_of(name, self.lanes, f"The cast has no lane {name!r}.", "unknown_lane")
+        return self.lanes[name].now
 
     @property
     def failure(self) -> Failure | None:
@@ -437,10 +448,11 @@ class Snapshot:
         record = self.steps.at(-1 if step is None else step)
         latest = record is self.steps[-1] and self.engine.status == "failed"
         after = self.engine if latest else record.after
-        following = self.steps[record.number].entry if record.number < len(self.steps) else self.ended_by
+        after_it = record.number - self.steps[0].number + 1
+        following = self.steps[after_it].entry if after_it < len(self.steps) else self.ended_by
         why = explain(
             self.rules,
-            record.title,
+            record.title if self.engine.lane is None else f"{record.title} in lane {self.engine.lane.name}",
             record.decision,
             after,
             record.entry,
@@ -565,6 +577,16 @@ class LaneNow:
         state, of_lane = self.lane.session.state, self.lane.session.start.lane
         cursor = of_lane.cursor if of_lane is not None else ""
         return sum(standing(state, (cursor, index, ())) == "done" for index in self.indexes)
+
+    @property
+    def wants_a_person(self) -> bool:
+        """Whether it stands still until a person has answered, decided or allowed something there."""
+        now = self.now
+        visit = now.waiting_at
+        if self.status != "running" or visit is None:
+            return self.status == "running" and now.held is not None
+        asks = bool(now.approvals.asking) or (visit.mode == "draft" and visit.drafts > 0)
+        return asks or now.answered_by(visit.socket) in (None, "person")
 
     def __repr__(self) -> str:
         """Say how it stands."""

@@ -233,7 +233,7 @@ class CastPanel(CastSurface):
     @_act.register
     def _select(self, message: ToCast.Select) -> None:
         one = message.element
-        self.select(None if one is None else check_element(self.cast.now, one.kind, one.id))
+        self.select(None if one is None else check_element(self.here, one.kind, one.id))
 
     @_act.register
     def _open_tab(self, message: ToCast.Tab) -> None:
@@ -260,6 +260,12 @@ class CastPanel(CastSurface):
         self.look(None if message.line is None else len(steps))
 
     @_act.register
+    def _show_lane(self, message: ToCast.Lane) -> None:
+        self.cast.now.lane(message.lane)  # refused here where there is none
+        self.lane, self.tab = message.lane, "answer"
+        self.select(None)
+
+    @_act.register
     def _height(self, message: ToCast.Height) -> None:
         least, most = _HEIGHTS
         self.height = min(most, max(least, self.height + message.by))
@@ -281,7 +287,7 @@ class CastPanel(CastSurface):
     # -- answers ---------------------------------------------------------------------------
 
     def _answer(self, text: str) -> None:
-        self.cast.reply(text)
+        self.cast.reply(text, lane=self.lane or None)
         self.select(None)
 
     @_act.register
@@ -290,12 +296,12 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _verdict(self, message: ToCast.Verdict) -> None:
-        self._answer(clicked_text(self.cast.now, message.satisfied, message.reason))
+        self._answer(clicked_text(self.here, message.satisfied, message.reason))
 
     @_act.register
     def _items_answer(self, message: ToCast.ItemsAnswer) -> None:
         items, _ = rebuilt(message.rows, (), known=False)
-        self._answer(clicked_text(self.cast.now, message.satisfied, message.reason, items))
+        self._answer(clicked_text(self.here, message.satisfied, message.reason, items))
 
     @_act.register
     def _refine(self, message: ToCast.Refine) -> None:
@@ -329,7 +335,7 @@ class CastPanel(CastSurface):
 
     def _needs_still(self, seen: str) -> None:
         """A click on what was shown must not allow what is asked by now."""
-        if seen != asked_key(self.cast.now):
+        if seen != asked_key(self.here):
             raise MateriaError(
                 "Something else is asked by now.", hint="look at it, then decide", kind="not_asked"
             )
@@ -451,7 +457,7 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _check(self, message: ToCast.Check) -> None:
-        self.front.answer("check", message.token, **checked(self.cast.now, message.text, message.what))
+        self.front.answer("check", message.token, **checked(self.here, message.text, message.what))
 
     @_act.register
     def _check_items(self, message: ToCast.CheckItems) -> None:

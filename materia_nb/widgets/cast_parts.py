@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from materia_nb.cast.views.files_view import files_blocks
+from materia_nb.cast.views.lanes import lanes_blocks
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.cast.views.tables import items_view
 from materia_nb.display.blocks import Block, JsonView, text_of
@@ -45,6 +46,7 @@ class Seen:
         place: which of them is shown.
         past: the moment that is looked at, None for the present.
         rows: the steps of the line that is shown.
+        lane: which lane the inspector tells about, empty for the cast itself.
         selected: what is selected, None for wherever the cast is.
         tab: the tab of the inspector that was opened last.
         only: the one tab that the inspector has, where only that is shown; else empty.
@@ -58,6 +60,7 @@ class Seen:
     place: int
     past: Snapshot | None
     rows: StepRows
+    lane: str
     selected: Element | None
     tab: str
     only: str
@@ -72,9 +75,19 @@ class Seen:
         return self.casts[self.place]
 
     @property
+    def here(self) -> Snapshot:
+        """What the inspector tells about: the cast as it is now, or a lane of it."""
+        return lane_of(self.now, self.lane)
+
+    @property
     def shown(self) -> Snapshot:
         """The cast at the moment that is looked at."""
         return self.past or self.now
+
+
+def lane_of(cast: Snapshot, name: str) -> Snapshot:
+    """Return a lane of a cast as it is now; the cast itself where it has no such lane."""
+    return cast.lanes[name].now if name in cast.lanes else cast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +159,7 @@ def _bar(seen: Seen) -> Slice:
 
 def _inspector(seen: Seen) -> Slice:
     busy = seen.doing.busy
-    return inspector_state(seen.now, seen.selected, seen.past, seen.tab, busy=busy, only=seen.only)
+    return inspector_state(seen.here, seen.selected, seen.past, seen.tab, busy=busy, only=seen.only)
 
 
 def _timeline(seen: Seen) -> Slice:
@@ -177,6 +190,12 @@ PARTS: Final[dict[str, Part]] = {
     for part in (
         Part(name="timeline", at="dock", title="Timeline", state=_timeline, plain=steps_view),
         Part(name="items", at="dock", title=_items_title, state=_items, plain=items_view),
+        Part(
+            name="lanes",
+            at="dock",
+            title=lambda seen, _: f"Lanes {len(seen.now.lanes)}" if seen.now.lanes else "",
+            blocks=lambda seen: lanes_blocks(seen.now),
+        ),
         Part(
             name="events",
             at="dock",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.cast.listing import output_words, way_words
 from materia_nb.cast.views.compare_view import CompareView
+from materia_nb.cast.views.lanes import where_words
 from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
@@ -72,6 +73,7 @@ def standing(now: Snapshot, doing: Doing) -> Standing:
 
 
 def _working(now: Snapshot, doing: Doing) -> Standing:
+    running = sum(lane.status == "running" and not lane.wants_a_person for lane in now.lanes.values())
     visit = now.engine.at
     place = visit.socket if visit is not None else now.engine.next
     name = now.names.get(place or "", "")
@@ -86,19 +88,24 @@ def _working(now: Snapshot, doing: Doing) -> Standing:
             doing.asked_to_stop or since,
             now.stopping or "waits for the step to end",
         )
-    return Standing("working", f"working{where}{item}", since)
+    return Standing(
+        "working", f"{counted(running, 'lane')} at work" if running else f"working{where}{item}", since
+    )
 
 
 def _stopped(now: Snapshot, doing: Doing, ended: int | None) -> Standing:
     place = now.next_socket or ""
     name = "the end" if place == END else now.names.get(place, "")
     visit = now.waiting_at
+    lane = next((one for one in now.lanes.values() if one.wants_a_person), None)
+    if lane is not None:
+        name = f"{part(lane.name, 40)} · {where_words(lane)}"
     entered = now.latest.started if now.latest is not None else None
     if visit is not None and now.approvals.asking:
         return Standing("wants", f"wants you · {name} asks for approval", entered)
     if visit is not None and visit.mode == "draft" and visit.drafts:
         return Standing("wants", f"wants you · draft of {name}", entered)
-    if visit is not None and _is_person(now, visit.socket):
+    if lane is not None or (visit is not None and _is_person(now, visit.socket)):
         return Standing("wants", f"wants you · {name}", entered)
     stops = now.breakpoints.conditions
     hit = [one for one in now.breakpoints_hit if doing.outcome == "breakpoint" or stops[one] is None]

@@ -25,6 +25,7 @@ from materia_nb.widgets.cast_parts import (
     dock_names,
     draw_parts,
     how_it_stands,
+    lane_of,
     parts_for_page,
 )
 from materia_nb.widgets.cast_slices import StepRows
@@ -70,6 +71,7 @@ class CastSurface(Panel):
         super().__init__(alone or "cast")
         self.cast, self.casts = cast, [cast]
         self.past: Snapshot | None = None
+        self.lane = ""
         self.runs: Runs = runs_of(cast)
         self.rows = StepRows()
         self.selected: Element | None = None
@@ -154,13 +156,18 @@ class CastSurface(Panel):
         self.past = None if number is None else self.cast.at(number, self.rows.line)
         self.refresh()
 
+    @property
+    def here(self) -> Snapshot:
+        """What the inspector tells about: the cast as it is now, or a lane of it."""
+        return lane_of(self.cast.now, self.lane)
+
     def show_cast(self, place: int) -> None:
         """Show one of the casts of this panel: the first, or one that was forked from it."""
         if not 0 <= place < len(self.casts):
             raise MateriaError(f"This panel has no cast {place}.", hint="reload the page", kind="bad_message")
         self.cast, self.compares = self.casts[place], None
         self.runs, self.rows = runs_of(self.cast), StepRows()
-        self.past = self.selected = None
+        self.past, self.selected, self.lane = None, None, ""
 
     def set_mode(self, mode: str) -> None:
         """Switch between casting and designing the loadout of the cast."""
@@ -236,7 +243,14 @@ class CastSurface(Panel):
         busy = self.runs.busy_for(self)
         casts = [cast.now for cast in self.casts]  # the moment that this frame is about
         now = casts[self.casts.index(self.cast)]
-        asks = not busy and (bool(now.approvals.asking) or now.held is not None or now.status == "failed")
+        wanting = [name for name, lane in now.lanes.items() if lane.wants_a_person]
+        if wanting and not busy and self.lane not in wanting:
+            self.lane = wanting[0]
+        elif self.lane not in now.lanes or now.session.streams[-1].status == "joined":
+            self.lane = ""
+        asks = not busy and (
+            bool(wanting) or bool(now.approvals.asking) or now.held is not None or now.status == "failed"
+        )
         if asks and not self._asked:
             self.tab, self.selected = "answer", None  # what waits for a person is what they see
         self._asked = asks
@@ -267,6 +281,7 @@ class CastSurface(Panel):
             place=self.casts.index(self.cast),
             past=self.past,
             rows=self.rows,
+            lane=self.lane,
             selected=self.selected,
             tab=self.tab,
             only="" if self.alone is None else self.alone.opens,

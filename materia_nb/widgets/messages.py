@@ -193,6 +193,11 @@ class ToCast:
 
         line: WholeNumber | None
 
+    class Lane(PageMessage):
+        """Let the inspector tell about a lane, and answer what is asked there; about the cast itself without a name."""
+
+        lane: ShortText
+
     class Height(PageMessage):
         """Make the surface higher or lower."""
 

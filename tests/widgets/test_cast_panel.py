@@ -20,6 +20,7 @@ from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.widgets import cast_panel as panels
 from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.cast_panel import CastPanel
+from stream_helpers import stream_agents, streams_config
 
 PLAIN = ("take", "resend", "revive")
 ENGINE = {
@@ -946,3 +947,27 @@ def test_rows_say_what_failed_what_was_skipped_and_what_is_by_hand(tmp_path, mak
     say(panel, "by_hand", text="mine")
     assert panel.front.timeline["tail"][1][4] == "mine"
     assert "by hand" in panel.front.timeline["tail"][1][-1]
+
+
+def test_a_person_answers_in_each_lane_that_waits(make, tmp_path):
+    agents = stream_agents()
+    del agents["Check"]
+    panel = make(h.start(tmp_path, streams_config(), agents))
+    assert not [one for one in panel.front.surface["tabs"] if one[0] == "lanes"]
+    panel.cast.run()
+    panel.refresh()
+    assert panel.front.bar["words"] == "wants you · ui · Check"
+    assert ["lanes", "Lanes 2"] in panel.front.surface["tabs"]
+    assert "built Part 2" in json.dumps(panel.front.inspector)
+    assert "no lane 'nobody'" in say(panel, "lane", lane="nobody")
+    assert say(panel, "lane", lane="api") == ""
+    assert "built Part 1" in json.dumps(panel.front.inspector)
+    assert say(panel, "verdict", satisfied=True, reason="good") == ""
+    assert {name: lane.done for name, lane in panel.cast.now.lanes.items()} == {"ui": 0, "api": 1}
+    assert panel.lane == "ui"
+    for _ in range(2):
+        say(panel, "verdict", satisfied=True, reason="good")
+        panel.cast.run()
+    assert panel.cast.status == "complete"
+    panel.refresh()
+    assert panel.lane == ""

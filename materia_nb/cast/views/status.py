@@ -5,6 +5,7 @@ The text is stable from run to run (no ids, no times), since notebooks are compa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -78,7 +79,14 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
         hit: the breakpoints that it is at.
     """
     now = cast.engine
-    lines = [*_standing(cast), *_remarks(cast.remarks), *cast.messages, *_pinned(cast), *_remarked(cast)]
+    lines = [
+        *_standing(cast),
+        *_lanes(cast),
+        *_remarks(cast.remarks),
+        *cast.messages,
+        *_pinned(cast),
+        *_remarked(cast),
+    ]
     if cast.stopping is not None:
         return (*lines, f"stopping, {cast.stopping}")
     failure = now.failure
@@ -95,9 +103,14 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
         lines.append(_waiting_for(cast) + _because(cast, pause, hit))
     elif now.status == "ready":
         because = _because(cast, pause, hit)
-        lines.append(
-            f"next: {now.next}{because}" if now.next != END else "next: end (step or run completes the cast)"
-        )
+        if any(lane.wants_a_person for lane in cast.lanes.values()):
+            lines.append(f"waits for you{because}: reply --lane NAME")
+        else:
+            lines.append(
+                f"next: {now.next}{because}"
+                if now.next != END
+                else "next: end (step or run completes the cast)"
+            )
     elif now.status == "complete":
         lines += _concluded(cast)
     return tuple(lines)
@@ -137,6 +150,15 @@ def _standing(cast: Snapshot) -> list[str]:
     if now.budget.max_cost_usd is not None:
         lines.append(f"cost: {now.usage.cost_words} of {now.budget.max_cost_usd:.4f} USD")
     return [*lines, shorten(said, 200)] if said else lines
+
+
+def _lanes(cast: Snapshot) -> Iterator[str]:
+    """How each lane stands, unless all have come together."""
+    if cast.lanes and cast.session.streams[-1].status != "joined":
+        for name, lane in cast.lanes.items():
+            at = f", at {lane.now.next_socket}" if lane.status == "running" and lane.now.next_socket else ""
+            wants = ", waits for you" if lane.wants_a_person else ""
+            yield f"lane {shorten(name, 60)}: {lane.status}{at}{wants}, {lane.done} of {len(lane.indexes)} items done"
 
 
 def _remarks(odd: Sequence[Remark]) -> Iterator[str]:
@@ -265,12 +287,16 @@ def loop_progress(cast: Snapshot) -> dict[str, tuple[int, int]]:
         if loop.iterator is not None:
             stands = standings(cast.engine, walk_of(loop.iterator))
             found[loop.id] = (stands.count("done") if _begun(cast, loop.id) else 0, len(stands))
+    if cast.lanes and (streams := cast.session.streams[-1]).status != "joined":
+        lanes = cast.lanes.values()
+        found[streams.region.loop] = (sum(one.done for one in lanes), sum(len(one.indexes) for one in lanes))
     return found
 
 
 def _begun(cast: Snapshot, loop: str) -> bool:
     """Whether a loop was ever entered: one that shares its cursor with another may be passed over as a whole."""
-    return any(socket in cast.engine.visits for socket in cast.graph.loops[loop].sockets)
+    engines = (cast.engine, *(lane.now.engine for lane in cast.lanes.values()))
+    return any(socket in one.visits for one in engines for socket in cast.graph.loops[loop].sockets)
 
 
 def _loops(cast: Snapshot) -> str:
@@ -302,12 +328,21 @@ def marks_of(cast: Snapshot) -> Marks:
     failed = now.failure.socket if now.failure and now.status == "failed" else None
     visit = visit or (now.at if now.status == "held" else None)
     current = visit.socket if visit else now.next if now.next in cast.graph.sockets else None
+    visits, standing_at = Counter(now.visits), dict[str, tuple[str, ...]]()
+    for name, lane in cast.lanes.items():
+        visits.update(
+            {socket: count - now.visits.get(socket, 0) for socket, count in lane.now.visits.items()}
+        )
+        place = lane.now.next_socket or ""
+        if lane.status == "running" and place in cast.graph.sockets:
+            standing_at[place] = (*standing_at.get(place, ()), name)
     return Marks(
         current=current,
         waiting=visit is not None,
         held=now.status == "held",
         failed=failed,
-        visits=dict(now.visits),
+        visits=dict(visits),
+        lanes=standing_at,
         traversals=dict(now.traversals),
         last_route=route,
         progress=loop_progress(cast),

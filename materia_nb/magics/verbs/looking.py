@@ -377,13 +377,14 @@ def prompt(call: Call) -> Any:
 @verb(
     "why",
     Argument("--traceback", "show where in your code the agent of the cast raised what made it fail", "flag"),
+    Argument("--lane", "the lane that made the step", "option"),
     _STEP,
     example="%materia why 3",
 )
 def why(call: Call) -> Any:
     """Explain why a step went where it went."""
     if not call.get("traceback"):
-        return call.cast.why(call.get("step"))
+        return call.cast.why(call.get("step"), lane=call.get("lane"))
     raised = call.cast.raised
     if raised is None:
         raise MateriaError("No agent of this cast raised anything in this kernel.", kind="no_traceback")

@@ -56,6 +56,8 @@ export interface ToCast {
   now: {};
   /** Show the steps of an abandoned branch, or the present ones again. */
   line: { line: number | null };
+  /** Let the inspector tell about a lane, and answer what is asked there; about the cast itself without a name. */
+  lane: { lane: string };
   /** Make the surface higher or lower. */
   height: { by: number };
   /** Take the line over the graph away. */

@@ -1,0 +1,74 @@
+"""What is said of the lanes of a cast: a row each, an axis of time, why, and marks on the graph."""
+
+from __future__ import annotations
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast.views.lanes import lanes_blocks
+from materia_nb.cast.views.status import marks_of, status_lines
+from materia_nb.display.blocks import Picture, html_of, text_of
+from materia_nb.errors import MateriaError
+from stream_helpers import stream_agents, streams_config
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def waiting(tmp_path):
+    """Two lanes, both of which wait for a person to check."""
+    agents = stream_agents({"ui": [2, 0], HOSTILE: [1]})
+    del agents["Check"]
+    cast = h.start(tmp_path, streams_config(), agents)
+    assert cast.run() == "person"
+    return cast
+
+
+def test_a_row_says_where_a_lane_is_and_how_far(waiting):
+    said = text_of(lanes_blocks(waiting.now))
+    assert "2 lanes, 2 at once; 0 at the barrier" in said
+    row = next(line for line in said.splitlines() if line.startswith("ui "))
+    assert row.split("  ")[0] == "ui"
+    assert all(words in row for words in ("running", "Check, waits for you", "Part 2", "0/2"))
+    assert "lane ui: running, at Socket-4, waits for you, 0 of 2 items done" in status_lines(waiting.now)
+
+
+def test_lanes_stand_on_the_cards_of_the_graph_and_count_there(waiting):
+    marks = marks_of(waiting.now)
+    assert marks.lanes == {"Socket-4": ("ui", HOSTILE)}
+    assert marks.visits["Socket-2"] == 2
+    assert marks.progress["L"] == (0, 3)
+
+
+def test_every_lane_is_a_row_of_the_axis_and_its_name_is_harmless(waiting):
+    picture = next(one for one in lanes_blocks(waiting.now) if isinstance(one, Picture))
+    assert "<title>Build 3: " in picture.svg
+    assert "<title>Build 2: " in picture.svg
+    assert "<img" not in picture.svg + html_of(lanes_blocks(waiting.now))
+
+
+def test_a_lane_that_failed_says_why(tmp_path):
+    def build(item):
+        if item["title"] == "Part 1":
+            raise ValueError("no room")
+        return "built"
+
+    cast = h.start(tmp_path, streams_config(), stream_agents(Build=build))
+    cast.run()
+    said = text_of(lanes_blocks(cast.now))
+    assert "no room" in said
+    assert "the cast failed at the barrier" in said
+
+
+def test_why_names_the_lane(tmp_path):
+    cast = h.start(tmp_path, streams_config(), stream_agents())
+    cast.run()
+    step = cast.now.lanes["ui"].now.steps[-1]
+    assert cast.why(step.number, lane="ui").title.endswith("in lane ui")
+    assert marks_of(cast.now).lanes == {}
+    with pytest.raises(MateriaError) as caught:
+        cast.why(lane="iu")
+    assert "ui" in caught.value.hint
+    assert text_of(lanes_blocks(h.start(tmp_path / "none", h.one_config()).now)).startswith(
+        "The cast has handed no"
+    )
