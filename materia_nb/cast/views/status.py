@@ -353,9 +353,9 @@ def marks_of(cast: Snapshot) -> Marks:
         in_item=now.at is not None and now.at.item is not None,
         answers={socket: who for socket in cast.graph.sockets if (who := cast.answered_by(socket))},
         pins={
-            socket: cast.pins[name].words
+            socket: cast.pins[pin].words
             for socket in cast.graph.sockets
-            if (name := cast.pinned_at(socket)) is not None
+            if (pin := cast.pinned_at(socket)) is not None
         },
     )
 
