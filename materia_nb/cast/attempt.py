@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.agent_table import AgentTable
@@ -27,6 +31,7 @@ from materia_nb.handoff.protocol import in_brief
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON
 from materia_nb.sharing import shared
+from materia_nb.store.kept_files import ATTEMPTS, KeptFiles
 
 if TYPE_CHECKING:
     from materia_nb.engine.rules import Rules
@@ -38,6 +43,7 @@ class Trial(Runner):
     Attributes:
         done: what was done, to be done again with the cast when the answer is taken.
         failed: why the agent could not answer, None when it could.
+        wrote: the files before and after, where they are kept.
     """
 
     def __init__(self, runner: Runner, session: Session, agents: AgentTable) -> None:
@@ -50,8 +56,40 @@ class Trial(Runner):
             agents=agents,
             utilities=runner.utilities,
         )
+        self._own: Path | None = None
+        self.wrote: tuple[str, str] | None = None
         self.done: list[Callable[[Runner, Mapping[str, JSON]], None]] = []
         self.failed: str | None = None
+
+    @property
+    def base(self) -> Path:
+        """Where its agent works: a folder of its own, where files are kept."""
+        return self._own or super().base
+
+    @contextmanager
+    def in_own_folder(self, number: int) -> Iterator[None]:
+        """Work on a copy of the files, where they are kept, so that no try sees another's; what becomes of them is kept."""
+        begun = self.session.files
+        if begun is None:
+            yield
+            return
+        own = self.files.path / ATTEMPTS / f"{os.getpid()}-{number}"
+        keeper = KeptFiles(own, self.files.path.parent, self.files.path.name, own=True)
+        shutil.rmtree(own, ignore_errors=True)
+        try:
+            keeper.check_out(begun)
+            self._own = own
+            yield
+            note = {
+                "cast": self.files.path.name,
+                "step": len(self.session.steps),
+                "by": "step",
+                "attempt": number,
+            }
+            self.wrote = (begun, keeper.keep(begun, note).commit)
+        finally:
+            self._own = None
+            shutil.rmtree(own, ignore_errors=True)
 
     def do(self, command: Callable[..., Events], *given: object) -> None:
         """Carry out a command in memory, and note it."""
@@ -108,7 +146,8 @@ def tried(
     if isinstance(agent, PersonAgent):
         error = "a person answers here: give agents"
     else:
-        trial.ask()
+        with trial.in_own_folder(number):
+            trial.ask()
         error = trial.failed
     seconds = time.monotonic() - begun
     step = trial.session.steps[-1]
@@ -184,6 +223,9 @@ class Attempts(AttemptsView):
         """See to it that the turn can be asked; :meth:`ask` asks it."""
         if n < 1:
             raise MateriaError("How often to ask is at least once.", hint="n from 1", kind="usage")
+        if runner.session.keeps:
+            with runner.lock():
+                runner.begin()  # which keeps the files as they are now
         self._runner, self._from = runner, runner.session
         self._asked = _to_ask(runner, socket)
         layers = [_layers(self._asked, one) for one in prompts or [None]]
@@ -270,6 +312,14 @@ class Attempts(AttemptsView):
             told: dict[str, JSON] = {"number": number, "of": len(self._jobs), "agent": one.agent}
             if one.wording:
                 told["wording"] = one.wording
+            if trial.wrote is not None:
+                if runner.session.files != trial.wrote[0]:
+                    raise MateriaError(
+                        "The files are not those any more that the attempt began with.",
+                        hint="attempt it again, or go back to the step before with its files",
+                        kind="gone_on",
+                    )
+                runner.kept_files().put(*trial.wrote)
             for again in trial.done:
                 again(runner, told)
             runner.write_derived()

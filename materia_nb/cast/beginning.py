@@ -59,6 +59,8 @@ class Plan:
         sync: whether every step is forced to the disk (fsync), which is slower.
         data: what the state holds before the first step.
         files: whether the files of the project are kept after each step, as the config says it.
+        apart: where the cast stands beside others with the same project, and its files are kept, it works in a folder of its
+            own; this directory holds them all, and is no part of the project.
     """
 
     graph: Graph
@@ -70,6 +72,7 @@ class Plan:
     sync: bool = False
     data: Mapping[str, JSON] = field(default_factory=dict)
     files: str = FILES_AS_THEY_ARE
+    apart: Path | None = None
 
 
 class Prepared(NamedTuple):
@@ -124,7 +127,7 @@ def started(plan: Plan, request: str, agents: AgentTable | None = None) -> Runne
             utilities=plan.utilities,
             journal=journal,
         )
-        runner.keep_files("start")
+        runner.begin_files(plan.apart)
         return runner  # noqa: TRY300 - an interrupt right here would leave the lock to the traceback, too
     except BaseException:
         _let_go(journal, lock)

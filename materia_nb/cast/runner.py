@@ -42,7 +42,7 @@ from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
 from materia_nb.platform import computing
 from materia_nb.store.files import MOST_CHANGED, DiskError
 from materia_nb.store.journal import Journal, Line, lines_of, read_journal
-from materia_nb.store.kept_files import KeptFiles
+from materia_nb.store.kept_files import OWN, KeptFiles
 from materia_nb.store.opening import not_kept
 from materia_nb.store.reader import read_session
 from materia_nb.store.reference import Difference
@@ -298,6 +298,22 @@ class Runner(Work):
     def base(self) -> Path:
         """The directory that the cast works in: the project, or a folder of its own (a fork's, where files are kept)."""
         return self.files.path / self.session.folder if self.session.folder else self.project
+
+    def begin_files(self, apart: Path | None) -> None:
+        """Keep the files that the cast begins with, where they are kept; ``apart`` as in :class:`~materia_nb.cast.beginning.Plan`."""
+        if apart is None or not self.session.keeps:
+            self.keep_files("start")
+            return
+        ignored, casts, name = (
+            self.session.keeps == FILES_WITH_IGNORED,
+            self.files.path.parent,
+            self.files.path.name,
+        )
+        keeper = KeptFiles(self.project, casts, name, ignored=ignored, skip=apart)
+        kept = keeper.keep(None, {"cast": name, "step": 0, "by": "start"})
+        KeptFiles(self.files.path / OWN, casts, name, own=True).check_out(kept.commit)
+        begun = ev.FilesKept(commit=kept.commit, by="start", left_out=kept.left_out, folder=OWN, ts=now())
+        self.keep((begun,))
 
     def kept_files(self) -> KeptFiles:
         """Return what keeps the files."""

@@ -28,8 +28,9 @@ FOLDER: Final = "files.git"
 """The Git directory, in the directory of the casts."""
 OWN: Final = "files"
 """The folder of its own that a fork works in, in its run directory."""
-FOLDERS: Final = (OWN, "worktrees")
-"""What a run directory holds that is work, and no artifact: that folder, and the worktrees that Git-Spawn makes."""
+ATTEMPTS: Final = "attempts"
+FOLDERS: Final = (OWN, ATTEMPTS, "worktrees")
+"""What a run directory holds that is work, and no artifact: those of attempts, and the worktrees that Git-Spawn makes."""
 
 LONGEST: Final = 2**25
 """Bytes of a file that is kept; a longer one is left out and named."""
@@ -92,13 +93,21 @@ class KeptFiles:
         name: the cast, under which Git keeps the latest.
         ignored: whether files that the folder's rules of Git ignore are kept too.
         own: whether the folder was made for a cast, so that no repository around it counts.
+        skip: another directory of which nothing is kept, which that of the casts lies in.
     """
 
     def __init__(
-        self, folder: Path, casts: Path, name: str, *, ignored: bool = False, own: bool = False
+        self,
+        folder: Path,
+        casts: Path,
+        name: str,
+        *,
+        ignored: bool = False,
+        own: bool = False,
+        skip: Path | None = None,
     ) -> None:
         self.folder, self.git_dir = folder, casts / FOLDER
-        self._name, self._ignored, self._own = name, ignored, own
+        self._name, self._ignored, self._own, self._skip = name, ignored, own, skip or casts
         self._seen: dict[bytes, _Seen] = {}
         self._commit: str | None = None
         self._tree: dict[bytes, Entry] = {}
@@ -206,8 +215,8 @@ class KeptFiles:
         here = os.path.join(os.fsencode(self.folder), inner)  # noqa: PTH118 - a path of bytes
         top = Path(os.fsdecode(here)) if inner or self._own else _top(self.folder)
         arguments = ["ls-files", "-z", "--others"]
-        if self.git_dir.parent.is_relative_to(top):
-            arguments.append(f"--exclude={_literal(self.git_dir.parent.relative_to(top).as_posix())}")
+        if self._skip.is_relative_to(top):
+            arguments.append(f"--exclude={_literal(self._skip.relative_to(top).as_posix())}")
         if not self._ignored:
             arguments += ["--exclude-per-directory=.gitignore"]
             own = top / ".git" / "info" / "exclude"
@@ -472,6 +481,7 @@ _CONFIG: Final = b"""[core]
 \trepositoryformatversion = 0
 \tfilemode = true
 \tbare = true
+\thooksPath = /dev/null
 \tfsync = none
 \tquotepath = false
 [gc]
@@ -492,6 +502,20 @@ def needs_git() -> str:
     return program
 
 
+def _refuse_foreign(git_dir: Path, arguments: Sequence[str]) -> None:
+    """Refuse a Git directory with other settings than ours: it came with somebody's casts, and settings can name programs."""
+    if arguments[0] == "init":
+        return
+    with disk(git_dir, "read the settings of kept files"):
+        if read_plain(git_dir / "config") != _CONFIG:
+            raise MateriaError(
+                "The Git directory of kept files is not as it was made, so nothing is read from it.",
+                where=str(git_dir / "config"),
+                hint="if it is yours, take your changes of this file back",
+                kind="files",
+            )
+
+
 def git(
     git_dir: Path,
     *arguments: str,
@@ -506,7 +530,13 @@ def git(
     """
     program = needs_git()
     environment = {name: value for name, value in os.environ.items() if name not in _HIDDEN}
-    environment |= {"GIT_DIR": str(git_dir), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    _refuse_foreign(git_dir, arguments)
+    environment |= {
+        "GIT_DIR": str(git_dir),
+        "GIT_COMMON_DIR": str(git_dir),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
     environment |= {"GIT_ATTR_NOSYSTEM": "1", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
     if tree is not None:
         environment["GIT_WORK_TREE"] = str(tree)

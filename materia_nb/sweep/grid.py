@@ -102,7 +102,8 @@ def places_of(
         for (called, text), number in product(asked.items(), range(1, repeat + 1)):
             anew = [uuid4().hex] if apart.unseen else []
             key = digest([apart.key, setting.label, called, text, list(allow), number, *anew])
-            here = prepared._replace(plan=replace(prepared.plan, root=folder / "casts" / key))
+            plan = prepared.plan
+            here = prepared._replace(plan=replace(plan, root=folder / "casts" / key, apart=plan.root))
             found.append(Place(name, called, setting.label, number, text, here, allow, key, apart.unseen))
     return found
 

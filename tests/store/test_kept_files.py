@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+from contextlib import closing
 
 import pytest
 
 import cast_helpers as h
+from materia_nb import Workbench
 from materia_nb.cast import Cast, resume_cast
 from materia_nb.cast.beginning import started
 from materia_nb.engine.session import files_after
@@ -290,3 +292,48 @@ def test_the_last_cast_that_is_deleted_takes_what_was_kept_along(tmp_path):
         cast.close()
         delete_cast(cast.run_dir.parent, cast.run_dir)
         assert git_dir.exists() is left
+
+
+def test_attempts_work_side_by_side_and_the_one_that_is_taken_brings_its_files(tmp_path):
+    (tmp_path / "a").write_text("before\n")
+    cast = start(tmp_path, h.chain_config(2), None)
+    seen_by = []
+
+    def agent(turn):
+        seen_by.append((turn.project / "a").read_text())
+        (turn.project / "a").write_text(f"{len(seen_by)}\n")
+        return "x"
+
+    tried = cast.attempt(n=3, agents=[agent])
+    assert (seen_by, (tmp_path / "a").read_text()) == (["before\n"] * 3, "before\n")
+    assert not list((cast.run_dir / "attempts").glob("*"))
+    step = tried.take(2)
+    assert ((tmp_path / "a").read_text(), step.files.changed) == ("2\n", ("a",))
+
+
+def test_rows_of_a_sweep_see_no_other_rows_files(tmp_path):
+    repository(tmp_path)
+    (tmp_path / "a").write_text("before\n")
+    before, seen_by = of_git(tmp_path), []
+
+    def agent(turn):
+        seen_by.append((turn.project / "a").read_text())
+        (turn.project / "a").write_text(f"{len(seen_by)}\n")
+        return "x"
+
+    with closing(Workbench(tmp_path, bundled=False)) as bench:
+        bench.load({**h.chain_config(1), "files": "kept"})
+        made = bench.sweep(requests=["one", "two"], repeat=2, agents={"*": agent})
+        assert [row.ends for row in made] == ["complete"] * 4
+    assert (seen_by, (tmp_path / "a").read_text()) == (["before\n"] * 4, "before\n")
+    assert of_git(tmp_path) == before
+
+
+def test_a_git_directory_that_came_with_somebodys_casts_runs_nothing(tmp_path):
+    cast = start(tmp_path, h.chain_config(1), writer(("a", "1\n")))
+    cast.run()
+    config = cast.runner.kept_files().git_dir / "config"
+    config.write_text(config.read_text() + f'[core]\n\tfsmonitor = "touch {tmp_path}/ran; false"\n')
+    with pytest.raises(MateriaError, match="not as it was made"):
+        cast.files.difference(1)
+    assert not (tmp_path / "ran").exists()
