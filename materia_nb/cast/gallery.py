@@ -344,26 +344,43 @@ def _mistake(card: Card) -> Iterable[dict[str, JSON]]:
     if castable:
         yield code_cell(_lines("# The number is that of the step.", "%materia why 1"))
     assert card.diagnosis is not None  # noqa: S101 - every mistake has one
+    found = ("socket",) if card.diagnosis.step is None else ("socket", "step")
+    yield _words(
+        "## Your turn",
+        f"Which {' and '.join(found)}? Put your diagnosis in place of the dots. Then change the loadout in the cell below it: it is "
+        "judged by what it does with the same answers.",
+    )
+    yield _exercise(
+        "from materia_nb.lessons import clinic",
+        "",
+        f'patient = clinic("{card.name}")',
+        f"patient.diagnose({', '.join(f'{name}=...' for name in found)})",
+    )
+    yield _exercise(
+        "import copy",
+        "",
+        f'mine = copy.deepcopy(wb.loadouts.config.document["loadouts"]["{wrong}"])',
+        '# Change it here, such as mine["sockets"]["Socket-1"]["edges"][0]["to"] = "Socket-2".',
+        "patient.mend(mine)",
+    )
     yield _words(
         "## What is wrong",
         f"<details>\n<summary>When you have a diagnosis</summary>\n\n{card.diagnosis.why}\n\nThe next cell says what "
         f"could have been known before the cast: `{card.diagnosis.code}`.\n\n</details>",
     )
     yield code_cell(f"%materia check {wrong}")
-    asked = "socket=..." if card.diagnosis.step is None else "socket=..., step=..."
-    yield _words(
-        "## Mended",
-        "The next cell is folded; opened, it shows one way. To find one of your own first, "
-        "`from materia_nb.lessons import clinic` in a cell above: "
-        f'`clinic("{card.name}").diagnose({asked})` judges what you think is wrong, and `.mend(loadout)` a changed '
-        "loadout, by what it does with the same answers.",
-    )
+    yield _words("## Mended", "The next cell is folded; opened, it shows one way.")
     folded: JSON = {"jupyter": {"source_hidden": True}}
     yield {**_loadout(mended, card.mended, card.loadout), "metadata": folded}
     yield code_cell(_cast("mended", card, mended))
     if castable:
         yield code_cell("wb.compare(cast, mended)")
     yield from _tests("mended", card.name, mended)
+
+
+def _exercise(*lines: str) -> dict[str, JSON]:
+    """A cell that is an error until it is answered, which running all cells goes past."""
+    return {**code_cell(_lines(*lines)), "metadata": {"tags": ["raises-exception"]}}
 
 
 def _tests(cast: str, name: str, loadout: str) -> Iterable[dict[str, JSON]]:

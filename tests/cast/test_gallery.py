@@ -99,7 +99,7 @@ def test_the_notebook_of_a_card_runs_in_order(card, shell, monkeypatch):
     for cell in book.cells:
         if cell.cell_type == "code":
             done = shell.run_cell(cell.source)
-            assert done.success, cell.source
+            assert done.success == ("raises-exception" not in cell.metadata.get("tags", ())), cell.source
     if card.graph is not None:
         assert shell.user_ns["cast"].graph.name == card.loadout
     written = list(shell.user_ns["wb"].project.glob(f"{card.name}-tests/*.materia-case.json"))
@@ -113,6 +113,25 @@ def test_what_mends_a_mistake_is_folded_until_somebody_opens_it(card):
     cells = notebook_of(card)["cells"]
     mending = [cell for cell in cells if f"loadout {card.loadout}-Mended" in "".join(cell["source"])]
     assert [cell["metadata"] for cell in mending] == [{"jupyter": {"source_hidden": True}}]
+
+
+@each(MISTAKES)
+def test_the_exercise_of_a_mistake_takes_the_right_answers_and_no_other(card, shell, monkeypatch):
+    cells = [one for one in notebook_of(card)["cells"] if one["cell_type"] == "code"]
+    load, *_, diagnose, mend = [
+        one["source"]
+        for one in cells
+        if "raises-exception" in one.get("metadata", {}).get("tags", ())
+        or f"define loadout {card.loadout}\n" in one["source"]
+    ]
+    shell.run_cell("%load_ext materia_nb")
+    shell.run_cell(load)
+    assert not shell.run_cell(diagnose).success
+    assert not shell.run_cell(mend).success
+    right = diagnose.replace("socket=...", f'socket="{card.diagnosis.socket}"')
+    assert shell.run_cell(right.replace("step=...", f"step={card.diagnosis.step}")).success
+    shell.user_ns["right"] = card.mended["loadouts"][card.loadout] | {"materia": card.mended["materia"]}
+    assert shell.run_cell(mend.replace("patient.mend(mine)", "patient.mend(right)")).success
 
 
 def test_a_card_is_written_once_and_what_is_there_stays(bench):
