@@ -202,7 +202,9 @@ def _files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
         for file in sorted(path.rglob("*.jsonl")):
             inside = file.relative_to(path)
             if file.name == NAME or len(inside.parts) == 1:
-                yield file, inside.parts[0] if len(inside.parts) > 1 else file.stem
+                # A learner's own folder holds the file behind a hidden one.
+                folder = path.resolve().name if inside.parts[0].startswith(".") else inside.parts[0]
+                yield file, folder if len(inside.parts) > 1 else file.stem
 
 
 def as_csv(found: Sequence[Score]) -> str:

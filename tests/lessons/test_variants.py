@@ -151,6 +151,14 @@ def test_the_files_of_a_class_become_one_table(tmp_path, monkeypatch, capsys):
     assert "no file of guesses" in capsys.readouterr().err
 
 
+def test_a_learner_without_a_name_is_called_after_the_folder_also_their_own(tmp_path):
+    own = tmp_path / "ada" / ".pi" / "pi-materia" / "guesses.jsonl"
+    own.parent.mkdir(parents=True)
+    own.write_text('{"lesson": "03-loops", "question": "visits", "guess": 3, "right": true}\n')
+    assert [one.who for one in merge([tmp_path / "ada"])] == ["ada"]
+    assert [one.who for one in merge([tmp_path])] == ["ada"]
+
+
 def test_who_was_sure_of_something_wrong_is_told_to_the_teacher(cast):
     asked = Question(cast, tries=2, name="08-x/the-way")
     for place, sure in (("end", True), ("Socket-2", False), ("Socket-3", True)):
