@@ -329,13 +329,15 @@ def marks_of(cast: Snapshot) -> Marks:
     visit = visit or (now.at if now.status == "held" else None)
     current = visit.socket if visit else now.next if now.next in cast.graph.sockets else None
     visits, standing_at = Counter(now.visits), dict[str, tuple[str, ...]]()
-    for name, lane in cast.lanes.items():
-        visits.update(
-            {socket: count - now.visits.get(socket, 0) for socket, count in lane.now.visits.items()}
-        )
-        place = lane.now.next_socket or ""
-        if lane.status == "running" and place in cast.graph.sockets:
+    for streams in cast.session.streams:
+        for lane in streams.lanes.values():
+            visits.update(lane.session.state.visits)
+            visits.subtract(lane.session.start.visits)
+    for name, running in cast.lanes.items():
+        place = running.now.next_socket or ""
+        if running.status == "running" and place in cast.graph.sockets:
             standing_at[place] = (*standing_at.get(place, ()), name)
+            current = None
     return Marks(
         current=current,
         waiting=visit is not None,

@@ -37,6 +37,7 @@ def test_lanes_stand_on_the_cards_of_the_graph_and_count_there(waiting):
     marks = marks_of(waiting.now)
     assert marks.lanes == {"Socket-4": ("ui", HOSTILE)}
     assert marks.visits["Socket-2"] == 2
+    assert marks.current is None
     assert marks.progress["L"] == (0, 3)
 
 
@@ -66,6 +67,13 @@ def test_why_names_the_lane(tmp_path):
     step = cast.now.lanes["ui"].now.steps[-1]
     assert cast.why(step.number, lane="ui").title.endswith("in lane ui")
     assert marks_of(cast.now).lanes == {}
+    assert marks_of(cast.now).visits == {
+        "Socket-1": 1,
+        "Socket-2": 2,
+        "Socket-3": 3,
+        "Socket-4": 3,
+        "Socket-5": 1,
+    }
     with pytest.raises(MateriaError) as caught:
         cast.why(lane="iu")
     assert "ui" in caught.value.hint
