@@ -128,7 +128,9 @@ def bar_state(now: Snapshot, doing: Doing) -> dict[str, Any]:
     going = status in ("ready", "waiting") and alive
     stopped = status in ("failed", "aborted")
     # The person is the agent: a step would ask nobody.
-    yours = stands.tone == "wants" and now.waiting_at is not None
+    lanes = [one for one in now.lanes.values() if one.status in ("waiting", "running")]
+    asked = now.waiting_at is not None or (lanes and all(one.wants_a_person for one in lanes))
+    yours = stands.tone == "wants" and bool(asked)
     again = stopped and alive and not busy
     usage, budget = now.engine.usage, now.engine.budget
     why_not = _why_not(now, busy=busy, yours=yours)

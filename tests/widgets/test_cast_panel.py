@@ -957,6 +957,7 @@ def test_a_person_answers_in_each_lane_that_waits(make, tmp_path):
     panel.cast.run()
     panel.refresh()
     assert panel.front.bar["words"] == "wants you · ui · Check"
+    assert not panel.front.bar["can"]["step"], "nobody else can go on"
     assert ["lanes", "Lanes 2"] in panel.front.surface["tabs"]
     assert "built Part 2" in json.dumps(panel.front.inspector)
     assert "no lane 'nobody'" in say(panel, "lane", lane="nobody")
