@@ -18,6 +18,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCES: Final = ROOT / "materia_nb" / "widgets" / "front"
+ICONS: Final = ROOT / "materia_nb" / "display" / "icons.json"
 BUNDLE: Final = ROOT / "materia_nb" / "widgets" / "bundle"
 TOOLS: Final = ROOT / "node_modules"
 LOCK: Final = ROOT / "package-lock.json"
@@ -32,7 +33,7 @@ ESBUILD: Final = (
 def digest(sources: Path = SOURCES) -> str:
     """Return what tells one state of the sources from another; the bundle's first line holds it."""
     made = hashlib.sha256()
-    for path in sorted([*sources.glob("*.js"), *sources.glob("*.css")]):
+    for path in sorted([*sources.glob("*.js"), *sources.glob("*.css"), ICONS]):
         made.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
     return made.hexdigest()[:16]
 

@@ -1,4 +1,4 @@
-"""Boxes, curves, the strokes that links are drawn with and how a canvas bends them, and an estimate of how wide text is."""
+"""Boxes, lines with round corners and how a canvas bends them, and an estimate of how wide text is."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from materia_nb.display.escape import cut_off
 
@@ -97,96 +97,44 @@ def fit(text: str, size: float, room: float, *, bold: bool = False) -> str:
     return cut_off(text, at)
 
 
-# -- strokes ---------------------------------------------------------------------------------
+def wrapped(text: str, size: float, room: float, most: int) -> tuple[str, ...]:
+    """Break a text into at most so many lines of ``room`` pixels, the last one cut."""
+    lines: list[str] = []
+    words = text.split()
+    while words and len(lines) < most - 1:
+        count = 1
+        while count < len(words) and text_width(" ".join(words[: count + 1]), size) <= room:
+            count += 1
+        lines.append(fit(" ".join(words[:count]), size, room))
+        words = words[count:]
+    return (*lines, fit(" ".join(words), size, room)) if words else tuple(lines)
 
-Command: TypeAlias = tuple[Literal["M", "L", "C"], tuple[float, ...]]
-_BEND: Final = 9.0
+
+# -- lines -----------------------------------------------------------------------------------
+
+_CORNER: Final = 6.0
 
 
-@dataclass(slots=True)
-class Stroke:
-    """A path of straight and curved pieces."""
+def rounded(points: Sequence[Point]) -> str:
+    """Write a way at right angles as SVG path data, its corners round."""
+    if not points:
+        return ""
+    path = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
+    for before, at, after in zip(points, points[1:], points[2:], strict=False):
+        radius = min(_CORNER, math.dist(before, at) / 2, math.dist(at, after) / 2)
+        (ax, ay), (bx, by) = _towards(at, before, radius), _towards(at, after, radius)
+        path.append(f"L{ax:.1f} {ay:.1f}C{at[0]:.1f} {at[1]:.1f} {at[0]:.1f} {at[1]:.1f} {bx:.1f} {by:.1f}")
+    return "".join([*path, f"L{points[-1][0]:.1f} {points[-1][1]:.1f}"])
 
-    commands: list[Command] = field(default_factory=list)
 
-    @property
-    def at(self) -> Point:
-        """Where the pen is."""
-        x, y = self.commands[-1][1][-2:]
-        return x, y
-
-    def line(self, x: float, y: float) -> None:
-        """Go straight to a point (start there, if this is the first)."""
-        if not self.commands:
-            self.commands.append(("M", (x, y)))
-        elif self.at != (x, y):
-            self.commands.append(("L", (x, y)))
-
-    def swing(self, x: float, y: float) -> None:
-        """Go to a point on another row, leaving and arriving vertically."""
-        x0, y0 = self.at
-        if abs(x - x0) < 0.5:
-            self.line(x, y)
-        else:
-            middle = (y0 + y) / 2
-            self.commands.append(("C", (x0, middle, x, middle, x, y)))
-
-    def corner(self, x: float, y: float, *, sideways_first: bool) -> None:
-        """Go to a point around one rounded corner, horizontally or vertically first."""
-        x0, y0 = self.at
-        bend = min(_BEND, abs(x - x0), abs(y - y0))
-        left, up = (1 if x > x0 else -1), (1 if y > y0 else -1)
-        if sideways_first:
-            self.line(x - left * bend, y0)
-            self.commands.append(("C", (x, y0, x, y0, x, y0 + up * bend)))
-        else:
-            self.line(x0, y - up * bend)
-            self.commands.append(("C", (x0, y, x0, y, x0 + left * bend, y)))
-        self.line(x, y)
-
-    def then(self, other: Stroke) -> Stroke:
-        """Return this path continued by one that starts where it ends."""
-        return Stroke([*self.commands, *other.commands[1:]])
-
-    def moved(self, dx: float, dy: float) -> Stroke:
-        """Return the same path elsewhere."""
-        return Stroke(
-            [
-                (kind, tuple(value + (dy if index % 2 else dx) for index, value in enumerate(values)))
-                for kind, values in self.commands
-            ]
-        )
-
-    def flipped(self) -> Stroke:
-        """Return the same path with x and y exchanged."""
-        return Stroke(
-            [
-                (
-                    kind,
-                    tuple(value for x, y in zip(values[::2], values[1::2], strict=True) for value in (y, x)),
-                )
-                for kind, values in self.commands
-            ]
-        )
-
-    def d(self) -> str:
-        """Write the path as SVG path data."""
-        return "".join(kind + " ".join(f"{value:.1f}" for value in values) for kind, values in self.commands)
-
-    def heading(self) -> Point:
-        """Unit direction in which the path ends, along an axis."""
-        points = [values for _, values in self.commands]
-        x, y = points[-1][-2:]
-        before = points[-1][-4:-2] if len(points[-1]) > 2 else points[-2][-2:]
-        dx, dy = x - before[0], y - before[1]
-        if abs(dx) > abs(dy):
-            return (1.0 if dx > 0 else -1.0), 0.0
-        return 0.0, (1.0 if dy > 0 else -1.0)
+def _towards(start: Point, end: Point, far: float) -> Point:
+    long = math.dist(start, end) or 1.0
+    return start[0] + (end[0] - start[0]) * far / long, start[1] + (end[1] - start[1]) * far / long
 
 
 _COMMAND: Final = re.compile(r"([MLC])([^MLC]*)")
-_PIECES: Final = 10
-"""How many straight pieces stand for a curve."""
+_PIECES: Final = 4
+"""How many straight pieces stand for a round corner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +154,7 @@ class Bent:
 
 
 def points_of(d: str) -> list[Point]:
-    """Flatten path data as ``Stroke.d`` writes it."""
+    """Flatten path data as :func:`rounded` writes it."""
     points: list[Point] = []
     for kind, numbers in _COMMAND.findall(d):
         values = [float(number) for number in numbers.split()]

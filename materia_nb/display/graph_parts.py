@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from materia_nb.display.escape import part
-from materia_nb.display.geometry import fit, text_width
+from materia_nb.display.geometry import text_width, wrapped
 from materia_nb.errors import counted
 from materia_nb.loadout.graph import END, Advance, Edge, Graph, Loop, Socket
-from materia_nb.loadout.vocabulary import DESCRIBED, Condition, Tint, covered, described, tint_of
+from materia_nb.loadout.vocabulary import DESCRIBED, Condition, covered, described
 from materia_nb.loadout.ways import reachable_from
 
 Route: TypeAlias = tuple[str, int | str]
@@ -46,6 +46,7 @@ class Marks:
         only: of two that are compared the one, A or B, that alone has or visited a socket, by socket id; ``both``
             where the socket itself differs.
         only_routes: the same of edges and exits.
+        outputs: what came of each socket last, in a few words, by socket id.
         never: the routes that no cast takes.
         unreached: ids of sockets that no cast visits.
         lanes: the names of the lanes that stand at a socket, by socket id.
@@ -69,6 +70,7 @@ class Marks:
     pins: Mapping[str, str] = field(default_factory=_nothing)
     only: Mapping[str, str] = field(default_factory=_nothing)
     only_routes: Mapping[Route, str] = field(default_factory=_nothing)
+    outputs: Mapping[str, str] = field(default_factory=_nothing)
     never: frozenset[Route] = frozenset()
     unreached: frozenset[str] = frozenset()
     lanes: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
@@ -128,11 +130,18 @@ def _target(graph: Graph, name: str) -> str | None:
     return END_SIGN if name == END else None
 
 
+def _exclusive(conditions: Sequence[Condition]) -> bool:
+    """Whether no visit matches two of the conditions, so that it makes no difference which is looked at first."""
+    rows = [described(one) for one in conditions]
+    return not any(one.meets(other) for place, one in enumerate(rows) for other in rows[:place])
+
+
 def links(graph: Graph) -> list[Link]:
     """List every line of ``graph`` in a stable order: start, then each socket's edges, then exits."""
     found = [Link("start", "start", START, graph.entry)] if graph.entry in graph.sockets else []
     for socket in graph.sockets.values():
-        numbered = len(socket.edges) > 1
+        conditions = [edge.when for edge in socket.edges]
+        numbered = not _exclusive(conditions)
         for number, edge in enumerate(socket.edges, 1):
             target = _target(graph, edge.to)
             if target is not None:
@@ -326,10 +335,13 @@ def link_words(link: Link, marks: Marks | None = None, *, short: bool = False) -
         parts.append((f"{link.order} " if link.order else "") + sign)
     if link.limit is not None and link.place is not None:
         used = marks.budgets.get((link.source, link.place)) if marks is not None else None
-        parts.append(budget_words(link.limit, used, item=marks is not None and marks.in_item))
+        in_item = marks is not None and marks.in_item
+        parts.append(
+            f"{used[0]}/{used[1]}" if short and used else budget_words(link.limit, used, item=in_item)
+        )
     if marks is not None and link.route in marks.never:
         parts.append(NEVER)
-    return " · ".join(parts)
+    return (" " if short else " · ").join(parts)
 
 
 def line_legend() -> str:
@@ -380,72 +392,37 @@ def summary(graph: Graph, marks: Marks | None = None) -> str:
     return words + (" · complete, with remarks" if marks is not None and marks.remarks else "")
 
 
-TITLE_SIZE: Final = 14.0
-LABEL_SIZE: Final = 11.5
+TITLE_SIZE: Final = 13.0
 SMALL_SIZE: Final = 11.0
-LINE: Final = 15.0
-LEFT: Final = 15.0
-"""Room at the left of a card, its bar of colour included."""
-RIGHT: Final = 8.0
-CARD_MAX: Final = 312.0
-CARD_MIN: Final = 150.0
-CARD_HIGH: Final = 46.0
-# Room kept for who answers and for a visit count, so that a running cast does not move.
-WHO_ROOM: Final = 58.0
-COUNT_ROOM: Final = 42.0
-CONSUMER: Final = "↻"
-"""Stands before the id of a socket that consumes a loop."""
+LINE: Final = 16.0
+ICON: Final = 16.0
+PAD: Final = 10.0
+"""Room at the left and right of what stands on a card."""
+CARD_WIDTH: Final = 192.0
+"""The same for every card, so that none moves where another gets a longer name."""
+# Room kept for the mark and the count of visits, so that a running cast does not move.
+COUNT_ROOM: Final = 32.0
+_HEIGHTS: Final = {1: 32.0, 2: 44.0, 3: 84.0}
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """The lines on one socket's card, already bounded but not escaped, its size in pixels, and its materia's colour.
-
-    ``kind`` is that of its colour: ``generator`` for an agent or utility that makes the items of a loop.
-    """
-
-    title: str
-    below: str
-    kind: str
-    notes: tuple[str, ...]
-    w: float
-    h: float
-    tint: Tint | None = None
+def card_height(level: int) -> float:
+    """How high a card is that says its name (1), who answers too (2), and two lines more (3)."""
+    return _HEIGHTS[level]
 
 
-def kinds_of(socket: Socket) -> str:
-    """Say on a card what a socket is: agent or utility, generator, multi-turn; the last two are agents, unless it says utility."""
-    words = [word for word in kind_words(socket) if word not in ("agent", "loop consumer")]
-    return " · ".join(words) or "agent"
+def socket_name(socket: Socket) -> str:
+    """What a card calls a socket: its materia, bounded."""
+    return part(socket.materia.label, 80) or part(socket.id)
 
 
-def card(socket: Socket, *, detached: bool = False) -> Card:
-    """Lay out the card of ``socket``; a detached one lists its edges, for no lines are drawn from it."""
-    most = CARD_MAX - LEFT - RIGHT
-    title = fit(part(socket.materia.label) or part(socket.id), TITLE_SIZE, most - WHO_ROOM, bold=True)
-    consumer = f"{CONSUMER} " if socket.loops else ""
-    kinds = f" · {kinds_of(socket)}"
-    room = most - COUNT_ROOM - text_width(consumer + kinds, LABEL_SIZE)
-    below = f"{consumer}{fit(part(socket.id), LABEL_SIZE, room)}{kinds}"
-    words = [
-        *socket_notes(socket, short=True),
-        *(edge_words(edge) for edge in socket.edges[:6] if detached),
-    ]
-    notes = tuple(fit(part(note, 120), SMALL_SIZE, most) for note in words)
-    widths = [
-        text_width(title, TITLE_SIZE, bold=True) + WHO_ROOM,
-        text_width(below, LABEL_SIZE) + COUNT_ROOM,
-        *(text_width(note, SMALL_SIZE) for note in notes),
-    ]
-    return Card(
-        title,
-        below,
-        "generator" if socket.is_generator else socket.materia.kind,
-        notes,
-        w=min(CARD_MAX, max(CARD_MIN, max(widths) + LEFT + RIGHT)),
-        h=CARD_HIGH + LINE * len(notes),
-        tint=tint_of(socket.materia.raw.get("color")),
-    )
+def about_lines(socket: Socket, marks: Marks, room: float) -> tuple[str, ...]:
+    """Say on two lines of a card what came of a socket last; before that, what it does."""
+    words = marks.outputs.get(socket.id, "")
+    if not words:
+        description = socket.materia.raw.get("description")
+        about = description if isinstance(description, str) else " ".join(socket.materia.prompt.split()[:24])
+        words = " · ".join([*([about] if about else []), *socket_notes(socket, short=True)])
+    return wrapped(part(words, 200), SMALL_SIZE, room, 2)
 
 
 _FUNCTION: Final = "the function "
@@ -468,21 +445,35 @@ def who_badge(socket: Socket, marks: Marks) -> str:
     return model.rsplit("/", 1)[-1].strip() if colon and provider.isidentifier() and model.strip() else who
 
 
-def live_chip(link: Link, marks: Marks, *, stub: bool, alone: bool) -> str:
-    """Write a line's chip for one moment of a cast: how often it was taken, and which of two that are compared has it.
+def icon_of(socket: Socket, marks: Marks) -> str:
+    """Name the icon of a card: that of who answers, but of what makes the items of a loop its own."""
+    if socket.is_generator:
+        return "generator"
+    if socket.materia.kind == "utility":
+        return "utility"
+    who = marks.answers.get(socket.id, "")
+    if who.partition(" ")[0] == "person":
+        return "person"
+    return "function" if who.startswith((_FUNCTION, "a function")) else "model"
+
+
+def chip_words(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
+    """Write the chip of a line for one moment of a cast: when it is taken, how often it may be, which of two has it.
 
     Args:
-        link: the line.
+        links: the link, and the exits that share its line.
         marks: the moment.
         stub: whether it only names its target.
-        alone: whether it is the only edge between its two sockets, so that the count is its own.
     """
-    words = stub_label(link) if stub else link_words(link, marks, short=True)
-    count = marks.traversals.get(link.traversal, 0) if words and link.kind == "edge" and alone else 0
-    only = marks.only_routes.get(link.route, "") if link.route is not None else ""
-    return " ".join(
-        one for one in (words, count_words(count) if count else "", f"· {only}" if only else "") if one
-    )
+    first = links[0]
+    if stub:
+        words = stub_label(first)
+    elif len(links) > 1:
+        words = " ".join([first.lanes, "exit", *(described(link.condition).short for link in links)]).lstrip()
+    else:
+        words = link_words(first, marks, short=True)
+    only = next((has for link in links if link.route and (has := marks.only_routes.get(link.route))), "")
+    return " · ".join(one for one in (words, only) if one)
 
 
 def stub_label(link: Link) -> str:
@@ -492,38 +483,35 @@ def stub_label(link: Link) -> str:
 
 
 def stub_size(link: Link) -> tuple[float, float]:
-    """Width and height to keep for the label of a line that only names its target."""
-    return (text_width(stub_label(link) + "000", SMALL_SIZE) + 38, 19.0)
+    """Width and height of the label of a line that only names its target."""
+    return (text_width(stub_label(link), SMALL_SIZE) + 14, 19.0)
 
 
-def label_size(link: Link) -> tuple[float, float]:
-    """Width and height to keep for a line's label; (0, 0) without one. The same in every state of a cast."""
-    words = link_words(link, short=True)
+def label_size(*links: Link) -> tuple[float, float]:
+    """Width and height to keep for the chip of a line; (0, 0) without one. The same in every state of a cast."""
+    words = chip_words(links, Marks(), stub=False)
     if not words:
         return (0.0, 0.0)
-    if link.limit is not None:  # in a cast it says how often it was taken
-        words = words.replace(f"max {link.limit}", f"this item: {link.limit} of {link.limit}")
-    return (text_width(words, SMALL_SIZE) + 14 + (24 if link.kind == "edge" else 0), 19.0)
+    if (most := links[0].limit) is not None:  # in a cast it says how often it was taken
+        words = max(words, words.replace(f"max {most}", f"{most}/{most}"), key=len)
+    return (text_width(words, SMALL_SIZE) + 14, 19.0)
 
 
-def loop_title(graph: Graph, loop: Loop) -> tuple[str, str]:
-    """The name of a loop region and what it goes over, bounded, without progress."""
-    words = loop_words(graph, loop)
+def loop_title(graph: Graph, loop: Loop) -> str:
+    """Say what a loop goes over, and in how many lanes, bounded."""
+    words = part(loop.output or "items") if loop.generator is not None else part(loop.id)
     if loop.generator is not None and loop.generator in graph.sockets:
-        words = f"{part(loop.output or 'workItems')} of {part(graph.sockets[loop.generator].materia.label)}"
-        words += f" · {lanes}" if (lanes := lanes_words(graph, loop)) else ""
-    return (
-        fit("loop " + part(loop.id), LABEL_SIZE, 220, bold=True),
-        fit(part(words, 200), LABEL_SIZE, 260),
-    )
+        words = (
+            f"{'items' if words == 'workItems' else words} of {socket_name(graph.sockets[loop.generator])}"
+        )
+    lanes = lanes_words(graph, loop)
+    return f"{words} · {lanes}" if lanes else words
 
 
-def title_size(graph: Graph, loop: Loop) -> tuple[float, float]:
-    """Width and height to keep for a loop's title, progress included."""
-    first, second = loop_title(graph, loop)
-    return (max(text_width(first, LABEL_SIZE, bold=True) + 118, text_width(second, LABEL_SIZE)) + 26, 34.0)
+PROGRESS_ROOM: Final = 92.0
+"""How many pixels of a heading say how far a loop has come."""
 
 
-def folded_size(graph: Graph, loop: Loop) -> tuple[float, float]:
-    """Width and height of a loop drawn as one card."""
-    return (max(title_size(graph, loop)[0] + 14, CARD_MIN), CARD_HIGH + 4)
+def title_size(graph: Graph, loop: Loop, room: float) -> tuple[float, float]:
+    """Width and height of the heading of a loop, without progress, in so much room."""
+    return (min(text_width(loop_title(graph, loop), SMALL_SIZE) + ICON + 8, room), ICON)

@@ -1,24 +1,24 @@
-"""Where everything in a picture of a graph stands: deterministic, the same in every state of a cast.
+"""Where everything in a picture of a graph stands, and how its lines run: deterministic, the same in every state of a cast.
 
-Flow runs rank by rank, downwards or to the right; a loop is one box and laid out by itself first, a short one
-downwards in either case; lines that run back go along the far sides of the cards; every label has a place of its
-own between the cards. All is computed as if flow ran downwards, and x and y exchanged where it runs to the right.
+A card stands where the loadout's ``layout`` says, else where :mod:`arranging` puts it; the frame of a loop goes round its
+members; chips stand where their lines leave; and lines are led round all of that by :mod:`routing`. One picture for canvas,
+designer, grid, page and documentation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from materia_nb.display.coordinates import PAD, Drawing, Picture, set_columns, set_ports
-from materia_nb.display.geometry import Box, Point, Stroke
+from materia_nb.display.arranging import LOOP, Spot, arrange, beside
+from materia_nb.display.geometry import Box, Point, rounded
 from materia_nb.display.graph_parts import (
+    CARD_WIDTH,
     END_SIGN,
     START,
     Link,
-    Region,
-    card,
-    folded_size,
+    card_height,
     label_size,
     links,
     reachable,
@@ -26,36 +26,57 @@ from materia_nb.display.graph_parts import (
     stub_size,
     title_size,
 )
-from materia_nb.display.rows import Item, Wire, build_rows, order_rows, ranks, walk
-from materia_nb.loadout.graph import Graph
+from materia_nb.display.ports import Led, meet
+from materia_nb.display.routing import AHEAD, BESIDE, DOWN, LEFT, RIGHT, UP, straightened, ways
+from materia_nb.loadout.facts import is_number
+from materia_nb.loadout.graph import Graph, Loop
 
-MARGIN: Final = 16.0
 Direction: TypeAlias = Literal["down", "right"]
 """Which way the flow runs."""
-
-_SIGNS: Final = {START: (46.0, 22.0), END_SIGN: (46.0, 24.0)}
-# Above this many rows crossed by all lines together, the longest ones only name their target.
-_MOST_ROWS_CROSSED: Final = 2500
-_SMALL: Final = 900
-# Cards beside each other; more than this cannot be read in a notebook's width.
-_MOST_ABREAST: Final = 4
-_LOOP: Final = "\x00loop:"
-# A loop of so many ranks runs downwards where the whole runs to the right: it would be wide and flat.
-_FEW_RANKS: Final = 4
-_STRIP: Final = 38.0
-_CHANNEL: Final = 10.0
+Level: TypeAlias = Literal[1, 2, 3]
+"""How much a card says: its name, who answers too, and what came of it last."""
+MARGIN: Final = 14.0
+_SIGN: Final = 16.0
+_GAPS: Final = {1: (60.0, 48.0), 2: (72.0, 52.0), 3: (72.0, 52.0)}
+"""The room between two cards of a level, across and down: for a chip, the head of an arrow, the heading of a loop."""
+_FRAME: Final = 14.0
+_HEADING: Final = 24.0
+_ASIDE: Final = 32.0
+"""What the frame of a loop and its heading take beside its members, and the room that is kept at its sides."""
+_MANY: Final = 30
+_MOST_LINES: Final = 150
+"""Of more long lines than this the others only name their target."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A drawn link. ``stub`` means that it ends at its label, which names the target."""
+    """A drawn link. ``stub`` means that it ends at its label, which names the target.
+
+    ``shared`` are the exits whose chip it carries too: they lead from the same socket to the same one.
+    """
 
     link: Link
-    d: str
-    tip: Point
-    heading: Point
+    points: tuple[Point, ...]
     label: Box | None
-    stub: bool
+    stub: bool = False
+    shared: tuple[Link, ...] = ()
+
+    @property
+    def d(self) -> str:
+        """Its path as SVG path data, with round corners."""
+        return rounded(self.points)
+
+    @property
+    def tip(self) -> Point:
+        """Where it ends."""
+        return self.points[-1]
+
+    @property
+    def heading(self) -> Point:
+        """The unit direction in which it ends."""
+        (x, y), (bx, by) = self.points[-1], self.points[-2]
+        far = abs(x - bx) + abs(y - by) or 1.0
+        return (x - bx) / far, (y - by) / far
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +84,7 @@ class Placed:
     """A layout in pixels.
 
     ``signs`` are the start and the end; ``detached`` sockets cannot be reached; what stands in a ``folded`` loop has no place.
+    ``bounds`` holds all of it with a margin; ``pitch`` is how many pixels a column and a row take, ``level`` how much a card says.
     """
 
     nodes: dict[str, Box]
@@ -71,333 +93,353 @@ class Placed:
     signs: dict[str, Box]
     edges: tuple[Line, ...]
     detached: tuple[str, ...]
-    size: tuple[float, float]
+    bounds: Box
     direction: Direction = "down"
     folded: frozenset[str] = frozenset()
+    level: Level = 2
+    pitch: Point = (1.0, 1.0)
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of the picture."""
+        return self.bounds.w, self.bounds.h
+
+    def spot_of(self, x: float, y: float) -> Spot:
+        """Read the centre of a card as a spot of the loadout's ``layout``."""
+        column, row = x / self.pitch[0], y / self.pitch[1]
+        return (column, row) if self.direction == "right" else (row, column)
+
+    def spots(self) -> dict[str, Spot]:
+        """Where every card stands, as spots."""
+        return {key: self.spot_of(box.cx, box.cy) for key, box in self.nodes.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Crossing:
-    """A link that crosses a region's border at ``socket``'s side of it."""
-
-    link: Link
-    socket: str
-    entering: bool
-    upward: bool
-
-
-class _Planner:
-    """Lays out the regions of one graph, innermost first."""
-
-    def __init__(self, graph: Graph, direction: Direction, folded: frozenset[str]) -> None:
-        self.graph = graph
-        self.direction = direction
-        found = links(graph)
-        seen = reachable(START, found)
-        in_loops = {socket for loop in graph.loops.values() for socket in loop.sockets}
-        self.detached = tuple(key for key in graph.sockets if key not in seen and key not in in_loops)
-        self.seen = seen
-        self.root, self.around, self.loose = regions(graph, frozenset(self.detached))
-        self.folded = folded & graph.loops.keys() - set(self.loose)
-        self.around |= {START: (self.root,), END_SIGN: (self.root,)}
-        self.links = [link for link in found if link.source not in self.detached]
-        self.local: dict[int, list[tuple[Link, str, str]]] = {}
-        for link in self.links:
-            region, tail, head = self._meeting(link)
-            self.local.setdefault(id(region), []).append((link, tail, head))
-
-    def _meeting(self, link: Link) -> tuple[Region, str, str]:
-        """Find the innermost region around both ends, and what stands for each end in it."""
-        source, target = self.around[link.source], self.around[link.target]
-        depth = 0
-        while depth + 1 < min(len(source), len(target)) and source[depth + 1] is target[depth + 1]:
-            depth += 1
-        region = source[depth]
-        return region, self._stand_in(link.source, region), self._stand_in(link.target, region)
-
-    def _stand_in(self, socket: str, region: Region) -> str:
-        """Key of the item that holds ``socket`` in ``region``."""
-        path = self.around[socket]
-        depth = path.index(region)
-        return f"{_LOOP}{path[depth + 1].loop}" if depth + 1 < len(path) else socket
-
-    def lay(self, region: Region, border: list[_Crossing], outer: Direction) -> Picture:
-        """Lay out a region and everything in it, to stand in one whose flow runs like ``outer``."""
-        local = self.local.get(id(region), [])
-        keys = [*region.sockets, *(f"{_LOOP}{child.loop}" for child in region.children)]
-        if region is self.root:
-            keys = [START, *keys, END_SIGN]
-        entries = [
-            self._stand_in(cross.socket, region) for cross in border if cross.entering and not cross.upward
-        ]
-        arcs = [(tail, head) for link, tail, head in local if link.target not in self.detached]
-        met, back = walk(keys, arcs, entries)
-        rank = ranks(met, arcs, back, most=_MOST_ABREAST)
-        if region is self.root:
-            self._put_end_below(rank)
-        upward = {link.key: rank[tail] > rank.get(head, 1 << 30) for link, tail, head in local}
-        few = region is not self.root and max(rank.values(), default=0) < _FEW_RANKS
-        flow: Direction = "down" if few or outer == "down" else "right"
-
-        inner: dict[str, Picture] = {}
-        for child in region.children:
-            key = f"{_LOOP}{child.loop}"
-            if child.loop in self.folded:
-                continue
-            crossings = [c for c in border if self._stand_in(c.socket, region) == key]
-            for link, tail, head in local:
-                if key == tail != head:
-                    crossings.append(_Crossing(link, link.source, entering=False, upward=upward[link.key]))
-                elif key == head != tail:
-                    crossings.append(_Crossing(link, link.target, entering=True, upward=upward[link.key]))
-            inner[key] = self.lay(child, crossings, flow)
-
-        items = {key: self._item(key, inner.get(key), flow) for key in met}
-        wires = self._wires(local, items, rank, upward, flow)
-        for cross in border:
-            item = items[self._stand_in(cross.socket, region)]
-            tail_item, head_item = (None, item) if cross.entering else (item, None)
-            wires.append(Wire(cross.link, tail_item, head_item, cross.upward))
-        # Lines come in at the top of a loop: where they do, its title stands beside them.
-        beside = flow == outer == "down"
-        title = title_size(self.graph, self.graph.loops[region.loop]) if region.loop is not None else None
-        picture = self._draw(region, items, wires, rank, inner, title if beside else None)
-        if title is None or region.loop is None:
-            return picture
-        return picture if beside else _framed(picture, region.loop, title, flow, border, turned=flow != outer)
-
-    def _put_end_below(self, rank: dict[str, int]) -> None:
-        """Put the end below all that can be reached, and what cannot be below the end."""
-        apart = {
-            f"{_LOOP}{child.loop}"
-            for child in self.root.children
-            if not any(child in self.around[socket] for socket in self.seen if socket in self.around)
-        }
-        rank[END_SIGN] = 1 + max(
-            (n for key, n in rank.items() if key not in apart and key != END_SIGN), default=0
-        )
-        for key in apart:
-            rank[key] += rank[END_SIGN] + 1
-
-    def _item(self, key: str, picture: Picture | None, flow: Direction) -> Item:
-        if picture is not None:
-            middle = picture.w / 2
-            return Item(key, picture.w, picture.h, {name: x - middle for name, x in picture.ports.items()})
-        if key in _SIGNS:
-            size = _SIGNS[key]
-        elif key.startswith(_LOOP):
-            size = folded_size(self.graph, self.graph.loops[key.removeprefix(_LOOP)])
-        else:
-            drawn = card(self.graph.sockets[key])
-            size = (drawn.w, drawn.h)
-        return Item(key, *_along(size, flow))
-
-    def _wires(
-        self,
-        local: list[tuple[Link, str, str]],
-        items: dict[str, Item],
-        rank: dict[str, int],
-        upward: dict[str, bool],
-        flow: Direction,
-    ) -> list[Wire]:
-        """Make the wires of a region; the longest of very many become stubs."""
-        span = {link.key: abs(rank[tail] - rank.get(head, 0)) for link, tail, head in local}
-        crossed = sum(span.values())
-        stubs = {link.key for link, _, _ in local if link.target in self.detached}
-        for link, tail, _ in sorted(local, key=lambda entry: -span[entry[0].key]):
-            if crossed <= _MOST_ROWS_CROSSED:
-                break
-            if items[tail].ports is None and tail != START:
-                stubs.add(link.key)
-                crossed -= span[link.key]
-        wires = []
-        for link, tail, head in local:
-            if tail == head and items[tail].ports is None:
-                items[tail].selves.append((link, _along(label_size(link), flow)))
-            elif link.key in stubs:
-                wires.append(Wire(link, items[tail], None, stub=True, label=_along(stub_size(link), flow)))
-            else:
-                size = _along(label_size(link), flow)
-                wires.append(Wire(link, items[tail], items[head], upward[link.key], label=size))
-        return wires
-
-    def _draw(
-        self,
-        region: Region,
-        items: dict[str, Item],
-        wires: list[Wire],
-        rank: dict[str, int],
-        inner: dict[str, Picture],
-        title: tuple[float, float] | None,
-    ) -> Picture:
-        rows = build_rows(list(items.values()), wires, rank, title, bordered=region.loop is not None)
-        small = sum(len(row) for row in rows.rows) < _SMALL
-        order_rows(rows, sweeps=12 if small else 3)
-        set_ports(rows)
-        set_columns(rows, sweeps=24 if small else 8)
-        drawing = Drawing(rows)
-        picture = Picture(drawing.width, drawing.height)
-        inside = self._take_inner(picture, drawing, inner)
-        for wire in wires:
-            stroke = drawing.stroke(wire)
-            if wire.tail is not None and wire.tail.key in inside:
-                stroke = inside[wire.tail.key].pop(wire.link.key).then(stroke)
-            if wire.head is not None and wire.head.key in inside:
-                stroke = stroke.then(inside[wire.head.key].pop(wire.link.key))
-            picture.draw(wire, stroke, drawing.label_box(wire))
-        for item in items.values():
-            for index, (link, size) in enumerate(item.selves):
-                picture.draw_self(link, *drawing.self_loop(item, index, size))
-        for strokes in inside.values():
-            picture.strokes |= strokes
-        title_box = drawing.title_box()
-        if title_box is not None and region.loop is not None:
-            picture.titles[region.loop] = title_box
-        return picture
-
-    @staticmethod
-    def _take_inner(
-        picture: Picture, drawing: Drawing, inner: dict[str, Picture]
-    ) -> dict[str, dict[str, Stroke]]:
-        """Put the pictures of the loops into theirs; their strokes are returned, by loop and link."""
-        inside: dict[str, dict[str, Stroke]] = {}
-        for key, child in inner.items():
-            box = drawing.boxes[key]
-            inside[key] = picture.take(child, box.x, box.y)
-            picture.loops[key.removeprefix(_LOOP)] = box
-        picture.boxes |= {key: box for key, box in drawing.boxes.items() if key not in inner}
-        return inside
+def spots_of(graph: Graph) -> dict[str, Spot]:
+    """Return the spot of each socket that its loadout gives one."""
+    return {
+        socket.id: (x, y)
+        for socket in graph.sockets.values()
+        if socket.layout is not None
+        and is_number(x := socket.layout.get("x"))
+        and is_number(y := socket.layout.get("y"))
+    }
 
 
-def _along(size: tuple[float, float], flow: Direction) -> tuple[float, float]:
-    """Give a width and height as they count where the flow is taken to run downwards."""
-    return size if flow == "down" else (size[1], size[0])
-
-
-def _framed(
-    picture: Picture,
-    loop: str,
-    title: tuple[float, float],
-    flow: Direction,
-    border: list[_Crossing],
+def place(
+    graph: Graph,
     *,
-    turned: bool,
-) -> Picture:
-    """Give a loop's picture a strip for its title and, if it runs across what it stands in, ways around its corners.
-
-    The picture is as if its flow ran downwards; what is returned is so for the flow of what it stands in.
-    """
-    high = sum(1 for cross in border if cross.entering != cross.upward) if turned else 0
-    low = len(border) - high if turned else 0
-    above, below = _CHANNEL * high, _CHANNEL * low
-    if flow == "down":
-        w, h = max(picture.w, title[0] + 2 * PAD), _STRIP + above + picture.h + below
-        framed = picture.shifted((w - picture.w) / 2, _STRIP + above, w, h)
-        framed.titles[loop] = Box(PAD / 2, 4, *title)
-        start, top = 0.0, _STRIP + above
-    else:
-        w, h = _STRIP + picture.w, max(above + picture.h + below, title[0] + above + 2 * PAD)
-        framed = picture.shifted(_STRIP, above, w, h)
-        framed.titles[loop] = Box(4, PAD / 2 + above, title[1], title[0])
-        start, top = 0.0, above
-    if not turned:
-        for cross in border:
-            if cross.entering == cross.upward:  # it goes on to a border that the title has moved away
-                key, way = cross.link.key, Stroke()
-                x, ends = framed.ports[key], (h, picture.h) if cross.entering else (picture.h, h)
-                for y in ends:
-                    way.line(x, y)
-                old = framed.strokes[key]
-                framed.strokes[key] = way.then(old) if cross.entering else old.then(way)
-        return framed
-    bottom = top + picture.h
-    first = sorted((c for c in border if c.entering != c.upward), key=lambda c: framed.ports[c.link.key])
-    last = sorted((c for c in border if c.entering == c.upward), key=lambda c: -framed.ports[c.link.key])
-    ports: dict[str, float] = {}
-    for crossings, side, from_, sign in ((first, start, top, -1), (last, w, bottom, 1)):
-        for lane, cross in enumerate(crossings, 1):
-            key, at = cross.link.key, from_ + sign * _CHANNEL * (lane - 0.5)
-            ports[key] = at
-            way, x = Stroke(), framed.ports[key]
-            if cross.entering:
-                way.line(side, at)
-                way.corner(x, from_, sideways_first=True)
-                framed.strokes[key] = way.then(framed.strokes[key])
-            else:
-                way.line(x, from_)
-                way.corner(side, at, sideways_first=False)
-                framed.strokes[key] = framed.strokes[key].then(way)
-    framed.ports = ports
-    return framed.flipped()
-
-
-def place(graph: Graph, *, direction: Direction = "down", folded: frozenset[str] = frozenset()) -> Placed:
-    """Lay out ``graph``. The ``layout`` that a loadout may hold is the host's and not used.
+    direction: Direction = "down",
+    folded: frozenset[str] = frozenset(),
+    level: Level = 2,
+    spots: Mapping[str, Spot] | None = None,
+    longest: float | None = None,
+) -> Placed:
+    """Lay out ``graph``.
 
     Args:
         graph: the loadout.
         direction: which way the flow runs.
         folded: ids of loops that are drawn as one card.
+        level: how much a card says.
+        spots: where sockets stand; without, as the loadout says.
+        longest: how many cards a flow that has no spots may be long before it goes on beside itself.
     """
-    planner = _Planner(graph, direction, folded)
-    picture = planner.lay(planner.root, [], direction)
-    if direction == "right":
-        picture = picture.flipped()
-    _place_loose(graph, planner.loose, picture)
-    loops, titles = picture.loops, picture.titles
-    boxes = dict(picture.boxes)
-    _place_detached(graph, planner.detached, boxes, picture)
-    everything = [*boxes.values(), *loops.values(), *titles.values(), *picture.labels.values()]
-    dx = MARGIN - min(box.x for box in everything)
-    dy = MARGIN - min(box.y for box in everything)
-    width = max([picture.w, *(box.right for box in everything)])
-    height = max(box.bottom for box in everything)
-    lines = []
-    for link in planner.links:
-        if link.key not in picture.strokes:
-            continue  # inside a folded loop
-        stroke = picture.strokes[link.key].moved(dx, dy)
-        label = picture.labels.get(link.key)
-        at = label.moved(dx, dy) if label else None
-        lines.append(Line(link, stroke.d(), stroke.at, stroke.heading(), at, link.key in picture.stubs))
-    moved = {key: box.moved(dx, dy) for key, box in boxes.items()}
-    return Placed(
-        nodes={key: moved[key] for key in graph.sockets if key in moved},
-        loops={key: loops[key].moved(dx, dy) for key in graph.loops if key in loops}
-        | {key: moved[_LOOP + key] for key in graph.loops if _LOOP + key in moved},
-        titles={key: titles[key].moved(dx, dy) for key in graph.loops if key in titles},
-        signs={key: moved[key] for key in (START, END_SIGN)},
-        edges=tuple(lines),
-        detached=planner.detached,
-        size=(width + dx + MARGIN, height + dy + MARGIN),
-        direction=direction,
-        folded=frozenset(key for key in graph.loops if _LOOP + key in moved),
-    )
+    return _Picture(
+        graph, direction, folded, level, spots_of(graph) if spots is None else spots, longest
+    ).placed()
 
 
-def _place_loose(graph: Graph, loose: list[str], picture: Picture) -> None:
-    """Frame the members of loops that overlap others; their titles stand to the right of everything."""
-    edge, free = picture.w + 24, 0.0
-    for loop_id in loose:
-        loop = graph.loops[loop_id]
-        members = [picture.boxes[socket] for socket in loop.sockets if socket in picture.boxes]
-        if not members:
-            continue
-        x, y = min(box.x for box in members) - 14, min(box.y for box in members) - 16
-        right, bottom = max(box.right for box in members) + 14, max(box.bottom for box in members) + 14
-        picture.loops[loop_id] = Box(x, y, right - x, bottom - y)
-        free = max(free, y + 8)
-        picture.titles[loop_id] = Box(edge, free, *title_size(graph, loop))
-        free += picture.titles[loop_id].h + 10
+READABLE: Final = 0.82
+"""The zoom under which text, which is 11 pixels high or more, would be smaller than 9."""
+_AS_LARGE: Final = 0.9
 
 
-def _place_detached(graph: Graph, detached: tuple[str, ...], boxes: dict[str, Box], picture: Picture) -> None:
-    """Put sockets that cannot be reached into rows of their own at the bottom."""
-    x, y, tallest = 0.0, picture.h + 64, 0.0
-    for key in detached:
-        size = card(graph.sockets[key], detached=True)
-        if x and x + size.w > max(picture.w, 640):
-            x, y, tallest = 0.0, y + tallest + 20, 0.0
-        boxes[key] = Box(x, y, size.w, size.h)
-        x += size.w + 24
-        tallest = max(tallest, size.h)
+def best_place(
+    graph: Graph,
+    room: tuple[float, float],
+    *,
+    directions: Sequence[Direction] = ("right", "down"),
+    folded: frozenset[str] = frozenset(),
+    spots: Mapping[str, Spot] | None = None,
+    levels: Sequence[Level] = (3, 2, 1),
+) -> Placed:
+    """Lay out a graph for so much room: cards say as much as can be read there, in the direction that is seen larger.
+
+    A flow that is too long for its room goes on in another row or column. Where the whole cannot be read however it is
+    laid out, it is as wide as the room and goes on below.
+    """
+    given = spots_of(graph) if spots is None else spots
+    best: list[tuple[float, _Picture]] = []
+    for level in levels:
+        tried: list[tuple[float, _Picture]] = []
+        for longest in (None, *(() if given else (_longest(room, one, level) for one in directions))):
+            for direction in directions:
+                picture = _Picture(graph, direction, folded, level, given, longest)
+                scale = picture.scale(room)
+                if not tried or scale > tried[0][0] / _AS_LARGE:
+                    tried.insert(0, (scale, picture))
+        best.append(tried[0])
+        for scale, picture in tried[:2]:
+            placed = picture.placed() if scale >= READABLE else None
+            if placed is not None and min(room[0] / placed.size[0], room[1] / placed.size[1]) >= READABLE:
+                return placed
+    scale, picture = max(best, key=lambda one: one[0])
+    if scale < _AS_LARGE * READABLE and not given:
+        level = 1 if len(graph.sockets) > _MANY and 1 in levels else 2
+        picture = _Picture(graph, directions[0], folded, level, given, _longest(room, directions[0], level))
+    return picture.placed()
+
+
+def _longest(room: tuple[float, float], direction: Direction, level: Level) -> float:
+    """How many cards fit into a row or column of a room, if they are as small as can be read."""
+    axis = int(direction == "down")
+    card = (CARD_WIDTH, card_height(level))[axis]
+    return max(1.0, (room[axis] / READABLE - 2 * MARGIN - 60) // (card + _GAPS[level][axis]))
+
+
+def around(boxes: Iterable[Box], margin: float) -> Box:
+    """Return the box that holds all of ``boxes``, and so much beside them."""
+    those = list(boxes) or [Box(0, 0, 0, 0)]
+    x, y = min(box.x for box in those) - margin, min(box.y for box in those) - margin
+    right, bottom = max(box.right for box in those) + margin, max(box.bottom for box in those) + margin
+    return Box(x, y, right - x, bottom - y)
+
+
+class _Picture:
+    """One layout while it is made."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        direction: Direction,
+        folded: frozenset[str],
+        level: Level,
+        spots: Mapping[str, Spot],
+        longest: float | None,
+    ) -> None:
+        self.graph = graph
+        self.direction = direction
+        self.level: Level = level
+        self.links = links(graph)
+        framed_apart = regions(graph, frozenset())[2]  # those that overlap others cannot be one card
+        self.folded = frozenset(loop for loop in folded & graph.loops.keys() if loop not in framed_apart)
+        self.stand_in = {
+            socket: LOOP + loop.id
+            for loop in sorted(graph.loops.values(), key=lambda loop: len(loop.sockets))
+            if loop.id in self.folded
+            for socket in loop.sockets
+        }
+        seen = reachable(START, self.links)
+        in_loops = {socket for loop in graph.loops.values() for socket in loop.sockets}
+        self.detached = tuple(key for key in graph.sockets if key not in seen and key not in in_loops)
+        self.card = (CARD_WIDTH, card_height(level))
+        self.pitch = (self.card[0] + _GAPS[level][0], self.card[1] + _GAPS[level][1])
+        self.boxes = self._boxes(self._spots(spots, longest))
+        self.frames, self.titles = self._frames({})
+
+    def _end(self, key: str) -> str:
+        """What an end of a line is drawn as: a socket, or the folded loop around it."""
+        return self.stand_in.get(key, key)
+
+    def _spots(self, given: Mapping[str, Spot], longest: float | None) -> dict[str, Spot]:
+        drawn = [key for key in self.graph.sockets if key not in self.stand_in]
+        drawn += [LOOP + loop for loop in sorted({key.removeprefix(LOOP) for key in self.stand_in.values()})]
+        spots = {
+            self._end(key): spot for key, spot in reversed([*given.items()]) if key in self.graph.sockets
+        }
+        if not spots:
+            above, aside = (_HEADING + _FRAME) / self.pitch[1], _ASIDE / self.pitch[0]
+            below = _FRAME / self.pitch[1]
+            frame = (above, below, aside, aside) if self.direction == "down" else (aside, aside, above, below)
+            return arrange(self.graph, self.links, self.folded, frame, longest)
+        return beside(spots, self.links, [key for key in drawn if key not in spots])
+
+    def _boxes(self, spots: Mapping[str, Spot]) -> dict[str, Box]:
+        w, h = self.card
+        boxes = {}
+        for key, (along, across) in spots.items():
+            column, row = (along, across) if self.direction == "right" else (across, along)
+            boxes[key] = Box(column * self.pitch[0] - w / 2, row * self.pitch[1] - h / 2, w, h)
+        return boxes
+
+    def scale(self, room: tuple[float, float]) -> float:
+        """How large the whole is seen in so much room, at most as it is, near enough, without its lines."""
+        bounds = around([*self.boxes.values(), *self.frames.values()], MARGIN + BESIDE / 2)
+        return min(room[0] / bounds.w, room[1] / bounds.h, 1.0)
+
+    # -- loops -----------------------------------------------------------------------
+
+    def _frames(self, chips: Mapping[str, Sequence[Box]]) -> tuple[dict[str, Box], dict[str, Box]]:
+        """Frames round the members of loops and their ``chips``, the inner ones first, each with its heading; all chips are those of ``""``."""
+        frames: dict[str, Box] = {}
+        titles: dict[str, Box] = {}
+        for loop in sorted(self.graph.loops.values(), key=lambda loop: len(loop.sockets)):
+            members = [self.boxes[key] for key in map(self._end, loop.sockets) if key in self.boxes]
+            if loop.id in self.folded or not members:
+                continue
+            members += chips.get(loop.id, ())
+            members += [frames[key] for key in frames if self._holds(loop, self.graph.loops[key])]
+            room = around(members, _FRAME + BESIDE)
+            frames[loop.id] = frame = Box(
+                room.x, room.y - _HEADING + BESIDE, room.w, room.h + _HEADING - BESIDE
+            )
+            # Where the flow runs down it comes in above the first card: the heading stands left of it, progress right.
+            middle = self.boxes[self._end(loop.sockets[0])].cx if self.direction == "down" else frame.right
+            wide = middle - frame.x - 14 if middle > frame.x + 80 else frame.w
+            w, h = title_size(self.graph, loop, min(wide, frame.w) - 6)
+            taken = [*self.boxes.values(), *titles.values(), *chips.get("", ())]
+            titles[loop.id] = _free_title(Box(frame.x + 6, frame.y + 4, w, h), frame, taken)
+        return frames, titles
+
+    @staticmethod
+    def _holds(outer: Loop, inner: Loop) -> bool:
+        return set(inner.sockets) <= set(outer.sockets)
+
+    # -- start and end ------------------------------------------------------------------
+
+    def _put_signs(self) -> None:
+        entry = self._end(self.graph.entry)
+        first = self.boxes.get(entry, Box(0, 0, *self.card))
+        back, ahead = (LEFT, RIGHT) if self.direction == "right" else (UP, DOWN)
+        self.boxes[START] = self._sign_beside(first, (back, UP, LEFT, DOWN, RIGHT))
+        ends = [self.boxes[self._end(link.source)] for link in self.links if link.target == END_SIGN]
+        last = max(
+            ends, key=lambda box: (box.cx, box.cy) if ahead == RIGHT else (box.cy, box.cx), default=first
+        )
+        self.boxes[END_SIGN] = self._sign_beside(last, (ahead, RIGHT, DOWN, LEFT, UP))
+
+    def _sign_beside(self, box: Box, sides: tuple[int, ...]) -> Box:
+        """Find room for a sign beside a card, outside of loops; if there is none near, beside everything."""
+        for far in (34.0, 50.0, 70.0, 100.0):
+            for side in sides:
+                dx, dy = AHEAD[side]
+                x, y = box.cx + dx * (box.w / 2 + far), box.cy + dy * (box.h / 2 + far)
+                at = Box(x - _SIGN / 2, y - _SIGN / 2, _SIGN, _SIGN)
+                if not any(
+                    at.overlaps(other, BESIDE) for other in (*self.boxes.values(), *self.frames.values())
+                ):
+                    return at
+        everything = around([*self.boxes.values(), *self.frames.values()], 40)
+        dx, dy = AHEAD[sides[0]]
+        x = everything.x if dx < 0 else everything.right if dx > 0 else box.cx
+        y = everything.y if dy < 0 else everything.bottom if dy > 0 else box.cy
+        return Box(x - _SIGN / 2, y - _SIGN / 2, _SIGN, _SIGN)
+
+    # -- lines -----------------------------------------------------------------------------
+
+    def placed(self) -> Placed:
+        """Lead the lines, and give the whole its bounds."""
+        lines = self._lines()
+        nodes = {key: self.boxes[key] for key in self.graph.sockets if key in self.boxes}
+        cards = {key.removeprefix(LOOP): box for key, box in self.boxes.items() if key.startswith(LOOP)}
+        loops = {
+            key: self.frames.get(key) or cards[key]
+            for key in self.graph.loops
+            if key in self.frames or key in cards
+        }
+        drawn = [*self.boxes.values(), *self.frames.values(), *self.titles.values()]
+        drawn += [line.label for line in lines if line.label is not None]
+        drawn += [Box(x, y, 0, 0) for line in lines for x, y in line.points]
+        return Placed(
+            nodes=nodes,
+            loops=loops,
+            titles=self.titles,
+            signs={key: self.boxes[key] for key in (START, END_SIGN)},
+            edges=tuple(lines),
+            detached=self.detached,
+            bounds=around(drawn, MARGIN),
+            direction=self.direction,
+            folded=frozenset(cards),
+            level=self.level,
+            pitch=self.pitch,
+        )
+
+    def _lines(self) -> list[Line]:
+        # The frames have room for the chips in them, the signs stand outside of the frames, and chips keep clear of signs.
+        inside = [link for link in self.links if link.source != START and link.target != END_SIGN]
+        self._meet(self._led(inside))
+        self._put_signs()
+        led = self._led(self.links)
+        self._meet(led)
+        solid = [*self.boxes.values(), *self.titles.values()]
+        solid += [line.label for line in led if line.label is not None]
+        found = ways(
+            [line.way(self._loops_at(line)) for line in led if line.target is not None], solid, self.frames
+        )
+        lines = []
+        for line in led:
+            path = found.get(line.key) or ([_beyond(line)] if line.label is not None else [])
+            points = tuple(straightened([line.port, *path]))
+            first, *others = line.links
+            lines.append(Line(first, points, line.label, line.target is None, tuple(others)))
+            lines += [Line(link, points, None) for link in others]
+        return lines
+
+    def _meet(self, led: Sequence[Led]) -> None:
+        """Say where lines meet the cards, and make room for their chips in the loops."""
+        taken = [*self.boxes.values(), *self.titles.values()]
+
+        def covers(chip: Box) -> bool:
+            return any(chip.overlaps(box) for box in taken)
+
+        meet(led, self.boxes, RIGHT if self.direction == "right" else DOWN, covers)
+        chips: dict[str, list[Box]] = {}
+        for line in led:
+            link = line.links[0]
+            for loop in self.graph.loops.values():
+                if line.label is not None and link.source in loop.sockets and link.target in loop.sockets:
+                    chips.setdefault(loop.id, []).append(line.label)
+        chips[""] = [line.label for line in led if line.label is not None]
+        self.frames, self.titles = self._frames(chips)
+
+    def _led(self, links: Iterable[Link]) -> list[Led]:
+        """List the lines between what is drawn; exits from the same socket to the same one are one."""
+        those: dict[tuple[str, ...], list[Link]] = {}
+        for link in links:
+            source, target = self._end(link.source), self._end(link.target)
+            if source == target and source in self.stand_in.values():
+                continue  # inside a folded loop
+            alike = () if link.kind == "exit" else (link.key,)
+            those.setdefault((source, target, link.kind, *alike), []).append(link)
+        far = 4 * max(self.pitch)
+        long = sorted((self._distance(key), key) for key in those if self._distance(key) > far)
+        stubs = {key for _, key in long[_MOST_LINES:]}
+        return [
+            Led(
+                tuple(same),
+                key[0],
+                None if key in stubs else key[1],
+                stub_size(same[0]) if key in stubs else label_size(*same),
+            )
+            for key, same in those.items()
+        ]
+
+    def _distance(self, key: tuple[str, ...]) -> float:
+        source, target = self.boxes[key[0]], self.boxes[key[1]]
+        return abs(source.cx - target.cx) + abs(source.cy - target.cy)
+
+    def _loops_at(self, line: Led) -> frozenset[str]:
+        """The loops in which a line may run: those around its ends."""
+        ends = {line.links[0].source, line.links[0].target}
+        return frozenset(loop.id for loop in self.graph.loops.values() if not ends.isdisjoint(loop.sockets))
+
+
+def _free_title(title: Box, frame: Box, taken: Sequence[Box]) -> Box:
+    """Put a heading elsewhere above its frame where its place is taken, as by that of a loop with the same first card."""
+    for up in range(40):
+        for right in (0.0, max(0.0, frame.w - title.w - 12)):
+            at = title.moved(right, -up * (title.h + 2))
+            if not any(at.overlaps(box, BESIDE - 1) for box in taken):
+                return at
+    return title
+
+
+def _beyond(line: Led) -> Point:
+    """Where a line ends that only leads to its chip."""
+    assert line.label is not None  # noqa: S101
+    return {
+        RIGHT: (line.label.x, line.port[1]),
+        LEFT: (line.label.right, line.port[1]),
+        DOWN: (line.port[0], line.label.y),
+        UP: (line.port[0], line.label.bottom),
+    }[line.out]

@@ -1,93 +1,87 @@
-"""The drawn parts of a picture: colours, cards, loops, signs, chips. One renderer for still pictures and the live canvas."""
+"""The drawn parts of a picture: colours, icons, cards, loops, signs, chips. One renderer for still pictures and the live canvas."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Final, Literal, TypeAlias
 
-from materia_nb.display.escape import esc
+from materia_nb.display.escape import esc, part
 from materia_nb.display.geometry import Box, fit, text_width
 from materia_nb.display.graph_parts import (
-    END_SIGN,
-    LABEL_SIZE,
-    LEFT,
+    COUNT_ROOM,
+    ICON,
     LINE,
-    RIGHT,
+    PAD,
+    PROGRESS_ROOM,
     SMALL_SIZE,
     START,
     TITLE_SIZE,
-    Card,
     Marks,
+    about_lines,
     count_words,
+    icon_of,
+    kind_words,
     loop_title,
+    socket_name,
+    socket_notes,
     state_words,
     who_badge,
     who_words,
 )
 from materia_nb.loadout.graph import END, Graph, Loop, Socket
-from materia_nb.loadout.vocabulary import DESCRIBED, Condition, Tint, described
+from materia_nb.loadout.vocabulary import DESCRIBED, Condition, described, tint_of
 
 ThemeName: TypeAlias = Literal["light", "dark"]
 Colours: TypeAlias = Mapping[str, str]
-"""A colour by its use: ``ground`` the page, ``plate`` of chips, ``ink``, ``soft`` and ``faint`` text, ``line`` of
-edges, ``rim`` of plates, ``aim`` of what a new edge would lead to, each condition by its word, and for ``agent``,
-``utility``, ``generator`` and ``loop`` a strong one and, with ``-pale``, that of their surface."""
+"""A colour by its use, and by nothing but what it means: ``ground`` of the page, ``plate`` of cards and chips, ``ink`` and
+``soft`` text, ``line`` of edges, ``rim`` of cards, each condition by its word, ``loop`` of what makes and takes items, ``now``
+where the cast is, ``bad`` what failed, ``pick`` what is selected, ``aim`` what a new edge would lead to."""
 
 LIGHT: Final[Colours] = {
     "ground": "#ffffff",
     "plate": "#ffffff",
-    "ink": "#1f2328",
-    "soft": "#525c67",
-    "faint": "#646d77",
-    "rim": "#c4cad2",
-    "line": "#858d97",
-    "agent": "#2f6db3",
-    "agent-pale": "#edf4fc",
-    "utility": "#5a6b7b",
-    "utility-pale": "#eff2f5",
-    "generator": "#7a4fc4",
-    "generator-pale": "#f3edfc",
-    "loop": "#6d4bb8",
-    "loop-pale": "#f8f5fd",
-    "bar": "#e4dcf5",
+    "ink": "#1c1f24",
+    "soft": "#4c5157",
+    "rim": "#b9bcc0",
+    "line": "#7d8187",
+    "loop": "#6a45b8",
+    "loop-pale": "#f7f5fc",
+    "loop-rim": "#c3b5e3",
+    "bar": "#e1d9f3",
     **{condition: one.light for condition, one in DESCRIBED.items()},
-    "aim": "#14774a",
-    "now": "#e09a00",
-    "now-ink": "#7a5200",
-    "now-pale": "#fff6df",
-    "bad": "#c62828",
+    "aim": "#17733f",
+    "now": "#b57f00",
+    "now-ink": "#805300",
+    "now-pale": "#fff3d6",
+    "bad": "#b3261e",
     "bad-pale": "#fdecea",
-    "break": "#c62828",
-    "pick": "#1976d2",
+    "break": "#b3261e",
+    "pick": "#1565c0",
     "A": "#2b62bd",
     "B": "#a82a7f",
 }
 DARK: Final[Colours] = {
-    "ground": "#14171a",
-    "plate": "#1b1f24",
-    "ink": "#e6e9ed",
-    "soft": "#b3bcc6",
-    "faint": "#98a2ad",
-    "rim": "#4b5560",
-    "line": "#87909b",
-    "agent": "#7db4ee",
-    "agent-pale": "#172536",
-    "utility": "#a9b7c4",
-    "utility-pale": "#20262d",
-    "generator": "#b99cf2",
-    "generator-pale": "#251d38",
-    "loop": "#a58ae0",
-    "loop-pale": "#1c1826",
+    "ground": "#161616",
+    "plate": "#232323",
+    "ink": "#ebebeb",
+    "soft": "#bdbdbd",
+    "rim": "#5a5a5a",
+    "line": "#8f8f8f",
+    "loop": "#bfa6f5",
+    "loop-pale": "#221f2b",
+    "loop-rim": "#5b4d7a",
     "bar": "#3a3152",
     **{condition: one.dark for condition, one in DESCRIBED.items()},
-    "aim": "#4fc38a",
-    "now": "#ffb92e",
-    "now-ink": "#ffcf6e",
+    "aim": "#6fd49a",
+    "now": "#e0a100",
+    "now-ink": "#f2c14e",
     "now-pale": "#362b0e",
-    "bad": "#ff7b72",
+    "bad": "#ff8a80",
     "bad-pale": "#3a1a18",
-    "break": "#ff7b72",
-    "pick": "#64b0f4",
+    "break": "#ff8a80",
+    "pick": "#8ab8f0",
     "A": "#7db4ee",
     "B": "#ec8fc9",
 }
@@ -100,11 +94,6 @@ PLACES: Final[Colours] = {use: f"@{use}@" for use in LIGHT}
 def line_use(condition: Condition) -> str:
     """Return the use of the colour of lines that wait for ``condition``: those that wait for nothing are plain."""
     return "line" if described(condition).whatever else condition
-
-
-def surface(kind: str, tint: Tint | None, colours: Colours) -> tuple[str, str]:
-    """Return the strong colour of a card and that of its surface: its materia's own, or that of its kind."""
-    return (tint.fill if tint is not None else colours[kind], colours[f"{kind}-pale"])
 
 
 # -- shapes ----------------------------------------------------------------------------------
@@ -126,7 +115,7 @@ def pill(
     box: Box, words: str, ink: str, fill: str, rim: str, *, width: float = 1.0, bold: bool = False
 ) -> str:
     """A few words on a round plate of their own."""
-    weight = ' font-weight="700"' if bold else ""
+    weight = ' font-weight="600"' if bold else ""
     return (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" '
         f'rx="{box.h / 2:.1f}" fill="{fill}" stroke="{rim}" stroke-width="{width:g}"/>'
@@ -142,17 +131,24 @@ def image(piece: str, w: float, h: float) -> str:
     )
 
 
-def outline(box: Box, kind: str, fill: str, stroke: str, extra: str = "") -> str:
-    """The shape of a card: rounded for an agent, cut corners for a utility."""
-    if kind != "utility":
-        return (
-            f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="8" '
-            f'fill="{fill}" {stroke}{extra}/>'
-        )
-    x, y, r, b, c = box.x, box.y, box.right, box.bottom, 7
-    points = [(x + c, y), (r - c, y), (r, y + c), (r, b - c), (r - c, b), (x + c, b), (x, b - c), (x, y + c)]
-    joined = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
-    return f'<polygon points="{joined}" fill="{fill}" {stroke}{extra}/>'
+ICONS: Final[Mapping[str, str]] = json.loads((files("materia_nb.display") / "icons.json").read_text("utf-8"))
+"""The icons by name: what stands inside an SVG of 24 x 24 (icons-license.txt beside them)."""
+
+
+def icon(name: str, x: float, y: float, colour: str, size: float = ICON) -> str:
+    """Draw an icon with its upper left corner at a point."""
+    return (
+        f'<g transform="translate({x:.1f} {y:.1f}) scale({size / 24:.4f})" fill="none" stroke="{colour}" '
+        f'stroke-width="2.1" stroke-linecap="round" stroke-linejoin="round">{ICONS[name]}</g>'
+    )
+
+
+def plate(box: Box, fill: str, stroke: str, *, radius: float = 6, width: float = 1.0, extra: str = "") -> str:
+    """The surface of a card or loop."""
+    return (
+        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="{radius:g}" '
+        f'fill="{fill}" stroke="{stroke}" stroke-width="{width:g}"{extra}/>'
+    )
 
 
 def tag(socket_id: str, marks: Marks) -> tuple[str, str]:
@@ -169,119 +165,127 @@ def tag(socket_id: str, marks: Marks) -> tuple[str, str]:
     return words, uses.get(words, "now")
 
 
-def socket_card(socket: Socket, content: Card, box: Box, marks: Marks, colours: Colours) -> str:
-    """One socket: name first, id and kind in words, who answers, how often, and where a cast stands."""
-    strong, pale = surface(content.kind, content.tint, colours)
-    shape = socket.materia.kind
+def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Colours) -> str:
+    """One socket: who answers as an icon, its name, how often it was visited, where a cast stands, what came of it last."""
     words, use = tag(socket.id, marks)
-    parts = []
-    if words and use != "line":
-        grown = Box(box.x - 4, box.y - 4, box.w + 8, box.h + 8)
-        dash = ' stroke-dasharray="6 4"' if use == "bad" else ""
-        parts.append(outline(grown, shape, "none", f'stroke="{colours[use]}" stroke-width="3"', dash))
-    rim = f'stroke="{colours[content.kind]}" stroke-width="1.4"'
-    if socket.is_generator:  # a pile: it makes several
-        parts.append(outline(box.moved(4, 4), shape, pale, rim))
-    parts.append(outline(box, shape, pale, rim))
-    inset = 7 if shape == "utility" else 2
-    parts.append(
-        f'<rect x="{box.x:.1f}" y="{box.y + inset:.1f}" width="6" height="{box.h - 2 * inset:.1f}" rx="2.5" '
-        f'fill="{strong}" stroke="{colours[content.kind]}" stroke-width="0.7"/>'
-    )
-    left, right = box.x + LEFT, box.right - RIGHT
-    y = box.y + (box.h - content.h) / 2
-    parts.append(text(left, y + 20, content.title, TITLE_SIZE, colours["ink"], ' font-weight="700"'))
-    room = right - left - text_width(content.title, TITLE_SIZE, bold=True) - 6
-    if (who := fit(who_badge(socket, marks), SMALL_SIZE, room - 12)) and room > 26:
-        wide = text_width(who, SMALL_SIZE) + 12
-        parts.append(
-            pill(Box(right - wide, y + 8, wide, 16), who, colours["soft"], colours["plate"], colours["rim"])
-        )
-    parts.append(text(left, y + 37, content.below, LABEL_SIZE, colours["soft"]))
-    for number, note in enumerate(content.notes, 1):
-        parts.append(text(left, y + 37 + LINE * number, note, SMALL_SIZE, colours["soft"]))
+    ring = bool(words) and use != "line"
+    failed = use == "bad"
+    rim = colours[use] if ring else colours["rim"]
+    dash = ' stroke-dasharray="6 4"' if failed else ""
+    parts = [plate(box, colours["plate"], rim, width=2.2 if ring else 1.0, extra=dash)]
+    left, right = box.x + PAD, box.right - PAD
+    name = icon_of(socket, marks)
+    tint = tint_of(socket.materia.raw.get("color"))
+    strong = tint.fill if tint is not None else colours["loop" if name == "generator" else "soft"]
+    middle = box.y + (box.h / 2 if level == 1 else 14)
+    parts.append(icon(name, left, middle - ICON / 2, strong))
+    title = fit(socket_name(socket), TITLE_SIZE, box.w - 2 * PAD - ICON - 6 - COUNT_ROOM, bold=True)
+    parts.append(text(left + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"'))
+    end = ' text-anchor="end"'
     if visits := marks.visits.get(socket.id, 0):
-        end = ' text-anchor="end" font-weight="600"'
-        parts.append(text(right, y + 37, count_words(visits), LABEL_SIZE, colours["ink"], end))
-    if words:
-        wide = text_width(words, SMALL_SIZE) + 12
-        at = Box(box.x - 6, box.y - 13, min(wide, box.w), 16)
-        pale, ink = {
-            "now": (colours["now-pale"], colours["now-ink"]),
-            "bad": (colours["bad-pale"], colours["bad"]),
-            "line": (colours["plate"], colours["soft"]),
-        }.get(use, (colours["plate"], colours[use]))
-        parts.append(pill(at, fit(words, SMALL_SIZE, box.w - 12), ink, pale, colours[use]))
+        count = count_words(visits) if visits > 1 else ""
+        parts.append(text(right, middle + 4, count, SMALL_SIZE, colours["soft"], end))
+        if not words:
+            at = right - ICON - (text_width(count, SMALL_SIZE) + 3 if count else 0)
+            parts.append(icon("check", at, middle - ICON / 2, colours["satisfied"]))
+    if failed:
+        parts.append(icon("warning", right - ICON, middle - ICON / 2, colours["bad"]))
+    if level > 1:
+        ink = {"now": colours["now-ink"], "line": colours["soft"]}.get(use, colours[use])
+        state = fit(words, SMALL_SIZE, box.w - 2 * PAD)
+        parts.append(
+            text(right, box.y + 35.5, state, SMALL_SIZE, ink, f'{end} font-weight="600"') if state else ""
+        )
+        room = box.w - 2 * PAD - (text_width(state, SMALL_SIZE, bold=True) + 8 if state else 0)
+        below = " · ".join(one for one in (who_badge(socket, marks), part(socket.id)) if one)
+        parts.append(text(left, box.y + 35.5, fit(below, SMALL_SIZE, room), SMALL_SIZE, colours["soft"]))
+    if level > 2 and (lines := about_lines(socket, marks, box.w - 2 * PAD)):
+        parts.append(
+            f'<path d="M{left:.1f} {box.y + 44:.1f}H{right:.1f}" stroke="{colours["rim"]}" stroke-width="0.6"/>'
+        )
+        parts += [
+            text(left, box.y + 59 + LINE * number, line, SMALL_SIZE, colours["ink"])
+            for number, line in enumerate(lines)
+        ]
     if socket.id in marks.breakpoints:
         parts.append(
-            f'<rect x="{box.right - 6:.1f}" y="{box.y - 7:.1f}" width="13" height="13" rx="6.5" fill="{colours["break"]}" '
-            f'stroke="{colours["ground"]}" stroke-width="1.6"/>'
+            plate(Box(box.right - 6, box.y - 7, 13, 13), colours["break"], colours["ground"], radius=6.5)
         )
     return "".join(parts)
 
 
-def socket_title(socket_id: str, marks: Marks) -> str:
-    """What a card says when the mouse rests on it in a still picture: what it is pinned to, a breakpoint."""
-    words = [who_words(socket_id, marks)] if socket_id in marks.pins else []
-    if socket_id in marks.breakpoints:
+def socket_title(socket: Socket, marks: Marks) -> str:
+    """What a card says when the mouse rests on it in a still picture: what it is, what it is pinned to, a breakpoint."""
+    words = [", ".join(kind_words(socket)), *socket_notes(socket)]
+    if socket.id in marks.pins:
+        words.append(who_words(socket.id, marks))
+    if socket.id in marks.breakpoints:
         words.append("breakpoint")
     return "; ".join(words)
 
 
 def loop_region(graph: Graph, loop: Loop, box: Box, title: Box | None, marks: Marks, colours: Colours) -> str:
-    """A loop's region under its title; without one, the loop folded into one card."""
-    words, below = loop_title(graph, loop)
-    strong = colours["loop"]
-    folded = title is None
+    """A loop's frame with its heading, and how far it has come; without a heading, the loop folded into one card."""
+    done, whole = marks.progress.get(loop.id, (0, 0))
     if title is None:
-        title = Box(box.x + 8, box.y + 8, box.w - 16, 34)
-        here = next((one for one in loop.sockets if one in (marks.current, marks.failed)), None)
-    else:
-        here = None
-    parts = []
-    if here is not None:
-        colour = colours["bad" if here == marks.failed else "now"]
-        grown = Box(box.x - 4, box.y - 4, box.w + 8, box.h + 8)
-        parts.append(outline(grown, "agent", "none", f'stroke="{colour}" stroke-width="3"'))
-    if folded:
-        parts.append(outline(box.moved(4, 4), "agent", colours["loop-pale"], f'stroke="{strong}"'))
-    parts.append(
-        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="12" '
-        f'fill="{colours["loop-pale"]}" stroke="{strong}" stroke-width="1.3"/>'
+        return _folded_loop(graph, loop, box, marks, colours)
+    parts = [plate(box, colours["loop-pale"], colours["loop-rim"], radius=10)]
+    parts.append(icon("loop", title.x, title.y, colours["loop"], 14))
+    words = fit(loop_title(graph, loop), SMALL_SIZE, title.w - ICON)
+    parts.append(text(title.x + ICON + 2, title.y + 11.5, words, SMALL_SIZE, colours["loop"]))
+    if whole:
+        parts.append(_progress(box.right - 8, box.y + 4, done, whole, colours))
+    return "".join(parts)
+
+
+def _progress(right: float, y: float, done: int, whole: int, colours: Colours) -> str:
+    """How many items are done, in words and as a bar that ends at ``right``."""
+    bar = Box(right - 34, y + 4.5, 34, 7)
+    filled = Box(bar.x, bar.y, bar.w * min(1.0, done / whole), bar.h)
+    words = fit(f"{count_of(done)} of {count_of(whole)}", SMALL_SIZE, PROGRESS_ROOM - 40)
+    return (
+        text(bar.x - 5, y + 11.5, words, SMALL_SIZE, colours["soft"], ' text-anchor="end"')
+        + plate(bar, colours["bar"], "none", radius=3.5)
+        + plate(filled, colours["loop"], "none", radius=3.5)
     )
-    if title.x > box.right:  # the title of a loop that overlaps another stands apart
-        parts.append(
-            f'<path d="M{box.right:.1f} {title.cy:.1f}L{title.x:.1f} {title.cy:.1f}" stroke="{strong}" '
-            'stroke-dasharray="10 4 2 4"/>'
-        )
-    sign = "▸" if folded else "▾"
-    x, y = title.x + 6, title.y
-    parts.append(text(x, y + 13, f"{sign} {words}", LABEL_SIZE, strong, ' font-weight="700"'))
-    about = f"{len(loop.sockets)} sockets · {below}" if folded else below
+
+
+def count_of(number: int) -> str:
+    """Write a number in few characters."""
+    return count_words(number)[1:]
+
+
+def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colours) -> str:
+    """A loop as one card over another, which says where the cast is in it."""
+    here = next((one for one in loop.sockets if one in (marks.current, marks.failed)), None)
+    rim = colours["loop-rim"] if here is None else colours["bad" if here == marks.failed else "now"]
+    parts = [plate(box.moved(4, 4), colours["loop-pale"], colours["loop-rim"])]
+    parts.append(plate(box, colours["loop-pale"], rim, width=1.0 if here is None else 2.2))
+    middle = box.y + (box.h / 2 if box.h < 40 else 14)
+    parts.append(icon("loop", box.x + PAD, middle - ICON / 2, colours["loop"]))
+    room = box.w - 2 * PAD - ICON - 6
+    title = fit(loop_title(graph, loop), TITLE_SIZE, room, bold=True)
     parts.append(
-        text(x, y + 28, fit(about, LABEL_SIZE, max(title.w, box.w) - 16), LABEL_SIZE, colours["soft"])
+        text(box.x + PAD + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"')
     )
     done, whole = marks.progress.get(loop.id, (0, 0))
-    if whole:
-        bar = Box(x + text_width(f"{sign} {words}", LABEL_SIZE, bold=True) + 8, y + 6, 44, 7)
-        filled = bar.w * min(1.0, done / whole)
-        parts.append(
-            f'<rect x="{bar.x:.1f}" y="{bar.y:.1f}" width="{bar.w:.1f}" height="7" rx="3.5" fill="{colours["bar"]}"/>'
-            f'<rect x="{bar.x:.1f}" y="{bar.y:.1f}" width="{filled:.1f}" height="7" rx="3.5" fill="{strong}"/>'
-        )
-        parts.append(text(bar.right + 6, y + 13, f"{done}/{whole} done", SMALL_SIZE, colours["soft"]))
+    if box.h >= 40:
+        words = fit(f"{len(loop.sockets)} sockets", SMALL_SIZE, room - PROGRESS_ROOM)
+        parts.append(text(box.x + PAD, box.y + 35.5, words, SMALL_SIZE, colours["soft"]))
+        parts.append(_progress(box.right - PAD, box.y + 24, done, whole, colours) if whole else "")
     return "".join(parts)
 
 
 def sign(key: str, box: Box, marks: Marks, colours: Colours) -> str:
-    """The start or the end; the end says when it was reached."""
-    reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
-    rim, width = (colours["now"], 3.0) if reached else (colours["line"], 1.2)
-    inner = ""
-    if key == END_SIGN:
-        inner = (
-            f'<rect x="{box.x + 3:.1f}" y="{box.y + 3:.1f}" width="{box.w - 6:.1f}" height="{box.h - 6:.1f}" '
-            f'rx="{(box.h - 6) / 2:.1f}" fill="none" stroke="{colours["rim"]}"/>'
+    """The start, a dot, or the end, a dot in a ring that says when it was reached."""
+    x, y = box.cx, box.cy
+    if key == START:
+        return (
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{colours["line"]}"><title>start</title></circle>'
         )
-    words = "start" if key == START else "end"
-    return pill(box, words, colours["soft"], colours["plate"], rim, width=width) + inner
+    reached = marks.last_route is not None and marks.last_route[1] == END
+    ink, width = (colours["now"], 2.4) if reached else (colours["line"], 1.4)
+    return (
+        f'<g><title>end</title><circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{colours["plate"]}" stroke="{ink}" '
+        f'stroke-width="{width}"/><circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{ink}"/></g>'
+    )

@@ -6,7 +6,6 @@ one page. It brings its own ground, so that it can be read on any page. Nothing 
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,20 +13,19 @@ from materia_nb.display.blocks import Block, Picture, Shown
 from materia_nb.display.escape import esc, part, shorten
 from materia_nb.display.geometry import Box, text_width
 from materia_nb.display.graph_parts import (
-    LABEL_SIZE,
     SMALL_SIZE,
     Link,
     Marks,
     answered_words,
-    card,
+    chip_words,
     link_words,
     links,
-    live_chip,
     loop_words,
     state_words,
     summary,
 )
-from materia_nb.display.layout import Direction, Line, Placed, place
+from materia_nb.display.layout import Direction, Line, Placed, best_place
+from materia_nb.display.mime import CELL_WIDTH
 from materia_nb.display.shapes import (
     FONT,
     LIGHT,
@@ -48,16 +46,12 @@ from materia_nb.outgoing import VIEWS
 
 _DASHES: Final = {"exit": (8, 5), "implied": (1, 5)}
 _NEVER: Final = (1, 9)
-_WIDE: Final = 1000.0
-"""A picture that runs to the right may be so wide; a wider one is made to run down."""
 INK, PLATE, RIM, NOW = LIGHT["ink"], LIGHT["plate"], LIGHT["rim"], LIGHT["now"]
 
 
-def placed_for_page(graph: Graph) -> Placed:
-    """Lay out a graph for a page: to the right where it is not too wide for that, else down."""
-    right = place(graph, direction="right")
-    down = place(graph)
-    return right if right.size[0] <= _WIDE and right.size[1] <= down.size[1] else down
+def placed_for_page(graph: Graph, direction: Direction | None = None, wide: float = CELL_WIDTH) -> Placed:
+    """Lay out a graph for a page, or a cell, that is so wide: of the ways that fit the one that is the least high."""
+    return best_place(graph, (wide, 10_000.0), directions=(direction,) if direction else ("right", "down"))
 
 
 def graph_svg(
@@ -80,42 +74,35 @@ def graph_svg(
         colours: others than those of a theme.
     """
     marks = marks or Marks()
-    placed = placed or (place(graph, direction=direction) if direction else placed_for_page(graph))
+    placed = placed or placed_for_page(graph, direction)
     colours = colours or THEMES[theme]
-    width, height = placed.size
+    bounds, (width, height) = placed.bounds, placed.size
     title = part(summary(graph, marks), 300)
     parts = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{esc(title)}" '
-            f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
-            f'font-family="{FONT}" font-size="{LABEL_SIZE:g}">'
+            f'width="{width:.0f}" height="{height:.0f}" viewBox="{bounds.x:.0f} {bounds.y:.0f} {width:.0f} {height:.0f}" '
+            f'font-family="{FONT}" font-size="{SMALL_SIZE:g}">'
         ),
         f"<title>{esc(title)}</title>",
         f"<desc>{esc(_description(graph, marks))}</desc>",
-        f'<rect width="{width:.0f}" height="{height:.0f}" rx="10" fill="{colours["ground"]}"/>',
+        (
+            f'<rect x="{bounds.x:.0f}" y="{bounds.y:.0f}" width="{width:.0f}" height="{height:.0f}" rx="10" '
+            f'fill="{colours["ground"]}"/>'
+        ),
     ]
     for loop_id, box in placed.loops.items():
         drawn = loop_region(graph, graph.loops[loop_id], box, placed.titles.get(loop_id), marks, colours)
         parts.append(f'<g data-loop="{esc(shorten(loop_id, 200))}">{drawn}</g>')
-    pairs = Counter(line.link.traversal for line in placed.edges if line.link.kind == "edge")
     parts += [_line(line, marks, colours) for line in placed.edges]
-    parts += [
-        line_chip(line, line.label, marks, colours, alone=pairs[line.link.traversal] == 1)
-        for line in placed.edges
-        if line.label is not None
-    ]
+    parts += [line_chip(line, line.label, marks, colours) for line in placed.edges if line.label is not None]
     parts += [sign(key, box, marks, colours) for key, box in placed.signs.items()]
-    if placed.detached:
-        box = placed.nodes[placed.detached[0]]
-        words = f"not reachable from {part(graph.entry)}"
-        at = Box(box.x, box.y - 34, text_width(words, SMALL_SIZE) + 16, 18)
-        parts.append(pill(at, words, colours["soft"], colours["plate"], colours["rim"]))
     for socket_id, box in placed.nodes.items():
         socket = graph.sockets[socket_id]
-        told = socket_title(socket_id, marks)
-        drawn = socket_card(socket, card(socket, detached=socket_id in placed.detached), box, marks, colours)
-        hover = f"<title>{esc(told)}</title>" if told else ""
-        parts.append(f'<g data-socket="{esc(shorten(socket_id, 200))}">{hover}{drawn}</g>')
+        told = socket_title(socket, marks)
+        drawn = socket_card(socket, box, placed.level, marks, colours)
+        title = f"<title>{esc(told)}</title>"
+        parts.append(f'<g data-socket="{esc(shorten(socket_id, 200))}">{title}{drawn}</g>')
     parts += [_arrow(line, marks, colours) for line in placed.edges if not line.stub]
     parts.append("</svg>")
     return "".join(parts)
@@ -210,21 +197,18 @@ def _arrow(line: Line, marks: Marks, colours: Colours) -> str:
     )
 
 
-def line_chip(line: Line, box: Box, marks: Marks, colours: Colours, *, alone: bool) -> str:
-    """Draw what stands on a line; see :func:`~materia_nb.display.graph_parts.live_chip`."""
-    words = live_chip(line.link, marks, stub=line.stub, alone=alone)
-    use = colour_use(line.link, marks)
-    width = text_width(words, SMALL_SIZE, bold=use == "now") + 12
-    centre = box.cx
-    if line.link.source == line.link.target and box.w > box.h:  # beside its card, not to be covered by it
-        centre = box.x + width / 2
+def line_chip(line: Line, box: Box, marks: Marks, colours: Colours) -> str:
+    """Draw what stands on a line; see :func:`~materia_nb.display.graph_parts.chip_words`."""
+    words = chip_words((line.link, *line.shared), marks, stub=line.stub)
+    use = next((use for one in (line.link, *line.shared) if (use := colour_use(one, marks)) == "now"), "")
+    use = use or colour_use(line.link, marks)
+    width = min(text_width(words, SMALL_SIZE, bold=use == "now") + 12, box.w + 6)
     ink = {"now": colours["now-ink"], "rim": colours["soft"], "line": colours[line.link.condition]}.get(
         use, colours.get(use, "")
     )
-    at = Box(centre - width / 2, box.cy - 9.5, width, 19)
-    return pill(
-        at, words, ink, colours["plate"], colours[use], width=2.2 if use == "now" else 1.0, bold=use == "now"
-    )
+    at = Box(box.cx - width / 2, box.cy - 9, width, 18)
+    rim = colours["now" if use == "now" else "rim"]
+    return pill(at, words, ink, colours["plate"], rim, width=2 if use == "now" else 1.0, bold=use == "now")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

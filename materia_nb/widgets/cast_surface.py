@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from materia_nb.widgets.messages import Gesture
     from materia_nb.widgets.picks import Pick
 
-HEIGHT: Final = 560
+HEIGHT: Final = 600
 """How high the surface is in pixels, unless it is said otherwise."""
 _log = logging.getLogger("materia_nb.widgets")
 
@@ -93,6 +93,7 @@ class CastSurface(Panel):
         pictures = () if self.graph is None else (self.graph.view,)
         self.view.children = (*pictures, self.front)
         self.view.add_class("mnb-surface")
+        self._empty = True
         self.height = height
         self.view.layout.height = f"{height}px"
         if height == HEIGHT:
@@ -227,6 +228,7 @@ class CastSurface(Panel):
             "resume": self.cast.id,
             "selected": None if selected is None else {"kind": selected.kind, "id": selected.id},
             "dock": self.opened,
+            "empty": self._empty,
             "tabs": self._tabs,
             "casts": [self._cast_words(place) for place in range(len(self.casts))],
             "cast": self.casts.index(self.cast),
@@ -260,6 +262,7 @@ class CastSurface(Panel):
         slices, self._tabs = draw_parts(seen, self.opened)
         if self.designing is not None:
             slices |= self.designing.slices()
+        self._empty = self.past is None and not seen.shown.steps
         self.front.put({"surface": self._surface(), **slices})
         if self.graph is not None and self.designing is None:
             self.graph.show_moment(

@@ -29,12 +29,9 @@ from materia_nb.loadout.models import Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
 from materia_nb.loadout.report import MendStep, do
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
-from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField
+from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField, spots_in
 from materia_nb.widgets.picks import Pick, members_of, owner_of, way_pick, ways_of
 
-COLUMN: Final = 220.0
-ROW: Final = 110.0
-"""How many pixels of the picture a column and a row of the loadout's layout are."""
 LIKELY: Final = 0.7
 """The chance of satisfied for which the chance of each end is told."""
 _EXPLORED: Final = 8_000
@@ -158,20 +155,35 @@ def _chosen(session: DesignState) -> Ids:
 
 
 @act
-def add(session: DesignState, materia: str, x: JSON = None, y: JSON = None) -> str | None:
-    """Place a materia in a new socket, or ask what is meant by one that is not there."""
+def add(
+    session: DesignState,
+    materia: str,
+    x: JSON = None,
+    y: JSON = None,
+    places: JSON = None,
+    source: JSON = None,
+) -> str | None:
+    """Place a materia in a new socket, or ask what is meant by one that is not there.
+
+    With ``source``, a line leads to it from that socket; with a place, the others keep theirs.
+    """
     materia = materia.strip()
     if materia not in session.design.definitions:
-        _ask_to_make(session, materia, {"kind": "add", "materia": materia, "x": x, "y": y})
+        again = {"kind": "add", "materia": materia, "x": x, "y": y, "places": places, "source": source}
+        _ask_to_make(session, materia, again)
         return None
     before = session.design.document
     change = add_socket(before, materia)
     [new] = new_sockets(before, change.document)
     spot = _spot(x, y)
     if spot is not None:
-        change = replace(change, document=place_sockets(change.document, {new: spot}).document)
+        spots = {**_spots(places), new: spot}
+        change = replace(change, document=place_sockets(change.document, spots).document)
+    words = session.design.apply(change)
+    if isinstance(source, str):
+        words = f"{words}; {connect(session, source, new)}"
     session.selected, session.marked = ("socket", new), []
-    return session.design.apply(change)
+    return words
 
 
 ACTS["drop"] = add
@@ -203,23 +215,38 @@ def make(session: DesignState, id_: str, what: str, then: JSON = None) -> str:
 
 @act
 def move(session: DesignState, id_: JSON = None, x: JSON = None, y: JSON = None, places: JSON = None) -> str:
-    """Put sockets where they were dragged to, in pixels."""
-    given = places if isinstance(places, Mapping) else {id_: [x, y]}
+    """Put sockets somewhere: each at a column and a row."""
+    spots = _spots({**as_object(places), str(id_): [x, y]} if id_ is not None else places)
+    moved = f"moved {id_ if id_ is not None else ', '.join(spots)}"
+    return session.design.apply(replace(place_sockets(session.design.document, spots), words=moved))
+
+
+def _spots(places: JSON) -> dict[str, tuple[float, float]]:
+    """Read places by the ids of their sockets."""
     spots = {}
-    for socket, place in given.items():
+    for socket, place in as_object(places).items():
         spot = _spot(*place) if isinstance(place, list | tuple) and len(place) == 2 else None
-        if spot is None or not isinstance(socket, str):
+        if spot is None:
             raise refused("a place is two numbers", "layout", "drag it once more")
         spots[socket] = spot
-    return session.design.place_sockets(spots)
+    return spots
 
 
-def _spot(x: JSON, y: JSON) -> tuple[float, float] | None:
-    """Read a place in the picture as column and row of the layout."""
-    if not (is_number(x) and is_number(y)) or max(abs(x), abs(y)) > 1e6:
+def _spot(column: JSON, row: JSON) -> tuple[float, float] | None:
+    """Read a place, a whole number as one."""
+    if not (is_number(column) and is_number(row)) or max(abs(column), abs(row)) > 1e4:
         return None
-    column, row = (round(value, 2) for value in (x / COLUMN, y / ROW))
-    return (int(column) if column == int(column) else column), (int(row) if row == int(row) else row)
+    return tuple(int(one) if one == int(one) else round(one, 3) for one in (column, row))  # type: ignore[return-value]
+
+
+@act
+def tidy(session: DesignState) -> str:
+    """Let every card stand where the layout puts it."""
+    places = dict.fromkeys(spots_in(session.design.document))
+    if not places:
+        return "tidied up: no card has a place of its own"
+    change = place_sockets(session.design.document, places)
+    return session.design.apply(replace(change, words="tidied up"))
 
 
 @act

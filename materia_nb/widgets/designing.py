@@ -13,19 +13,16 @@ from weakref import WeakKeyDictionary, WeakSet
 from materia_nb.cast import Cast
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.escape import part, shorten
-from materia_nb.display.geometry import Point
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.mime import sendable
 from materia_nb.errors import MateriaError, counted
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.facts import Object, as_object, is_text, materia_group, materia_kind
+from materia_nb.loadout.facts import Object, as_object, is_number, is_text, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import tint_of
-from materia_nb.widgets.design_acts import COLUMN, ROW
 from materia_nb.widgets.design_findings import DesignSlice, dock_slice
 from materia_nb.widgets.design_inspector import inspector_slice, purpose
 from materia_nb.widgets.design_session import DesignSession
-from materia_nb.widgets.design_state import spots_in
 from materia_nb.widgets.graph_panel import GraphPanel
 from materia_nb.widgets.messages import Gesture, ToCanvas
 from materia_nb.widgets.picks import drawn_parts
@@ -160,12 +157,11 @@ class Designing:
         if self.session.design.changed:
             self.session.note = "status", "the edits that were not saved; Reload takes what is on disk"
         _OPEN.add(self)
-        self._before = spots_in(self.session.design.began)
         self.canvas = canvas
         self.changed: Callable[[], object] = lambda: None
         self.cast_made: Callable[[Cast], object] | None = None
         """Called with the cast that was begun from here."""
-        self._shown: tuple[object, object] | None = None
+        self._shown: Graph | None = None
         self._ends: list[Callable[[], object]] = []
         self._following = False
         if canvas is not None:
@@ -177,9 +173,20 @@ class Designing:
     def heard(self, kind: str, values: Mapping[str, Any]) -> None:
         """Do what a message asks for, and show it wherever this is designed; never raises."""
         self.session.cast_made = self.cast_made
-        self.session.heard(kind, values)
+        self.session.heard(kind, self._with_spots(values))
         for one in _sharing(self.session):
+            if kind == "tidy" and one.canvas is not None:
+                one.canvas.tidy()
             one.changed()
+
+    def _with_spots(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Read pixels of the picture as column and row; who places one card keeps the others where they are seen."""
+        x, y = values.get("x"), values.get("y")
+        if self.canvas is None or not (is_number(x) and is_number(y)):
+            return values
+        column, row = self.canvas.spot_of(x, y)
+        seen = {id_: list(at) for id_, at in self.canvas.spots.items()}
+        return {**values, "x": column, "y": row, "places": seen}
 
     def slices(self) -> dict[str, dict[str, Any]]:
         """Bring the canvas up to date, and return the slice of the state that the parts of design mode draw."""
@@ -196,30 +203,18 @@ class Designing:
         canvas, session = self.canvas, self.session
         if canvas is None:
             return
-        graph, places = self.graph(), self.places()
+        graph = self.graph()
         self._following = True
         try:
-            if self._shown is None or self._shown[0] is not graph or self._shown[1] != places:
-                canvas.replace(graph, places)
-                self._shown = graph, places
+            if self._shown is not graph:
+                canvas.replace(graph)
+                self._shown = graph
             canvas.mark(drawn_pick(session))
             canvas.mark_sockets(session.marked)
         except Exception:  # noqa: BLE001 - a design can be gone on with without its picture
             _log.warning("the design cannot be drawn; the picture before it stays", exc_info=True)
         finally:
             self._following = False
-
-    def places(self) -> dict[str, Point]:
-        """Return where the sockets stand that were put somewhere by hand, as the centre in pixels.
-
-        Those are the ones that were moved in this design, and, as only a hand puts them there, those between columns or rows.
-        """
-        spots = spots_in(self.session.design.document)
-        return {
-            id_: (x * COLUMN, y * ROW)
-            for id_, (x, y) in spots.items()
-            if self._before.get(id_) != (x, y) or x != round(x) or y != round(y)
-        }
 
     def close(self) -> None:
         """Let go of the canvas, which shows casts again; edits that were not saved wait for the next to design it."""

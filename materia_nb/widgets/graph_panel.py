@@ -16,10 +16,10 @@ import ipywidgets as ui
 from traitlets import observe
 
 from materia_nb.cast.views.status import marks_of, status_lines
+from materia_nb.display.arranging import Spot
 from materia_nb.display.escape import Html, html_text, part, shorten
-from materia_nb.display.geometry import Point
 from materia_nb.display.graph_parts import Marks, summary
-from materia_nb.display.layout import Direction, place
+from materia_nb.display.layout import Direction, best_place, spots_of
 from materia_nb.display.shapes import THEMES
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
@@ -40,8 +40,10 @@ MOST_SOCKETS: Final = 300
 """Above this a canvas is too slow: a still picture is shown, that can be clicked on too."""
 HEIGHT: Final = 420
 """How high the picture is in pixels where it stands alone, unless it is said otherwise."""
-_ROOM: Final = (780.0, 335.0)
-"""What a picture has on a surface beside the inspector: the direction that is larger there is chosen."""
+_ROOM: Final = (535.0, 490.0)
+"""What a picture has on a surface beside the inspector, until the page tells how much it is."""
+_FOLDED_ABOVE: Final = 30
+"""Of so many sockets and more, loops that are finished are folded by themselves."""
 Selected: TypeAlias = Callable[[Kind, str], object]
 """Told what was selected: its kind and its id."""
 
@@ -90,13 +92,13 @@ class GraphPanel(Panel):
         self._gestures: list[Callable[[Gesture], object]] = []
         self._mode = "cast"
         self._folded: frozenset[str] = frozenset()
-        self._places: Mapping[str, Point] = {}
+        self._unfolded: frozenset[str] = frozenset()
         self._marked: tuple[str, ...] = ()
         self._shown = 0
-        self._sizes: dict[Direction, tuple[float, float]] = {}
-        self._turned = False
-        self._direction: Direction = self._better_direction()
-        self._scene = Scene(self.graph, direction=self._direction)
+        self._room = _ROOM
+        self._spots: dict[str, Spot] = {}
+        self._direction: Direction | None = None
+        self._scene = self._laid_out()
         self._inspector = Inspector(self.graph) if side else None
         self._cytoscape = _Cytoscape(
             cytoscape_layout={"name": "preset", "fit": False},
@@ -134,18 +136,33 @@ class GraphPanel(Panel):
             self.at_close(runs_of(self.cast).watch(lambda _: self.later()))
         self.refresh()
 
-    def _better_direction(self, room: tuple[float, float] = _ROOM) -> Direction:
-        """The direction in which the whole can be seen larger in so much room."""
+    def _laid_out(self) -> Scene:
+        """Lay the graph out for the room that it has: in the direction that a person chose, else in that which is larger.
 
-        def scale(direction: Direction) -> float:
-            wide, high = self._sizes[direction]
-            return min(room[0] / wide, room[1] / high, 1.0)
+        While it is designed nothing moves that was not moved: what stood somewhere stays there, and a new card stands beside
+        what leads to it.
+        """
+        directions: tuple[Direction, ...] = (self._direction,) if self._direction else ("right", "down")
+        if self._mode != "design":
+            placed = best_place(self.graph, self._room, directions=directions, folded=self._folded)
+            return Scene(self.graph, placed)
+        given = spots_of(self.graph)
+        placed = best_place(
+            self.graph,
+            self._room,
+            directions=directions,
+            folded=self._folded,
+            spots=self._spots | given,
+            levels=(2,),
+        )
+        self._direction = placed.direction
+        self._spots |= {key: spot for key, spot in placed.spots().items() if key not in given}
+        return Scene(self.graph, placed)
 
-        if not self._sizes:
-            directions: tuple[Direction, ...] = ("right", "down")
-            for one in directions:
-                self._sizes[one] = place(self.graph, direction=one, folded=self._folded).size
-        return "right" if scale("right") >= scale("down") else "down"
+    def tidy(self) -> None:
+        """Let go of where cards stood while this was designed: they stand where the layout puts them."""
+        self._spots = {}
+        self._draw_anew(fresh=True)
 
     def _put_together(self, *, side: bool, height: int) -> None:
         if not side:
@@ -187,8 +204,9 @@ class GraphPanel(Panel):
 
     @mode.setter
     def mode(self, mode: str) -> None:
-        self._mode = "design" if mode == "design" else "cast"
-        self.refresh()
+        self._mode, self._spots = ("design" if mode == "design" else "cast"), {}
+        self._direction = None
+        self._draw_anew(fresh=True)
 
     def select(self, kind: Kind, key: str) -> None:
         """Select a part as a click does; sockets that were marked are so no longer.
@@ -243,30 +261,35 @@ class GraphPanel(Panel):
         else:
             self.refresh()
 
-    def replace(self, graph: Graph, places: Mapping[str, Point] | None = None) -> None:
-        """Show another graph in the place of this one; the view stays where it was.
-
-        Args:
-            graph: what is to be drawn from now on.
-            places: where sockets stand that a person has put somewhere, as the centre in pixels.
-        """
-        self.graph, self._places, self._sizes = graph, dict(places or {}), {}
+    def replace(self, graph: Graph) -> None:
+        """Show another graph in the place of this one; the view stays where it was, and its direction."""
+        self.graph = graph
         if self._inspector is not None:
             self._inspector = Inspector(graph)
         if self.selected not in self._named().values():
             self.selected = None
+        self._direction = self._scene.placed.direction  # what is changed is not turned too
         self._draw_anew(fresh=False)
 
     def turn(self, direction: Direction) -> None:
         """Let the flow run ``right`` or ``down``, whatever room there is."""
-        self._direction, self._turned = direction, True
+        self._direction = direction
         self._draw_anew(fresh=True)
 
     def fold(self, loop: str) -> None:
-        """Draw a loop as one card, or again as a region."""
+        """Draw a loop as one card, or again as a region; then it is not folded when it is finished."""
         self._folded ^= {loop} & self.graph.loops.keys()
-        self._sizes = {}
-        self._draw_anew(fresh=True)
+        self._unfolded |= {loop}
+        self._draw_anew(fresh=False)
+
+    @property
+    def spots(self) -> dict[str, Spot]:
+        """Where the cards stand now, as columns and rows of a loadout's layout."""
+        return self._scene.placed.spots()
+
+    def spot_of(self, x: float, y: float) -> Spot:
+        """Read a place in the picture as column and row of a loadout's layout."""
+        return self._scene.placed.spot_of(x, y)
 
     @property
     def marks(self) -> Marks:
@@ -308,7 +331,7 @@ class GraphPanel(Panel):
             case ToCanvas.Room(w=wide, h=high):
                 self._fill(wide, high)
             case ToCanvas.Turn():
-                self.turn("right" if self._direction == "down" else "down")
+                self.turn("right" if self._scene.placed.direction == "down" else "down")
             case ToCanvas.Fold(element=("loop", loop)):
                 self.fold(loop)
             case ToCanvas.Svg(theme=theme, token=token):
@@ -324,12 +347,17 @@ class GraphPanel(Panel):
                 self.refresh()
 
     def _fill(self, wide: float, high: float) -> None:
-        """Turn the flow if the whole can be seen larger then, unless a person has turned or moved something."""
-        if not 0 < high < 1e5 > wide > 0 or self._turned or self._places:
+        """Lay the graph out for other room, where more can be said in it or less."""
+        if not 0 < high < 1e5 > wide > 0 or self._mode == "design":
             return
-        direction = self._better_direction((wide, high))
-        if direction != self._direction:
-            self._direction = direction
+        self._room = (wide, high)
+        before = self._scene.placed
+        scene = self._laid_out()
+        if (before.direction, before.level, before.nodes) != (
+            scene.placed.direction,
+            scene.placed.level,
+            scene.placed.nodes,
+        ):
             self._draw_anew(fresh=True)
 
     # -- drawing ----------------------------------------------------------------------------
@@ -341,9 +369,7 @@ class GraphPanel(Panel):
         with self._drawing:
             if self.closed:
                 return
-            self._scene = Scene(
-                self.graph, direction=self._direction, folded=self._folded, places=self._places
-            )
+            self._scene = self._laid_out()
             self._show_scene(fresh=fresh)
         self.refresh()
 
@@ -366,6 +392,7 @@ class GraphPanel(Panel):
         """Bring picture and words up to the present."""
         moment = self._moment()
         marks = self._marks_at(moment)
+        self._fold_finished(marks)
         look = self._scene.look(marks, still=len(self.graph.sockets) > MOST_SOCKETS)
         before = self.front.look
         changed = {key: one for key, one in look.items() if before.get(key) != one}
@@ -388,6 +415,23 @@ class GraphPanel(Panel):
             show_html(self._status, Html(f'<div role="status">{html_text(" · ".join(lines))}</div>'))
             self._inspector.cast = None if moment is None else moment.shown
             show_html(self._details, self._inspector.beside(self.selected))
+
+    def _fold_finished(self, marks: Marks) -> None:
+        """Fold the loops of a large graph that are through, but those that a person has folded or unfolded."""
+        if len(self.graph.sockets) < _FOLDED_ABOVE:
+            return
+        done = {
+            loop.id
+            for loop in self.graph.loops.values()
+            if (of := marks.progress.get(loop.id, (0, 0)))[1]
+            and of[0] >= of[1]
+            and marks.current not in loop.sockets
+        }
+        wanted = (self._folded - (self._folded - self._unfolded)) | (done - self._unfolded)
+        if wanted != self._folded:
+            self._folded = frozenset(wanted)
+            self._scene = self._laid_out()
+            self._show_scene(fresh=False)
 
     def _lines(self, moment: _Moment | None) -> tuple[str, ...]:
         """Say how the cast stands."""

@@ -5,31 +5,27 @@ Plain JSON. The page fills the colours of its theme into the pictures (:data:`~m
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from materia_nb.display.escape import part
-from materia_nb.display.geometry import Bent, Box, Point, Stroke, bend, points_of
+from materia_nb.display.geometry import Bent, Box, Point, bend, points_of
 from materia_nb.display.graph_parts import (
     END_SIGN,
     START,
     Marks,
     answered_words,
-    card,
+    chip_words,
     count_words,
     kind_words,
     link_words,
-    live_chip,
     loop_words,
     socket_notes,
 )
-from materia_nb.display.layout import Direction, Line, Placed, place
+from materia_nb.display.layout import Line, Placed
 from materia_nb.display.shapes import EDGE, PLACES, image, line_use, loop_region, sign, socket_card, tag
 from materia_nb.display.svg import colour_use, graph_svg, line_chip
+from materia_nb.errors import counted
 from materia_nb.loadout.graph import END, Graph, Socket
 from materia_nb.loadout.vocabulary import DESCRIBED, Condition
 from materia_nb.widgets.picks import Pick, pick_of
@@ -40,8 +36,6 @@ Look: TypeAlias = dict[str, dict[str, str]]
 _SIGNS: Final = {START: "start", END_SIGN: "end"}
 _AWAY: Final = 4.0
 """How far beyond its tip a line's anchor stands, so that the direction to it is never in doubt."""
-_ASIDE: Final = 18.0
-"""How far apart straight lines between the same two sockets stand."""
 
 
 class Scene:
@@ -49,24 +43,12 @@ class Scene:
 
     Args:
         graph: the loadout.
-        direction: which way the flow runs.
-        folded: ids of loops drawn as one card.
-        places: where sockets stand that a person put somewhere, as the centre in pixels.
+        placed: where everything stands.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        *,
-        direction: Direction = "down",
-        folded: frozenset[str] = frozenset(),
-        places: Mapping[str, Point] | None = None,
-    ) -> None:
+    def __init__(self, graph: Graph, placed: Placed) -> None:
         self.graph = graph
-        self.placed: Placed = place(graph, direction=direction, folded=folded)
-        moved = {key: at for key, at in (places or {}).items() if key in self.placed.nodes}
-        if moved:
-            self.placed = _with_moved(graph, self.placed, moved)
+        self.placed = placed
         self.nodes: list[dict[str, Any]] = []
         self.edges: list[dict[str, Any]] = []
         self._ids: dict[tuple[str, str], str] = {}
@@ -75,13 +57,12 @@ class Scene:
         self._chips: dict[str, str] = {}
         self._picks: dict[str, Pick] = {}
         self._latest: tuple[Marks, Look] | None = None
-        self._pairs = Counter(line.link.traversal for line in self.placed.edges if line.link.kind == "edge")
         for loop_id, box in self.placed.loops.items():
             title = self.placed.titles.get(loop_id)
-            corner = (box.x + 8, box.y + 8) if title is None else (title.x, title.y)
+            corner = (box.x + 10, box.y + 6) if title is None else (title.x, title.y)
             kind = "loop folded" if loop_id in self.placed.folded else "loop"
             self._node("l", loop_id, box, kind, ("loop", loop_id))
-            self.nodes[-1]["fold"] = [round(corner[0] + 11, 1), round(corner[1] + 9, 1)]
+            self.nodes[-1]["fold"] = [round(corner[0] + 8, 1), round(corner[1] + 8, 1)]
         for socket_id, box in self.placed.nodes.items():
             kinds = " ".join(word.replace(" ", "-") for word in kind_words(graph.sockets[socket_id]))
             self._node("n", socket_id, box, f"socket {kinds}", ("socket", socket_id))
@@ -100,6 +81,8 @@ class Scene:
         drawn = {"still": graph_svg(self.graph, placed=self.placed, colours=PLACES)} if still else {}
         return drawn | {
             "size": [round(value, 1) for value in self.placed.size],
+            "corner": [round(self.placed.bounds.x, 1), round(self.placed.bounds.y, 1)],
+            "level": self.placed.level,
             "direction": self.placed.direction,
             "edge": EDGE,
             "nodes": self.nodes,
@@ -245,8 +228,7 @@ class Scene:
         return look
 
     def _chip(self, line: Line, box: Box, marks: Marks) -> str:
-        alone = self._pairs[line.link.traversal] == 1
-        drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), marks, PLACES, alone=alone)
+        drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), marks, PLACES)
         return _picture(drawn, box)
 
     def _name(self, key: str) -> str:
@@ -270,8 +252,7 @@ class Scene:
         }
 
     def _socket_look(self, socket: Socket, box: Box, marks: Marks) -> dict[str, str]:
-        content = card(socket, detached=socket.id in self.placed.detached)
-        drawn = socket_card(socket, content, Box(EDGE, EDGE, box.w, box.h), marks, PLACES)
+        drawn = socket_card(socket, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, PLACES)
         state, _ = tag(socket.id, marks)
         classes = [
             word
@@ -291,17 +272,21 @@ class Scene:
 
     def _line_look(self, line: Line, marks: Marks) -> dict[str, str]:
         link = line.link
-        # Traversals are counted by the pair of sockets, so they say nothing about one of several edges.
-        alone = link.kind == "edge" and self._pairs[link.traversal] == 1
         use = colour_use(link, marks)
-        words = link_words(link, marks) or ("no edges: it ends" if link.kind == "implied" else "always")
+        words = "\n".join(link_words(one, marks) for one in (link, *line.shared)) or (
+            "no edges: it ends" if link.kind == "implied" else "always"
+        )
         stops = link.route in marks.break_routes
+        taken_times = marks.traversals.get(link.traversal, 0) if link.kind == "edge" else 0
         taken = {"now": "taken", "rim": "never", "A": "only-a", "B": "only-b"}.get(use, "")
         return {
             "classes": f"{taken} break".strip() if stops else taken,
             "words": f"{self._name(link.source)} → {self._name(link.target)}\n{words}"
+            + (f"\ntaken {counted(taken_times, 'time')} between the two" if taken_times else "")
             + ("\nbreakpoint" if stops else ""),
-            "label": live_chip(link, marks, stub=line.stub, alone=alone),
+            "label": chip_words((link, *line.shared), marks, stub=line.stub)
+            if line.label is not None
+            else "",
         }
 
 
@@ -351,84 +336,3 @@ def _sendable(pick: Pick | None) -> list[str] | None:
 
 def _centre(box: Box) -> Point:
     return box.cx, box.cy
-
-
-def _with_moved(graph: Graph, placed: Placed, places: Mapping[str, Point]) -> Placed:
-    """Put some sockets where a person wants them; their lines go straight, and the boxes of loops around the members."""
-    nodes = dict(placed.nodes)
-    for key, (x, y) in places.items():
-        box = nodes[key]
-        nodes[key] = Box(x - box.w / 2, y - box.h / 2, box.w, box.h)
-    loops, titles = dict(placed.loops), dict(placed.titles)
-    for key, loop in graph.loops.items():
-        if key not in titles or not any(one in places for one in loop.sockets):
-            continue
-        old, title = loops[key], titles[key]
-        members = [nodes[one] for one in loop.sockets if one in nodes]
-        members += [
-            loops[one] for one, other in graph.loops.items() if set(other.sockets) < set(loop.sockets)
-        ]
-        x, y = min(box.x for box in members) - 20, min(box.y for box in members) - title.h - 18
-        right, bottom = max(box.right for box in members) + 24, max(box.bottom for box in members) + 22
-        loops[key] = Box(x, y, max(right - x, title.w + 12), bottom - y)
-        if title.x <= old.right:
-            titles[key] = Box(x + 6, y + 4, title.w, title.h)
-    everything = [*nodes.values(), *loops.values(), *titles.values(), *placed.signs.values()]
-    size = (max(box.right for box in everything) + 20, max(box.bottom for box in everything) + 20)
-    edges = _straightened(placed, {**placed.signs, **nodes}, places.keys())
-    return replace(placed, nodes=nodes, loops=loops, titles=titles, edges=edges, size=size)
-
-
-def _straightened(placed: Placed, boxes: Mapping[str, Box], moved: AbstractSet[str]) -> tuple[Line, ...]:
-    """Draw the lines at moved sockets anew: straight to the other end, those between the same two beside each other."""
-    lines: list[Line] = []
-    between: Counter[frozenset[str]] = Counter()
-    for line in placed.edges:
-        source, target = line.link.source, line.link.target
-        if not {source, target} & moved or (line.stub and source not in moved) or source not in boxes:
-            lines.append(line)
-        elif source == target or line.stub:
-            before, now = placed.nodes[source], boxes[source]
-            lines.append(_shifted(line, now.x - before.x, now.y - before.y))
-        elif target in boxes:
-            lines.append(_straight(line, boxes[source], boxes[target], between[frozenset((source, target))]))
-            between[frozenset((source, target))] += 1
-        else:
-            lines.append(line)
-    return tuple(lines)
-
-
-def _shifted(line: Line, dx: float, dy: float) -> Line:
-    points = [(x + dx, y + dy) for x, y in points_of(line.d)]
-    return replace(line, d=_path(points), tip=points[-1], label=line.label and line.label.moved(dx, dy))
-
-
-def _straight(line: Line, source: Box, target: Box, before: int) -> Line:
-    (ax, ay), (bx, by) = _centre(source), _centre(target)
-    length = math.hypot(bx - ax, by - ay)
-    dx, dy = ((bx - ax) / length, (by - ay) / length) if length else (0.0, 1.0)
-    # The same side of the picture whichever way the line runs.
-    aside = _ASIDE * ((before + 1) // 2) * (1 if before % 2 else -1) * (1 if (ax, ay) < (bx, by) else -1)
-    ax, ay, bx, by = ax - dy * aside, ay + dx * aside, bx - dy * aside, by + dx * aside
-    start, tip = _leaving(source, (ax, ay), (dx, dy)), _leaving(target, (bx, by), (-dx, -dy))
-    label = line.label
-    if label is not None:
-        middle = (start[0] + tip[0]) / 2, (start[1] + tip[1]) / 2
-        label = Box(middle[0] - label.w / 2, middle[1] - label.h / 2, label.w, label.h)
-    return replace(line, d=_path([start, tip]), tip=tip, heading=(dx, dy), label=label)
-
-
-def _leaving(box: Box, start: Point, way: Point) -> Point:
-    """Return where one leaves a box who goes from a point in it in one direction."""
-    (x, y), (dx, dy) = start, way
-    across = ((box.right if dx > 0 else box.x) - x) / dx if dx else math.inf
-    down = ((box.bottom if dy > 0 else box.y) - y) / dy if dy else math.inf
-    far = max(0.0, min(across, down))
-    return x + far * dx, y + far * dy
-
-
-def _path(points: Sequence[Point]) -> str:
-    stroke = Stroke()
-    for x, y in points:
-        stroke.line(x, y)
-    return stroke.d()

@@ -110,7 +110,7 @@ def test_mermaid_shows_loops_exits_and_the_route():
     source = graph_mermaid(graphs.rework(), Marks(last_route=("Socket-5", 1), current="Socket-4"))
     assert 'subgraph g1["loop workItemIteration<br/>consumes workItems of Socket-3"]' in source
     assert 'n6 -.->|"exit ✓ satisfied"| n7' in source
-    assert 'n5 ==>|"2 ✗ not_satisfied · max 3 (taken last)"| n4' in source
+    assert 'n5 ==>|"✗ not_satisfied · max 3 (taken last)"| n4' in source
     assert "style n4" in source
 
 

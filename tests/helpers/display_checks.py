@@ -47,15 +47,17 @@ def faults(placed: Placed) -> list[str]:
     boxes = [*solid.items(), *labels.items(), *titles.items()]
     for index, (key, box) in enumerate(boxes):
         found += [f"{key} overlaps {other}" for other, rest in boxes[index + 1 :] if box.overlaps(rest)]
-        if box.x < 0 or box.y < 0 or box.right > placed.size[0] or box.bottom > placed.size[1]:
+        if not (inside(placed.bounds, (box.x, box.y)) and inside(placed.bounds, (box.right, box.bottom))):
             found.append(f"{key} outside")
     for line in placed.edges:
         points = list(points_of(line.d))
+        # exits from one socket to another are one line with one chip
+        shared = {other.link.key for other in placed.edges if other.points == line.points}
         for key, box in solid.items():
             if any(inside(box, point) for point in points):
                 found.append(f"{line.link.key} runs through {key}")
         for key, box in labels.items():
-            if key != line.link.key and any(inside(box, point) for point in points):
+            if key not in shared and any(inside(box, point) for point in points):
                 found.append(f"{line.link.key} runs through the label of {key}")
         for key, box in titles.items():
             if any(inside(box, point) for point in points):

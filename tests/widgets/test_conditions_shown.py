@@ -14,7 +14,8 @@ import pytest
 
 import display_graphs as graphs
 from materia_nb import Workbench
-from materia_nb.display.graph_parts import advance_words, card, line_legend
+from materia_nb.display.graph_parts import Marks, about_lines, advance_words, line_legend
+from materia_nb.display.layout import place
 from materia_nb.display.shapes import THEMES
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_mermaid, graph_text, mermaid_text
@@ -38,15 +39,16 @@ def numbered(condition):
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_each_is_drawn_as_its_row_says(condition):
     row, graph = DESCRIBED[condition], numbered(condition)
+    number = "1 " if row.meets(DESCRIBED["always"]) else ""  # else the order says nothing
     for theme, own in (("light", row.light), ("dark", row.dark)):
         colour = THEMES[theme]["line"] if row.whatever else own
         dashes = f' stroke-dasharray="{row.dashes[0]} {row.dashes[1]}"' if row.dashes else ""
         picture = graph_svg(graph, theme=theme)
         line = re.search('<path data-edge="edge:0:A"[^>]*>', picture)[0]
         assert f'stroke="{colour}" stroke-width="1.6"{dashes} stroke-linecap' in line
-        assert re.search(f'fill="{own}"[^>]*>1 {row.short}</text>', picture)
+        assert re.search(f'fill="{own}"[^>]*>{number}{row.short}</text>', picture)
     assert f"1. {row.sign} → A" in graph_text(graph)
-    assert mermaid_text(f"1 {row.sign}") in graph_mermaid(graph)
+    assert mermaid_text(f"{number}{row.sign}") in graph_mermaid(graph)
     assert row.sign in _LEGEND
 
 
@@ -58,7 +60,7 @@ def test_an_advance_says_what_it_waits_for(condition):
     short = advance_words(advance, short=True)
     assert short == f"advance ▸ i{f' {DESCRIBED[condition].short}' if waits else ''}"
     one = replace(graphs.socket("A", "Ask", ("always", "end")), advance=advance)
-    assert short in card(one).notes
+    assert short in " ".join(about_lines(one, Marks(), 1000.0))
 
 
 def test_the_legend_says_which_lines_are_whose():
@@ -67,7 +69,11 @@ def test_the_legend_says_which_lines_are_whose():
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_the_canvas_has_a_class_and_a_rule_for_it(condition):
-    edge = next(one for one in Scene(numbered(condition)).edges if one["id"] == "e:edge:0:A")
+    edge = next(
+        one
+        for one in Scene(numbered(condition), place(numbered(condition))).edges
+        if one["id"] == "e:edge:0:A"
+    )
     assert f"when-{condition}" in edge["classes"].split()
     rule = canvas_rules()[f"edge.when-{condition}"]
     row = DESCRIBED[condition]

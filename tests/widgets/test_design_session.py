@@ -326,10 +326,19 @@ def test_sockets_are_copied_with_the_edges_between_them_and_nothing_else(session
     assert "Socket-6" not in session.design.document["sockets"]
 
 
+def test_a_materia_can_go_on_from_a_socket_where_a_line_was_let_go(session):
+    do(session, "drop", materia="Narrate", x=4.5, y=2.25, source="Socket-5", places={"Socket-5": [3, 1]})
+    document = session.design.document
+    assert document["layout"]["sockets"]["Socket-6"] == {"x": 4.5, "y": 2.25}
+    assert document["layout"]["sockets"]["Socket-5"] == {"x": 3, "y": 1}
+    assert document["sockets"]["Socket-5"]["edges"] == [{"when": "always", "to": "Socket-6"}]
+    assert session.selected == ("socket", "Socket-6")
+
+
 def test_sockets_are_dragged_to_places_of_the_layout_as_one_step(session):
-    do(session, "move", id="Socket-5", x=660, y=-55)
+    do(session, "move", id="Socket-5", x=3.0, y=-0.5)
     assert session.design.document["layout"]["sockets"]["Socket-5"] == {"x": 3, "y": -0.5}
-    do(session, "drop", materia="Narrate", x=0, y=110)
+    do(session, "drop", materia="Narrate", x=0, y=1)
     assert session.design.document["layout"]["sockets"]["Socket-6"] == {"x": 0, "y": 1}
     assert "two numbers" in refused(session, "move", id="Socket-5", x="far", y=1)
     do(session, "undo")

@@ -205,7 +205,7 @@ def place_socket(document: Object, id_: str, place: tuple[float, float] | None) 
 
 
 @operation
-def place_sockets(document: Object, places: Mapping[str, tuple[float, float]]) -> Change:
+def place_sockets(document: Object, places: Mapping[str, tuple[float, float] | None]) -> Change:
     """Say where several sockets are drawn, as one step; see :func:`place_socket`."""
     changed = document
     for id_, place in places.items():

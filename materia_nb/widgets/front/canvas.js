@@ -3,7 +3,7 @@ import { h } from "./dom.js";
 import { canvasIsDark } from "./canvas_style.js";
 import { stillKept, choices } from "./canvas_state.js";
 import { Drawing } from "./canvas_drawing.js";
-import { canvasViewport } from "./canvas_view.js";
+import { canvasViewport, roomIn } from "./canvas_view.js";
 import { canvasFinder } from "./canvas_find.js";
 import { canvasHover, hearElements, hearMouse } from "./canvas_mouse.js";
 import { canvasMinimap } from "./canvas_minimap.js";
@@ -48,8 +48,8 @@ export class Canvas {
   #said = {};
   #keeping = 0;
   #telling = 0;
-  /** @type {number|null} */
-  #shape = null;
+  /** @type {Size|null} the room that the kernel was told of last */
+  #told = null;
   #ends = new AbortController();
 
   /**
@@ -163,13 +163,14 @@ export class Canvas {
   #setScene(scene) {
     this.picks = new Map([...scene.nodes, ...scene.edges].flatMap((one) => (one.pick ? [[one.id, one.pick]] : [])));
     this.finder.set(scene.list, this.token);
+    this.graph.dataset.level = String(scene.level);
     this.still.box.hidden = !this.isStill;
     this.graph.classList.toggle("mnb-c-has-still", this.isStill);
     if (this.isStill) this.still.set(scene, this.colours);
     else if (this.drawing) {
       this.hover.hide();
       this.drawing.build(scene);
-      if (scene.fresh || this.view.isWhole) this.view.start(this.anchor(), this.designs ? 0.35 : undefined);
+      if (scene.fresh || (this.view.isWhole && !this.designs)) this.view.start(this.anchor());
       this.design.again();
     }
     if (this.isStill || this.cy) this.map.set(scene, this.isStill);
@@ -274,11 +275,11 @@ export class Canvas {
     this.isStill ? this.still.zoomBy(by) : this.view.zoomBy(by, at);
   }
 
-  /** Bring an element into view. @param {string} id */
-  show(id) {
+  /** Bring an element into view, and if that is asked for, so near that it can be read. @param {string} id @param {boolean} [toRead] */
+  show(id, toRead = false) {
     const one = this.element(id);
     if (this.isStill) this.still.reach(id);
-    else if (one?.nonempty()) this.view.reach(one);
+    else if (one?.nonempty()) this.view.reach(one, toRead);
   }
 
   /** Select an element. @param {string} id */
@@ -303,14 +304,14 @@ export class Canvas {
   /** Take what was chosen in the list. @param {string} id */
   choose(id) {
     this.pick(id);
-    this.show(id);
+    this.show(id, true);
     this.focus();
   }
 
   /** Show what the list is at. @param {string|null} id */
   pointAt(id) {
     this.drawing?.mark({ found: id });
-    if (id) this.show(id);
+    if (id) this.show(id, true);
   }
 
   /** The socket that is selected, if one is. */
@@ -379,8 +380,7 @@ export class Canvas {
   #entries(id) {
     const pick = this.picks.get(id ?? ""), { mode, follows } = this.flags;
     if (!id || !pick) {
-      const turned = this.scene?.direction === "right" ? "Let it run down" : "Let it run to the right";
-      return [{ words: "Show the whole", act: () => this.fit() }, { words: turned, act: () => this.send("turn") }, ...this.tools.entries()];
+      return [{ words: "Show the whole", act: () => this.fit() }, ...this.tools.entries()];
     }
     /** @type {Record<import("./canvas_state.js").Act, () => void>} */
     const acts = {
@@ -408,13 +408,14 @@ export class Canvas {
     this.#tellRoom();
   }
 
-  /** Tell the kernel how much room there is, so that the flow runs where it is seen larger. */
+  /** Tell the kernel how much room there is, so that as much is said as can be read in it. */
   #tellRoom() {
-    const { clientWidth: w, clientHeight: high } = this.graph, shape = Math.log(w / high);
-    if (w < 60 || high < 60 || !this.scene || this.isStill || (this.#shape !== null && Math.abs(shape - this.#shape) < 0.15)) return;
+    const { clientWidth, clientHeight } = this.graph, [w, high] = roomIn([clientWidth, clientHeight], this.map.wide);
+    const same = this.#told && Math.abs(this.#told[0] - w) < 16 && Math.abs(this.#told[1] - high) < 16;
+    if (clientWidth < 60 || clientHeight < 60 || !this.scene || this.isStill || same) return;
     clearTimeout(this.#telling);
     this.#telling = setTimeout(() => {
-      this.#shape = shape;
+      this.#told = [w, high];
       this.send("room", { w, h: high });
     }, 250);
   }

@@ -24,15 +24,19 @@ export function canvasMinimap(go) {
   box.addEventListener("pointermove", (event) => event.buttons && to(event));
   return {
     box,
+    /** How much of the width it takes. */
+    get wide() {
+      return box.hidden ? 0 : WIDE + 12;
+    },
     /** @param {Scene} scene @param {boolean} always however few sockets it has */
     set(scene, always) {
       box.hidden = !(always || scene.sockets > 30);
       dots.clear();
       refill(drawing);
       if (box.hidden) return;
-      const [wide, high] = scene.size;
+      const [wide, high] = scene.size, [x, y] = scene.corner;
       k = Math.min((WIDE - 6) / wide, (HIGH - 6) / high);
-      edge = [(WIDE - wide * k) / 2, (HIGH - high * k) / 2];
+      edge = [(WIDE - wide * k) / 2 - x * k, (HIGH - high * k) / 2 - y * k];
       for (const one of scene.nodes) {
         if (one.classes === "anchor" || one.classes === "chip") continue;
         const dot = svg("rect", {

@@ -12,7 +12,11 @@ export function canvasStill(choose) {
   const rings = new Map();
   let scene = /** @type {Scene} */ (/** @type {unknown} */ (null)), k = 1;
 
-  const boxOf = (/** @type {string} */ id) => scene.nodes.find((one) => one.id === id);
+  /** A node, seen from the corner of the picture. @param {string} id @returns {SceneNode|undefined} */
+  const boxOf = (id) => {
+    const one = scene.nodes.find((node) => node.id === id);
+    return one && { ...one, x: one.x - scene.corner[0], y: one.y - scene.corner[1] };
+  };
   const size = () => {
     Object.assign(sheet.style, { width: `${scene.size[0] * k}px`, height: `${scene.size[1] * k}px` });
     for (const [id, ring] of rings) put(ring, boxOf(id));
@@ -22,7 +26,7 @@ export function canvasStill(choose) {
     Object.assign(ring.style, { left: `${(one.x - one.w / 2) * k - 5}px`, top: `${(one.y - one.h / 2) * k - 5}px`, width: `${one.w * k}px`, height: `${one.h * k}px` });
   };
   const hit = (/** @type {MouseEvent} */ event) => {
-    const at = sheet.getBoundingClientRect(), x = (event.clientX - at.x) / k, y = (event.clientY - at.y) / k;
+    const at = sheet.getBoundingClientRect(), x = (event.clientX - at.x) / k + scene.corner[0], y = (event.clientY - at.y) / k + scene.corner[1];
     const within = (/** @type {SceneNode} */ one) => one.pick && Math.abs(x - one.x) <= one.w / 2 && Math.abs(y - one.y) <= one.h / 2;
     return scene.nodes.filter(within).sort((a, b) => a.w * a.h - b.w * b.h)[0];
   };
@@ -79,7 +83,7 @@ export function canvasStill(choose) {
       box.scrollTo({ left: x * k - box.clientWidth / 2, top: y * k - box.clientHeight / 2 });
     },
     /** What is seen of the picture: left, top, width, height. @returns {[number, number, number, number]} */
-    seen: () => [box.scrollLeft / k, box.scrollTop / k, box.clientWidth / k, box.clientHeight / k],
-    go: (/** @type {number} */ x, /** @type {number} */ y) => box.scrollTo({ left: x * k - box.clientWidth / 2, top: y * k - box.clientHeight / 2 }),
+    seen: () => [box.scrollLeft / k + scene.corner[0], box.scrollTop / k + scene.corner[1], box.clientWidth / k, box.clientHeight / k],
+    go: (/** @type {number} */ x, /** @type {number} */ y) => box.scrollTo({ left: (x - scene.corner[0]) * k - box.clientWidth / 2, top: (y - scene.corner[1]) * k - box.clientHeight / 2 }),
   };
 }

@@ -32,8 +32,8 @@ export function canvasStyle(c, conditions, font) {
     rule("edge", {
       "curve-style": "segments", "edge-distances": "node-position", "segment-weights": "data(ws)",
       "segment-distances": "data(ds)", "source-endpoint": "data(from)", "target-endpoint": "data(to)",
-      width: 1.7, "target-arrow-shape": "triangle", "arrow-scale": 0.95, "font-family": font,
-      "font-size": 10.5, "text-margin-x": "data(dx)", "text-margin-y": "data(dy)", "text-background-color": c.plate,
+      width: 1.5, "target-arrow-shape": "triangle", "arrow-scale": 0.95, "font-family": font,
+      "font-size": 11, "text-margin-x": "data(dx)", "text-margin-y": "data(dy)", "text-background-color": c.plate,
       "text-background-opacity": 1, "text-background-padding": "4px", "text-background-shape": "roundrectangle",
       "text-border-width": 1, "text-border-opacity": 1, "min-zoomed-font-size": 4,
       "z-index-compare": "manual", "z-index": 12, "overlay-opacity": 0,
@@ -54,7 +54,7 @@ export function canvasStyle(c, conditions, font) {
     line("edge.never", "rim", "soft", { "line-style": "dashed", "line-dash-pattern": [1, 9] }),
     line("edge.only-a", "A", "", { width: 3 }),
     line("edge.only-b", "B", "", { width: 3 }),
-    line("edge.taken", "now", "now-ink", { width: 3.4, "font-weight": "bold", "text-border-width": 2.2, "z-index": 14 }),
+    line("edge.taken", "now", "now-ink", { width: 2.5, "font-weight": "bold", "text-border-width": 2.2, "z-index": 14 }),
     rule("edge.break", {
       "source-label": "●", "source-text-offset": 16, color: c.break, "font-size": 17, "text-background-opacity": 0, "text-border-width": 0,
     }),
@@ -63,7 +63,7 @@ export function canvasStyle(c, conditions, font) {
     rule("edge.selected", { "underlay-color": c.pick, "underlay-opacity": 0.5, "underlay-padding": 6 }),
     rule("node.marked", { "underlay-color": c.pick, "underlay-opacity": 0.3, "underlay-padding": 6 }),
     rule("node.aimed", { "underlay-color": c.aim, "underlay-opacity": 0.6, "underlay-padding": 9 }),
-    rule("node.source", { "underlay-color": c.generator, "underlay-opacity": 0.55, "underlay-padding": 8 }),
+    rule("node.source", { "underlay-color": c.loop, "underlay-opacity": 0.55, "underlay-padding": 8 }),
     rule(".found", { "underlay-color": c.now, "underlay-opacity": 0.5, "underlay-padding": 10 }),
   ];
 }

@@ -1,21 +1,28 @@
 /** What of the picture is seen: fitting, zooming, following the current socket, and keeping to a size that changes. */
 
-const LEAST_READABLE = 0.48;
+/** The least zoom at which a picture can be read: text of 11 px is then 9 px high. */
+const READABLE = 0.82;
 const MOST = 1.15;
-const MARGIN = 8;
+/** Pixels at each side that nothing is fitted under: at the bottom stand the tools. */
+const EDGES = { left: 8, top: 8, right: 8, bottom: 42 };
+
+/** The room in which a picture is fitted, of a canvas of this size. @param {Size} size @param {number} [beside] what the map takes at the right @returns {Size} */
+export const roomIn = ([w, h], beside = 0) => [w - EDGES.left - EDGES.right - beside, h - EDGES.top - EDGES.bottom];
 
 /** The zoom at which a picture fills a room. @param {Size} room @param {Size} size */
-export const zoomToFit = ([w, h], [pw, ph]) => Math.min((w - 2 * MARGIN) / pw, (h - 2 * MARGIN) / ph, MOST);
+export const zoomToFit = ([w, h], [pw, ph]) => Math.min(w / pw, h / ph, MOST);
 
 /** Where a picture of this size begins within a length, wanted there: in the middle where it fits, else no gap beside it. @param {number} at @param {number} size @param {number} within */
-export const bounded = (at, size, within) => (size <= within ? (within - size) / 2 : Math.min(MARGIN, Math.max(within - size - MARGIN, at)));
+export const bounded = (at, size, within) => (size <= within ? (within - size) / 2 : Math.min(0, Math.max(within - size, at)));
 
 /** The view of one canvas. @param {import("./canvas.js").Canvas} canvas */
 export function canvasViewport(canvas) {
   let whole = true; // the whole is shown, or as much as can be read; a person has not moved it
   let followed = "", own = false;
   const getCy = () => /** @type {Cy} */ (canvas.cy), getSize = () => canvas.scene?.size ?? /** @type {Size} */ ([1, 1]);
-  const room = () => /** @type {Size} */ ([getCy().width(), getCy().height()]);
+  const getCorner = () => canvas.scene?.corner ?? /** @type {Size} */ ([0, 0]);
+  const canvasSize = () => /** @type {Size} */ ([getCy().width(), getCy().height()]);
+  const room = () => roomIn(canvasSize(), canvas.map.wide);
   /** Move the view, and know that no person did. @param {() => void} act */
   const move = (act) => {
     own = true;
@@ -23,8 +30,9 @@ export function canvasViewport(canvas) {
     own = false;
   };
   const centre = (/** @type {number} */ zoom, /** @type {number} */ x, /** @type {number} */ y) => {
-    const [w, h] = room(), [pw, ph] = getSize();
-    move(() => getCy().viewport({ zoom, pan: { x: bounded(w / 2 - x * zoom, pw * zoom, w), y: bounded(h / 2 - y * zoom, ph * zoom, h) } }));
+    const [w, h] = room(), [pw, ph] = getSize(), [cx, cy] = getCorner();
+    const left = bounded(w / 2 - (x - cx) * zoom, pw * zoom, w), top = bounded(h / 2 - (y - cy) * zoom, ph * zoom, h);
+    move(() => getCy().viewport({ zoom, pan: { x: EDGES.left + left - cx * zoom, y: EDGES.top + top - cy * zoom } }));
   };
   const view = {
     get isWhole() {
@@ -34,31 +42,33 @@ export function canvasViewport(canvas) {
     fit() {
       if (room()[0] < 20) return;
       whole = true;
-      const [pw, ph] = getSize(), zoom = zoomToFit(room(), getSize());
+      const [pw, ph] = getSize(), [cx, cy] = getCorner(), zoom = zoomToFit(room(), getSize());
       if (zoom < getCy().minZoom()) getCy().minZoom(zoom); // or a long row would not be shown whole
-      centre(zoom, pw / 2, ph / 2);
+      centre(zoom, cx + pw / 2, cy + ph / 2);
     },
-    /** Show the whole if it can be read, else what is around a node. @param {CyElements} [node] @param {number} [least] */
-    start(node, least = LEAST_READABLE) {
+    /** Show the whole if it can be read, else what is around a node. @param {CyElements} [node] */
+    start(node) {
       if (room()[0] < 20) return;
       followed = node?.nonempty() ? node.id() : "";
-      if (!node || !followed || zoomToFit(room(), getSize()) >= least) return view.fit();
-      centre(0.8, node.position("x"), node.position("y"));
+      if (!node || !followed || zoomToFit(room(), getSize()) >= READABLE - 0.005) return view.fit();
+      centre(READABLE, node.position("x"), node.position("y"));
       whole = true;
     },
     /** @param {number} factor @param {Point} [at] */
     zoomBy(factor, at) {
-      const cy = getCy(), [w, h] = room();
+      const cy = getCy(), [w, h] = canvasSize();
       whole = false;
       move(() => cy.zoom({ level: cy.zoom() * factor, renderedPosition: at ?? { x: w / 2, y: h / 2 } }));
     },
-    /** Bring an element into view, if it is not there. @param {CyElements} one */
-    reach(one) {
-      const box = one.renderedBoundingBox({ includeOverlays: false }), [w, h] = room();
-      const inside = box.x1 >= 0 && box.y1 >= 0 && box.x2 <= w && box.y2 <= h;
-      if (inside || w < 20) return;
+    /** Bring an element into view, if it is not there, or is smaller than what can be read where that is asked for. @param {CyElements} one @param {boolean} [toRead] */
+    reach(one, toRead = false) {
+      const box = one.renderedBoundingBox({ includeOverlays: false }), [w, h] = canvasSize(), zoom = getCy().zoom();
+      const inside = box.x1 >= 0 && box.y1 >= 0 && box.x2 <= w && box.y2 <= h - EDGES.bottom;
+      const small = toRead && zoom < READABLE;
+      if ((inside && !small) || w < 20) return;
       const at = one.isNode() ? one.position() : one.midpoint();
-      centre(getCy().zoom(), at.x, at.y);
+      if (small) whole = false;
+      centre(small ? READABLE : zoom, at.x, at.y);
     },
     /** Bring what is current into view, once. @param {CyElements} [one] */
     follow(one) {
@@ -73,7 +83,7 @@ export function canvasViewport(canvas) {
     },
     /** The room for the picture has changed. @param {CyElements} [node] what is kept in view */
     resized(node) {
-      const cy = getCy(), [w, h] = room();
+      const cy = getCy(), [w, h] = canvasSize();
       const at = { x: (w / 2 - cy.pan().x) / cy.zoom(), y: (h / 2 - cy.pan().y) / cy.zoom() };
       cy.resize();
       if (w < 20 || whole) view.start(node);

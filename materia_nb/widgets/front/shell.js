@@ -111,6 +111,7 @@ export function castView({ model, el }) {
   const end = live(model, el, slices, (data, box) => {
     if (box && above.parentNode !== box) box.prepend(above);
     design.mode(data.mode === "design", box);
+    if (box) setAttr(box, "data-empty", data.empty && data.mode !== "design" && !data.alone ? "yes" : null);
     if (box) Object.assign(box.dataset, { mode: data.mode || "cast", alone: rows.find((one) => one.name === data.alone)?.at ?? "" });
     docked.surface(data);
     drawNotice(data.notice);

@@ -211,6 +211,10 @@ interface Scene {
   nodes: SceneNode[];
   edges: SceneEdge[];
   size: Size;
+  /** Where the picture begins. */
+  corner: Size;
+  /** How much a card says: its name, who answers too, and what came of it. */
+  level: number;
   edge: number;
   sockets: number;
   direction: "right" | "down";

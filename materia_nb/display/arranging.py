@@ -1,0 +1,259 @@
+"""Where cards go by themselves: rank by rank along the flow, a loop as one block, long flows in bands beside each other.
+
+A spot is a column and a row, both counted in cards with the room around them; the first goes along the flow, as in the
+``layout`` of a loadout. So the same spots give a picture that runs to the right, or, with both exchanged, down.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from materia_nb.display.graph_parts import Link, Region, regions
+from materia_nb.loadout.graph import Graph
+
+Arc: TypeAlias = tuple[str, str]
+Spot: TypeAlias = tuple[float, float]
+LOOP: Final = "\x00loop:"
+"""Begins the key of a loop that is drawn as one card."""
+# Cards beside each other; more than this cannot be read in a notebook's width.
+_MOST_ABREAST: Final = 4
+Frame: TypeAlias = tuple[float, float, float, float]
+"""The room that the frame of a loop takes, in cards: before and behind its members along the flow, and across it."""
+
+
+@dataclass(slots=True)
+class _Block:
+    """Spots beside each other: how long they are along the flow, and how broad across it."""
+
+    length: float = 1.0
+    breadth: float = 1.0
+    spots: dict[str, Spot] = field(default_factory=dict)
+
+
+def arrange(
+    graph: Graph, links: Sequence[Link], folded: Iterable[str], frame: Frame, longest: float | None = None
+) -> dict[str, Spot]:
+    """Give every card of a graph a spot; one that is not reachable stands beside the rest.
+
+    Args:
+        graph: the loadout.
+        links: its lines.
+        folded: ids of loops drawn as one card, which has the key :data:`LOOP` and the id.
+        frame: the room that the frame of a loop takes.
+        longest: how many cards a flow may be long before it goes on in another band.
+    """
+    root, around, _ = regions(graph, frozenset())
+    arcs: dict[int, list[Arc]] = {}
+    for link in links:
+        if link.source in around and link.target in around:
+            region, tail, head = _meeting(around, link)
+            arcs.setdefault(id(region), []).append((tail, head))
+    return _block(
+        root, arcs, frozenset(folded), frame, longest=longest, entry=graph.entry, around=around
+    ).spots
+
+
+def _meeting(around: Mapping[str, tuple[Region, ...]], link: Link) -> tuple[Region, str, str]:
+    """Find the innermost region around both ends of a line, and what stands for each end in it."""
+    source, target = around[link.source], around[link.target]
+    depth = sum(1 for a, b in zip(source, target, strict=False) if a is b) - 1
+    return source[depth], _stand_in(link.source, source, depth), _stand_in(link.target, target, depth)
+
+
+def _stand_in(socket: str, path: tuple[Region, ...], depth: int) -> str:
+    return f"{LOOP}{path[depth + 1].loop}" if depth + 1 < len(path) else socket
+
+
+def _block(
+    region: Region,
+    arcs: Mapping[int, Sequence[Arc]],
+    folded: frozenset[str],
+    frame: Frame,
+    *,
+    longest: float | None,
+    entry: str,
+    around: Mapping[str, tuple[Region, ...]],
+) -> _Block:
+    """Arrange what stands in a region, from its own corner."""
+    blocks: dict[str, _Block] = {}
+    for child in region.children:
+        key = f"{LOOP}{child.loop}"
+        inner = (
+            None
+            if child.loop in folded
+            else _block(child, arcs, folded, frame, longest=None, entry=entry, around=around)
+        )
+        blocks[key] = _framed(inner, frame) if inner is not None else _Block(spots={key: (0.0, 0.0)})
+    keys = [*region.sockets, *blocks]
+    local = arcs.get(id(region), [])
+    path = around.get(entry, ())
+    first = _stand_in(entry, path, path.index(region)) if region in path else None
+    met, back = walk(keys, local, [first] if first in keys else [])
+    rank = ranks(met, local, back, most=_MOST_ABREAST)
+    rows: list[list[str]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
+    for key in met:
+        rows[rank[key]].append(key)
+    before: dict[str, list[str]] = {}
+    for index, (tail, head) in enumerate(local):
+        if index not in back:
+            before.setdefault(head, []).append(tail)
+    sizes = {key: blocks.get(key) or _Block(spots={key: (0.0, 0.0)}) for key in met}
+    made = _Block(0.0, 0.0)
+    for band in _bands([max(sizes[key].length for key in row) for row in rows], longest):
+        placed = _stacked([rows[rank] for rank in band], sizes, before)
+        gap = frame[3] if made.spots else 0.0
+        made.spots |= {
+            key: (along, made.breadth + gap + across) for key, (along, across) in placed.spots.items()
+        }
+        made.length, made.breadth = max(made.length, placed.length), made.breadth + gap + placed.breadth
+    return made
+
+
+def _bands(lengths: Sequence[float], longest: float | None) -> list[list[int]]:
+    """Break ranks of these lengths into bands that are not too long."""
+    bands: list[list[int]] = [[]]
+    for rank, length in enumerate(lengths):
+        if (
+            longest is not None
+            and bands[-1]
+            and sum(lengths[one] for one in bands[-1]) + length > longest + 0.01
+        ):
+            bands.append([])
+        bands[-1].append(rank)
+    return bands
+
+
+def _stacked(
+    rows: Sequence[Sequence[str]], sizes: Mapping[str, _Block], before: Mapping[str, Sequence[str]]
+) -> _Block:
+    """Put ranks behind each other, each card or loop across from where its first line comes from."""
+    along, low, high = 0.0, 0.0, 0.0
+    spots: dict[str, Spot] = {}
+    middles: dict[str, float] = {}
+    for row in rows:
+        from_ = {key: [middles[tail] for tail in before.get(key, ()) if tail in middles] for key in row}
+        wanted = {key: sum(those) / len(those) if those else 0.0 for key, those in from_.items()}
+        free = float("-inf")
+        for key in sorted(row, key=lambda key: wanted[key]):
+            block = sizes[key]
+            spine = block.spots[next(iter(block.spots))][1]  # its first card stands where the line comes from
+            at = max(free, wanted[key] - spine)
+            spots |= {one: (along + f, at + c) for one, (f, c) in block.spots.items()}
+            middles[key] = at + spine
+            free = at + block.breadth
+            low, high = min(low, at), max(high, free)
+        along += max(sizes[key].length for key in row)
+    return _Block(along, high - low, {key: (f, c - low) for key, (f, c) in spots.items()})
+
+
+def _framed(block: _Block, frame: Frame) -> _Block:
+    """Give a loop the room for its frame and its heading."""
+    before, behind, left, right = frame
+    return _Block(
+        block.length + before + behind,
+        block.breadth + left + right,
+        {key: (along + before, across + left) for key, (along, across) in block.spots.items()},
+    )
+
+
+def walk(items: Sequence[str], arcs: Sequence[Arc], roots: Sequence[str]) -> tuple[list[str], set[int]]:
+    """Walk the arcs depth first, in their order, from ``roots`` and then from whatever was not reached.
+
+    Returns the items in the order in which they were met, and the indices of the arcs that close a cycle.
+    """
+    out: dict[str, list[int]] = {item: [] for item in items}
+    for index, (tail, _) in enumerate(arcs):
+        out[tail].append(index)
+    met: list[str] = []
+    back: set[int] = set()
+    state: dict[str, int] = {}  # 1 while on the path, 2 when left
+    for root in (*roots, *items):
+        if root in state:
+            continue
+        state[root] = 1
+        met.append(root)
+        path = [(root, iter(out[root]))]
+        while path:
+            item, rest = path[-1]
+            for index in rest:
+                head = arcs[index][1]
+                seen = state.get(head)
+                if seen == 1:
+                    back.add(index)
+                elif seen is None:
+                    state[head] = 1
+                    met.append(head)
+                    path.append((head, iter(out[head])))
+                    break
+            else:
+                state[item] = 2
+                path.pop()
+    return met, back
+
+
+def ranks(order: Sequence[str], arcs: Sequence[Arc], back: set[int], *, most: int) -> dict[str, int]:
+    """Give each item a rank below all that lead to it, with at most ``most`` items on a rank.
+
+    Backward arcs count the other way round.
+    """
+    after: dict[str, list[str]] = {item: [] for item in order}
+    waiting = dict.fromkeys(order, 0)
+    for index, (tail, head) in enumerate(arcs):
+        if tail == head:
+            continue
+        first, then = (head, tail) if index in back else (tail, head)
+        after[first].append(then)
+        waiting[then] += 1
+    rank = dict.fromkeys(order, 0)
+    taken: Counter[int] = Counter()
+    todo = [item for item in order if not waiting[item]]
+    for item in todo:
+        while taken[rank[item]] >= most:
+            rank[item] += 1
+        taken[rank[item]] += 1
+        for then in after[item]:
+            rank[then] = max(rank[then], rank[item] + 1)
+            waiting[then] -= 1
+            if not waiting[then]:
+                todo.append(then)
+    return rank
+
+
+def beside(spots: Mapping[str, Spot], links: Iterable[Link], missing: Iterable[str]) -> dict[str, Spot]:
+    """Give those that have no spot one beside where they are led to from, or lead to; what has one keeps it."""
+    found = dict(spots)
+    links = list(links)
+    for key in missing:
+        near = next((link.source for link in links if link.target == key and link.source in found), None)
+        ahead = near is not None
+        near = near or next(
+            (link.target for link in links if link.source == key and link.target in found), None
+        )
+        if near is None:
+            lowest = max((row for _, row in found.values()), default=-1.0)
+            found[key] = (min((column for column, _ in found.values()), default=0.0), lowest + 1)
+            continue
+        column, row = found[near]
+        found[key] = next(
+            spot for spot in _around(column, row, 1 if ahead else -1) if _is_free(spot, found.values())
+        )
+    return found
+
+
+def _around(column: float, row: float, ahead: int) -> Iterator[Spot]:
+    """Spots from near to far: ahead, then beside, then behind."""
+    for far in range(1, 1000):
+        yield column + ahead * far, row
+        for aside in range(1, far + 1):
+            yield column + ahead * far, row + aside
+            yield column + ahead * far, row - aside
+        for back in range(far - 1, -far - 1, -1):
+            yield column + ahead * back, row + far
+            yield column + ahead * back, row - far
+
+
+def _is_free(spot: Spot, taken: Iterable[Spot]) -> bool:
+    return all(abs(spot[0] - column) >= 0.95 or abs(spot[1] - row) >= 0.95 for column, row in taken)

@@ -1,0 +1,326 @@
+"""The ways of lines: at right angles, round cards, chips and headings, in lanes beside each other where they share a channel.
+
+A line is led along a grid of the few heights and widths that matter (just beside each box, midway between boxes, at the
+ends of lines) by the cheapest way; what runs along the same piece of the grid is then moved apart.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from materia_nb.display.geometry import Box, Point
+
+RIGHT: Final = 0
+DOWN: Final = 1
+LEFT: Final = 2
+UP: Final = 3
+AHEAD: Final = ((1, 0), (0, 1), (-1, 0), (0, -1))
+"""One step in each direction; a side of a box is named by the direction in which one leaves it."""
+
+_State: TypeAlias = tuple[int, int, int]
+"""A point of the grid, and the direction in which one has come to it."""
+BESIDE: Final = 12.0
+"""How far from a box a line runs along it, and the room for the head of an arrow."""
+_CLEAR: Final = 4.0
+"""How near to a box a line may come elsewhere."""
+_LANE: Final = 8.0
+_BEND: Final = 34.0
+_THROUGH: Final = 50.0
+"""How much longer a way through a box counts: it is only taken where there is no other."""
+_FOREIGN: Final = 2.5
+"""How much longer a way through a loop that has none of the two ends counts."""
+_CROWDED: Final = 1.4
+_SHARED: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A line that is to be led from ``start`` in direction ``out`` to ``tip``, where it arrives going ``into``.
+
+    ``net`` names lines that may share a piece of their way; ``loops`` are those that it may run in.
+    """
+
+    key: str
+    start: Point
+    out: int
+    tip: Point
+    into: int
+    net: str
+    loops: frozenset[str] = frozenset()
+
+
+def ways(wanted: Sequence[Way], solid: Sequence[Box], frames: Mapping[str, Box]) -> dict[str, list[Point]]:
+    """Lead every line, the shortest first.
+
+    Args:
+        wanted: the lines.
+        solid: boxes that no line runs through.
+        frames: boxes of loops, which only lines of theirs run through.
+    """
+    grid = _Grid(wanted, solid, frames)
+    paths = {
+        way.key: grid.lead(way)
+        for way in sorted(
+            wanted, key=lambda way: abs(way.start[0] - way.tip[0]) + abs(way.start[1] - way.tip[1])
+        )
+    }
+    nets = {way.key: way.net for way in wanted}
+    for axis in (0, 1):
+        _spread(paths, nets, solid, axis)
+    return {way.key: paths[way.key] for way in wanted}
+
+
+def _ahead(point: Point, way: int, far: float) -> Point:
+    dx, dy = AHEAD[way]
+    return point[0] + dx * far, point[1] + dy * far
+
+
+class _Grid:
+    """The heights and widths at which lines may run, and what stands in the way between them."""
+
+    def __init__(self, wanted: Sequence[Way], solid: Sequence[Box], frames: Mapping[str, Box]) -> None:
+        ends = [end for way in wanted for end in self._ends(way)]
+        boxes = [*solid, *frames.values()]
+        self.xs = _lines([x for x, _ in ends], [(box.x, box.right) for box in boxes])
+        self.ys = _lines([y for _, y in ends], [(box.y, box.bottom) for box in boxes])
+        self.frames: tuple[dict[tuple[int, int], list[str]], dict[tuple[int, int], list[str]]] = ({}, {})
+        self.used: tuple[dict[tuple[int, int], set[str]], dict[tuple[int, int], set[str]]] = ({}, {})
+        long = [[b - a for a, b in pairwise(lines)] for lines in (self.xs, self.ys)]
+        self.cost = (
+            {(i, j): wide for i, wide in enumerate(long[0]) for j in range(len(self.ys))},
+            {(i, j): high for j, high in enumerate(long[1]) for i in range(len(self.xs))},
+        )
+        for box in solid:
+            for axis, piece in self._pieces(box, _CLEAR):
+                self.cost[axis][piece] = long[axis][piece[axis]] * _THROUGH
+        for loop, box in frames.items():
+            for axis, piece in self._pieces(box, 0):
+                self.frames[axis].setdefault(piece, []).append(loop)
+
+    @staticmethod
+    def _ends(way: Way) -> tuple[Point, Point]:
+        """Where a line may bend first and last."""
+        return _ahead(way.start, way.out, BESIDE / 2), _ahead(way.tip, way.into, -BESIDE)
+
+    def _pieces(self, box: Box, margin: float) -> Iterator[tuple[int, tuple[int, int]]]:
+        """The pieces of the grid that run through a box, by axis, each as the place where it begins."""
+        x, y, right, bottom = box.x - margin, box.y - margin, box.right + margin, box.bottom + margin
+        left, past = bisect_right(self.xs, x), bisect_left(self.xs, right)
+        top, below = bisect_right(self.ys, y), bisect_left(self.ys, bottom)
+        for j in range(top, below):
+            for i in range(max(left - 1, 0), min(past, len(self.xs) - 1)):
+                yield 0, (i, j)
+        for i in range(left, past):
+            for j in range(max(top - 1, 0), min(below, len(self.ys) - 1)):
+                yield 1, (i, j)
+
+    def _cost(self, axis: int, piece: tuple[int, int], way: Way) -> float:
+        """How long a piece counts for a line."""
+        cost = self.cost[axis][piece]
+        if (loops := self.frames[axis].get(piece)) and not way.loops.issuperset(loops):
+            cost *= _FOREIGN
+        if nets := self.used[axis].get(piece):
+            cost *= _SHARED if len(nets) == 1 and way.net in nets else _CROWDED
+        return cost
+
+    def lead(self, way: Way) -> list[Point]:
+        """Find the cheapest way of a line: its points, without those on a straight piece."""
+        first, last = self._ends(way)
+        start = (bisect_left(self.xs, first[0]), bisect_left(self.ys, first[1]), way.out)
+        goal = (bisect_left(self.xs, last[0]), bisect_left(self.ys, last[1]), way.into)
+        todo: list[tuple[float, float, _State]] = [(0.0, 0.0, start)]
+        best = {start: 0.0}
+        before: dict[_State, _State] = {}
+        while todo:
+            _, cost, state = heappop(todo)
+            if state == goal:
+                break
+            if cost > best[state]:
+                continue
+            for to, more in self._on(state, goal, way):
+                price = cost + more
+                if price < best.get(to, 1e12):
+                    best[to] = price
+                    before[to] = state
+                    bends = (to[0] != goal[0]) + (to[1] != goal[1]) - 1
+                    left = abs(self.xs[to[0]] - last[0]) + abs(self.ys[to[1]] - last[1])
+                    heappush(todo, (price + left + max(0, bends) * _BEND, price, to))
+        nodes = [goal]
+        while nodes[-1] in before:
+            nodes.append(before[nodes[-1]])
+        nodes.reverse()
+        for (i, j, _), (k, m, _) in pairwise(nodes):
+            if (i, j) != (k, m):
+                self.used[int(i == k)].setdefault((min(i, k), min(j, m)), set()).add(way.net)
+        return straightened([way.start, *((self.xs[i], self.ys[j]) for i, j, _ in nodes), way.tip])
+
+    def _on(self, state: _State, goal: _State, way: Way) -> Iterator[tuple[_State, float]]:
+        """Where one can go from a point of the grid, straight on or round a corner, and what that costs."""
+        i, j, heading = state
+        for ahead, bend in ((heading, 0.0), ((heading + 1) % 4, _BEND), ((heading + 3) % 4, _BEND)):
+            if bend and (i, j, ahead) == goal:
+                yield goal, bend
+            k, m = i + AHEAD[ahead][0], j + AHEAD[ahead][1]
+            if 0 <= k < len(self.xs) and 0 <= m < len(self.ys):
+                piece = (min(i, k), min(j, m))
+                yield (k, m, ahead), bend + self._cost(ahead % 2, piece, way)
+
+
+def _lines(ends: Iterable[float], spans: Iterable[tuple[float, float]]) -> list[float]:
+    """Where lines may run along one axis: at ends, beside boxes, and midway between them."""
+    exact = sorted(set(ends))
+    spans = sorted(spans)
+    wanted = [at for low, high in spans for at in (low - BESIDE, high + BESIDE)]
+    reach = spans[0][1] if spans else 0.0
+    for low, high in spans:
+        if low > reach:
+            wanted.append((low + reach) / 2)
+        reach = max(reach, high)
+    lines = exact
+    for at in sorted(wanted):
+        place = bisect_left(lines, at)
+        if min((abs(one - at) for one in lines[max(0, place - 1) : place + 1]), default=9.0) >= 3:
+            lines.insert(place, at)
+    return lines
+
+
+def straightened(points: Sequence[Point]) -> list[Point]:
+    """Leave out the points where a way goes straight on."""
+    kept: list[Point] = []
+    for point in points:
+        if kept and abs(kept[-1][0] - point[0]) < 0.01 and abs(kept[-1][1] - point[1]) < 0.01:
+            continue
+        if len(kept) > 1 and any(
+            abs(kept[-1][axis] - point[axis]) < 0.01 and abs(kept[-2][axis] - point[axis]) < 0.01
+            for axis in (0, 1)
+        ):
+            kept.pop()
+        kept.append(point)
+    return kept
+
+
+# -- lanes -----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class _Piece:
+    """A straight piece of a way: where it runs, from where to where, and which way it turns at both ends."""
+
+    key: str
+    net: str
+    place: int
+    at: float
+    low: float
+    high: float
+    leaning: float
+    fixed: bool
+    lane: int = 0
+
+
+def _pieces_along(paths: Mapping[str, list[Point]], nets: Mapping[str, str], axis: int) -> list[_Piece]:
+    """All pieces at a fixed x (axis 0) or y (axis 1), from the least."""
+    found = []
+    for key, points in paths.items():
+        for place in range(len(points) - 1):
+            a, b = points[place], points[place + 1]
+            if abs(a[axis] - b[axis]) > 0.01:
+                continue
+            fixed = place == 0 or place == len(points) - 2
+            leaning = 0.0 if fixed else points[place - 1][axis] + points[place + 2][axis] - 2 * a[axis]
+            low, high = sorted((a[1 - axis], b[1 - axis]))
+            found.append(_Piece(key, nets[key], place, a[axis], low, high, leaning, fixed))
+    return sorted(found, key=lambda piece: (piece.at, piece.low))
+
+
+def _spread(paths: dict[str, list[Point]], nets: Mapping[str, str], solid: Sequence[Box], axis: int) -> None:
+    """Move what runs along the same line apart, as far as the boxes beside it let it."""
+    for group in _together(_pieces_along(paths, nets, axis)):
+        moving = [piece for piece in group if not piece.fixed]
+        if not moving or len({piece.net for piece in group}) == 1:
+            continue
+        room = [_free(piece, solid, axis) for piece in moving]
+        low, high = max(low for low, _ in room), min(high for _, high in room)
+        pinned = any(piece.fixed for piece in group)
+        for side in (-1, 1) if pinned else (0,):
+            part = [one for one in moving if not side or (one.leaning >= 0) == (side > 0)]
+            lanes = _lanes(part, outward=side)
+            if not lanes:
+                continue
+            middle = sum(piece.at for piece in group) / len(group)
+            if side:
+                step = min(_LANE, max(0.0, (high - middle if side > 0 else middle - low) / (lanes + 0.5)))
+                first = middle + side * step
+            else:
+                step = min(_LANE, max(0.0, (high - low) / (lanes + 0.5)))
+                wide = step * (lanes - 1)
+                first = min(max(middle - wide / 2, low), max(low, high - wide))
+            for piece in part:
+                _shift(paths[piece.key], piece.place, axis, first + (side or 1) * step * piece.lane)
+
+
+def _together(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
+    """Groups of pieces that run along nearly the same line and overlap."""
+    groups: list[list[_Piece]] = []
+    for piece in pieces:
+        near = [
+            group
+            for group in groups
+            if any(
+                piece.at - one.at < _CLEAR and piece.low < one.high - 1 and one.low < piece.high - 1
+                for one in group
+            )
+        ]
+        merged = [piece, *(one for group in near for one in group)]
+        groups = [group for group in groups if group not in near]
+        groups.append(merged)
+        done = [group for group in groups if piece.at - max(one.at for one in group) > _CLEAR]
+        yield from done
+        groups = [group for group in groups if group not in done]
+    yield from groups
+
+
+def _lanes(pieces: Sequence[_Piece], *, outward: int) -> int:
+    """Give each piece a lane, that of its net, apart from those of others that it overlaps; returns how many there are."""
+    ordered = sorted(pieces, key=lambda piece: (piece.leaning, piece.net), reverse=outward < 0)
+    if outward:  # what leans away the most stands outermost
+        ordered.sort(key=lambda piece: abs(piece.leaning))
+    lane_of: dict[str, int] = {}
+    for piece in ordered:
+        beside = [
+            lane_of[other.net]
+            for other in pieces
+            if other.net != piece.net
+            and other.net in lane_of
+            and piece.low < other.high
+            and other.low < piece.high
+        ]
+        lane_of[piece.net] = max(lane_of.get(piece.net, 0), max(beside, default=-1) + 1)
+    for piece in pieces:
+        piece.lane = lane_of[piece.net]
+    return max(lane_of.values(), default=-1) + 1
+
+
+def _free(piece: _Piece, solid: Sequence[Box], axis: int) -> tuple[float, float]:
+    """How far a piece may be moved to both sides before it meets a box."""
+    low, high = piece.at - 60, piece.at + 60
+    for box in solid:
+        near, far, first, last = (box.x, box.right, box.y, box.bottom)[::1]
+        if axis:
+            near, far, first, last = first, last, near, far
+        if first - _CLEAR < piece.high and piece.low < last + _CLEAR:
+            if far <= piece.at:
+                low = max(low, far + _CLEAR)
+            elif near >= piece.at:
+                high = min(high, near - _CLEAR)
+    return min(low, piece.at), max(high, piece.at)
+
+
+def _shift(points: list[Point], place: int, axis: int, at: float) -> None:
+    for one in (place, place + 1):
+        x, y = points[one]
+        points[one] = (at, y) if axis == 0 else (x, at)

@@ -1,0 +1,83 @@
+"""What a graph looks like at first sight, in a real JupyterLab at 1280 x 800 with its file browser open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from browser.picture import Picture
+from browser.surface import Surface
+
+if TYPE_CHECKING:
+    from browser.lab import Lab
+
+LEAST_TEXT = 9.0
+SMALL_TEXT = 11.0
+"""The size of the smallest text on a card, a chip or a heading at zoom 1."""
+ALL = """
+from materia_nb import Workbench
+from materia_nb.cast.gallery import gallery
+from materia_nb.widgets import GraphPanel
+import ipywidgets
+bench = Workbench(".")
+graphs = [bench.loadouts.graph(name) for name in bench.loadouts]
+graphs += [card.graph for card in gallery().values() if card.graph is not None]
+size = ipywidgets.Layout(width="523px", height="526px")  # what a cell of 848 pixels leaves beside the inspector
+ipywidgets.VBox([ipywidgets.Box([GraphPanel(graph, side=False).view], layout=size) for graph in graphs])
+"""
+STANDS = """() => [...document.querySelectorAll(".mnb-canvas")].map((canvas) => {
+    const cy = canvas._cyreg.cy, graph = canvas.closest(".mnb-graph"), box = graph.getBoundingClientRect();
+    const inside = cy.elements().filter((one) => !one.hasClass("anchor")).renderedBoundingBox({ includeOverlays: false, includeLabels: false });
+    const tools = graph.querySelector(".mnb-c-tools").getBoundingClientRect();
+    const under = cy.nodes().filter((one) => one.hasClass("socket") || one.hasClass("chip")).toArray().filter((one) => {
+        const at = one.renderedBoundingBox({ includeOverlays: false });
+        return at.y2 > tools.top - box.top && at.y1 < tools.bottom - box.top && at.x1 < tools.right - box.left && at.x2 > tools.left - box.left;
+    }).map((one) => one.id());
+    return { name: graph.querySelector("[aria-label^='graph of']")?.getAttribute("aria-label").slice(9, 40), zoom: cy.zoom(), under,
+        cut: inside.x1 < -15 || inside.y1 < -15 || inside.x2 > box.width + 15 || inside.y2 > box.height + 15,
+        share: Math.round(100 * inside.w * inside.h / box.width / box.height), level: graph.dataset.level, size: [box.width, box.height] };
+})"""
+
+
+def settled(lab: Lab) -> list[dict[str, Any]]:
+    """How every canvas stands, once that does not change any more."""
+    lab.page.wait_for_function(
+        """() => {
+            const all = [...document.querySelectorAll(".mnb-canvas")];
+            const now = all.map((one) => one._cyreg?.cy.edges().length && JSON.stringify([one._cyreg.cy.zoom(), one._cyreg.cy.pan()])).join();
+            if (!all.length || all.some((one) => !one._cyreg?.cy.edges().length)) return false;
+            if (window.mnbNow !== now) Object.assign(window, { mnbNow: now, mnbSince: performance.now() });
+            return performance.now() - window.mnbSince > 1500;
+        }"""
+    )
+    found: list[dict[str, Any]] = lab.page.evaluate(STANDS)
+    return found
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_every_loadout_can_be_read_at_first_sight(lab: Lab, theme: str):
+    lab.page.set_viewport_size({"width": 1280, "height": 800})
+    lab.open(lab.notebook(ALL))
+    lab.set_theme(theme)
+    lab.run_all()
+    all_of_them = settled(lab)
+    assert len(all_of_them) > 15
+    print(*(one for one in all_of_them if one["cut"] or one["share"] < 35), sep="\n")
+    assert [one for one in all_of_them if one["zoom"] * SMALL_TEXT < LEAST_TEXT - 0.06] == []
+    assert [one for one in all_of_them if one["under"]] == []
+    assert [one for one in all_of_them if one["cut"]] == []
+
+
+def test_a_change_of_theme_keeps_zoom_and_direction(lab: Lab):
+    lab.page.set_viewport_size({"width": 1280, "height": 800})
+    lab.open(lab.notebook("%load_ext materia_nb", "%materia use Plan-Build-Eval", "%materia cast a guide"))
+    lab.run_all()
+    picture = Picture(lab, cell=Surface(lab, 2) and 2)
+    settled(lab)
+    where = "[cy.zoom(), cy.pan(), cy.nodes().map((one) => one.position())]"
+    before = picture.ask(where)
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        lab.set_theme(theme)
+        settled(lab)
+        assert picture.ask(where) == before
