@@ -135,7 +135,7 @@ class Work(ABC):
         and recast asks again.
         """
         while (job := self.job()) is not None and job.take(job.run()):
-            if self.session.state.waiting_at is not None and breaks():
+            if self.session.state.waiting_at is None or breaks():
                 return
 
     def job(self) -> Job | None:

@@ -196,7 +196,7 @@ def test_what_a_person_changes_while_the_cast_is_held_is_not_the_agents_evidence
 
 
 def test_nobody_looks_for_changes_where_no_protocol_asks(tmp_path, monkeypatch):
-    monkeypatch.setattr("materia_nb.cast.runner.take_snapshot", lambda *_: 1 / 0)
+    monkeypatch.setattr("materia_nb.cast.work.take_snapshot", lambda *_: 1 / 0)
     assert start(tmp_path, "sparse", ['{"satisfied": true}']).run() == "complete"
 
 
