@@ -214,6 +214,11 @@ class RecordedTurn:
     spent: tuple[Usage, ...] = ()
 
 
+def in_lane(socket: str, lane: str) -> str:
+    """Return by what name a recording has the answers of a socket in a lane."""
+    return f"{lane}/{socket}" if lane else socket
+
+
 class RecordedAgent:
     """Gives each turn of a visit the reply that the same turn of the same visit had.
 
@@ -221,7 +226,7 @@ class RecordedAgent:
     spent is told again too, so that a budget lasts as long as it did.
 
     Args:
-        replies: by (socket id, visit), the replies of that visit in turn order.
+        replies: by (socket id, visit), the replies of that visit in turn order; see :func:`in_lane` for those of lanes.
         name: what the agent is called where it is shown.
     """
 
@@ -247,7 +252,8 @@ class RecordedAgent:
         Raises:
             AgentError: kind ``recorded_exhausted``: nothing was said then.
         """
-        given = self._replies.get((turn.socket_id, turn.visit), ())
+        socket_id = in_lane(turn.socket_id, turn.lane)
+        given = self._replies.get((socket_id, turn.visit), ())
         then = _same_turn(given, turn)
         if then is not None:
             told = {call.id for call in turn.calls}
@@ -257,7 +263,7 @@ class RecordedAgent:
             for used in then.spent:
                 turn.tell(Spent(used))
             return then.reply
-        visits = sorted(visit for socket, visit in self._replies if socket == turn.socket_id)
+        visits = sorted(visit for socket, visit in self._replies if socket == socket_id)
         if not visits:
             what = f"The recorded cast has no replies of {turn.socket_id}"
         elif not given:

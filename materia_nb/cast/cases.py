@@ -160,7 +160,7 @@ def case_of(
                 "time": times,
                 "turns": list(map(_turn, turns)),
             }
-            for (key, times), turns in recorded(session.steps).items()
+            for (key, times), turns in recorded(session).items()
         ],
         "edits": [
             {

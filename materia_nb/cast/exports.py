@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import Reply, TurnKind, Usage
-from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn
+from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn, in_lane
 from materia_nb.cast.cases import case_of, relative_to, write_case, written
 from materia_nb.cast.runner import Runner
 from materia_nb.engine.conversation import call_from
-from materia_nb.engine.session import parts_of
+from materia_nb.engine.session import Session, StepRecord, parts_of
+from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.late import late
 from materia_nb.loadout import read_config
@@ -132,6 +133,18 @@ _KINDS: Final[Mapping[str, TurnKind]] = {
 """What an agent is asked for in a turn of a recorded mode; the first draft of a visit is asked for as work."""
 
 
+def _recorded_steps(session: Session) -> list[StepRecord]:
+    """Return the steps of a cast and of its lanes, whose names must tell them apart."""
+    names = [name for streams in session.streams for name in streams.lanes]
+    if len(set(names)) < len(names):
+        raise MateriaError(
+            "Items were handed to lanes of the same names more than once, whose answers a recording cannot tell apart.",
+            hint="keep the run directory instead",
+            kind="no_recording",
+        )
+    return [step for one in parts_of(session) for step in one.steps]
+
+
 def recording_of(cast: Snapshot) -> dict[str, JSON]:
     """Return what agents and people answered in a cast, in order, as JSON.
 
@@ -140,7 +153,7 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
     earlier ones used up is kept with the first of these.
     """
     turns: list[JSON] = []
-    for step in cast.steps:
+    for step in _recorded_steps(cast.session):
         if cast.rules.sockets[step.socket].socket.is_utility:
             continue
         earlier = [used for turn in step.turns[: step.left] for used in (*turn.spent, turn.usage) if used]
@@ -153,6 +166,8 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
                 "kind": turn.mode,
                 "text": turn.text,
             }
+            if step.after.lane is not None:
+                entry["lane"] = step.after.lane.name
             if turn.usage is not None:
                 entry["usage"] = turn.usage.as_json()
             if spent := [*earlier, *turn.spent]:
@@ -188,7 +203,7 @@ def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgen
             raise _RECORDING.bad(
                 where, f"turns[{number}] does not say which visit of which socket it answers"
             )
-        so_far = found.setdefault((socket, visit), [])
+        so_far = found.setdefault((in_lane(socket, str(turn.get("lane", ""))), visit), [])
         so_far.append(_turn(turn, first=not so_far))
     return RecordedAgent(found, name=name)
 

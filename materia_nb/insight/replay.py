@@ -13,7 +13,7 @@ from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Event, Events
 from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
+from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord, parts_of, pending
 from materia_nb.engine.state import Status
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight import sides
@@ -148,13 +148,14 @@ def replay(original: Side, rules: Rules) -> Replay:
     run = _Run(rules, begin_at(state), edits, dict(before.state.extra))
     if before.state.budget != rules.graph.budget == original.rules.graph.budget:
         run.do(decide.set_budget, before.state.budget.max_tokens, before.state.budget.max_cost_usd)
-    needs = run.all(recorded(before.steps))
+    needs = run.all(recorded(before))
     left = tuple(f"A person's edit after step {edit.step} is left out." for edit in edits)
     return Replay(original, Side(original.name, rules, run.session), needs, left, tuple(run.events))
 
 
-def recorded(steps: Sequence[StepRecord]) -> Answers:
-    """Return the answers of the visits that count, by what each belongs to."""
+def recorded(session: Session) -> Answers:
+    """Return the answers of the visits that count, those of lanes behind the others, by what each belongs to."""
+    steps = [step for part in parts_of(session) for step in part.steps]
     return {key: _turns(step) for key, step in _by_key(steps).items()}
 
 
@@ -188,12 +189,18 @@ class _Run:
         self.session = fold(self.rules, self.session, events)
         self.events += events
 
-    def all(self, answers: Answers) -> Needed | None:
-        """Give every answer that is asked for; returns the first that is not there."""
-        seen: Counter[AnswerKey] = Counter()
+    def all(self, answers: Answers, seen: Counter[AnswerKey] | None = None) -> Needed | None:
+        """Give every answer that is asked for; returns the first that is not there. Lanes go one after the other."""
+        seen = Counter() if seen is None else seen
         while self.stands() == "ready":
             self._edit()
-            self.do(decide.enter)
+            for name in [one.lane for one in pending(self.rules, self.session) if one.lane]:
+                if self.stands() == "ready" and (needs := _LaneRun(self, name).all(answers, seen)):
+                    return needs
+            if self.stands() == "ready":
+                self.do(decide.enter)
+            if self.stands() == "ready":
+                continue
             if self.stands() != "waiting":
                 if self._revived():
                     continue
@@ -262,6 +269,24 @@ class _Run:
             self.edits.pop(0)
 
 
+class _LaneRun(_Run):
+    """The same in a lane of a run."""
+
+    def __init__(self, run: _Run, name: str) -> None:
+        self.rules, self.edits, self.grants = run.rules, [], run.grants
+        self._run, self._name = run, name
+
+    @property
+    def session(self) -> Session:  # type: ignore[override]
+        return self._run.session.streams[-1].lanes[self._name].session
+
+    def stands(self) -> Status:
+        return self.session.state.status if self._run.stands() == "ready" else self._run.stands()
+
+    def do(self, command: Callable[..., Events], *given: object) -> None:
+        self._run.do(decide.in_lane, self._name, command, *given)
+
+
 def answer_key(step: StepRecord) -> AnswerKey:
     """Return what an answer belongs to, beside how many times the socket had worked on it."""
     return step.socket, step.item_key or "", step.item_label or ""
@@ -273,7 +298,7 @@ def _by_key(steps: Sequence[StepRecord]) -> Mapping[tuple[AnswerKey, int], StepR
 
 def _sources(original: Side, replayed: Side) -> list[StepRecord | None]:
     """For each step of a replay the one whose answers it used."""
-    known = _by_key(original.session.steps)
+    known = _by_key([step for part in parts_of(original.session) for step in part.steps])
     return [known.get(key) for key in _by_key(replayed.session.steps)]
 
 

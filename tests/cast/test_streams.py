@@ -10,7 +10,9 @@ import pytest
 import cast_helpers as h
 from materia_nb.agents.interface import Asking, Reply, ToolCall, Usage
 from materia_nb.cast import open_cast, resume_cast
+from materia_nb.cast.exports import agent_of, recording_of
 from materia_nb.errors import MateriaError
+from materia_nb.loadout import build_graph
 from stream_helpers import TWO, plan_of, stream_agents, streams_config
 
 
@@ -371,6 +373,25 @@ def test_a_second_plan_has_lanes_and_files_of_its_own(tmp_path):
     assert len(cast.runner.session.streams) == 2
     assert (cast.run_dir / "parallel/L.2/lanes/api/sockets/Socket-2/1.md").exists()
     h.assert_same(open_cast(cast.run_dir), cast)
+
+
+def test_a_recording_answers_in_the_lanes_that_answered(tmp_path):
+    cast = run(tmp_path, Build=lambda lane: f"of {lane}")
+    recording = agent_of(recording_of(cast.now), "then")
+    again = h.start(tmp_path / "again", streams_config(), recording)
+    again.run()
+    assert again.state == cast.state
+
+
+def test_recorded_answers_are_replayed_in_lanes(tmp_path):
+    cast = run(tmp_path, Build=failing(0))
+    assert not cast.replay(cast.graph)
+    assert cast.export.test(
+        tmp_path / "whole"
+    ).exists()  # which is refused unless its answers lead the same way
+    other = streams_config()
+    other["loadouts"]["T"]["loops"]["L"]["exits"][0]["targetSocketId"] = "end"
+    assert cast.replay(build_graph(other))
 
 
 def test_the_usage_of_lanes_is_in_every_sum(tmp_path):
