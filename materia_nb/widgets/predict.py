@@ -162,9 +162,20 @@ class PredictPanel(Panel):
         verdict = Html() if self.answer is None else Html(self.answer._repr_mimebundle_()["text/html"])
         alert = Html(f'<div role="alert">{verdict}</div>') if verdict else verdict
         show_html(self._verdict, html_join([alert, html_lines(self._score())]))
+        for place, one in self.buttons.items():
+            one.button_style, one.icon = self._mark(place)
         # Until the route is at its end it stays: a button that goes would lose the focus of the keyboard.
         on_the_way = self.question is not None and self.question.points and not self._at_the_end
         self.next.layout.display = None if on_the_way else "none"
+
+    def _mark(self, place: str) -> tuple[str, str]:
+        """The style and the icon of a button: of what is right, once that is told, and of the latest guess where it is wrong."""
+        answer = self.answer
+        if answer is not None and answer.told and place == answer.came:
+            return "success", "check"
+        if answer is not None and not answer.right and place == answer.guess:
+            return "warning", "times"
+        return "", ""
 
     @property
     def _at_the_end(self) -> bool:

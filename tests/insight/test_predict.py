@@ -402,6 +402,10 @@ def shown(panel):
     return "".join([panel.picture.svg, *words])
 
 
+def icons(panel):
+    return {place: one.icon for place, one in panel.buttons.items() if one.icon}
+
+
 def test_a_corrected_guess_is_judged_by_the_same_question(cast, make):
     panel = make(cast)
     assert list(panel.buttons) == [*cast.graph.sockets, "end", "stop"]
@@ -440,11 +444,13 @@ def test_the_panel_walks_on_with_a_second_guess_and_how_sure_one_is(cast, make):
     assert "counts half" in shown(panel)
     assert "What happened" not in shown(panel)
     assert panel.picture.svg == before, "the picture tells no answer either"
+    assert icons(panel) == {"end": "times"}
     click(panel, "Socket-2")
+    assert icons(panel) == {"Socket-2": "check"}
     assert panel.next.layout.display is None
     panel.next.click()
     assert "Socket-2 runs next" in shown(panel)
-    assert (panel.sure.value, panel.answer) == (None, None)
+    assert (panel.sure.value, panel.answer, icons(panel)) == (None, None, {})
     assert "alert" not in shown(panel)
     click(panel, "Socket-3")
     assert "2 steps predicted, 1.5 of 2 points" in shown(panel)
