@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Final, TypeAlias
 
-Parts: TypeAlias = list[tuple[str, str]]
+Parts: TypeAlias = tuple[tuple[str, str], ...]
 """Pieces of two texts in order, each behind ``-`` where only the first has it, ``+`` the second, a blank where both do."""
 
 _WORD: Final = re.compile(r"\w+|\s+|.")
@@ -18,19 +19,20 @@ _AROUND: Final = 120
 """How many characters of what is the same are kept on either side of a change."""
 
 
+@lru_cache(64)  # an open panel draws the same texts at every frame
 def word_parts(a: str, b: str) -> Parts:
     """Return the pieces of two texts; of what is the same only some characters around a change."""
-    found: Parts = []
+    found: list[tuple[str, str]] = []
     for sign, text in _by_line(a, b):
         if found and found[-1][0] == sign:
             found[-1] = sign, found[-1][1] + text
         elif text:
             found.append((sign, text))
     last = len(found) - 1
-    return [
+    return tuple(
         (sign, text if sign != " " else _around(text, first=not place, last=place == last))
         for place, (sign, text) in enumerate(found)
-    ]
+    )
 
 
 def _by_line(a: str, b: str) -> Iterator[tuple[str, str]]:
