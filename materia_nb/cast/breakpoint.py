@@ -63,6 +63,7 @@ class Breakpoint(NamedTuple):
         nth: only the n-th time in a cast; every time if None.
         amount: how much of ``unit`` may be used until it stops, and again after each stop; by the socket alone if there is one.
         unit: what is counted. What nobody reported is not counted (R56).
+        lane: only in the lane of this name; in every lane, and outside of them, if None.
     """
 
     kind: BreakKind
@@ -72,6 +73,7 @@ class Breakpoint(NamedTuple):
     nth: int | None = None
     amount: float | None = None
     unit: Unit | None = None
+    lane: str | None = None
 
     @property
     def every_time(self) -> Breakpoint:
@@ -106,6 +108,7 @@ class Breakpoint(NamedTuple):
             target = self._target(graph) if isinstance(self.edge, int) else str(self.edge)
             number = f" (edge {self.edge})" if isinstance(self.edge, int) else ""
             words = f"{where} → {name(target)}{number}" if target else f"edge {self.edge} of {where}"
+        words += "" if self.lane is None else f" in lane {part(self.lane, 60)}"
         return words if self.nth is None else f"{words}, {ordinal(self.nth)} time"
 
     def _target(self, graph: Graph | None) -> str | None:
@@ -132,6 +135,8 @@ class Breakpoint(NamedTuple):
             upcoming: the socket that comes next.
         """
         state, last = session.state, session.steps.latest
+        if self.lane is not None and (state.lane is None or state.lane.name != self.lane):
+            return False
         if self.kind == "before":
             here = state.status == "ready" and upcoming is not None and upcoming == self.socket
             return here and self._is_time(lambda: state.visits.get(upcoming or "", 0) + 1)
@@ -249,7 +254,7 @@ def breakpoint_of(value: object) -> Breakpoint:
     """
     given: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
     needs = _NEEDS.get(str(given.get("kind")))
-    fields = set(given) - {"kind", "nth"}
+    fields = set(given) - {"kind", "nth", "lane"}
     if (
         needs is not None
         and needs <= fields <= needs | (frozenset() if "path" in needs else {"socket"})

@@ -95,6 +95,7 @@ class Settable(Stops):
         same_again: bool = False,
         hollow_answer: bool = False,
         nth: int | None = None,
+        lane: str | None = None,
     ) -> None:
         """Make runs stop at a socket: in front of it, unless it is said where else.
 
@@ -117,7 +118,8 @@ class Settable(Stops):
             not_satisfied: when it says that it is not satisfied, with an item or whatever else it judges.
             same_again: when it says what it said in an earlier visit for the same item (R64).
             hollow_answer: when it is taken after a refusal and says far less than the refused answer did (R64).
-            nth: only the n-th time in a cast, counted from its start, whatever the condition said before.
+            nth: only the n-th time in a cast, or in each lane, counted from its start, whatever the condition said before.
+            lane: only in the lane of this name.
 
         Raises:
             MateriaError: there is no such socket (``unknown_socket``) or way, or more than one place is meant (``usage``).
@@ -131,7 +133,7 @@ class Settable(Stops):
             same_again=same_again,
             hollow_answer=hollow_answer,
         )
-        self._put(made._replace(nth=_checked(nth)), condition)
+        self._put(made._replace(nth=_checked(nth), lane=lane), condition)
 
     def watch(self, path: str, *, nth: int | None = None) -> None:
         """Make runs stop after a step, or the n-th step, that changes what stands at a dotted path in the state.
@@ -186,17 +188,16 @@ class Settable(Stops):
         Without anything, all of them.
         """
         if after or edge is not None or refused or not_satisfied or same_again or hollow_answer:
-            gone = [
-                self._meant(
-                    socket,
-                    edge,
-                    after=after,
-                    refused=refused,
-                    not_satisfied=not_satisfied,
-                    same_again=same_again,
-                    hollow_answer=hollow_answer,
-                )
-            ]
+            meant = self._meant(
+                socket,
+                edge,
+                after=after,
+                refused=refused,
+                not_satisfied=not_satisfied,
+                same_again=same_again,
+                hollow_answer=hollow_answer,
+            )
+            gone = [one for one in self if one._replace(nth=None, lane=None) == meant]
         elif socket is None and path is None:
             gone = list(self)
         else:

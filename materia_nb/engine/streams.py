@@ -13,11 +13,9 @@ from materia_nb.handoff.protocol import BASE, RefusedAnswer
 from materia_nb.handoff.requirements import SCHEDULE
 from materia_nb.handoff.schedule import Stream, schedule_issues, streams_of
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
-from materia_nb.loadout.facts import WORK_ITEMS
+from materia_nb.loadout.facts import RESULTS, WORK_ITEMS
 from materia_nb.loadout.graph import Budget, Region
 
-RESULTS = "parallelResults"
-"""Where the state has what the lanes handed over."""
 _PLAIN = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
 
 

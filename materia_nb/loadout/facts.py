@@ -18,6 +18,8 @@ from materia_nb.loadout.graph import END, Advance, Derived, ExitRoute, Iterator,
 from materia_nb.loadout.vocabulary import CONDITIONS, GUARDS, Condition
 
 WORK_ITEMS: Final = "workItems"
+RESULTS: Final = "parallelResults"
+"""Where the state has what lanes handed over, once they have come together (P6)."""
 WORK_ITEMS_SOURCE: Final = "$.workItems"
 SOCKET_ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
 SCRIPT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.(?:py|mjs)")

@@ -10,6 +10,7 @@ from loadout_samples import AGENT, UTILITY, config, edge, looped, route
 from materia_nb.insight.explore import Exploration
 from materia_nb.loadout import build_graph, check_config, config_schema
 from materia_nb.loadout.models import MODELS, config_fields
+from stream_helpers import streams_config
 
 ADVANCE = {"when": "satisfied"}
 
@@ -460,6 +461,13 @@ def test_what_a_critic_writes_for_the_next_round_is_no_variable_that_lacks():
     )  # fmt: skip
     made["materia"]["R"] = {**AGENT, "prompt": "Write. {{state.review}}"}
     assert not only("never-written", made)
+
+
+def test_what_lanes_hand_over_is_written_once_they_have_come_together():
+    made = streams_config()
+    assert "state.parallelResults" in made["materia"]["Tell"]["prompt"]
+    assert not only("never-written", made)
+    assert only("never-written", reading("{{state.parallelResults}}"))
 
 
 def test_lists_and_assignments_that_read_what_nothing_has_written():

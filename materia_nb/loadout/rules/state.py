@@ -8,10 +8,12 @@ from typing import Final, NamedTuple
 
 from materia_nb.jsonvalue import split_path
 from materia_nb.loadout.facts import (
+    RESULTS,
     WORK_ITEMS,
     Facts,
     as_object,
     is_object,
+    is_parallel,
     is_text,
     placed_materia,
     text_or,
@@ -239,6 +241,8 @@ def _writers(facts: Facts) -> tuple[set[str], Mapping[str, list[tuple[str, State
             anything.add(id_)
             continue
         paths = {tuple(split_path(target)) for _, target, _ in facts.assignments(id_)}
+        if is_parallel(facts.materia_of(id_)):
+            paths.add((RESULTS,))  # by the time that its lanes have come together
         for path in paths | (_CANONICAL if json else frozenset()):
             if path:
                 by_name.setdefault(path[0], []).append((id_, path))

@@ -126,6 +126,7 @@ _MEANT: Final = ("after", "refused", "not_satisfied", "same_again", "hollow_answ
         "option",
     ),
     Argument("--nth", "only the n-th time in a cast", "option", whole=True),
+    Argument("--lane", "only in the lane of this name", "option"),
     Argument(
         "--when",
         "only if this Python expression, in quotes, holds (state, item, cast); gone with the kernel",
@@ -147,7 +148,9 @@ def break_(call: Call) -> Any:
     elif (every := call.get("every")) is not None:
         bench.breakpoints.every(*_amount(every), socket)
     elif socket is not None or any(where.values()):
-        bench.breakpoints.add(socket, _condition(when, call) if when else None, **where, nth=nth)
+        bench.breakpoints.add(
+            socket, _condition(when, call) if when else None, **where, nth=nth, lane=call.get("lane")
+        )
     if bench.cast_ is None:
         return breakpoints_view(bench.breakpoints, bench.graph())
     return breakpoints_view(bench.current.breakpoints, bench.current.graph)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cast_helpers as h
+from materia_nb.cast.breakpoint import breakpoint_of
 from materia_nb.cast.views.lanes import lanes_blocks
 from materia_nb.cast.views.status import marks_of, status_lines
 from materia_nb.display.blocks import Picture, html_of, text_of
@@ -80,3 +81,18 @@ def test_why_names_the_lane(tmp_path):
     assert text_of(lanes_blocks(h.start(tmp_path / "none", h.one_config()).now)).startswith(
         "The cast has handed no"
     )
+
+
+def test_a_breakpoint_may_name_a_lane_and_is_kept_so(tmp_path):
+    cast = h.start(tmp_path, streams_config(1), stream_agents())
+    cast.breakpoints.add("Socket-4", lane="api")
+    (one,) = cast.breakpoints
+    assert one.words() == "before Socket-4 in lane api"
+    assert breakpoint_of(one.as_json()) == one
+    assert cast.run() == "breakpoint"
+    assert {name: lane.now.next_socket for name, lane in cast.now.lanes.items()} == {
+        "ui": "end",
+        "api": "Socket-4",
+    }
+    cast.breakpoints.clear("Socket-4")
+    assert cast.run() == "complete"
