@@ -20,6 +20,7 @@ from table import show
 
 from materia_nb import Workbench
 from materia_nb.cast import Cast, start_cast
+from materia_nb.store.kept_files import KeptFiles
 
 SIZES = (10, 100, 1_000, 10_000)
 BURR_UP_TO = 1_000
@@ -344,6 +345,43 @@ def _same(found: object, alone: object) -> None:
         raise RuntimeError("the numbers depend on who worked on them")
 
 
+def kept() -> None:
+    """Time what keeping the files takes at each step, as the project grows; 100 ms at 10,000 files are wanted.
+
+    Time of the processor, Git's included, so that what else runs does not count.
+    """
+    print(
+        "\nKeeping the files of a project (milliseconds of the processor at a step, by how many files it changes)\n"
+    )
+    rows = []
+    for files in (100, 1_000, 10_000):
+        project = ours.folder() / f"{files} files"
+        paths = [project / f"d{number // 100}" / f"f{number}.py" for number in range(files)]
+        for path in paths:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"x = '{path}'\n" * 20)
+        keeper = KeptFiles(project, ours.folder() / f"casts of {files}", "bench")
+        begun = _processor_ms()
+        commit = keeper.keep(None, {}).commit
+        row = [f"{files:,}", f"{_processor_ms() - begun:,.0f}"]
+        time.sleep(2)  # what was written just now is read once more
+        for changed in (0, 1, 10, 100):
+            spent = []
+            for turn in range(6):
+                for path in paths[:changed]:
+                    path.write_text(f"y = '{path} {turn} {changed}'\n" * 20)
+                begun = _processor_ms()
+                commit = keeper.keep(commit, {}).commit
+                spent.append(_processor_ms() - begun)
+            row.append(f"{statistics.median(spent):,.0f}")
+        rows.append(row)
+    show(["files", "at the start", "none", "1", "10", "100"], rows)
+
+
+def _processor_ms() -> float:
+    return sum(os.times()[:4]) * 1e3
+
+
 def main() -> None:
     """Run the parts that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -355,6 +393,7 @@ def main() -> None:
         "import": imports,
         "utility": utility,
         "insight": insight,
+        "kept": kept,
     }
     parser.add_argument("part", nargs="*", choices=[*parts, []], help="which parts to run")
     for part in parser.parse_args().part or parts:

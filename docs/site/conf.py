@@ -84,7 +84,7 @@ BY_TASK: Final = {
         "composing",
         "coming-from",
     ],
-    "Debug": ["debugging", "panel", "compare", "looking-back"],
+    "Debug": ["debugging", "panel", "compare", "files", "looking-back"],
     "Run": [
         "models",
         "tools",

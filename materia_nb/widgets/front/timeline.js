@@ -51,7 +51,7 @@ export function timelinePart(host, send, controls) {
   const slider = h("input", { type: "range", class: "mnb-slider", min: "0", max: "0", "aria-label": "step that is looked at" });
   const now = button("Now", "show the present again", () => (stop(), send("now")), small);
   const back = button("Back to here", "the cast goes on from here; the later steps are kept as a branch. Files stay as they are; where they are kept, the tab Files brings those of then back too.", () => send("back", { step: data.at ?? 0 }), small);
-  const fork = button("Fork", "another cast from here, shown in place; this one stays as it is. Files stay as they are.", () => send("fork", { step: data.at ?? null }), small);
+  const fork = button("Fork", "another cast from here, shown in place; this one stays as it is. It works on the same files, or where they are kept on a copy of those of then.", () => send("fork", { step: data.at ?? null }), small);
   controls.append(line, back, fork, now, play, speed, slider, filter);
   host.append(grid.node);
 
