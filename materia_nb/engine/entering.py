@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from materia_nb.engine.events import CastEnd, SocketStart, Transition, stop_cast
-from materia_nb.engine.items import begin_item, show_only
+from materia_nb.engine.items import begin_item, list_at, show_only
 from materia_nb.engine.limits import cycles_allowed, cycles_failed, edge_use, enter_path
 from materia_nb.engine.prompt import Prompt, work_prompt
 from materia_nb.engine.routing import Decision, Passed, about
@@ -29,7 +29,8 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.capabilities import Learned, Task
 from materia_nb.handoff.protocol import UNKNOWN, TurnFacts
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
-from materia_nb.loadout.graph import END, PromptForm
+from materia_nb.loadout.facts import WORK_ITEMS
+from materia_nb.loadout.graph import END, PromptForm, Region
 from materia_nb.loadout.vocabulary import SENDING_BACK
 
 MOST_ROUNDS: Final = 3
@@ -152,6 +153,10 @@ def enter(rules: Rules, state: CastState) -> Transition:
             return _end_of_lane(draft, draft.lane, passed)
         if target == END or (passed and any(target == one.socket for one in passed)):
             return _ended(draft, passed)
+        if (region := _without_items(rules, draft, target)) is not None:
+            draft.next = region.exit
+            passed.append(Passed(target, region.loop, 0, None, region.exit))
+            continue
         here = rules.sockets[target]
         if here.walk is None or here.items is None:
             show_only(draft)
@@ -167,6 +172,14 @@ def enter(rules: Rules, state: CastState) -> Transition:
             draft.next = route.target if route else END
         cursor = draft.cursors[iterator.cursor]
         passed.append(Passed(target, iterator.loop, cursor, route.edge_id if route else None, draft.next))
+
+
+def _without_items(rules: Rules, draft: Draft, target: str) -> Region | None:
+    """Return the region that a generator which made no items leads into: the cast goes straight to its exit (P6)."""
+    region = rules.graph.regions.get(draft.last_socket or "")
+    if region is None or draft.lane is not None or target != region.first:
+        return None
+    return None if list_at(f"state.{WORK_ITEMS}", draft) else region
 
 
 def _ended(draft: Draft, passed: list[Passed]) -> Transition:

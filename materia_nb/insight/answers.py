@@ -222,8 +222,8 @@ class Answers:
         if here.wanted.work_items:
             given["workItems"] = [{"title": f"Item {n + 1}", "context": SAMPLE} for n in range(count)]
         if here.wanted.streams:
-            streams: list[JSON] = [{"name": f"Item {n + 1}", "workItemIndexes": [n]} for n in range(count)]
-            given[SCHEDULE] = {"version": 1, "streams": streams}
+            streams: list[JSON] = [{"name": SAMPLE, "workItemIndexes": list(range(count))}]
+            given[SCHEDULE] = {"version": 1, "streams": streams if count else []}
         if "context" in given:
             given["context"] = SAMPLE
         if result in VERDICTS:

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from materia_nb.engine import decide, entering
 from materia_nb.engine.decide import Answer
+from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session
+from materia_nb.engine.session import Session, pending
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.answers import Scripted, detouring, quiet, strangers, unasked
@@ -132,22 +133,32 @@ def played(rules: Rules, witness: Witness) -> Session:
     """Return the cast that a witness describes, as everything that it knows; nothing runs and nothing is written."""
     session = begin_at(entering.begin(rules, SAMPLE))
     scripts = {id_: iter(texts) for id_, texts in witness.answers.items()}
-    while session.state.status in ("ready", "waiting"):
-        if session.state.status == "ready":
-            session = fold(rules, session, decide.enter(rules, session, 0))
-            continue
-        visit = decide.waiting(session)
-        if visit.mode == "draft" and visit.drafts:
-            session = fold(rules, session, decide.finalize(rules, session, 0))
-            continue
-        pin = witness.pins[visit.socket] if visit.socket in witness.pins else next(scripts[visit.socket])
-        text = pin.texts[visit.visit - 1] if isinstance(pin, ByVisit) else pin
-        if text is None:
-            events = decide.fail(rules, session, FAILURE._replace(socket=visit.socket), 0, 0)
-        else:
-            events = decide.answer(rules, session, Answer(text), 0)
+    while due := pending(rules, session):
+        lane = due[0].lane
+        here = session.streams[-1].lanes[lane].session if lane else session
+        if here.state.status == "held":
+            return session
+        command = _next(here, witness, scripts)
+        events = decide.in_lane(rules, session, lane, command, 0) if lane else command(rules, session, 0)
         session = fold(rules, session, events)
     return session
+
+
+def _next(
+    session: Session, witness: Witness, scripts: Mapping[str, Iterator[str]]
+) -> Callable[[Rules, Session, int], Events]:
+    """Return the command that a cast, or a lane, goes on with as a witness says."""
+    if session.state.status == "ready":
+        return decide.enter
+    visit = decide.waiting(session)
+    if visit.mode == "draft" and visit.drafts:
+        return decide.finalize
+    pin = witness.pins[visit.socket] if visit.socket in witness.pins else next(scripts[visit.socket])
+    text = pin.texts[visit.visit - 1] if isinstance(pin, ByVisit) else pin
+    if text is not None:
+        return lambda rules, session, ts: decide.answer(rules, session, Answer(text), ts)
+    failure = FAILURE._replace(socket=visit.socket)
+    return lambda rules, session, ts: decide.fail(rules, session, failure, 0, ts)
 
 
 # -- exploring -------------------------------------------------------------------------------
@@ -212,6 +223,10 @@ class Exploration:
         found = []
         if not self.complete_search:
             found.append(f"The search stopped {self._space.stopped}: what was not seen is not known.")
+        if self.graph.regions:
+            found.append(
+                "Lanes are explored as one that works on all items: each further lane runs its prelude once more."
+            )
         if others := strangers(self.graph):
             found.append(
                 f"{', '.join(others)}: explored as if its agent spoke the sparse protocol; what another protocol "
@@ -394,6 +409,7 @@ class Exploration:
         failed: PerSocket = 0.0,
         tokens: PerSocket | None = None,
         cost: PerSocket | None = None,
+        seconds: PerSocket | None = None,
     ) -> Odds:
         """Return how likely each end is and how many turns it takes on average, exactly.
 
@@ -406,12 +422,20 @@ class Exploration:
                 materia.
             tokens: what a visit takes, by socket or materia.
             cost: the same in money.
+            seconds: the same in time; ``Odds.seconds`` says what more lanes would bring.
 
         Raises:
             MateriaError: the search was cut off (``not_explored``), a chance is missing or none, or there is no mean (``endless``).
         """
         return odds_of(
-            self.graph, self._only(items), satisfied, items, failed=failed, tokens=tokens, cost=cost
+            self.graph,
+            self._only(items),
+            satisfied,
+            items,
+            failed=failed,
+            tokens=tokens,
+            cost=cost,
+            seconds=seconds,
         )
 
     # -- inside ---------------------------------------------------------------------

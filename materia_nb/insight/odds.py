@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.engine.rules import Rules, SocketRules
@@ -157,6 +158,9 @@ class Odds:
         moves: how ``complete`` and the turns move with each socket's chance.
         tokens: what it takes on average, as far as that is given; None when nothing is.
         cost: the same in money.
+        seconds: what it takes in time on average, by how many lanes run at once, from one to as many as there are items; None
+            when nothing is given. The slowest lane has the items that are left over; each item is taken to take its mean, so
+            with several lanes it is the least that is to be expected. Without lanes there is one number.
         uncounted: the agents that are visited and of which no tokens are given: theirs are not in it (R56).
         unpriced: the same of cost.
     """
@@ -174,6 +178,7 @@ class Odds:
     cost: float | None = None
     uncounted: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()
+    seconds: Mapping[int, float] | None = None
 
 
 def odds_of(
@@ -185,9 +190,10 @@ def odds_of(
     failed: PerSocket = 0.0,
     tokens: PerSocket | None = None,
     cost: PerSocket | None = None,
+    seconds: PerSocket | None = None,
 ) -> Odds:
     """Solve the chain of a space whose lists are all equally long."""
-    check_names(graph, satisfied, failed, tokens, cost)
+    check_names(graph, satisfied, failed, tokens, cost, seconds)
     chances = chances_of(Rules(quiet(graph)), satisfied, failed)
     size = len(space.nodes)
     ahead: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
@@ -222,7 +228,24 @@ def odds_of(
         _total(graph, visits, cost),
         _lacking(graph, visits, tokens),
         _lacking(graph, visits, cost),
+        _by_lanes(graph, visits, items, seconds),
     )
+
+
+def _by_lanes(
+    graph: Graph, visits: Mapping[str, float], items: int, seconds: PerSocket | None
+) -> dict[int, float] | None:
+    """Return the time that a cast takes with one lane, two ...: what is in lanes is divided by the items of the longest."""
+    if seconds is None:
+        return None
+    members = {socket for region in graph.regions.values() for socket in region.members}
+    whole = _total(graph, visits, seconds) or 0.0
+    side_by_side = _total(graph, {id_: visits[id_] for id_ in members}, seconds) or 0.0
+    most = max(items, 1) if members else 1
+    return {
+        lanes: whole - side_by_side + side_by_side * ceil(items / lanes) / max(items, 1)
+        for lanes in range(1, most + 1)
+    }
 
 
 def weighed(ways: list[Way], chance: Chance | None) -> Iterator[tuple[float, Way]]:

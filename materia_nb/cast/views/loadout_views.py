@@ -289,9 +289,11 @@ class ExploreView(_View, Exploration):
         failed: PerSocket = 0.0,
         tokens: PerSocket | None = None,
         cost: PerSocket | None = None,
+        seconds: PerSocket | None = None,
     ) -> OddsView:
         """Return how likely each end is and how many turns it takes on average; see :meth:`Exploration.odds`."""
-        return OddsView(**vars(super().odds(satisfied, items, failed=failed, tokens=tokens, cost=cost)))
+        found = super().odds(satisfied, items, failed=failed, tokens=tokens, cost=cost, seconds=seconds)
+        return OddsView(**vars(found))
 
     @property
     def marks(self) -> Marks:
@@ -357,6 +359,9 @@ class OddsView(_View, Odds):
             yield Line(f"{self.tokens:,.0f} tokens on average{_without(self.uncounted)}")
         if self.cost is not None:
             yield Line(f"a cost of {self.cost:,.4f} on average{_without(self.unpriced)}")
+        if self.seconds is not None:
+            times = [(str(lanes), f"{taken:,.1f} s") for lanes, taken in self.seconds.items()]
+            yield Table(("lanes at once", "takes on average"), times)
         rows = []
         for socket, visits in self.visits.items():
             moved = self.moves.get(socket)

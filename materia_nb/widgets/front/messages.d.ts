@@ -181,7 +181,7 @@ export interface ToQuestion {
 /** What the designer of a loadout is told. */
 export interface ToDesign {
   /** Place a materia in a new socket, or ask what is meant by one that is not there. */
-  add: { materia: string; x?: unknown; y?: unknown };
+  add: { materia: string; x?: unknown; y?: unknown; places?: unknown; source?: unknown };
   /** Connect two sockets, or a socket with the end */
   add_edge: { source: string; to: string; when?: string; place?: unknown; max_traversals?: unknown };
   /** Add a way out of a loop, taken once its list is exhausted */
@@ -209,7 +209,7 @@ export interface ToDesign {
   /** Go on with a draft, or throw it away. */
   draft: { file?: unknown; discard?: boolean };
   /** Place a materia in a new socket, or ask what is meant by one that is not there. */
-  drop: { materia: string; x?: unknown; y?: unknown };
+  drop: { materia: string; x?: unknown; y?: unknown; places?: unknown; source?: unknown };
   /** Copy what is chosen, and put it in at once; what was copied before stays. */
   duplicate: {};
   /** Make an exit route of an edge: out of the loop once its list is done, and not before */
@@ -244,7 +244,7 @@ export interface ToDesign {
   members: { loop: string; ids?: unknown };
   /** Mend a finding of the report. */
   mend: { code: unknown; source: unknown };
-  /** Put sockets where they were dragged to, in pixels. */
+  /** Put sockets somewhere: each at a column and a row. */
   move: { id?: unknown; x?: unknown; y?: unknown; places?: unknown };
   /** Put an edge at another place among those of its socket */
   move_edge: { source: string; place: unknown; to: unknown };
@@ -298,6 +298,8 @@ export interface ToDesign {
   set_source: { id: string; source: unknown; from?: unknown; items?: unknown; output?: unknown; as?: unknown; cursor?: unknown };
   /** Choose what a loop goes over: the work items of the likely generator, a list, or nothing. */
   source: { loop: string; source?: unknown };
+  /** Let every card stand where the layout puts it. */
+  tidy: {};
   /** Make an exit of an edge, or an edge of an exit. */
   turn: { of: unknown };
   /** Take the last step back. */
