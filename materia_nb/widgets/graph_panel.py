@@ -96,6 +96,7 @@ class GraphPanel(Panel):
         self._marked: tuple[str, ...] = ()
         self._shown = 0
         self._room = _ROOM
+        self._edits = 0
         self._spots: dict[str, Spot] = {}
         self._direction: Direction | None = None
         self._scene = self._laid_out()
@@ -205,7 +206,7 @@ class GraphPanel(Panel):
     @mode.setter
     def mode(self, mode: str) -> None:
         self._mode, self._spots = ("design" if mode == "design" else "cast"), {}
-        self._direction = None
+        self._direction, self._edits = None, 0
         self._draw_anew(fresh=True)
 
     def select(self, kind: Kind, key: str) -> None:
@@ -264,6 +265,7 @@ class GraphPanel(Panel):
     def replace(self, graph: Graph) -> None:
         """Show another graph in the place of this one; the view stays where it was, and its direction."""
         self.graph = graph
+        self._edits += 1
         if self._inspector is not None:
             self._inspector = Inspector(graph)
         if self.selected not in self._named().values():
@@ -348,8 +350,10 @@ class GraphPanel(Panel):
 
     def _fill(self, wide: float, high: float) -> None:
         """Lay the graph out for other room, where more can be said in it or less."""
-        if not 0 < high < 1e5 > wide > 0 or self._mode == "design":
+        if not 0 < high < 1e5 > wide > 0 or (self._mode == "design" and self._edits > 1):
             return
+        if self._mode == "design":  # the room that it begins with; from then on nothing moves
+            self._spots, self._direction, self._edits = {}, None, 2
         self._room = (wide, high)
         before = self._scene.placed
         scene = self._laid_out()

@@ -58,13 +58,13 @@ test("a frame is the same from whichever corner it is drawn", () => {
 });
 
 test("a picture is zoomed until it fits, and never more than can be read at a glance", () => {
-  assert.equal(zoomToFit([216, 1016], [400, 1000]), 0.5);
+  assert.equal(zoomToFit([200, 1016], [400, 1000]), 0.5);
   assert.equal(zoomToFit([5000, 5000], [10, 10]), 1.15);
 });
 
 test("a picture that fits stands in the middle, a larger one leaves no gap", () => {
   assert.equal(bounded(-999, 100, 300), 100);
-  assert.equal(bounded(50, 500, 300), 8);
-  assert.equal(bounded(-900, 500, 300), -208);
+  assert.equal(bounded(50, 500, 300), 0);
+  assert.equal(bounded(-900, 500, 300), -200);
   assert.equal(bounded(-100, 500, 300), -100);
 });

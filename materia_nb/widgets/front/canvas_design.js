@@ -55,6 +55,14 @@ export function canvasDesign(canvas) {
     canvas.send("marquee", { ids });
   };
 
+  /** A line was let go where nothing is: whoever knows the materia asks what comes there. @param {string} from @param {Point} at */
+  const goOn = (from, at) => {
+    const { cy } = canvas, source = canvas.picks.get(from)?.[1];
+    if (!cy || !source) return;
+    const { x, y } = inPicture(cy, at), box = host.getBoundingClientRect();
+    graph.dispatchEvent(new CustomEvent("mnb-go-on", { bubbles: true, detail: { source, x: Math.round(x), y: Math.round(y), at: { x: box.x + at.x, y: box.y + at.y } } }));
+  };
+
   handle.addEventListener("pointerdown", (event) => {
     const { cy } = canvas, from = canvas.element(handle.dataset.element);
     event.preventDefault();
@@ -79,6 +87,7 @@ export function canvasDesign(canvas) {
       if (now.type !== "pointerup") return;
       if (Math.hypot(now.clientX - event.clientX, now.clientY - event.clientY) < STILL) canvas.pick(from.id());
       else if (aim && aim.id() !== from.id()) canvas.send("connect", { from: from.id(), to: aim.id() });
+      else if (!aim) goOn(from.id(), local(now));
     };
     handle.addEventListener("pointerup", stop, { signal: drag.signal });
     handle.addEventListener("pointercancel", stop, { signal: drag.signal });
@@ -126,6 +135,13 @@ export function canvasDesign(canvas) {
 
   return {
     place,
+    /** Ask what comes after a socket, where there is room beside it. @param {string} id */
+    goOn(id) {
+      const one = canvas.element(id);
+      if (!one?.nonempty()) return;
+      const right = canvas.scene?.direction === "right", { x, y } = one.renderedPosition(), zoom = canvas.cy?.zoom() ?? 1;
+      goOn(id, { x: x + (right ? 264 * zoom : 0), y: y + (right ? 0 : 110 * zoom) });
+    },
     get marked() {
       return marked;
     },

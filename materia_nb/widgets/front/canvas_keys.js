@@ -5,7 +5,7 @@ import { CHORDS } from "./design_bar.js";
 /** @type {Record<string, Size>} */
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-export const KEYS_IN_WORDS = "Arrows go from socket to socket, E through the ways out, Enter opens, slash finds, plus, minus and 0 zoom, M opens the menu";
+export const KEYS_IN_WORDS = "Arrows go from socket to socket, E through the ways out, Enter opens, slash finds, plus, minus and 0 zoom, M opens the menu; while designing C connects, N adds what comes next";
 
 /** @param {import("./canvas.js").Canvas} canvas @returns {(event: KeyboardEvent) => void} */
 export function canvasKeys(canvas) {
@@ -40,7 +40,7 @@ export function canvasKeys(canvas) {
     e: cycle, m: menu, ContextMenu: menu, " ": () => canvas.foldSelected(), b: () => canvas.breakHere(),
   };
   /** @type {Record<string, () => unknown>} */
-  const designing = { Delete: drop, Backspace: drop, c: () => canvas.startConnect() };
+  const designing = { Delete: drop, Backspace: drop, c: () => canvas.startConnect(), n: () => canvas.socket && canvas.design.goOn(canvas.socket) };
 
   return (event) => {
     if (event.isComposing || event.altKey || (event.target instanceof Element && event.target.closest("input, textarea, select, [role=menu], [role=listbox]"))) return;

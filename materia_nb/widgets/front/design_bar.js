@@ -1,5 +1,6 @@
 /** The bar of design mode: what the design is called, what is wrong, undo and redo, casting and saving; and what was said last. */
 import { h, askLine, button, isNew, refill, setEnabled, setText, targetOf } from "./dom.js";
+import { icon } from "./icons.js";
 import { counted } from "./words.js";
 
 /** Let every form of the surface send what was typed and not sent yet. @param {Element|null} node */
@@ -20,8 +21,12 @@ export function designBarPart(host, send) {
   const words = h("span", { class: "mnb-dim mnb-cut mnb-d-said", role: "status" });
   const line = h("div", { class: "mnb-d-ask", hidden: true });
   const ask = (/** @type {string} */ what, /** @type {string} */ shape, /** @type {(text: string) => void} */ done) => askLine(line, { words: what, shape }, (text) => text && done(text));
-  const undo = button("↶ Undo", "take the last step back (Ctrl-Z)", () => act("undo"));
-  const redo = button("↷ Redo", "do it again (Ctrl-Y)", () => act("redo"));
+  const undo = button("", "take the last step back (Ctrl-Z)", () => act("undo"), { "aria-label": "Undo", class: "mnb-b mnb-quiet" });
+  const redo = button("", "do it again (Ctrl-Y)", () => act("redo"), { "aria-label": "Redo", class: "mnb-b mnb-quiet" });
+  undo.append(icon("undo"));
+  redo.append(icon("redo"));
+  const tidy = button("Tidy up", "let every card stand where the layout puts it; Undo takes that back", () => act("tidy"), { class: "mnb-b mnb-quiet" });
+  tidy.prepend(icon("layout"));
   const estimate = h("span", { class: "mnb-dim mnb-d-estimate", role: "status" });
   const cast = button("Cast it", "begin a cast of it as it is now, saved or not; what it would take is said first", () => {
     ask("Cast it for", "what is asked for", (request) => act("cast", { request }));
@@ -31,7 +36,7 @@ export function designBarPart(host, send) {
   const save = button("Save", "save it", () => act("save"), { class: "mnb-b mnb-main" });
   const saveAs = button("Save as…", "save a copy under another name", () => ask("Save as", "a file name that ends with .json, or: this notebook", (to) => act("save", { to })));
   const reload = button("Reload", "take what is on disk now; Undo brings these edits back", () => act("reload"));
-  host.append(name, chips, words, h("span", { class: "mnb-space" }), undo, redo, cast, reload, saveAs, save, line);
+  host.append(name, chips, words, h("span", { class: "mnb-space" }), undo, redo, tidy, cast, reload, saveAs, save, line);
 
   /** @param {"now"|"bad"|""} tone @param {...Child} content of the line below the bar; without any it goes */
   const say = (tone, ...content) => {

@@ -1,8 +1,12 @@
 /** The inspector of design mode: the form of what is selected, its ways out, and what its agent would be told. */
-import { h, button, focused, isNew, redraw, refill, setAttr, setText } from "./dom.js";
+import { h, button, focused, isNew, redraw, refill, setText } from "./dom.js";
 import { designForm, radios } from "./materia_form.js";
 import { afterForms } from "./design_bar.js";
+import { icon } from "./icons.js";
 import { tabRow } from "./tabs.js";
+
+/** The icon of what is shown, of anything else that of a graph. @type {Record<string, Parameters<typeof icon>[0]>} */
+const ICON_OF = { agent: "model", utility: "utility", loop: "loop", exit: "exit" };
 
 /** @type {Record<string, string[]>} */
 const TABS = { socket: ["materia", "socket", "ways", "json"], loop: ["form", "exits", "json"], loadout: ["form", "json"], edge: ["form", "json"], exit: ["form", "json"], oldExit: ["form"], marked: ["form"] };
@@ -223,7 +227,8 @@ export function designInspectorPart(host, send) {
       seek.value = data.kind === "loadout" || data.kind === "marked" ? "" : JSON.stringify(data.of);
       setText(title, data.title);
       setText(sub, data.sub);
-      setAttr(mark, "data-work", data.work || data.kind);
+      const kind = data.work || data.kind || "";
+      if (isNew(mark, kind)) refill(mark, icon(ICON_OF[kind] ?? "layout"));
       redraw(acts, actsOf, title);
       draw();
     },

@@ -1,5 +1,5 @@
 /** The icons of the package (Lucide, see display/icons-license.txt), in the colour of the text beside them. */
-import ICONS from "../../display/icons.json";
+import ICONS from "../../display/icons.json" with { type: "json" };
 
 /** @param {keyof ICONS} name @param {number} [size] in pixels @returns {Node} */
 export function icon(name, size = 16) {

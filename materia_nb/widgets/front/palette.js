@@ -1,4 +1,6 @@
 /** The palette of design mode: every materia, to be clicked or dragged into the graph; and new ones. */
+import { icon } from "./icons.js";
+import { openMenu } from "./menu.js";
 import { h, button, isNew, neighbour, onKeys, redraw, refill, setText, MATERIA_TYPE } from "./dom.js";
 
 /** Whether a text holds every word that is sought. @param {string} text @param {string} sought */
@@ -50,8 +52,8 @@ export function palettePart(host, send) {
   onKeys(groups, { ArrowDown: () => document.activeElement !== shown().at(-1) && neighbour(shown(), 1)?.focus(), ArrowUp: () => (first() ? find : neighbour(shown(), -1))?.focus() });
 
   const entry = (/** @type {Entry} */ one) => {
-    const mark = h("span", { class: "mnb-d-mark", "data-work": one.kind, "data-generator": one.generator ? "yes" : null, "aria-hidden": "true" });
-    if (one.colour) mark.style.background = one.colour;
+    const mark = h("span", { class: "mnb-d-mark", "data-generator": one.generator ? "yes" : null, "aria-hidden": "true" }, icon(one.generator ? "generator" : one.kind === "utility" ? "utility" : "model"));
+    if (one.colour) mark.style.color = one.colour;
     const made = button("", one.about || one.id, () => add(one.id), {
       class: "mnb-d-entry", draggable: "true", "data-key": one.id, "data-materia": one.id, "data-work": one.kind,
       "data-sought": `${one.id} ${one.label} ${one.about} ${one.kind}`.toLowerCase(), "aria-label": `add ${one.id}, ${one.kind}${one.generator ? ", makes work items" : ""}`,
@@ -65,6 +67,16 @@ export function palettePart(host, send) {
     });
     return made;
   };
+  /** Ask what comes after a socket, at a point where a line from it was let go. @param {Event} event */
+  const goOn = (event) => {
+    const { source, x, y, at } = /** @type {CustomEvent} */ (event).detail;
+    openMenu({ ...at, within: host }, [
+      ...data.flatMap((group) => group.entries.map((one) => ({ words: one.label, act: () => send("drop", { materia: one.id, x, y, source }) }))),
+      { words: "the end of the cast", act: () => send("connect", { from: source, to: "end" }) },
+    ], { label: `what comes after ${source}`, sought: true });
+  };
+  /** @type {Element|null} */
+  let surface = null;
   /** Ask for the name of a new materia, and make and place it. @param {"agent"|"utility"} what */
   const askFor = (what) => {
     const name = h("input", { class: "mnb-in", placeholder: `name of the ${what}`, "aria-label": `name of the new ${what}`, autocomplete: "off" });
@@ -89,12 +101,19 @@ export function palettePart(host, send) {
     /** @param {{palette?: {groups: Group[]}}} slice */
     update({ palette }) {
       data = palette?.groups ?? [];
+      if (!surface) {
+        surface = host.closest(".mnb-surface");
+        surface?.addEventListener("mnb-go-on", goOn);
+      }
       if (!isNew(groups, data)) return;
       redraw(groups, () => {
         return data.map((group, place) => h("div", { role: "group", "aria-label": group.title }, h("div", { class: "mnb-d-group", id: `mnb-d-group-${place}` }, group.title), group.entries.map(entry)));
       }, find);
       filter();
     },
-    destroy: () => host.replaceChildren(),
+    destroy() {
+      surface?.removeEventListener("mnb-go-on", goOn);
+      host.replaceChildren();
+    },
   };
 }
