@@ -91,7 +91,7 @@ def test_a_breakpoint_may_name_a_lane_and_is_kept_so(tmp_path):
     assert breakpoint_of(one.as_json()) == one
     assert cast.run() == "breakpoint"
     assert {name: lane.now.next_socket for name, lane in cast.now.lanes.items()} == {
-        "ui": "end",
+        "ui": None,
         "api": "Socket-4",
     }
     cast.breakpoints.clear("Socket-4")
