@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent
 from materia_nb.agents.model import ModelAgent
-from materia_nb.agents.notebook_agents import AgentLike, RecordedAgent, ScriptedAgent, agent_from
+from materia_nb.agents.notebook_agents import AgentLike, RecordedAgent, ScriptedAgent
 from materia_nb.cast import Prepared, open_cast
 from materia_nb.cast.asking import Asked, asked_alone
 from materia_nb.cast.exports import agent_of, read_recording, recording_of
@@ -177,9 +177,10 @@ class Agents(AgentTable):
         needs_one_of(
             socket, graph.sockets, f"The loadout {graph.name} has no socket {socket!r}.", "unknown_socket"
         )
-        asked = (
-            self.for_turn(socket, graph.sockets[socket].materia.id) if agent is None else agent_from(agent)
-        )
+        table = AgentTable(over=self)
+        if agent is not None:
+            table.set(socket, agent)
+        graph, asked = in_their_form(graph, table), table.for_turn(socket, graph.sockets[socket].materia.id)
         given, project = dict(state or {}), self._loadouts.project
         return asked_alone(graph, socket, asked, request=request, item=item, state=given, project=project)
 

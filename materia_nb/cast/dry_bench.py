@@ -98,6 +98,10 @@ class DryBench(Shown):
             graph, items, states, progress=progress, document=graph.document, estimated=estimated
         )
 
+    def _as_told(self, graph: Graph) -> Graph:
+        """Return a loadout whose prompts are written as for whoever would answer."""
+        return graph
+
     def _graph_of(self, loadout: str | Design | None) -> Graph:
         """Return the resolved loadout of that name, or the one that a design is now."""
         if isinstance(loadout, str) or loadout is None:
@@ -223,7 +227,7 @@ class DryBench(Shown):
             MateriaError: the loadout has problems, a socket takes no scripted answer (``no_answer``), or one of
                 ``contexts`` is none (``usage``).
         """
-        graph = self.graph(loadout)
+        graph = self._as_told(self.graph(loadout))
         return PromptsView(
             [Prompts(graph, request, items, one, rework=rework, later=later) for one in contexts or (None,)]
         )

@@ -121,7 +121,10 @@ class Workbench(DryBench):
     def _estimate(self, graph: Graph, model: str | None = None, **given: Any) -> EstimateView:
         """Estimate with what is pinned, by the prices of a model, else of the models that are set to answer."""
         pins = {name: chosen.pin for name, chosen in self.agents.pins_for(graph).items()}
-        return estimated(graph, self.agents.table(graph), pins, model, **given)
+        return estimated(self._as_told(graph), self.agents.table(graph), pins, model, **given)
+
+    def _as_told(self, graph: Graph) -> Graph:
+        return in_their_form(graph, self.agents.table(graph))
 
     def link(self, *names: str, request: str, from_cast: str | Path | None = None) -> Cast:
         """Start a cast of materia and loadouts one after another, as one loadout that is kept with the cast only.

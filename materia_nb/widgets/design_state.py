@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from materia_nb.cast.answerers import in_their_form
 from materia_nb.display.escape import shorten
 from materia_nb.insight.explore import Exploration
 from materia_nb.insight.prompts import Prompts
@@ -13,7 +14,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Change, Design
 from materia_nb.loadout.design.document import refused
 from materia_nb.loadout.facts import Facts, Object, as_object, is_number
-from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.graph import Graph, PromptForm
 from materia_nb.widgets.picks import Pick, drawn_parts, parts
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class DesignState:
         self.estimated: tuple[Change, str] | None = None
         self.cast_made: Callable[[Cast], object] | None = None
         self._parts: tuple[Change, Object, list[tuple[str, Pick]]] | None = None
-        self._prompts: tuple[Graph, tuple[Prompts, Prompts]] | None = None
+        self._prompts: tuple[Graph, list[PromptForm | None], tuple[Prompts, Prompts]] | None = None
 
     # -- what there is ------------------------------------------------------------------
 
@@ -94,12 +95,14 @@ class DesignState:
             MateriaError: a socket takes no scripted answer (``no_answer``).
         """
         graph = self.design.graph()
-        if self._prompts is None or self._prompts[0] is not graph:
+        written = in_their_form(graph, self.bench.agents.table(graph))
+        forms = [one.prompt_form for one in written.sockets.values()]
+        if self._prompts is None or self._prompts[0] is not graph or self._prompts[1] != forms:
             plain, back = (
-                Prompts(graph, REQUEST, ITEMS, rework=rework, most=_MOST_STEPS) for rework in (False, True)
+                Prompts(written, REQUEST, ITEMS, rework=rework, most=_MOST_STEPS) for rework in (False, True)
             )
-            self._prompts = graph, (plain, back)
-        return self._prompts[1]
+            self._prompts = graph, forms, (plain, back)
+        return self._prompts[2]
 
     @property
     def facts(self) -> Facts:

@@ -163,5 +163,8 @@ def test_the_prompts_of_a_model_are_written_as_its_profile_says_unless_the_socke
     assert [step.prompt.text for step in again.steps] == [plain, own], "whoever answers then"
     by_name = bench.cast("rain", loadout="Two", agents={"*": ModelAgent(small, prompt_form="md")})
     assert by_name.step().prompt.text.startswith("## Request")
+    assert bench.agents.ask("Ask", "Two", request="rain", agent=small).prompt.text == plain
+    bench.agent("*", small)
+    assert bench.prompts("Two", "rain")[1].text == plain
     with pytest.raises(MateriaError, match="is no form of a prompt"):
         ModelAgent(small, prompt_form="html")
