@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 _ALIKE_SHOWN: Final = 3
 """Of steps one after another that are alike, only so many are shown at each end."""
 _CHANGES_SHOWN: Final = 20
+_LATER_SHOWN: Final = 20
+"""So many steps behind the first that differs are compared word by word."""
 _VALUE_CHARS: Final = 120
 
 _PAIR_COLUMNS: Final = ("step", "A", "B", "differs in")
@@ -115,11 +117,19 @@ class CompareView(Shown, Comparison):
             said += changes_table(self.a.kept, self.a.session.files, self.b.session.files)
         if steps := self.beside:
             both = StepCompareView(steps.a, steps.b, steps.names)
-            said += [Heading(f"step {steps.a.number}"), *both.in_words()]
+            said += [Heading(f"step {steps.a.number}"), *both.in_words(), *self._later(steps.a)]
         if self.state:
             now = (dict(side.session.state.data) for side in (self.a, self.b))
             said += [Heading("state, as each stands now"), _changed_tree(*now)]
         return [*said, Heading("in all"), Table(_SPENT_COLUMNS, self._spent())]
+
+    def _later(self, first: StepRecord) -> Iterator[Block]:
+        """Give the other steps that both made and in which they differ, folded."""
+        others = [pair for pair in self.pairs if pair.did and pair.a is not first]
+        for a, b, differs in others[:_LATER_SHOWN]:
+            if a is not None and b is not None:
+                title = f"step {a.number}, {b.number} in B: {_place(a)} differs in {', '.join(Pair(a, b, differs).did)}"
+                yield Fold(title, StepCompareView(a, b, self._names).in_words(), brief=0)
 
     def _blocks(self) -> list[Block]:
         alone = len(self.pictures) == 1
