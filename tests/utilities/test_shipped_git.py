@@ -274,3 +274,46 @@ def test_mime_aside_builds_in_a_worktree_and_joins_what_a_person_resolves(projec
     assert {"feat: readme", "meanwhile", "Join work"} <= set(subjects(project))
     assert git(project, "worktree", "list").count("\n") == 0
     assert git(project, "status", "--porcelain") == "?? .gitignore"
+
+
+@pytest.mark.parametrize("same_lines", [False, True])
+def test_parallel_build_joins_its_lanes_in_the_order_of_the_plan(project, monkeypatch, same_lines):
+    """Lanes that touch different files join; those that touch the same lines leave a conflict for Resolve."""
+    for name, value in GIT.items():
+        monkeypatch.setenv(name, value)
+    streams = [{"name": "pages", "workItemIndexes": [1]}, {"name": "server", "workItemIndexes": [0, 2]}]
+    plan = {
+        "workItems": [{"title": f"feat: {n}", "context": "x"} for n in range(3)],
+        "parallelSchedule": {"version": 1, "streams": streams},
+    }
+
+    def build(turn):
+        assert turn.project != project
+        name = "same" if same_lines and turn.item_key != "WI-3" else turn.item_key
+        (turn.project / name).write_text(f"by {turn.lane}\n")
+        return "built"
+
+    def resolve(turn):
+        assert "<<<<<<<" in (turn.project / "same").read_text()
+        (turn.project / "same").write_text("by both\n")
+        return "resolved"
+
+    with closing(Workbench(project)) as bench:
+        agents = {
+            "Stream-Plan": lambda _: plan,
+            "Build": build,
+            "Auto-Eval": lambda _: {"satisfied": True},
+            "Resolve": resolve,
+            "Narrate": lambda _: "done",
+        }
+        cast = bench.cast("x", loadout="Parallel-Build", agents=agents)
+        assert cast.run() == "complete", cast.failure
+        resolved = [step.socket for step in cast.steps].count("Socket-8")
+    assert resolved == same_lines
+    wanted = {"same": "by both\n"} if same_lines else {"WI-1": "by server\n", "WI-2": "by pages\n"}
+    for name, text in {**wanted, "WI-3": "by server\n"}.items():
+        assert (project / name).read_text() == text
+    joined = [subject for subject in subjects(project) if subject.startswith("Join")]
+    assert joined == ["Join server", "Join pages"]  # the latest first
+    assert git(project, "worktree", "list").count("\n") == 0
+    assert git(project, "status", "--porcelain") == "?? .gitignore"
