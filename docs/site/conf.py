@@ -72,9 +72,10 @@ html_static_path = ["static"]
 html_css_files = ["pages.css"]
 html_additional_pages = {"index": "front.html"}
 html_copy_source = False
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 
 BY_TASK: Final = {
-    "Learn": ["lessons", "gallery", "cheatsheet", "glossary", "loadouts", "teaching"],
+    "Learn": ["how-do-i", "lessons", "gallery", "cheatsheet", "glossary", "loadouts", "teaching"],
     "Design": [
         "designing",
         "hints",

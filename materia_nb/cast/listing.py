@@ -53,7 +53,7 @@ def data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> 
     return pd.DataFrame([[row.get(name) for name in columns] for row in rows], columns=list(columns))
 
 
-class _Listed(Shown, Sequence[_T], Generic[_T]):
+class Listed(Shown, Sequence[_T], Generic[_T]):
     """A sequence that is equal to any other with the same in it, and shows itself as a table."""
 
     __slots__ = ("_all",)
@@ -128,7 +128,7 @@ class EventsView(TableOf[MateriaEvent]):
         super().__init__(events, columns, rows, "no output told an event")
 
 
-class StepList(_Listed[StepRecord]):
+class StepList(Listed[StepRecord]):
     """The steps of a cast as they were when it was asked for them; ``steps[-1]`` is the latest."""
 
     __slots__ = ("_graph",)
@@ -251,7 +251,7 @@ def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
     return steps[index]
 
 
-class CastList(_Listed[CastEntry]):
+class CastList(Listed[CastEntry]):
     """The casts of a project, the one started last first."""
 
     __slots__ = ()

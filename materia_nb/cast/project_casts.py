@@ -10,6 +10,7 @@ from materia_nb.agents.agent_table import AgentTable
 from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.cast.breakpoint import FILE
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
+from materia_nb.cast.inbox import Inbox, Waiting, waiting
 from materia_nb.cast.library import Loadouts, copy_scripts, utility_folder
 from materia_nb.cast.listing import CastList
 from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
@@ -320,6 +321,30 @@ class Casts(Shown):
             except MateriaError as error:
                 problems.append((str(_id_of(one)), error.what))
         return ReplaysView(found, problems)
+
+    def inbox(self, loadout: str | None = None) -> Inbox:
+        """List the casts that wait for a person, and what becomes of each with its loadout as it is now.
+
+        ``wb.resume(wb.inbox()[0].entry.id).reply(...)`` answers the first.
+
+        Args:
+            loadout: only those of a loadout of this name.
+        """
+        entries = [one for one in self(loadout=loadout) if one.status in ("waiting", "held")]
+        found = []
+        for one in entries:
+            try:
+                found.append(waiting(one, self._looked_at(one), self._graph_now(one.loadout)))
+            except MateriaError as error:  # it cannot be read
+                found.append(Waiting(one, "nobody knows what", "cannot", error.what))
+        return Inbox(found)
+
+    def _graph_now(self, name: str | None) -> Graph | MateriaError:
+        """Return a loadout as it is now, or why there is none that can be cast."""
+        try:
+            return self._loadouts.graph(name or "")
+        except MateriaError as error:
+            return error
 
     def _looked_at(self, reference: object) -> Cast:
         """Open a cast to look at it without making it the current one."""

@@ -49,6 +49,7 @@ class Workbench(DryBench):
         self.casts = Casts(self.loadouts, self.agents, sync=sync)
         self.pin, self.unpin = self.agents.pin, self.agents.unpin
         self.open, self.resume, self.compare = self.casts.open, self.casts.resume, self.casts.compare
+        self.inbox = self.casts.inbox
         self._quests: Any = None
 
     # -- who answers ----------------------------------------------------------------

@@ -272,7 +272,7 @@ class FieldRow:
     """One field of the config, as ``known`` describes it.
 
     Attributes:
-        needed: that it must be there although it is not ``required``: the graph checks it (see :data:`Reference`).
+        needed: that it must be there although it is not ``required``: the graph checks what it refers to.
         part: the model of the objects in it.
         many: that it holds a list or an object of entries.
         ignored: why it has no effect here, for fields that are accepted all the same.

@@ -298,7 +298,7 @@ class ReplaysView(TableOf[ReplayView[Any]]):
 
     def __init__(self, replays: Sequence[ReplayView[Any]], problems: Sequence[tuple[str, str]] = ()) -> None:
         self.problems = tuple(problems)
-        rows = [(one.original.name, *_told(one)) for one in replays]
+        rows = [(one.original.name, *replayed_words(one)) for one in replays]
         rows += [(name, "cannot be replayed", "", why) for name, why in problems]
         super().__init__(replays, ("cast", "goes", "step", "why"), rows, "no casts to replay")
 
@@ -363,7 +363,8 @@ def compare_view(a: Any, b: Any) -> Compared:
     )
 
 
-def _told(one: ReplayView[Any]) -> tuple[str, str, str]:
+def replayed_words(one: ReplayView[Any]) -> tuple[str, str, str]:
+    """Say whether a replay goes otherwise, from which step, and why."""
     if one.first is None:
         beside = one.beside
         return "the same way", *(("", "") if beside is None else (str(beside.step), beside.why))

@@ -11,6 +11,7 @@ from materia_nb.cast import Cast
 from materia_nb.cast.edits import Edits
 from materia_nb.cast.listing import casts_view
 from materia_nb.cast.project_casts import Casts
+from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import PromptView
 from materia_nb.cast.views.tables import budget_view, items_view, quests_view
 from materia_nb.display.blocks import JsonView, Table, Text
@@ -184,6 +185,29 @@ def list_casts(call: Call) -> Any:
     wanted = {name: call.get(name) for name in ("name", "verdict", "loadout", "status")}
     tags = [tag for tag in str(call.get("tag") or "").split(",") if tag]
     return casts_view(call.bench.casts(tag=tags, **wanted))
+
+
+@verb(
+    "inbox",
+    Argument("--loadout", "only the casts of a loadout of this name", "option", completes="loadout"),
+    Argument("number", "the cast to open, by its number in the list", whole=True),
+    Argument("answer", "what it is answered; or in the cell", "rest"),
+    cell="may",
+    example='%materia inbox\n%materia inbox 2 {"satisfied": true}',
+)
+def inbox(call: Call) -> Any:
+    """List the casts of this project that wait for a person, and whether each could go on with its loadout as it is now; with a number open one, with an answer reply to it."""
+    listed, number = call.bench.inbox(call.get("loadout")), call.get("number")
+    if number is None:
+        return listed
+    if not 0 < number <= len(listed):
+        raise MateriaError(
+            f"There is no number {number} in the inbox.", hint=listed.verdict or "inbox lists them"
+        )
+    cast = call.bench.resume(listed[number - 1].entry.id)
+    if (answer := call.body_or("answer")) is not None:
+        cast.reply(answer)
+    return StatusView(cast.now)
 
 
 @verb(
