@@ -293,7 +293,7 @@ def test_any_cast_is_rebuilt_from_its_journal(document, actions):
         def answer(self, turn):
             return None if current["how"] == "person" else agent(turn)
 
-    with tempfile.TemporaryDirectory() as folder, mock.patch("materia_nb.cast.runner.run_utility", utility):
+    with tempfile.TemporaryDirectory() as folder, mock.patch("materia_nb.cast.work.run_utility", utility):
         try:
             cast = watched(Path(folder), document, Sometimes())
         except LoadoutError:
