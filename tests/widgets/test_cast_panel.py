@@ -195,6 +195,21 @@ def test_what_was_typed_and_not_applied_is_applied_first_or_nothing_runs(bench, 
     assert len(cast.steps) == 1
 
 
+def test_a_run_to_the_end_stops_in_front_of_it(cast, make):
+    panel = make(cast)
+    assert say(panel, "run_to", socket="end") == ""
+    done(panel)
+    assert (cast.status, cast.now.next_socket) == ("ready", "end")
+
+
+def test_a_panel_is_busy_while_a_cell_runs_a_step(cast, make):
+    panel, runs = make(cast), runs_of(cast)
+    assert not runs.busy_for(panel)
+    with cast.runner.lock():
+        assert runs.busy_for(panel)
+    assert not runs.busy_for(panel)
+
+
 def test_an_exception_in_a_run_is_told(cast, make):
     panel = make(cast)
 

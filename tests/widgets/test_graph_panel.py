@@ -24,7 +24,7 @@ from materia_nb.display.escape import Html
 from materia_nb.display.geometry import bend, points_of, text_width
 from materia_nb.display.graph_parts import SMALL_SIZE, Marks, link_words, links
 from materia_nb.display.layout import Direction, place
-from materia_nb.display.shapes import LIGHT
+from materia_nb.display.shapes import EDGE, LIGHT
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Edge, ExitRoute, Graph
@@ -168,6 +168,14 @@ def test_every_part_is_an_element_once(name: str, direction: Direction):
     }
     assert set(found) == expected - {("edge", "start")}
     assert len(scene.edges) == len(scene.placed.edges)
+
+
+def test_the_picture_of_a_card_has_its_size_and_an_edge_all_round():
+    scene = drawn(rework())
+    look = scene.look(Marks())
+    for id_, box in scene.placed.nodes.items():
+        size = f'width="{box.w + 2 * EDGE:.0f}" height="{box.h + 2 * EDGE:.0f}"'
+        assert size in look[f"n:{id_}"]["svg"]
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
