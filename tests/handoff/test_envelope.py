@@ -12,6 +12,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff import TurnFacts, filing, protocol
 from materia_nb.handoff.checker import MOST_NOTED
 from materia_nb.handoff.envelope import envelope_protocol as env
+from materia_nb.handoff.protocol import NO_REASON, Gist
 from protocol_helpers import ABSENT, ENVELOPE, FREE, HOSTILE, KERNEL, changed, envelope, paths_of
 
 ENV = protocol("envelope")
@@ -326,6 +327,15 @@ def test_5_what_is_asked_for_names_what_every_envelope_has():
     assert "work item" in ENV.ask(
         wanted({"parse": "json", "assign": {"workItems": "$.workItems"}}, generator=True)
     )
+
+
+@pytest.mark.parametrize("reason", ["looked at it", ""])
+def test_what_a_person_decided_is_an_envelope_that_holds_with_the_reason_or_without(reason):
+    written = ENV.by_person(Gist("done", found=reason), TurnFacts())
+    reading = read(written, meta=KERNEL)
+    assert reading.accepted
+    assert reading.satisfied is True
+    assert ENV.to_gist(reading.value).found == (reason or NO_REASON)
 
 
 def test_5_three_tries_then_an_envelope_that_claims_nothing():
