@@ -327,7 +327,7 @@ GALLERY_HEAD = f"""\
 <!-- Generated from materia_nb/gallery/ by `{COMMAND}`: change the cards, not this file. -->
 # The gallery
 
-Ten patterns to build from and ten classic mistakes to diagnose: each a small loadout, answers for a cast of it, what to
+Eleven patterns to build from and ten classic mistakes to diagnose: each a small loadout, answers for a cast of it, what to
 look at, and tests that keep it as it is.
 
 ```ipython

@@ -1,4 +1,4 @@
-"""The gallery: ten patterns and ten classic mistakes, each a small loadout with answers, and what to look at in its cast."""
+"""The gallery: eleven patterns and ten classic mistakes, each a small loadout with answers, and what to look at in its cast."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ def cast_of(card, document, project):
     return cast
 
 
-def test_there_are_ten_patterns_and_ten_mistakes():
-    assert [len(gallery().of(kind)) for kind in ("pattern", "mistake")] == [10, 10]
-    assert len({card.loadout for card in CARDS}) == 20
+def test_there_are_eleven_patterns_and_ten_mistakes():
+    assert [len(gallery().of(kind)) for kind in ("pattern", "mistake")] == [11, 10]
+    assert len({card.loadout for card in CARDS}) == 21
     assert all(card.purpose.endswith(".") and len(card.purpose) < 140 for card in CARDS)
     assert all(1 < len(card.look) < 4 for card in CARDS if card.graph is not None)
 
@@ -156,7 +156,7 @@ def test_an_unknown_card_is_told_with_the_nearest(bench):
 
 def test_the_gallery_shows_itself_as_cards_with_pictures(shell):
     shown = line(shell, "gallery")._repr_mimebundle_()
-    assert shown["text/html"].count("<svg") == 19
+    assert shown["text/html"].count("<svg") == 20
     assert "One writes, another judges" in shown["text/html"]
     assert "raw-bread" in shown["text/plain"]
     assert not any(card.diagnosis.why in str(shown) for card in MISTAKES), "to be diagnosed first"
