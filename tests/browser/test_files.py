@@ -1,0 +1,62 @@
+"""The tab Files of a cast's panel: what each step changed, and going back with the files of then."""
+
+from __future__ import annotations
+
+import pytest
+
+from browser.lab import Lab
+from browser.surface import Surface
+
+pytestmark = pytest.mark.browser
+
+CONFIG = {
+    "files": "kept",
+    "loadouts": {
+        "Rain": {
+            "sockets": {
+                "Socket-1": {"materia": "Draft", "edges": [{"when": "always", "to": "Socket-2"}]},
+                "Socket-2": {"materia": "Polish"},
+            }
+        }
+    },
+    "materia": {
+        "Draft": {"tools": "coding", "prompt": "Write rain.md."},
+        "Polish": {"tools": "coding", "prompt": "Polish rain.md."},
+    },
+}
+AGENTS = f"""
+import materia_nb
+from pathlib import Path
+wb = materia_nb.Workbench(".")
+wb.load({CONFIG!r})
+def draft(turn):
+    Path(turn.project, "rain.md").write_text("Rain falls.\\nIt is <b>wet</b>.\\n")
+    return "drafted"
+def polish(turn):
+    Path(turn.project, "rain.md").write_text("Rain falls.\\nIt is wet.\\nMostly down.\\n")
+    Path(turn.project, "notes.md").write_text("done\\n")
+    return "polished"
+wb.agent("Draft", draft)
+wb.agent("Polish", polish)
+"""
+
+
+def test_the_tab_shows_what_steps_changed_and_goes_back_with_their_files(lab: Lab):
+    lab.open(lab.notebook("%load_ext materia_nb", AGENTS, "%materia cast a page on rain"))
+    lab.run_all()
+    panel = Surface(lab, 2)
+    panel.press("Run")
+    panel.says("complete")
+    panel.tab("Files")
+    panel.says("notes.md, rain.md")
+    lab.screenshot("files", cell=2)
+    lab.screenshot("files", cell=2, dark=True)
+    panel.tab("Timeline")
+    panel.at.get_by_role("slider", name="step that is looked at").fill("1")
+    panel.tab("Files")
+    panel.says("2 files would become as after step 1")
+    lab.screenshot("files-then", cell=2)
+    panel.press("Go back with files")
+    panel.is_("ready")
+    panel.tab("Files")
+    panel.says("rain.md")
