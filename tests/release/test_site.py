@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 from functools import cache
 from html.parser import HTMLParser
 from importlib import import_module
@@ -12,6 +13,7 @@ from importlib.util import find_spec
 from inspect import isclass, isfunction
 from itertools import chain
 from pathlib import Path
+from shutil import which
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -150,6 +152,61 @@ def test_notebooks_are_shown_with_their_outputs_and_can_be_had(site):
     [kept] = site.glob("notebooks/00-*.ipynb")
     assert json.loads(kept.read_text()) == json.loads((ROOT / "notebooks" / kept.name).read_text())
     assert "notebooks/00-quickstart.html" in pages_of(site)[site / "README.html"].links
+
+
+ASKED = {
+    "docs/how-do-i": [
+        *(
+            "without a model",
+            "no API key",
+            "why did it loop",
+            "prompt sent to the model",
+            "retry an item",
+            "which retry verb",
+        ),
+        *(
+            "edit an output",
+            "change the state",
+            "change the prompt",
+            "skip an item",
+            "breakpoint",
+            "another model",
+        ),
+        *(
+            "Claude Code",
+            "human in the loop",
+            "approval",
+            "bash",
+            "map for each",
+            "token budget",
+            "what will it cost",
+        ),
+        *(
+            "chance of success",
+            "50 variants",
+            "compare two runs",
+            "tag a run",
+            "resume after a crash",
+            "delete a run",
+        ),
+        *("export HTML", "slide", "secret", "GitHub Actions", "async", "convert LangGraph"),
+    ],
+    "docs/shell": ["terminal"],
+}
+"""What newcomers type, by the page that answers it."""
+
+
+@pytest.mark.skipif(which("node") is None, reason="the search of the site is JavaScript")
+def test_the_search_finds_the_page_that_answers_first(site):
+    asked = [(query, page) for page, queries in ASKED.items() for query in queries]
+    assert len(asked) > 30
+    script = Path(__file__).with_name("site_search.cjs")
+    queries = json.dumps([query for query, _ in asked])
+    done = subprocess.run(
+        ["node", script, site], input=queries, capture_output=True, text=True, check=True, timeout=60
+    )
+    first = [found[0][0] if found else None for found in json.loads(done.stdout)]
+    assert dict(zip(asked, first, strict=True)) == {one: one[1] for one in asked}
 
 
 def test_nothing_is_loaded_from_elsewhere(site):
