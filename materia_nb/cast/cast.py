@@ -30,7 +30,7 @@ from materia_nb.cast.work import Work
 from materia_nb.engine import decide
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import StepRecord
+from materia_nb.engine.session import StepRecord, made_in_lanes
 from materia_nb.engine.state import Failure, Status
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, split_path
@@ -435,9 +435,12 @@ class Cast:
             while not (pause := self._pause(until, steps, taken, broken_off=broken_off)):
                 with self.runner.lock():
                     self.runner.begin()
+                    before = self.runner.session
                     step = self.runner.advance(breaks, once=steps is not None)
                 taken += 1
-                if step is not None:
+                if made := made_in_lanes(before, self.runner.session):
+                    yield from made
+                elif step is not None:
                     yield step
         except BaseException:
             # What went wrong is told; that the derived files are not there yet follows from it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from functools import partial, wraps
 
 import pytest
@@ -12,6 +13,7 @@ import cast_helpers as h
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from model_server import LONG_S
+from stream_helpers import stream_agents, streams_config
 
 
 def coroutines(agents):
@@ -152,6 +154,17 @@ def test_a_stream_gives_each_step_and_makes_the_next_when_it_is_asked_for(tmp_pa
     assert cast.status == "complete"
     with pytest.raises(MateriaError, match="The cast is complete"):
         asyncio.run(sockets())
+
+
+def test_a_stream_gives_the_steps_of_lanes_too(tmp_path):
+    cast = h.start(tmp_path, streams_config(), stream_agents())
+
+    async def made():
+        return [step async for step in cast.astream()]
+
+    steps = asyncio.run(made())
+    assert (steps[0].socket, steps[-1].socket) == ("Socket-1", "Socket-5")
+    assert Counter(step.before.lane.name for step in steps[1:-1]) == {"ui": 5, "api": 3}
 
 
 def test_a_stream_that_is_left_writes_what_follows_and_goes_on_later(tmp_path):
