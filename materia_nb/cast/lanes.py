@@ -16,7 +16,6 @@ from materia_nb.engine import decide
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Pending, Session, StepRecord, Streams, lanes_at_work, pending
-from materia_nb.engine.streams import lane_named
 
 _LOOK_S = 0.1
 _END_S = 1.0
@@ -115,11 +114,12 @@ class Lanes:
         With ``once`` each runs one socket.
         """
         stop = self._main.stop
-        left: set[str] = set()  # those that a person must answer, or that have run their one socket
+        left: set[str] = set()  # those that a person must answer
+        rests: set[str] = set()  # those that have run their one socket
         halted, made = False, None
         try:
             while True:
-                if not halted and not stop.is_set() and self._start_next(left):
+                if not halted and not stop.is_set() and self._start_next(left, rests):
                     continue
                 if not self._asked:
                     break
@@ -127,8 +127,10 @@ class Lanes:
                     continue
                 session = self.work(name).session
                 made = session.steps.latest
-                if once or (session.state.waiting_at is not None and not self._goes_on):
+                if session.state.waiting_at is not None and not self._goes_on:
                     left.add(name)
+                elif once:
+                    rests.add(name)
                 halted = breaks(name) or halted
         except BaseException:
             self._give_up()
@@ -140,19 +142,23 @@ class Lanes:
     def _due(self) -> tuple[Pending, ...]:
         return pending(self._main.rules, self._main.session)
 
-    def _start_next(self, left: set[str]) -> bool:
-        """Let the next lane go on that may, while fewer are at work than may be; whether anything was done."""
+    def _start_next(self, left: set[str], rests: set[str]) -> bool:
+        """Let the next lane go on that may, while fewer are at work than may be (P4); whether anything was done."""
         at_work = lanes_running(self._main.session)
         if at_work is None or len(self._asked) >= at_work.limit:
             return False
-        names = (one.lane for one in self._due() if one.lane and one.what != "person")
-        name = next((one for one in names if one not in self._asked and one not in left), None)
+        names = [
+            one.lane for one in self._due() if one.lane and one.what != "person" and one.lane not in left
+        ]
+        running = [one for one in names if at_work.lanes[one].status == "running"]
+        may = names if len(running) < at_work.limit else running
+        name = next((one for one in may if one not in self._asked and one not in rests), None)
         if name is None:
             return False
         work = self.work(name)
         if work.session.state.status == "ready":
             work.enter()
-        elif lane_named(self._main.session, name).status == "waiting":
+        elif at_work.lanes[name].status == "waiting":
             self._main.do(decide.start_lane, name)
         visit = work.session.state.waiting_at
         if visit is None:

@@ -24,7 +24,7 @@ from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.remarks import Remark, remarks_of
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Lane, Session, StepRecord, Steps
+from materia_nb.engine.session import Edit, Lane, Session, StepRecord, Steps, lanes_at_work
 from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import Failure, Hold, Item, Pin, Status, Usage, Visit
 from materia_nb.errors import MateriaError, needs_one_of
@@ -229,12 +229,18 @@ class Snapshot:
     def standings(self) -> list[Standing]:
         """How each work item stands: ``done``, ``being worked on``, ``open`` or ``passed over``, by its visits (R46).
 
-        Where several loops go over the work items, for the one that the cast is in, or was in last.
+        Where several loops go over the work items, for the one that the cast is in, or was in last; in lanes that are at work,
+        for the lane that each is in.
         """
         if (WORK_ITEMS,) not in self.rules.lists:
             return ["open"] * len(self.work_items)
         walk, _ = governing(self.rules, self.engine, (WORK_ITEMS,))
-        return standings(self.engine, walk)
+        found = standings(self.engine, walk)
+        at_work = lanes_at_work(self.session)
+        for lane in at_work.lanes.values() if at_work is not None else ():
+            for index in lane.indexes:
+                found[index] = standing(lane.session.state, (walk.iterator.cursor, index, ()))
+        return found
 
     @cached_property
     def prompt(self) -> Prompt | None:

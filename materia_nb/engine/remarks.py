@@ -65,7 +65,7 @@ class Remark(NamedTuple):
 
 
 def remarks_of(rules: Rules, session: Session) -> tuple[Remark, ...]:
-    """Return what is odd about a cast if it is complete (R45)."""
+    """Return what is odd about a cast if it is complete, what is of its lanes behind (R45)."""
     if session.state.status != "complete":
         return ()
     story = (one for step in session.steps for one in (step.entry, step.decision))
@@ -82,7 +82,15 @@ def remarks_of(rules: Rules, session: Session) -> tuple[Remark, ...]:
         *_never_worked_on(rules, session.state, edited),
         *_spoken(rules, session),
         *_blind(session.state),
+        *_of_lanes(rules, session),
     )
+
+
+def _of_lanes(rules: Rules, session: Session) -> Iterator[Remark]:
+    for streams in session.streams:
+        for lane in streams.lanes.values():
+            for one in remarks_of(rules, lane.session):
+                yield one._replace(message=f"in lane {lane.name}: {one.message}")
 
 
 def repeats(rules: Rules, session: Session) -> Iterator[StepRecord]:

@@ -375,6 +375,26 @@ def test_a_second_plan_has_lanes_and_files_of_its_own(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
+def test_items_stand_as_their_lanes_have_come(tmp_path):
+    cast = h.start(tmp_path, streams_config(1), stream_agents())
+    assert cast.run(steps=4) == "steps"
+    assert [lane.status for lane in cast.now.lanes.values()] == ["running", "waiting"]
+    assert cast.now.standings == ["open", "open", "done"]
+    cast.step()
+    assert cast.now.standings == ["being worked on", "open", "done"]
+
+
+def test_what_is_odd_in_a_lane_is_remarked(tmp_path):
+    config = streams_config()
+    sockets = config["loadouts"]["T"]["sockets"]
+    sockets["Socket-4"] |= {"edges": [{"when": "always", "to": "Socket-3"}], "advance": {}}
+    cast = run(tmp_path, config, Check=lambda: h.NO)
+    found = [one for one in cast.now.remarks if one.code == "unanswered-verdict"]
+    assert cast.status == "complete"
+    assert len(found) == 3
+    assert "in lane" in found[0].message
+
+
 def test_a_recording_answers_in_the_lanes_that_answered(tmp_path):
     cast = run(tmp_path, Build=lambda lane: f"of {lane}")
     recording = agent_of(recording_of(cast.now), "then")

@@ -463,7 +463,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
 
 
 def stream_casts(wb: Workbench) -> list[Any]:
-    """Casts that work in lanes: one whose lanes are joined, and one of whose lanes fails; a utility there changes the scope."""
+    """Casts that work in lanes: one whose lanes are joined, and one of whose lanes fails; and one that keeps files."""
     scope = '{"scopeTransition": {"kind": "replace", "scope": {"id": "here", "cwd": "."}}}'
     code = f"import sys; sys.stdin.read(); sys.stdout.write({scope!r})"
     document = streams.streams_config(build=h.python(code, parallelSafe=True, parse="json"))
@@ -475,7 +475,9 @@ def stream_casts(wb: Workbench) -> list[Any]:
     )
     joined.run()
     failed.run()
-    return [joined, failed]
+    kept = wb.cast("k", loadout="Ask", agents={"*": lambda: "x"}, files="kept")
+    kept.run()
+    return [joined, failed, kept]
 
 
 def budgeted_casts(wb: Workbench) -> list[Any]:
