@@ -276,12 +276,23 @@ class KeptFiles:
         return tree
 
     def check_out(self, commit: str) -> None:
-        """Make the folder, which must not be there yet, with the files of a commit."""
+        """Make the folder, which must not be there yet, with the files of a commit.
+
+        It is a repository of its own, so that whoever runs Git in it, as utilities do, never reaches one around it.
+        """
         with disk(self.folder, "write the files of then"):
             self.folder.mkdir(parents=True)
             tree = self.tree(commit)
             for path, held in self._contents(tree):
                 self._write(path, tree[path].mode, held)
+            inner = self.folder / ".git"
+            git(inner, "init", "--quiet", "--template=", "--initial-branch=main")
+            (inner / "objects" / "info").mkdir(parents=True, exist_ok=True)
+            replace_file(
+                inner / "objects" / "info" / "alternates", bytes(self.git_dir.absolute() / "objects") + b"\n"
+            )
+            replace_file(inner / "refs" / "heads" / "main", _sound(commit).encode() + b"\n")
+            git(inner, "read-tree", commit)
 
     def put(self, now: str, then: str) -> None:
         """Make the files what they were: from those of the commit ``now``, just kept, to those of ``then``.
@@ -504,8 +515,8 @@ def needs_git() -> str:
 
 def _refuse_foreign(git_dir: Path, arguments: Sequence[str]) -> None:
     """Refuse a Git directory with other settings than ours: it came with somebody's casts, and settings can name programs."""
-    if arguments[0] == "init":
-        return
+    if git_dir.name != FOLDER or arguments[0] == "init":
+        return  # made by us just now
     with disk(git_dir, "read the settings of kept files"):
         if read_plain(git_dir / "config") != _CONFIG:
             raise MateriaError(

@@ -398,3 +398,21 @@ def test_nothing_of_a_person_is_lost_when_it_is_killed_at_any_moment(tmp_path):
             cast.run()
         cast.back(1, files=True)
         cast.close()
+
+
+def test_git_that_is_run_in_a_fork_does_not_reach_the_persons(tmp_path):
+    project = repository(tmp_path / "p")
+    cast = start(project, h.chain_config(2), writer(("a", "1\n"), ("a", "2\n")))
+    cast.run()
+    before, fork = of_git(project), cast.fork(1)
+    folder = fork.runner.base
+    assert (git(folder, "rev-parse", "--show-toplevel"), git(folder, "status", "--porcelain")) == (
+        str(folder),
+        "",
+    )
+    (folder / "a").write_text("3\n")
+    git(folder, "commit", "--quiet", "--all", "-m", "of the fork")
+    assert of_git(project) == before
+    fork.agents.set("*", lambda _: "x")
+    fork.run()
+    assert git(folder, "log", "--format=%s", "-1") == "of the fork"
