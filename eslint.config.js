@@ -2,7 +2,7 @@ import js from "@eslint/js";
 import globals from "globals";
 
 export default [
-  { ignores: ["materia_nb/widgets/bundle/", "build/", ".venv/", "node_modules/"] },
+  { ignores: ["materia_nb/widgets/bundle/", "build/", "docs/site/", ".venv/", "node_modules/"] },
   js.configs.recommended,
   {
     languageOptions: { globals: { ...globals.browser, STYLES: "readonly" } },

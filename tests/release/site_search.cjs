@@ -2,6 +2,7 @@
 "use strict";
 const fs = require("node:fs");
 const path = require("node:path");
+const process = require("node:process");
 const vm = require("node:vm");
 
 const site = process.argv[2];

@@ -111,6 +111,7 @@ def test_the_wheel_alone_casts_and_brings_its_lessons(wheel, tmp_path, version):
     assert stranger.python(CAST).splitlines() == ["complete 5", "complete"]
     told = stranger.run("python", "-m", "materia_nb")
     assert "01-edges" in told
+    assert "every edge and exit can be taken" in stranger.run("materia", "explore", "Teach-Edges")
     told = stranger.run("python", "-m", "materia_nb", "lessons", "lessons")
     assert "pip install" in told, "JupyterLab is an extra"
     with zipfile.ZipFile(wheel) as file:
