@@ -419,6 +419,14 @@ def varied_casts(wb: Workbench) -> list[Any]:
     wb.loadouts.define(
         "T-Around", {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Gone", "edges": way_around}}}
     )
+
+    def write(turn):
+        (turn.project / "page.md").write_text("A page.\n")
+        return "no work items"
+
+    kept = wb.cast("k", loadout="T-Plan", agents={"*": write}, files="kept")
+    kept.run()
+
     failed = [wb.cast("f", loadout=f"T-{name}") for name in ("Bad", "Gone", "Around")]
     for cast in failed:
         cast.run()
@@ -451,6 +459,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
         repaired,
         talked,
         worked,
+        kept,
         *failed,
         looped,
         nowhere,
