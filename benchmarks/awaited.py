@@ -1,4 +1,4 @@
-"""``make bench-awaited``: how late a hundred casts are that one event loop awaits, and how late the loop is itself."""
+"""``make bench-awaited``: how late a hundred casts and their one event loop are, and what lanes take beside the ideal."""
 
 from __future__ import annotations
 
@@ -53,6 +53,53 @@ async def measure(wb: Workbench, seconds: float) -> tuple[list[float], list[floa
     return turns, loops
 
 
+def lanes(wb: Workbench, count: int, items: int, seconds: float) -> float:
+    """Cast a plan whose items take so long, in so many lanes; return how many times the ideal that takes."""
+    plan = {
+        "workItems": [{"title": f"item {n}", "context": "as asked"} for n in range(items)],
+        "parallelSchedule": {
+            "version": 1,
+            "streams": [
+                {"name": f"lane {n}", "workItemIndexes": list(range(n, items, count))} for n in range(count)
+            ],
+        },
+    }
+    wb.loadouts.define(
+        "Lanes",
+        {
+            "sockets": {
+                "Socket-1": {"materia": "Items", "edges": [{"when": "always", "to": "Socket-2"}]},
+                "Socket-2": {
+                    "materia": "Make",
+                    "edges": [{"when": "always", "to": "Socket-2"}],
+                    "advance": {},
+                },
+            },
+            "loops": {
+                "L": {
+                    "sockets": ["Socket-2"],
+                    "consumes": {"from": "Socket-1"},
+                    "parallel": {"maxConcurrency": count},
+                }
+            },
+            "materia": {
+                "Items": {"tools": "none", "prompt": "plan", "generator": True, "parallel": True},
+                "Make": {"tools": "none", "prompt": "make", "parallelSafe": True},
+            },
+        },
+    )
+
+    def make() -> str:
+        time.sleep(seconds)
+        return "made"
+
+    cast = wb.cast("lanes", loadout="Lanes", agents={"Items": lambda: plan, "Make": make})
+    begun = time.perf_counter()
+    if cast.run() != "complete":
+        sys.exit(f"the cast in lanes: {cast.failure}")
+    return (time.perf_counter() - begun) / (seconds * -(-items // count))
+
+
 def show(what: str, late: list[float]) -> None:
     """Print the median, the 99th of a hundred, the longest, and how many were later than they may be."""
     late.sort()
@@ -71,6 +118,7 @@ def main() -> None:
         print(f"{CASTS} casts in one event loop: ms late    median        99 %   longest")
         show("a turn, after the last one", turns)
         show("the loop", loops)
+        print(f"20 items of 1 s in 4 lanes: {lanes(wb, 4, 20, 1.0):.3f} times the ideal, at most 1.1")
 
 
 if __name__ == "__main__":

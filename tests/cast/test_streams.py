@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 
@@ -116,6 +117,24 @@ def test_each_item_is_worked_on_once(tmp_path, limit):
 def test_as_many_lanes_run_at_once_as_may(tmp_path):
     both = threading.Barrier(2, timeout=20)
     run(tmp_path, streams_config(2), Setup=lambda: str(both.wait()))
+
+
+def test_lanes_are_awaited_and_their_coroutines_run_on_the_loop_of_the_caller(tmp_path):
+    loops, both = set(), {"ui": asyncio.Event(), "api": asyncio.Event()}
+
+    async def setup(lane):
+        loops.add(asyncio.get_running_loop())
+        both[lane].set()
+        for one in both.values():  # each waits for the other
+            await one.wait()
+        return "ready"
+
+    async def main():
+        cast = h.start(tmp_path, streams_config(2), stream_agents(Setup=setup))
+        assert await asyncio.wait_for(cast.arun(), 30) == "complete"
+        assert loops == {asyncio.get_running_loop()}
+
+    asyncio.run(main())
 
 
 def test_no_more_lanes_run_at_once_than_may(tmp_path):
