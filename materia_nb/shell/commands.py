@@ -89,7 +89,7 @@ class _Words(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.commands and not args[0].startswith("-"):
-            renamed = RENAMED.get(args[0], "").split()
+            renamed = [one for one in RENAMED.get(args[0], "").split() if not one.isupper()]
             if ctx.parent is None and renamed and renamed[0] in self.commands:
                 return super().resolve_command(ctx, [*renamed, *args[1:]])
             ctx.fail(f"There is no command {args[0]!r}: {did_you_mean(args[0], self.list_commands(ctx))}")
