@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -51,6 +52,9 @@ from materia_nb.store.rundir import ArtifactWriter, RunDir
 _LOOK_AGAIN_S = 0.002
 _OVER = ("complete", "failed", "aborted")
 """Nothing goes on by itself any more: neither journal nor lock is held until the cast is changed."""
+
+_HOLDS: ContextVar[object] = ContextVar("_HOLDS", default=None)
+"""The hold of a cast that what is done here belongs to, in threads and on loops that are waited for under it too."""
 
 
 class Runner(Work):
@@ -98,7 +102,7 @@ class Runner(Work):
         self.followers = Followers(self.messages)
         self._artifacts = ArtifactWriter(files, rules)
         self._lock = threading.Lock()
-        self._holder = 0
+        self._holder, self._hold = 0, object()
         self._astray = False
         self._unwritten: list[Line] = []
         self._written = session
@@ -146,9 +150,10 @@ class Runner(Work):
         """Return the lock to hold while the cast is changed, for ``with``: an interrupt cannot leave it taken.
 
         Raises:
-            MateriaError: this thread holds it already and would wait for itself (``busy``).
+            MateriaError: this thread holds it already, or whoever does waits for what is done here (``busy``).
         """
-        if self._lock.locked() and self._holder == threading.get_ident():
+        mine = self._holder == threading.get_ident() or _HOLDS.get() is self._hold
+        if self._lock.locked() and mine:
             raise MateriaError(
                 "The cast is in the middle of a step.",
                 hint="an agent, a watcher or a utility's caller cannot go on with the cast that waits for it",
@@ -162,7 +167,8 @@ class Runner(Work):
         Raises:
             MateriaError: it was opened to be looked at (``read_only``).
         """
-        self._holder = threading.get_ident()
+        self._holder, self._hold = threading.get_ident(), object()
+        _HOLDS.set(self._hold)
         if self.problems:
             refuse_recorded(self.problems, self.files.path)
         if self.journal is None:

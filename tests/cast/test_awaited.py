@@ -209,6 +209,16 @@ def test_an_agent_may_await_another_cast_or_run_it(tmp_path):
         assert cast.steps[-1].output == "deep"
 
 
+@pytest.mark.parametrize("how", ["step", "arun"])
+def test_an_agent_cannot_go_on_with_the_cast_that_waits_for_it(tmp_path, how):
+    async def asks():
+        return str(cast.step() if how == "step" else await cast.arun())
+
+    cast = h.start(tmp_path, h.one_config(), asks)
+    assert asyncio.run(cast.arun()) == "failed"
+    assert "in the middle of a step" in cast.failure.message
+
+
 @pytest.mark.parametrize("how", ["with", "async with"])
 def test_a_cast_is_closed_at_the_end_of_its_block(tmp_path, how):
     async def block():
