@@ -43,7 +43,7 @@ class Hand:
 
     def fit(self) -> None:
         """Show the whole picture."""
-        self.panel.locator(".mnb-graph button").get_by_text("fit", exact=True).click()
+        self.panel.get_by_role("button", name="show the whole graph").click()
         self.actions += 1
 
     def choose(self, name: str) -> None:
@@ -346,7 +346,7 @@ def test_a_design_outlives_its_kernel_and_enter_casts_it_once(hand: Hand):
     hand.said("went on with the draft of ")
     hand.there("Socket-3")
     assert hand.document(2) == before
-    hand.press("↶ Undo")
+    hand.press("Undo")
     hand.said("undone: connected Socket-1 to Socket-2")
 
     # Enter begins one cast, and the key does not press the button that the focus goes back to.

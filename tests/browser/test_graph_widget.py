@@ -218,6 +218,7 @@ def test_a_long_chain_can_be_read_found_in_and_shown_whole(lab: Lab):
         "(() => { const at = cy.getElementById('n:Socket-29').renderedPosition();"
         " return at.x > 0 && at.x < cy.width() && at.y > 0 && at.y < cy.height(); })()"
     )
+    assert picture.ask("cy.zoom()") >= 0.81, "and so large that it can be read"
 
 
 def test_another_size_is_filled_anew(cast: Lab):
@@ -380,7 +381,8 @@ def test_a_menu_and_words_of_our_own(cast: Lab):
     ]
     # Another direction, and away as files.
     width = picture.ask("cy.elements().boundingBox().w")
-    cast.cell(2).get_by_role("button", name="let the flow run to the right, or down").click()
+    cast.cell(2).get_by_role("button", name="legend, save as a picture").click()
+    menu.get_by_text("Let it run").click()
     picture.wait_until(f"Math.abs(cy.elements().boundingBox().w - {width}) > 100 && {WHOLE}")
     for words, begins in (("Save as PNG", b"\x89PNG"), ("Save as SVG", b"<svg")):
         cast.cell(2).get_by_role("button", name="legend, save as a picture").click()

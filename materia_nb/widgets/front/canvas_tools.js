@@ -43,9 +43,9 @@ function legendOf(c, conditions) {
 /** @param {import("./canvas.js").Canvas} canvas what the buttons act on */
 export function canvasTools(canvas) {
   const { host } = canvas;
-  const made = (/** @type {Parameters<typeof icon>[0]} */ name, /** @type {string} */ title, /** @type {(event: MouseEvent) => void} */ act) => h("button", { type: "button", class: "mnb-c-b", title, "aria-label": title, onclick: act }, icon(name));
+  const made = (/** @type {Parameters<typeof icon>[0]} */ name, /** @type {string} */ title, /** @type {(event: MouseEvent) => void} */ act) => h("button", { type: "button", class: "mnb-c-b", title, "aria-label": title.replace(/ \(.*/, ""), onclick: act }, icon(name));
   const legend = h("div", { class: "mnb-c-about", hidden: true, role: "dialog", "aria-label": "what the signs mean" });
-  const more = made("more", "legend, save as a picture, other direction", () => openMenu(more, entries(), { label: "picture" }));
+  const more = made("more", "legend, save as a picture", () => openMenu(more, entries(), { label: "picture" }));
   const box = h("div", { class: "mnb-c-tools", role: "toolbar", "aria-label": "view of the graph" },
     made("fit", "show the whole graph (0)", () => canvas.fit()),
     made("minus", "smaller (-)", () => canvas.zoomBy(1 / 1.25)),
