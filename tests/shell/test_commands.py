@@ -223,9 +223,13 @@ def test_verbs_that_test_start_no_process_and_reach_nobody(project):
 
 
 def test_the_same_watch_notices_what_runs(project):
-    (project / "both.json").write_text(json.dumps(WITH_PROCESS))
-    told = run_watched(project, ["run x --file both.json --agent Say=command:claude"])
-    assert "it tried" in told.stderr + told.stdout or "failed" in told.stdout
+    config = {
+        **WITH_PROCESS,
+        "loadouts": {"Both": {"entry": "Socket-2", "sockets": {"Socket-2": {"materia": "Run"}}}},
+    }
+    (project / "both.json").write_text(json.dumps(config))
+    told = run_watched(project, ["run x --file both.json"])
+    assert "it tried" in told.stderr + told.stdout
 
 
 def run_watched(project, lines):
