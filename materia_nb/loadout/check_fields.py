@@ -128,7 +128,7 @@ def _nothing_to_run(findings: Findings, here: str, name: str, alias: JSON) -> No
     )
 
 
-_LANES: Final = "it belongs to streams side by side, which are not run here: remove the materia"
+_LANES: Final = "it works in workspaces of jj: place Git-Spawn, Git-Integrate or Git-Finalize, which work in worktrees of Git"
 
 
 # -- hints -----------------------------------------------------------------------------------

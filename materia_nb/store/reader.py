@@ -131,7 +131,7 @@ class _Reader:
                 self._note(error)
                 self._lost(event)
                 return
-        misfit = self.misfits.get(type(event))
+        misfit = None if event.lane else self.misfits.get(type(event))  # only we write of lanes
         if isinstance(event, ev.CastEnd) and event.usage:
             self._end(event)  # totals that the reference does not keep for each output
         else:
