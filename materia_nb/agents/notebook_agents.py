@@ -226,7 +226,7 @@ class RecordedAgent:
     spent is told again too, so that a budget lasts as long as it did.
 
     Args:
-        replies: by (socket id, visit), the replies of that visit in turn order; see :func:`in_lane` for those of lanes.
+        replies: by (socket id, visit), the replies of that visit in turn order; see ``in_lane`` for those of lanes.
         name: what the agent is called where it is shown.
     """
 
