@@ -8,7 +8,7 @@ from builders import Folded, agent, asks, at, config, edge, say
 from materia_nb.agents.interface import ToolCall
 from materia_nb.engine import decide
 from materia_nb.engine.events import SocketComplete, SocketHeld, SocketRefused
-from materia_nb.engine.session import Steps, files_after, name_of_correction, name_of_output
+from materia_nb.engine.session import StepFiles, Steps, files_after, name_of_correction, name_of_output
 from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError
 
@@ -86,7 +86,9 @@ def test_the_files_of_a_step_are_those_behind_it_and_at_the_start_those_before_t
     session = Folded(CHAIN).session._replace(files="now")
     assert [files_after(session, number) for number in (0, 1)] == ["now", "now"], "nothing ran yet"
     first, second = Folded(CHAIN).answers("a", "b").session.steps
-    steps = Steps().adding(first._replace(files=("start", "one"))).adding(second._replace(files=None))
+    steps = (
+        Steps().adding(first._replace(files=StepFiles("start", "one"))).adding(second._replace(files=None))
+    )
     assert [files_after(session._replace(steps=steps), number) for number in (0, 1, 2)] == [
         "start",
         "one",
