@@ -119,6 +119,7 @@ WAYS = {
     CastBreakpoints: {
         "add": lambda cast: cast.breakpoints.add("Socket-3"),
         "watch": lambda cast: cast.breakpoints.watch("mood"),
+        "every": lambda cast: cast.breakpoints.every(10, "turns", "Socket-2"),
         "toggle": lambda cast: (
             cast.breakpoints.add("Socket-3"),
             cast.breakpoints.toggle(next(iter(cast.breakpoints))),
@@ -140,9 +141,10 @@ WAYS = {
         "approve": lambda cast: cast.approvals.approve(always=True),
         "deny": lambda cast: cast.approvals.deny("no"),
         "decide": lambda cast: cast.approvals.decide(satisfied=True),
+        "in_lane": lambda cast: cast.approvals.in_lane("one").approve(),
     },
 }
-REFUSED = {"remember", "answer", "approve", "deny", "decide"}
+REFUSED = {"in_lane", "remember", "answer", "approve", "deny", "decide"}
 """What no cast here waits for: refused, and it must change nothing elsewhere for all that."""
 ON_A_FORK = {"abandon", "recommit", "reword", "again"}
 """What takes the cast to where the others are not possible any more."""

@@ -482,7 +482,7 @@ def test_what_is_built_into_the_reference_is_shipped_under_its_name_r61(alias):
 
 
 @pytest.mark.parametrize(
-    "alias, told", [("vcs.spawnJjWorkspace", "streams"), ("Echo", "script"), (1, "script")]
+    "alias, told", [("vcs.spawnJjWorkspace", "Git-Spawn"), ("Echo", "script"), (1, "script")]
 )
 def test_a_built_in_utility_that_is_not_shipped_is_a_problem_r61(alias, told):
     document = config({"Socket-1": {"materia": "U"}})

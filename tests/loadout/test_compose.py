@@ -58,7 +58,16 @@ def test_every_bundled_loadout_can_stand_before_every_other(first):
         assert len(graph.loops) == sum(len(one.loops) for one in alone)
 
 
-@pytest.mark.parametrize("name", sorted(BUNDLED.document["materia"]))
+PARALLEL = {name for name, one in BUNDLED.document["materia"].items() if one.get("parallel")}
+
+
+@pytest.mark.parametrize("name", sorted(PARALLEL))
+def test_a_generator_that_hands_its_items_to_streams_is_no_part_alone(name):
+    with pytest.raises(MateriaError, match="no loop consumes its items"):
+        compose(BUNDLED.document, [name, "Full-Auto"])
+
+
+@pytest.mark.parametrize("name", sorted(set(BUNDLED.document["materia"]) - PARALLEL))
 def test_every_bundled_materia_is_a_part(name):
     made = compose(BUNDLED.document, [name, "Full-Auto", name])
     assert check_config(made.document, made.name).ok
