@@ -375,7 +375,7 @@ def test_fit_shows_a_row_of_two_hundred_sockets_whole(lab: Lab):
     lab.open(lab.notebook(ROW))
     lab.run_all()
     lab.page.wait_for_function(f"() => {CANVAS}?._cyreg?.cy")
-    lab.cell(0).locator("button").get_by_text("fit", exact=True).click()
+    lab.cell(0).get_by_role("button", name="show the whole graph").click()
     lab.page.wait_for_function(
         f"""() => {{
             const cy = {CANVAS}._cyreg.cy, seen = cy.extent(), all = cy.nodes().boundingBox();

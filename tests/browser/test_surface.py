@@ -325,7 +325,7 @@ def test_breakpoints_are_set_on_the_graph_and_in_the_inspector(lab: Lab):
     panel.is_("at breakpoint · Build")
     panel.picture.wait_for_class("e:edge:1:Socket-3", "break")
     panel.picture.click("e:edge:1:Socket-3")
-    panel.says("looked at in place 2")
+    panel.says("not_satisfied · 2nd way")
     panel.button("breakpoint").click()
     panel.at.get_by_role("menuitem", name="✓ Eval → Build (edge 2)").click()
     chip("Eval → Build (edge 2)").wait_for(state="detached")
