@@ -125,6 +125,19 @@ class Picture:
         )
         return x, y
 
+    def click_until(self, element: str, shown: Locator) -> None:
+        """Click on an element until something is shown, as a person does again where the picture was still being drawn."""
+        for _ in range(2):
+            self.click(element)
+            try:
+                shown.wait_for(timeout=_PRESSED_MS)
+            except TimeoutError:
+                self.lab.page.mouse.move(0, 0)
+                continue
+            return
+        self.click(element)
+        shown.wait_for()
+
     def click(self, element: str, button: Literal["left", "right"] = "left") -> None:
         """Click with the mouse on the middle of an element, again if the picture has moved away under the mouse."""
         for _ in range(3):

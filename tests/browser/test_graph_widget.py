@@ -432,9 +432,8 @@ def test_designing_by_mouse_and_by_keyboard_is_told(lab: Lab):
         return found
 
     # From the handle of one socket to another.
-    picture.click("n:Socket-5")
     handle = lab.cell(2).locator(".mnb-c-handle")
-    handle.wait_for()
+    picture.click_until("n:Socket-5", handle)
     picture.come_to_rest(".mnb-c-handle")
     handle.hover()
     mouse.down()
