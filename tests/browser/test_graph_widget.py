@@ -175,7 +175,7 @@ def test_draws_a_loop_in_both_themes(cast: Lab):
     # Two edges from one socket to others, and one back: what stands on them is apart.
     chips = picture.ask("cy.nodes('.chip').map((one) => [one.position('x'), one.position('y')].join())")
     assert len(set(chips)) == len(chips) == 4
-    assert picture.ask(WHOLE)
+    picture.wait_until(WHOLE)
     assert picture.ask(
         "cy.nodes('.socket').every((one) => one.data('img')?.startsWith('data:image/svg+xml'))"
     )
