@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import random
 import sys
 import tempfile
@@ -114,7 +116,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Workbench(Path(folder)) as wb:
         document = work.document()
         wb.loadouts.define("Bench", {**document["loadouts"]["Bench"], "materia": document["materia"]})
+        gc.collect()
+        gc.freeze()  # as docs/in-a-program.md says: a full collection would look through every imported module
         turns, loops = asyncio.run(measure(wb, 0.5))
+        print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
         print(f"{CASTS} casts in one event loop: ms late    median        99 %   longest")
         show("a turn, after the last one", turns)
         show("the loop", loops)

@@ -6,9 +6,11 @@ import asyncio
 import inspect
 import queue
 import threading
+import weakref
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from materia_nb import platform
@@ -143,13 +145,6 @@ class BackgroundLoop:
             raise AgentError("The agent was interrupted", kind="interrupted")
         return call.result()
 
-    def start_thread(self, act: Callable[[], object], name: str) -> None:
-        """Start a thread from here, so that the caller does not wait until it has begun."""
-        if platform.THREADS:
-            self._running().call_soon_threadsafe(platform.start_thread, act, name)
-        else:
-            platform.start_thread(act, name)
-
     def close(self) -> None:
         """End the thread and its loop."""
         if self._loop is not None and self._thread is not None:
@@ -257,10 +252,61 @@ class _Call(Generic[T]):
 SHARED: Final[BackgroundLoop] = BackgroundLoop()
 """The loop that all function agents share. It starts with the first coroutine."""
 
-_STARTS: Final[BackgroundLoop] = BackgroundLoop()
-
 CALLERS: Final[ContextVar[BackgroundLoop]] = ContextVar("CALLERS", default=SHARED)
 """The loop of function agents: that of the task that awaits the cast, if one does."""
+
+
+class _Starter:
+    """Starts threads from one of its own, so that whoever asks does not wait until they have begun.
+
+    A queue brings it what to start, and not a loop: waking one writes to a socket, and whoever writes gives up the interpreter,
+    which an event loop then waits for beside a hundred casts that compute.
+    """
+
+    def __init__(self) -> None:
+        self._asked: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+        self._thread: platform.Work | None = None
+
+    def start(self, act: Callable[[], object], name: str) -> None:
+        """Start a thread, in the context of the caller."""
+        if not platform.THREADS:
+            platform.start_thread(act, name)
+            return
+        if self._thread is None or not self._thread.is_alive():  # not yet, or left in the parent of a fork
+            asked = self._asked = queue.SimpleQueue()
+            self._thread = platform.start_thread(partial(_start_what_comes, asked), "materia-starts")
+        self._asked.put(partial(copy_context().run, platform.start_thread, act, name))
+
+
+def _start_what_comes(asked: queue.SimpleQueue[Callable[[], object]]) -> None:
+    while True:
+        asked.get()()
+
+
+_STARTER: Final = _Starter()
+
+
+class _Waker:
+    """Wakes a loop now and then while casts are awaited on it: that of a kernel sees an interrupt only when something does."""
+
+    def __init__(self) -> None:
+        self._awaited = 0
+        self._next: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> None:
+        self._awaited += 1
+        if self._next is None:
+            self._wake()
+
+    def __exit__(self, *_: object) -> None:
+        self._awaited -= 1
+
+    def _wake(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._next = loop.call_later(_LOOK_S, self._wake) if self._awaited else None
+
+
+_WAKERS: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Waker]] = weakref.WeakKeyDictionary()
 
 
 async def in_thread(work: Callable[[], T], stop: Stop) -> T:
@@ -270,7 +316,8 @@ async def in_thread(work: Callable[[], T], stop: Stop) -> T:
         asyncio.CancelledError: it was cancelled; ``stop`` has been set then, and the thread has ended.
     """
     came: Future[T] = Future()
-    callers = BackgroundLoop(asyncio.get_running_loop())
+    loop = asyncio.get_running_loop()
+    callers = BackgroundLoop(loop)
 
     def run() -> None:
         CALLERS.set(callers)
@@ -279,16 +326,16 @@ async def in_thread(work: Callable[[], T], stop: Stop) -> T:
         except BaseException as error:  # noqa: BLE001 - raised again below, by whoever awaits it
             came.set_exception(error)
 
-    _STARTS.start_thread(run, "materia-cast")
+    _STARTER.start(run, "materia-cast")
     awaited, cancelled = asyncio.wrap_future(came), None
-    while not awaited.done():
-        try:
-            # The loop of a kernel sees an interrupt only when something wakes it.
-            await asyncio.wait([awaited], timeout=_LOOK_S)
-        except asyncio.CancelledError as error:
-            cancelled = error
-        if cancelled is not None:
-            stop.leave()  # each time: a run that only begins takes back what was set before
+    with _WAKERS.setdefault(loop, _Waker()):
+        while not awaited.done():
+            try:
+                await asyncio.wait([awaited], timeout=_LOOK_S if cancelled else None)
+            except asyncio.CancelledError as error:
+                cancelled = error
+            if cancelled is not None:
+                stop.leave()  # each time: a run that only begins takes back what was set before
     if cancelled is not None:
         awaited.exception()  # looked at, so that nobody warns that nobody did
         raise cancelled
