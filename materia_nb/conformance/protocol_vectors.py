@@ -9,9 +9,18 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import Issue, Reading, Requirements, TurnFacts, approval, filing
-from materia_nb.handoff.contract import contract_fields, contract_protocol, contract_texts, contract_turn
-from materia_nb.handoff.envelope import envelope_protocol as handoff_envelope
+from materia_nb.handoff import (
+    Issue,
+    Reading,
+    Requirements,
+    TurnFacts,
+    approval,
+    capabilities,
+    contract_fields,
+    contract_protocol,
+    contract_texts,
+)
+from materia_nb.handoff import envelope_protocol as handoff_envelope
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same
 
 ANY_JSON = Requirements("json", False, None, False, True, frozenset(), ())
@@ -67,7 +76,7 @@ def run_output(vector: Mapping[str, Any]) -> list[str]:
     given, context = vector["input"], vector["input"].get("context") or {}
     text = generated(given["generate"]) if "generate" in given else given["text"]
     facts = TurnFacts(agent_id=context.get("task_agent_id", ""), given=context.get("input_envelope") or {})
-    seen = contract_protocol.examine(contract_turn.find(text), ANY_JSON, facts)
+    seen = contract_protocol.examine(contract_fields.find(text), ANY_JSON, facts)
     found = {
         **_read(seen.reading),
         "repair_action": seen.checked.repair,
@@ -89,17 +98,17 @@ def _parsed(contract: Mapping[str, JSON], facts: TurnFacts) -> dict[str, JSON]:
         "loop_state": None if loop is None else asdict(loop),
         "memorialize_suggestions": output.memorialize_suggestions._asdict(),
         "update_contracts": [entry._asdict() for entry in output.update_contracts],
-        "consolidation_required": contract_turn.consolidation_required(facts.given),
+        "consolidation_required": contract_fields.consolidation_required(facts.given),
     }
 
 
 def run_transition(vector: Mapping[str, Any]) -> list[str]:
     """Report a status after others."""
     given = vector["input"]
-    record = contract_turn.Record()
+    record = contract_fields.Record()
     for status in given["history"]:
-        record = contract_turn.report(record, status).record
-    step = contract_turn.report(record, given["report"])
+        record = contract_fields.report(record, status).record
+    step = contract_fields.report(record, given["report"])
     found: dict[str, JSON] = {
         **judged(filter(None, [step.issue]), filter(None, [step.warning])),
         "parsed": {"recorded_state": step.record.status, "in_progress_count": step.record.in_progress},
@@ -108,7 +117,7 @@ def run_transition(vector: Mapping[str, Any]) -> list[str]:
         way = contract_texts.verdict({}, step.record.status or "")
         found["routing"] = {"satisfied": way.satisfied, "action": way.action}
     else:
-        found["routing"] = {"satisfied": None, "action": contract_turn.refusal(step.issue)}
+        found["routing"] = {"satisfied": None, "action": contract_fields.refusal(step.issue)}
     return differences(found, vector["expect"])
 
 
@@ -150,13 +159,13 @@ def run_repair(vector: Mapping[str, Any]) -> list[str]:
     repairs, seen = 0, None
     for text in given["outputs"]:
         facts = TurnFacts(agent_id=context.get("task_agent_id", ""), refused=repairs + spared)
-        seen = contract_protocol.examine(contract_turn.find(text), ANY_JSON, facts)
+        seen = contract_protocol.examine(contract_fields.find(text), ANY_JSON, facts)
         if seen.reading.accepted or seen.reading.action != "reissue":
             break
         repairs += 1
     if seen is None:
         return ["outputs: there are none"]
-    record = contract_turn.remembered(seen.reading.memory)
+    record = contract_fields.remembered(seen.reading.memory)
     parsed = {
         **_parsed(seen.contract or {}, TurnFacts()),
         "recorded_state": record.status,
@@ -253,15 +262,15 @@ def run_path(vector: Mapping[str, Any]) -> list[str]:
 def _path(given: Mapping[str, Any]) -> dict[str, JSON]:
     fine = judged(())
     if "filename" in given:
-        step = filing.parse_name(given["filename"])
+        step = capabilities.parse_name(given["filename"])
         return {**fine, "step_id": step.step_id, "agent_key": step.agent_key, "draft": step.draft}
     if "files" in given:
         read = given["read"]
-        lookup = filing.look_for(
+        lookup = capabilities.look_for(
             given["files"], read["flow"], read["step_id"], read["agent_key"], given.get("run_base", "")
         )
         return {**judged(lookup.issues, lookup.warnings), "accepted": lookup.path is not None}
-    names = filing.names(given["run_base"], given["flow"], given["step_id"], given["agent_key"])
+    names = capabilities.names(given["run_base"], given["flow"], given["step_id"], given["agent_key"])
     return {**fine, "final": names.final, "draft": names.draft}
 
 

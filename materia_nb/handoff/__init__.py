@@ -6,12 +6,13 @@ from materia_nb.handoff.protocol import (
     HandoffProtocol,
     Issue,
     Reading,
+    Requirements,
     Translated,
     TurnFacts,
     protocol,
+    requirements,
     translate,
 )
-from materia_nb.handoff.requirements import Requirements, requirements
 from materia_nb.handoff.sparse import SparseProtocol, item_issues
 from materia_nb.loadout.vocabulary import protocol_names
 

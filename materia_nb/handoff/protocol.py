@@ -1,21 +1,145 @@
-"""What a handoff protocol is: the interface, what formats share, the protocols by name, and translating between them.
+"""What a handoff protocol is, what it is asked for, and the form of an answer.
 
-A reading says what an output gives and what it means for the graph; the gist is what formats have in common.
+What an output must be follows from the place of its socket in the graph and nothing else (R4, R7, R8, R9, R11). A reading says
+what an output gives and what it means for the graph; the gist is what formats have in common. The form is what is legal in a
+turn as one line to copy; its own words are no answer (R51).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, cast
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.jsontext import MAX_DEPTH, too_deep
-from materia_nb.handoff.requirements import Requirements, reader
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, compact, get_path, same
-from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS, Result, protocol_names
+from materia_nb.loadout.graph import Socket
+from materia_nb.loadout.vocabulary import (
+    GROUP,
+    GUARDS,
+    OF_OUTPUTS,
+    OWN_PROTOCOLS,
+    SENDING_BACK,
+    SIMPLE,
+    Condition,
+    Result,
+    protocol_names,
+)
+
+_FIRST_FIELD = re.compile(r"\$(?:\.([^.\[\]()*?@'\"\s,|]+)|\[\s*(?:'([^']+)'|\"([^\"]+)\")\s*\])")
+
+
+@lru_cache(maxsize=1024)
+def reader(source: str) -> Callable[[JSON], JSON]:
+    """Return a function that reads ``source`` from a parsed output; it gives MISSING where nothing is there.
+
+    ``$`` and dotted paths such as ``$.a.b.0`` are read directly. Anything else is
+    full JSONPath: one match gives the value, several give a list (R11).
+    Raises MateriaError (kind ``assignment``) for an expression that is not JSONPath.
+    """
+    if SIMPLE.fullmatch(source):
+        segments = source.split(".")[1:]
+        return lambda value: get_path(value, segments)
+    from jsonpath_ng.ext import parse
+
+    try:
+        expression = parse(source)
+    except Exception as error:  # the library raises several unrelated types, bare Exception among them
+        raise MateriaError(
+            f"{source!r} is not a JSONPath expression: {error}",
+            hint="write $, a dotted path such as $.plan.name, or full JSONPath such as $.items[*].title",
+            kind="assignment",
+        ) from error
+
+    def read(value: JSON) -> JSON:
+        try:
+            matches = [match.value for match in expression.find(value)]
+        except Exception:  # noqa: BLE001 - filters raise all sorts for values that they were not written for
+            return MISSING
+        if not matches:
+            return MISSING
+        return matches[0] if len(matches) == 1 else matches
+
+    return read
+
+
+def first_field(source: str) -> str | None:
+    """Name the top-level field that a ``$`` source opens for agents (R8); ``$`` itself opens none."""
+    match = _FIRST_FIELD.match(source)
+    if match is None:
+        return None
+    return match.group(1) or match.group(2) or match.group(3)
+
+
+CANONICAL = ("workItems", "satisfied", "context")
+SCHEDULE: Final = "parallelSchedule"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What the next output of a socket must hold.
+
+    Attributes:
+        parse: ``text`` accepts anything; everything below concerns ``json`` only.
+        utility: whether a process answers, which may add fields of its own (R8).
+        why_satisfied: why ``satisfied`` must be there, in words; None when it need not be (R7).
+        work_items: whether ``workItems`` must be there (a generator).
+        streams: whether ``parallelSchedule`` must be there, which hands the items to streams (a parallel generator).
+        check_items: whether each work item must be exactly a title and a context (R9).
+        fields: top-level fields that an agent may use.
+        sources: the ``$`` sources that must exist in the output, with the assignment target of each (R8).
+        only_guarded: whether the socket has edges for outputs and every one of them asks for a verdict.
+        sends_back: whether an edge says where work goes that was not good enough.
+    """
+
+    parse: Literal["json", "text"]
+    utility: bool
+    why_satisfied: str | None
+    work_items: bool
+    check_items: bool
+    fields: frozenset[str]
+    sources: tuple[tuple[str, str], ...]
+    only_guarded: bool = False
+    sends_back: bool = True
+    streams: bool = False
+
+
+def requirements(socket: Socket) -> Requirements:
+    """Derive what ``socket`` must return from its edges, advance, assignments and materia."""
+    followed = [edge.when for edge in socket.edges if edge.when in OF_OUTPUTS]
+    sources = tuple((target, source) for target, source in socket.assign if source.startswith("$"))
+    return Requirements(
+        parse=socket.parse,
+        utility=socket.is_utility,
+        why_satisfied=_why_satisfied(socket, followed),
+        work_items=socket.is_generator,
+        check_items=not socket.is_utility or socket.is_generator,
+        streams=socket.materia.parallel,
+        fields=frozenset((*CANONICAL, *([SCHEDULE] if socket.materia.parallel else [])))
+        | {name for _, source in sources if (name := first_field(source))},
+        sources=sources,
+        sends_back=any(edge.when in SENDING_BACK for edge in socket.edges),
+        only_guarded=bool(followed) and all(when in GUARDS for when in followed),
+    )
+
+
+def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
+    """Say why ``satisfied`` must be there; ``followed`` are the conditions of the edges that an output can take."""
+    guards = [when for when in followed if when in GUARDS]
+    advance_guarded = socket.advance is not None and socket.advance.when in GUARDS
+    if socket.is_utility and len(guards) < len(followed):
+        guards, advance_guarded = [], False
+    if guards:
+        return "edges of this socket depend on it"
+    if advance_guarded:
+        return "going on to the next item depends on it"
+    if not socket.is_utility and any(first_field(source) == "satisfied" for _, source in socket.assign):
+        return "an assignment reads it"
+    return None
 
 
 class Verdict(NamedTuple):
@@ -486,3 +610,69 @@ def _leaves(value: JSON, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 def _at(value: JSON, path: tuple[str, ...]) -> JSON:
     found = get_path(value, path)
     return None if found is MISSING else found
+
+
+LONGEST_FORM: Final = 600
+LONGEST_SHORT_FORM: Final = 300
+"""How many characters a form may have, and the one of a later turn of the same conversation (R50, R51)."""
+FORM_WORDS: Final = "form_words"
+_BLANK = re.compile(r"<?(?:\.{3}|…)>?|<[^\W\d][\w,'-]*(?: [\w,'-]+)+>?")
+"""The dots of an example, or nothing but words after ``<``: a form's own, or a weak model's variation of it."""
+
+
+@runtime_checkable
+class FormsByTurn(Protocol):
+    """A protocol that asks for what is legal in this very turn; others ask for the same in each."""
+
+    def form(self, wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
+        """Return what the agent is told to return, at most 600 characters, ``short`` 300; empty for a text socket."""
+        ...
+
+
+@runtime_checkable
+class ResumesAfterAnswers(Protocol):
+    """A protocol in which an agent that a person has answered must report in a certain way next."""
+
+    @property
+    def after_answer(self) -> str:
+        """What the agent is told behind the answer."""
+        ...
+
+
+def within(lines: Sequence[str], most: int) -> str:
+    """Join lines, the last ones left out as far as they do not fit; the first is always there."""
+    kept, room = list(lines[:1]), most - len(lines[0])
+    for line in filter(None, lines[1:]):
+        if len(line) + 1 <= room:
+            kept.append(line)
+            room -= len(line) + 1
+    return "\n".join(kept)
+
+
+def as_many(start: str, entries: Sequence[str], room: int) -> str:
+    """List as many entries behind ``start`` as there is room for; empty where not even the first one fits."""
+    for count in range(len(entries), 0, -1):
+        more = "." if count == len(entries) else ", …"
+        line = f"{start}{', '.join(entries[:count])}{more}"
+        if len(line) <= room:
+            return line
+    return ""
+
+
+def form_words(value: JSON, words: Collection[str], path: str = "$") -> Iterator[Issue]:
+    """Yield an issue for each field of an answer that still holds the form's own words, words like them, or dots."""
+    if isinstance(value, str):
+        text = value.strip()
+        if text in words or _BLANK.fullmatch(text):
+            yield Issue(
+                path,
+                f"This is the text of a form, {text!r:.200}, and no answer.",
+                "write what it asks for, or leave the field out if it may be left out",
+                FORM_WORDS,
+            )
+    elif isinstance(value, dict):
+        for name, child in value.items():
+            yield from form_words(child, words, f"{path}.{name}")
+    elif isinstance(value, list):
+        for place, child in enumerate(value):
+            yield from form_words(child, words, f"{path}.{place}")

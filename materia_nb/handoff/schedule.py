@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from materia_nb.errors import counted
-from materia_nb.handoff.protocol import TEXT, Issue, closed_object, listed_as
-from materia_nb.handoff.requirements import SCHEDULE
+from materia_nb.handoff.protocol import SCHEDULE, TEXT, Issue, closed_object, listed_as
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import whole
 

@@ -18,8 +18,7 @@ from materia_nb.engine.items import state_path, walk_of
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.capabilities import MakesAnswers
-from materia_nb.handoff.protocol import SAMPLE, Action, Outcome, Reading, TurnFacts, protocol
-from materia_nb.handoff.requirements import SCHEDULE
+from materia_nb.handoff.protocol import SAMPLE, SCHEDULE, Action, Outcome, Reading, TurnFacts, protocol
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
 from materia_nb.loadout.graph import CAST_CONTEXTS, Graph, Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, VERDICTS, Result, described

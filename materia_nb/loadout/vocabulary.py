@@ -242,13 +242,13 @@ class OwnProtocol(NamedTuple):
 OWN_PROTOCOLS: Final[Mapping[str, OwnProtocol]] = {
     "sparse": OwnProtocol("sparse:SparseProtocol", must_judge=True),
     "envelope": OwnProtocol(
-        "envelope:EnvelopeProtocol",
+        "envelope_protocol:EnvelopeProtocol",
         ("meta", "status", "summary", "concerns", "assumptions", "routing"),
         apart=True,
         reviewer_says="can_further_iteration_help",
     ),
     "agent-contract": OwnProtocol(
-        "contract:ContractProtocol",
+        "contract_protocol:ContractProtocol",
         (
             "agent_status",
             "evidence_report",

@@ -16,8 +16,7 @@ from materia_nb.engine.session import Session
 from materia_nb.engine.state import CastState, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import read_plain, replace_file
-from materia_nb.handoff.capabilities import NamesArtifacts
-from materia_nb.handoff.filing import names
+from materia_nb.handoff.capabilities import NamesArtifacts, names
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import disk, json_bytes, locked

@@ -16,8 +16,7 @@ from materia_nb.cast import Cast
 from materia_nb.engine.state import UNREPORTED, Usage
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff import SparseProtocol
-from materia_nb.handoff.protocol import in_brief
-from materia_nb.handoff.requirements import Requirements
+from materia_nb.handoff.protocol import Requirements, in_brief
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.secrets import scrubbed

@@ -12,7 +12,7 @@ from builders import at, document
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.engine import events as ev
 from materia_nb.handoff import protocol, requirements
-from materia_nb.handoff.scope import LONGEST_EXPORT, MOST_EXPORTS
+from materia_nb.handoff.sparse import LONGEST_EXPORT, MOST_EXPORTS
 from materia_nb.loadout import build_graph
 
 SAYS = "import json, sys; given = json.load(sys.stdin); print(given['params']['says'])"

@@ -8,9 +8,14 @@ import json
 import pytest
 
 from materia_nb.handoff import protocol
-from materia_nb.handoff.answer_form import FORM_WORDS, LONGEST_FORM, LONGEST_SHORT_FORM, form_words
-from materia_nb.handoff.protocol import TurnFacts
-from materia_nb.handoff.requirements import Requirements
+from materia_nb.handoff.protocol import (
+    FORM_WORDS,
+    LONGEST_FORM,
+    LONGEST_SHORT_FORM,
+    Requirements,
+    TurnFacts,
+    form_words,
+)
 
 PROTOCOLS = ("sparse", "envelope", "agent-contract")
 CONSOLIDATE = {"agent_contract_handoff": {"consolidation_required": True}}

@@ -8,9 +8,8 @@ import math
 import pytest
 
 from builders import wanted
-from materia_nb.handoff import TurnFacts, protocol
+from materia_nb.handoff import TurnFacts, contract_fields, contract_protocol, protocol
 from materia_nb.handoff.capabilities import Task
-from materia_nb.handoff.contract import contract_fields, contract_protocol, contract_turn
 from protocol_helpers import ABSENT, CONTRACT, FREE, HOSTILE, block, changed, contract, paths_of
 
 CON = protocol("agent-contract")
@@ -63,7 +62,7 @@ MISSING = ["AGENT_ID", "AGENT_STATUS", "NEXT_ACTION", "PENDING_STEPS", "PLAN_STA
     ],
 )
 def test_2_the_first_block_with_the_tag(text):
-    assert contract_turn.find(text) == {"a": 1}
+    assert contract_fields.find(text) == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ def test_2_the_first_block_with_the_tag(text):
     ],
 )
 def test_2_anything_else_is_no_block(text):
-    assert contract_turn.find(text) is None
+    assert contract_fields.find(text) is None
     reading = read(text)
     assert codes(reading.issues) == MISSING
     assert (reading.accepted, reading.error, reading.value, reading.action) == (
@@ -95,7 +94,9 @@ def test_2_anything_else_is_no_block(text):
 
 
 def test_2_backticks_are_written_as_escapes():
-    assert contract_turn.find('```agent_contract_handoff\n{"a": "\\u0060\\u0060\\u0060"}```') == {"a": "```"}
+    assert contract_fields.find('```agent_contract_handoff\n{"a": "\\u0060\\u0060\\u0060"}```') == {
+        "a": "```"
+    }
 
 
 def test_2_a_contract_that_is_an_object_already_may_not_be_too_deep():
@@ -190,13 +191,13 @@ FULL = {
         ({"agent_contract_handoff": "yes"}, False),
         ({"surface_routing": {"multi_surface": "false"}}, True),
         ({"surface_routing": [], "agent_contract_handoff": None}, False),
-        (contract_turn.Assignment(surfaces=["a", "b"]).envelope(), True),
-        (contract_turn.Assignment(primary=False).envelope(), True),
-        (contract_turn.Assignment(surfaces=["a"]).envelope(), False),
+        (contract_fields.Assignment(surfaces=["a", "b"]).envelope(), True),
+        (contract_fields.Assignment(primary=False).envelope(), True),
+        (contract_fields.Assignment(surfaces=["a"]).envelope(), False),
     ],
 )
 def test_6_when_findings_must_be_consolidated(given, demanded):
-    assert contract_turn.consolidation_required(given) is demanded
+    assert contract_fields.consolidation_required(given) is demanded
     assert ("CONSOLIDATION_REPORT" in errors(CONTRACT, given=given)) is demanded
     assert errors(contract(consolidation_report=FULL), given=given) == []
 
@@ -289,17 +290,17 @@ def test_1_hostile_values_in_what_the_agent_was_given(given):
 
 
 def test_1_what_an_agent_is_given_has_five_sections():
-    assignment = contract_turn.Assignment(goal="g", writable_sections=["stack"], session_id="s")
+    assignment = contract_fields.Assignment(goal="g", writable_sections=["stack"], session_id="s")
     given = assignment.envelope()
     assert tuple(given) == SECTIONS
-    assert contract_turn.writable_sections(given) == ["stack"]
-    assert contract_turn.writable_sections({}) is None
+    assert contract_fields.writable_sections(given) == ["stack"]
+    assert contract_fields.writable_sections({}) is None
     assert json.loads(json.dumps(given)) == given
 
 
 def test_10_updates_of_sections_that_may_not_be_written_are_remarked():
     update = [{"contract": "stack", "payload": {}}, {"contract": "infra", "payload": {}}, "x"]
-    given = contract_turn.Assignment(writable_sections=["stack"]).envelope()
+    given = contract_fields.Assignment(writable_sections=["stack"]).envelope()
     assert warnings(contract(update_contracts=update), given=given) == ["UPDATE_CONTRACT_REJECTED:infra"]
     assert warnings(contract(update_contracts=update)) == []
 
@@ -376,7 +377,10 @@ def test_11_an_illegal_status_is_told_with_the_other_faults_r58():
     "memory", [*HOSTILE, {"plan_status": "odd"}, {"plan_status": "COMPLETE", "in_progress": "x"}]
 )
 def test_11_a_memory_of_another_make_is_a_fresh_start(memory):
-    assert contract_turn.remembered(memory) in (contract_turn.Record(), contract_turn.Record("COMPLETE"))
+    assert contract_fields.remembered(memory) in (
+        contract_fields.Record(),
+        contract_fields.Record("COMPLETE"),
+    )
 
 
 # -- section 14: where it leads -----------------------------------------------------------
@@ -496,7 +500,7 @@ def test_what_is_asked_for_shows_every_list_and_names_every_status():
         assert name in told
     assert "work item" in CON.ask(wanted(GENERATOR, generator=True))
     assert CON.ask(wanted({})) == ""
-    assert "PLAN_STATUS:odd".upper() in contract_turn.repair_prompt(
+    assert "PLAN_STATUS:odd".upper() in contract_fields.repair_prompt(
         read(contract(agent_status__plan_status="odd")).issues
     )
 

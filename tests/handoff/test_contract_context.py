@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import approval
-from materia_nb.handoff.contract import contract_fields
+from materia_nb.handoff import approval, contract_fields
 from materia_nb.jsonvalue import same
 from protocol_helpers import HOSTILE, json_values
 

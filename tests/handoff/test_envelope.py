@@ -9,9 +9,9 @@ import pytest
 import cast_helpers as h
 from builders import edge, wanted
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import TurnFacts, filing, protocol
+from materia_nb.handoff import TurnFacts, capabilities, protocol
+from materia_nb.handoff import envelope_protocol as env
 from materia_nb.handoff.checker import MOST_NOTED
-from materia_nb.handoff.envelope import envelope_protocol as env
 from materia_nb.handoff.protocol import NO_REASON, Gist
 from protocol_helpers import ABSENT, ENVELOPE, FREE, HOSTILE, KERNEL, changed, envelope, paths_of
 
@@ -357,15 +357,15 @@ def test_5_three_tries_then_an_envelope_that_claims_nothing():
 
 
 def test_6_names_there_and_back():
-    names = filing.names("RUN/", "build", "s_1", "code-critic")
+    names = capabilities.names("RUN/", "build", "s_1", "code-critic")
     assert names == (
         "RUN/build/handoffs/s_1-code-critic.json",
         "RUN/build/handoffs/s_1-code-critic.draft.json",
     )
     for path, draft in zip(names, (False, True), strict=True):
-        assert filing.parse_name(path.rpartition("/")[2]) == ("s_1", "code-critic", draft)
-    assert filing.names("", "f", "s", "a").final == "f/handoffs/s-a.json"
-    assert filing.names("/", "f", "s", "a").final == "/f/handoffs/s-a.json"
+        assert capabilities.parse_name(path.rpartition("/")[2]) == ("s_1", "code-critic", draft)
+    assert capabilities.names("", "f", "s", "a").final == "f/handoffs/s-a.json"
+    assert capabilities.names("/", "f", "s", "a").final == "/f/handoffs/s-a.json"
 
 
 @pytest.mark.parametrize(
@@ -389,21 +389,21 @@ def test_6_names_there_and_back():
 def test_6_parts_that_lead_elsewhere_are_refused(field, value):
     parts = {"flow": "f", "step_id": "s", "agent_key": "a", field: value}
     with pytest.raises(MateriaError) as error:
-        filing.names("RUN", **parts)
+        capabilities.names("RUN", **parts)
     assert (error.value.where, error.value.kind) == (f"PATH_UNSAFE:{field}", "path_unsafe")
 
 
 @pytest.mark.parametrize("name", ["s1.json", "-a.json", "s1-.json", "s1-a", "s1-a.txt", ".json", ""])
 def test_6_names_that_cannot_have_been_made_are_refused(name):
     with pytest.raises(MateriaError, match=r"filename|step_id|agent_key"):
-        filing.parse_name(name)
+        capabilities.parse_name(name)
 
 
 def test_6_a_lone_draft_is_no_handoff():
-    final, draft = filing.names("", "f", "s", "a")
-    assert filing.look_for({final, draft}, "f", "s", "a") == (final, (), ())
-    assert codes(filing.look_for([draft], "f", "s", "a").warnings) == ["DRAFT_PRESENT"]
-    nothing = filing.look_for([], "f", "s", "a")
+    final, draft = capabilities.names("", "f", "s", "a")
+    assert capabilities.look_for({final, draft}, "f", "s", "a") == (final, (), ())
+    assert codes(capabilities.look_for([draft], "f", "s", "a").warnings) == ["DRAFT_PRESENT"]
+    nothing = capabilities.look_for([], "f", "s", "a")
     assert (codes(nothing.issues), nothing.warnings) == (["ENVELOPE_MISSING"], ())
 
 

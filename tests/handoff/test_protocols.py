@@ -15,9 +15,8 @@ import cast_helpers as h
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, translate
+from materia_nb.handoff import Reading, TurnFacts, contract_fields, protocol, protocol_names, translate
 from materia_nb.handoff.capabilities import Section, StatusPath
-from materia_nb.handoff.contract import contract_fields
 from materia_nb.handoff.jsontext import MAX_DEPTH
 from materia_nb.insight.explore import Exploration
 from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import protocol, translate
-from materia_nb.handoff.contract import contract_protocol
-from materia_nb.handoff.envelope import envelope_protocol as env
+from materia_nb.handoff import contract_protocol, protocol, translate
+from materia_nb.handoff import envelope_protocol as env
 from materia_nb.jsonvalue import MISSING, get_path, same
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from protocol_helpers import (

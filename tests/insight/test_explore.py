@@ -15,7 +15,7 @@ from materia_nb import Workbench
 from materia_nb.engine import outputs, recovery
 from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.contract import ContractProtocol
+from materia_nb.handoff.contract_protocol import ContractProtocol
 from materia_nb.insight import space
 from materia_nb.insight.answers import Scripted
 from materia_nb.insight.explore import Exploration, longest, played, stalling

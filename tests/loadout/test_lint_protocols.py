@@ -6,7 +6,7 @@ import pytest
 
 from loadout_samples import AGENT, config, edge
 from materia_nb.handoff.capabilities import Task
-from materia_nb.handoff.contract.contract_turn import assignment_of
+from materia_nb.handoff.contract_fields import assignment_of
 from materia_nb.loadout import check_config
 
 

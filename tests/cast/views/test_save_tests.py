@@ -11,7 +11,7 @@ from materia_nb import Workbench
 from materia_nb.cast.cases import read_case
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.envelope import EnvelopeProtocol
+from materia_nb.handoff.envelope_protocol import EnvelopeProtocol
 from materia_nb.loadout import build_graph
 from protocol_helpers import OTHERS
 

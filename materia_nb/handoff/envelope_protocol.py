@@ -10,20 +10,25 @@ from dataclasses import replace
 from typing import Final
 
 from materia_nb.errors import counted
-from materia_nb.handoff.answer_form import LONGEST_FORM, as_many, form_words, within
-from materia_nb.handoff.envelope.envelope_check import META, Channel, Envelope, Profile, envelope_of, validate
-from materia_nb.handoff.envelope.envelope_texts import (
+from materia_nb.handoff.capabilities import MISSING_ENVELOPE
+from materia_nb.handoff.envelope_fields import (
+    META,
+    Channel,
+    Envelope,
+    Profile,
     context,
+    envelope_of,
     from_gist,
     layout,
     schema,
     to_gist,
+    validate,
     verdict,
     work_items,
 )
-from materia_nb.handoff.filing import MISSING_ENVELOPE
 from materia_nb.handoff.jsontext import NotJson, too_deep, wide_json, without_infinities
 from materia_nb.handoff.protocol import (
+    LONGEST_FORM,
     NO_REASON,
     SAMPLE,
     UNKNOWN,
@@ -32,12 +37,15 @@ from materia_nb.handoff.protocol import (
     Outcome,
     Reading,
     Refusal,
+    Requirements,
     TurnFacts,
+    as_many,
+    form_words,
     missing_sources,
     sample_gist,
+    within,
     without_backticks,
 )
-from materia_nb.handoff.requirements import Requirements
 from materia_nb.jsonvalue import JSON, compact, set_path
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from materia_nb.handoff import contract_fields
 from materia_nb.handoff.approval import can_be_granted
 from materia_nb.handoff.capabilities import (
     Cell,
@@ -14,8 +15,7 @@ from materia_nb.handoff.capabilities import (
     Section,
     told_rows,
 )
-from materia_nb.handoff.contract import contract_fields
-from materia_nb.handoff.contract.contract_fields import (
+from materia_nb.handoff.contract_fields import (
     ABSENT,
     EVIDENCE,
     Output,
