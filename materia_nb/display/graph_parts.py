@@ -11,8 +11,8 @@ from materia_nb.display.escape import part
 from materia_nb.display.geometry import text_width, wrapped
 from materia_nb.errors import counted
 from materia_nb.loadout.graph import END, Advance, Edge, Graph, Loop, Socket
+from materia_nb.loadout.regions import reachable_from
 from materia_nb.loadout.vocabulary import DESCRIBED, Condition, covered, described
-from materia_nb.loadout.ways import reachable_from
 
 Route: TypeAlias = tuple[str, int | str]
 """A route taken: its source socket, and the edge's place, an exit route's ``edge_id``, or ``"end"``."""

@@ -13,8 +13,8 @@ from materia_nb.engine.session import Session, StepRecord, item_now, moved_by
 from materia_nb.engine.state import CastState, ItemId
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, compact
+from materia_nb.loadout.regions import reachable_from
 from materia_nb.loadout.vocabulary import SENDING_BACK, Result
-from materia_nb.loadout.ways import reachable_from
 
 RemarkCode: TypeAlias = Literal[
     "unanswered-verdict",

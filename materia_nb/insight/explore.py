@@ -30,8 +30,8 @@ from materia_nb.insight.space import (
     walk,
 )
 from materia_nb.loadout.graph import END, ExitRoute, Graph
+from materia_nb.loadout.regions import knots, reachable_from, turned
 from materia_nb.loadout.vocabulary import Result
-from materia_nb.loadout.ways import knots, reachable_from, turned
 from materia_nb.sharing import Progress
 
 

@@ -13,8 +13,8 @@ from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.insight.answers import quiet, unasked, verdicts
 from materia_nb.insight.space import COMPLETE, HELD, Space, Way
 from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.regions import knots
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, VERDICTS, Result
-from materia_nb.loadout.ways import knots
 
 if TYPE_CHECKING:
     from materia_nb.engine.session import StepRecord

@@ -23,8 +23,8 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE, in_brief
 from materia_nb.insight.answers import Answers, Scripted, quiet
 from materia_nb.loadout.graph import END, Graph
+from materia_nb.loadout.regions import rounds_in
 from materia_nb.loadout.vocabulary import Result
-from materia_nb.loadout.ways import rounds_in
 from materia_nb.sharing import Bar, Progress
 
 MOST_STATES: Final = 50_000

@@ -12,7 +12,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import models
 from materia_nb.loadout.facts import BUILT_IN, LANE_UTILITIES, Object, as_object, is_object, materia_kind
 from materia_nb.loadout.fields import Fault, FieldRow, Model, field_path, objects, row_named, rows_of
-from materia_nb.loadout.models_materia import AgentMateria, UtilityMateria
+from materia_nb.loadout.models import AgentMateria, UtilityMateria
 from materia_nb.loadout.report import (
     INVALID_MATERIA,
     NO_EFFECT,

@@ -24,7 +24,7 @@ from materia_nb.loadout.facts import (
     replacement,
 )
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.regions import leads_into
+from materia_nb.loadout.regions import leads_into, rounds_in
 from materia_nb.loadout.report import (
     INVALID_GENERATOR,
     INVALID_LOOP,
@@ -42,7 +42,6 @@ from materia_nb.loadout.report import (
     suggest,
 )
 from materia_nb.loadout.vocabulary import GUARDS, described, source_fault
-from materia_nb.loadout.ways import rounds_in
 
 ID_FORM = "a letter, then letters, digits, dots, dashes or underscores, at most 64 in all"
 

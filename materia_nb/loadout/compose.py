@@ -24,9 +24,10 @@ from materia_nb.loadout.facts import (
     is_object,
     is_text,
     materia_kind,
+    renamed_at,
+    with_names,
 )
 from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
-from materia_nb.loadout.references import renamed_at, with_names
 from materia_nb.loadout.resolve import build_graph
 from materia_nb.loadout.vocabulary import GUARDS, Condition, described, must_judge, unmet
 

@@ -278,7 +278,7 @@ def _assign(derivation: Derivation, id_: str, materia: Materia) -> tuple[tuple[s
 
 
 def _materia(id_: str, raw: Object, owner: Path | None) -> Materia:
-    from materia_nb.loadout.models_materia import UtilityMateria
+    from materia_nb.loadout.models import UtilityMateria
 
     tools = raw.get("tools", "none")
     if is_object(tools):

@@ -16,10 +16,9 @@ from materia_nb.cast.dry_bench import DryBench
 from materia_nb.cast.views.loadout_views import ReportView
 from materia_nb.display.blocks import Line, text_of
 from materia_nb.errors import MateriaError, counted
-from materia_nb.loadout.config_files import ENDINGS
+from materia_nb.loadout.config_files import ENDINGS, line_of
 from materia_nb.loadout.config_files import text_of as text_of_file
 from materia_nb.loadout.report import Problem, Report
-from materia_nb.loadout.source_lines import line_of
 from materia_nb.outgoing import outgoing, outgoing_line
 
 UNREADABLE: Final = "unreadable"

@@ -16,9 +16,9 @@ from loadout_samples import config, edge, looped
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import read_config
+from materia_nb.loadout.config_files import parse_yaml
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.design.rewriting import rewrite_json
-from materia_nb.loadout.formats import parse_yaml
+from materia_nb.loadout.design.saving import rewrite_json
 from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE
 
 YAML = """\

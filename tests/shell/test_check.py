@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from materia_nb import Workbench
-from materia_nb.loadout.source_lines import line_of
+from materia_nb.loadout.config_files import line_of
 from materia_nb.shell.commands import main
 
 BROKEN = """\

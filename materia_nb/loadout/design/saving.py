@@ -1,20 +1,357 @@
-"""Saving a design into a config file: as little of the file changes as can be, and all of it or nothing."""
+"""Saving a design into a config file: as little of the file changes as can be, and all of it or nothing.
+
+A changed value is written into the JSON or YAML text so that every part that did not change stays as it was written.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.config_files import ENDINGS, dumps, expanded, read_text, text_of, write_text
+from materia_nb.loadout.config_files import (
+    ENDINGS,
+    ParseError,
+    dumps,
+    expanded,
+    parse_yaml,
+    read_text,
+    text_of,
+    write_text,
+)
 from materia_nb.loadout.design.document import DESIGN_KIND, exact, refused
 from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
-from materia_nb.loadout.design.rewriting import lost_comments, rewrite_json, rewrite_yaml
 from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.loadout.layers import PROJECT_FILE, LayeredConfig, LayerName, whole_over
 from materia_nb.loadout.report import brief
+
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_UNIT: Final = re.compile(r"\n([ \t]+)\S")
+_LONGEST_LINE: Final = 100
+_decoder: Final = json.JSONDecoder()
+
+
+@dataclass(slots=True)
+class _Node:
+    """A value in the text: where it stands, and the values in it. ``keys`` are where the names of members start."""
+
+    value: JSON
+    start: int
+    end: int
+    parts: list[_Node] = field(default_factory=list)
+    keys: list[int] = field(default_factory=list)
+
+    def walk(self) -> Iterator[_Node]:
+        """Yield it and everything in it."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+
+def rewrite_json(text: str, new: JSON) -> str:
+    """Return ``text``, which is strict JSON, with what it takes for it to say ``new``; the rest stays verbatim.
+
+    What is new is written in the manner of its neighbours: their indentation, on one line or on several.
+    """
+    try:
+        root = _scan(text, _skip(text, 0))
+        made = text[: root.start] + _Writer(text, root).value(root, new, "") + text[root.end :]
+    except RecursionError:
+        made = "null"
+    if exact(json.loads(made)) == exact(new):
+        return made
+    # Never a wrong file: a text that is nested too deeply, or ever read otherwise than scanned, is laid out anew.
+    return dumps(new, indent=2) + "\n"
+
+
+def _skip(text: str, at: int) -> int:
+    spaces = _SPACE.match(text, at)
+    return spaces.end() if spaces else at
+
+
+def _scan(text: str, at: int) -> _Node:
+    """Read the value at ``at``; the text is known to be JSON."""
+    opening = text[at]
+    if opening not in "{[":
+        value, end = _decoder.raw_decode(text, at)
+        return _Node(value, at, end)
+    parts: list[_Node] = []
+    keys: list[int] = []
+    names: list[str] = []
+    closing = "}" if opening == "{" else "]"
+    here = _skip(text, at + 1)
+    while text[here] != closing:
+        if opening == "{":
+            keys.append(here)
+            name, here = _decoder.raw_decode(text, here)
+            names.append(name)
+            here = _skip(text, _skip(text, here) + 1)
+        parts.append(_scan(text, here))
+        here = _skip(text, parts[-1].end)
+        if text[here] == ",":
+            here = _skip(text, here + 1)
+    values = [part.value for part in parts]
+    value = dict(zip(names, values, strict=True)) if opening == "{" else values
+    return _Node(value, at, here + 1, parts, keys)
+
+
+def alignment(old: list[JSON], new: list[JSON]) -> list[tuple[int, int, int, int]]:
+    """Align two lists: which slice of the old one each slice of the new one is the same as, or takes the place of."""
+    matcher = SequenceMatcher(None, [exact(one) for one in old], [exact(one) for one in new], autojunk=False)
+    return [(first, last, start, end) for _, first, last, start, end in matcher.get_opcodes()]
+
+
+def old_names(old: Object, new: Object) -> dict[str, str | None]:
+    """Say for each key of ``new`` which key of ``old`` it is: itself, the one renamed in its place, or None."""
+    places = list(old)
+    found: dict[str, str | None] = {}
+    for place, key in enumerate(new):
+        before = places[place] if place < len(places) else key
+        found[key] = key if key in old else before if before not in new and before in old else None
+    return found
+
+
+class _Writer:
+    """Writes values in the manner of one text."""
+
+    def __init__(self, text: str, root: _Node) -> None:
+        self.text = text
+        unit = _UNIT.search(text)
+        self.unit = unit.group(1) if unit else "  "
+        self.eol = "\r\n" if "\r\n" in text else "\n"
+        self.padded = '{ "' in text
+        self.single = "\n" not in text.strip()
+        self.compact = self.single or any(one.parts and self._inline(one) for one in root.walk())
+
+    def value(self, node: _Node, new: JSON, indent: str) -> str:
+        """Write ``new`` where ``node`` stands in a line that starts with ``indent``."""
+        if exact(node.value) == exact(new):
+            return self.text[node.start : node.end]
+        if node.parts and new and is_object(node.value) and is_object(new):
+            return self._object(node, node.value, new, indent)
+        if node.parts and new and isinstance(node.value, list) and isinstance(new, list):
+            return self._list(node, new, indent)
+        return self._fresh(new, indent)
+
+    # -- objects ------------------------------------------------------------------------
+
+    def _object(self, node: _Node, old: Object, new: Object, indent: str) -> str:
+        inner, inline = self._inner(node, indent), self._children_inline(node)
+        known = dict(zip(old, zip(node.keys, node.parts, strict=True), strict=True))
+        names = old_names(old, new)
+        made = []
+        for key, value in new.items():
+            before = names[key]
+            if before is None:
+                made.append(f"{dumps(key)}: {self._fresh(value, inner, inline)}")
+                continue
+            start, part = known[before]
+            name = self.text[start : part.start]
+            if before != key:
+                name = dumps(key) + name[_decoder.raw_decode(name)[1] :]
+            made.append(name + self.value(part, value, inner))
+        if list(old) == list(names.values()):
+            return self._in_place(node, node.keys, made)
+        return self._laid_out(node, made, indent)
+
+    # -- lists ----------------------------------------------------------------------------
+
+    def _list(self, node: _Node, new: list[JSON], indent: str) -> str:
+        inner, inline = self._inner(node, indent), self._children_inline(node)
+        old = [part.value for part in node.parts]
+        known = {exact(part.value): self.text[part.start : part.end] for part in node.parts}
+        made = []
+        for first, last, start, end in alignment(old, new):
+            for place, value in enumerate(new[start:end], first):
+                if (same := known.get(exact(value))) is not None:
+                    made.append(same)
+                elif place < last:
+                    made.append(self.value(node.parts[place], value, inner))
+                else:
+                    made.append(self._fresh(value, inner, inline))
+        if len(old) == len(new):
+            return self._in_place(node, [part.start for part in node.parts], made)
+        return self._laid_out(node, made, indent)
+
+    # -- how it is laid out -----------------------------------------------------------------
+
+    def _inline(self, node: _Node) -> bool:
+        return "\n" not in self.text[node.start : node.end]
+
+    def _inner(self, node: _Node, indent: str) -> str:
+        """The indentation of what stands in a node."""
+        first = (node.keys or [part.start for part in node.parts])[0]
+        space = self.text[node.start + 1 : first]
+        return space.rpartition("\n")[2] if "\n" in space else indent + self.unit
+
+    def _in_place(self, node: _Node, starts: list[int], made: list[str]) -> str:
+        """Put parts in the place of the old ones, with everything between them as it was."""
+        pieces, following = [self.text[node.start : starts[0]]], [*starts[1:], node.end]
+        for one, part, after in zip(made, node.parts, following, strict=True):
+            pieces += [one, self.text[part.end : after]]
+        return "".join(pieces)
+
+    def _laid_out(self, node: _Node, made: list[str], indent: str) -> str:
+        """Put parts side by side if they were so and there is room, else one to a line."""
+        opening, closing = self.text[node.start], self.text[node.end - 1]
+        if self._inline(node):
+            pad = " " if self.text[node.start + 1] == " " else ""
+            line = f"{opening}{pad}{', '.join(made)}{pad}{closing}"
+            if self.single or (len(indent) + len(line) <= _LONGEST_LINE and "\n" not in line):
+                return line
+        inner = self._inner(node, indent)
+        lines = f",{self.eol}".join(inner + one for one in made)
+        return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
+
+    def _children_inline(self, node: _Node) -> bool | None:
+        """Whether the objects and lists in a node stand on one line each; None when there are none to go by."""
+        found = [
+            self._inline(part) for part in node.parts if part.value and isinstance(part.value, dict | list)
+        ]
+        return all(found) if found else None
+
+    def _fresh(self, value: JSON, indent: str, inline: bool | None = None) -> str:
+        """Write a value that was not there: on one line if its neighbours, or else the whole text, have such."""
+        line = self._line(value)
+        if not value or not isinstance(value, dict | list):
+            return line
+        fits = self.single or len(indent) + len(line) <= _LONGEST_LINE
+        if fits and (self.compact if inline is None else inline):
+            return line
+        inner = indent + self.unit
+        if isinstance(value, dict):
+            parts = [f"{dumps(key)}: {self._fresh(one, inner)}" for key, one in value.items()]
+        else:
+            parts = [self._fresh(one, inner) for one in value]
+        opening, closing = "{}" if isinstance(value, dict) else "[]"
+        lines = f",{self.eol}".join(inner + one for one in parts)
+        return f"{opening}{self.eol}{lines}{self.eol}{indent}{closing}"
+
+    def _line(self, value: JSON) -> str:
+        if is_object(value) and value:
+            pad = " " if self.padded else ""
+            return (
+                f"{{{pad}{', '.join(f'{dumps(key)}: {self._line(one)}' for key, one in value.items())}{pad}}}"
+            )
+        return f"[{', '.join(map(self._line, value))}]" if isinstance(value, list) else dumps(value)
+
+
+# -- YAML ------------------------------------------------------------------------------------
+
+_COMMENT: Final = re.compile(r"(?:^|(?<=\s))#.*$", re.MULTILINE)
+
+
+def rewrite_yaml(text: str, new: JSON, where: str) -> str:
+    """Return the YAML ``text`` changed to say ``new``.
+
+    Raises:
+        MateriaError: the text is written in a way that cannot be changed in place.
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.util import load_yaml_guess_indent
+
+    yaml = YAML(typ="rt", pure=True)
+    yaml.preserve_quotes, yaml.width = True, 10_000
+    _, sequence, offset = load_yaml_guess_indent(text)
+    if sequence is not None:
+        yaml.indent(mapping=2, sequence=sequence, offset=offset or 0)
+    document = yaml.load(text)
+    _merge(document, new)
+    out = io.StringIO()
+    yaml.dump(document, out)
+    made = out.getvalue()
+    if not _says(made, new):
+        what = (
+            "the YAML is written in a way that cannot be changed in place, with anchors or unusual comments"
+        )
+        raise refused(what, where, "save under another name, or put the shown changes in by hand")
+    return made
+
+
+def _says(text: str, value: JSON) -> bool:
+    try:
+        return exact(parse_yaml(text)) == exact(value)
+    except ParseError:
+        return False
+
+
+def lost_comments(before: str, after: str) -> list[str]:
+    """Return the comments of ``before`` that ``after`` has no more."""
+    left = _COMMENT.findall(after)
+    lost = []
+    for comment in _COMMENT.findall(before):
+        if comment in left:
+            left.remove(comment)
+        else:
+            lost.append(comment)
+    return lost
+
+
+def _merge(old: Any, new: JSON) -> None:
+    """Change the mapping or sequence ``old`` in place until it says ``new``."""
+    if is_object(new):
+        _merge_mapping(old, new)
+    else:
+        _merge_sequence(old, new)
+
+
+def _merge_mapping(old: Any, new: dict[str, JSON]) -> None:
+    for key, before in old_names(dict(old), new).items():
+        if before is not None and before != key:
+            old.insert(list(old).index(before), key, old.pop(before))
+    for key in [key for key in old if key not in new]:
+        del old[key]
+    for place, (key, value) in enumerate(new.items()):
+        if key in old:
+            _put(old, key, value)
+        else:
+            old.insert(place, key, _fresh(value))
+    if list(old) != list(new):
+        for key in new:
+            old.move_to_end(key)
+
+
+def _merge_sequence(old: Any, new: list[JSON]) -> None:
+    # From the end, so that the places before stay what they were.
+    for first, last, start, end in reversed(alignment(list(old), new)):
+        both = min(last - first, end - start)
+        for place in reversed(range(first + both, last)):
+            del old[place]
+        for place, value in enumerate(new[start + both : end], first + both):
+            old.insert(place, _fresh(value))
+        for place, value in enumerate(new[start : start + both], first):
+            _put(old, place, value)
+
+
+def _put(owner: Any, key: Any, new: JSON) -> None:
+    """Set one value; a scalar that stays is left alone, since it knows how it was written."""
+    old = owner[key]
+    if any(isinstance(old, kind) and isinstance(new, kind) for kind in (dict, list)):
+        _merge(old, new)
+    elif exact(old) != exact(new):
+        owner[key] = _fresh(new)
+
+
+def _fresh(value: JSON) -> Any:
+    """Make a value to be put in; an object of plain values goes on one line, where comments around it do no harm."""
+    from ruamel.yaml.comments import CommentedMap, CommentedSeq
+
+    if isinstance(value, list):
+        return CommentedSeq([_fresh(one) for one in value])
+    if not is_object(value):
+        return value
+    made = CommentedMap({key: _fresh(one) for key, one in value.items()})
+    if not any(isinstance(one, dict | list) for one in value.values()):
+        made.fa.set_flow_style()
+    return made
+
 
 _WRITTEN: Final = ("given", "environment", "project")
 """The layers whose files a person edits; what comes from others is saved as a copy in the project's file."""

@@ -34,12 +34,14 @@ from materia_nb.loadout.facts import (
     is_text,
     materia_kind,
     next_socket_id,
+    renamed_at,
+    with_names,
+    without_socket,
 )
 from materia_nb.loadout.fields import Model, row_named, rows_of
 from materia_nb.loadout.graph import END
+from materia_nb.loadout.models import AgentMateria, UtilityMateria
 from materia_nb.loadout.models_graph import Socket
-from materia_nb.loadout.models_materia import AgentMateria, UtilityMateria
-from materia_nb.loadout.references import renamed_at, with_names, without_socket
 from materia_nb.loadout.report import brief
 
 # -- sockets ---------------------------------------------------------------------------------

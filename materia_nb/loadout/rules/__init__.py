@@ -10,15 +10,13 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.check_fields import FIELD_HINTS, hint_fields
 from materia_nb.loadout.facts import Facts, as_object, is_object, placed_materia
 from materia_nb.loadout.report import MISSING_COMMAND, Findings, Problem
-from materia_nb.loadout.rules import loops, protocols, sockets, state, ways
+from materia_nb.loadout.rules import sockets, state, ways
 from materia_nb.loadout.rules.rows import HintRule
 
 RULES: Final[tuple[HintRule, ...]] = (
     *sockets.RULES,
-    *loops.RULES,
     *ways.RULES,
     *state.RULES,
-    *protocols.RULES,
 )
 HINT_CODES: Final = {
     **FIELD_HINTS,

@@ -19,9 +19,9 @@ from materia_nb.loadout.facts import (
     text_or,
     variables,
 )
+from materia_nb.loadout.regions import turned
 from materia_nb.loadout.rules.rows import Finding, HintRule, rule
 from materia_nb.loadout.rules.ways import StatePath
-from materia_nb.loadout.ways import turned
 
 RULES: Final[list[HintRule]] = []
 _COMMON: Final = ("item", "currentWorkItem")

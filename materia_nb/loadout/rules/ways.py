@@ -1,19 +1,308 @@
-"""Rules about ways through the graph: edges that are never taken, rounds without an end, states that grow (R3, R11)."""
+"""Rules about ways through the graph and through loops (R3, R11, R14-R18).
+
+Edges and routes that are never taken, rounds without an end, items skipped, retries that come too late, states that grow.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
-from materia_nb.jsonvalue import split_path
-from materia_nb.loadout.facts import Facts, is_condition
+from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.loadout.facts import (
+    Facts,
+    LoopFacts,
+    as_list,
+    as_object,
+    combined_condition,
+    is_condition,
+    is_text,
+)
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.report import do, mend
-from materia_nb.loadout.rules.rows import Finding, HintRule, rule
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition, covered, must_judge, unmet
-from materia_nb.loadout.ways import reachable_from, rounds_in, turned
+from materia_nb.loadout.regions import reachable_from, rounds_in, turned
+from materia_nb.loadout.report import Mend, do, mend, suggest
+from materia_nb.loadout.rules.rows import Finding, HintRule, advance_when, rule
+from materia_nb.loadout.vocabulary import (
+    DEFAULT_HANDOFF,
+    SENDING_BACK,
+    Condition,
+    covered,
+    described,
+    must_judge,
+    unmet,
+)
 
 RULES: Final[list[HintRule]] = []
+
+
+@rule(RULES, "loop", "legacy-exit")
+def _legacy_exit(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+    """The older `exit`."""
+    if loop.legacy is not None:
+        why = "" if loop.consumes is not None else "; without consumes it derives no advance"
+        yield Finding(f"loops.{loop.id}.exit", f"exit is the older form of exits{why}", "write exits instead")
+
+
+@rule(RULES, "loop", "duplicate-member")
+def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+    """A loop that lists a socket twice."""
+    listed: set[str] = set()
+    for place, member in enumerate(as_list(loop.raw.get("sockets"))):
+        if isinstance(member, str) and member in listed:
+            yield Finding(
+                f"loops.{loop.id}.sockets[{place}]",
+                f"{member!r} is listed twice",
+                "list it once",
+                mend("List it once", do("set_members", loop.id, loop.members)),
+            )
+        elif isinstance(member, str):
+            listed.add(member)
+
+
+@rule(RULES, "loop", "two-lists")
+def _two_lists(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+    """A loop with both `iterator` and `consumes`."""
+    if loop.iterator is not None and loop.consumes is not None:
+        why = "iterator and consumes both name a list; iterator decides"
+        yield Finding(f"loops.{loop.id}.iterator", why, "keep one of them")
+
+
+@rule(RULES, "loop", "cursor-for-each")
+def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+    """An iterator without a cursor over several members: each counts for itself."""
+    if loop.iterator is not None and loop.iterator.get("cursor") is None and len(loop.members) > 1:
+        cursor = f"{loop.id}Index"
+        yield Finding(
+            f"loops.{loop.id}.iterator",
+            "without a cursor each member counts for itself, under <socket id>Index",
+            f'write "cursor": "{cursor}"',
+            mend(
+                f"One cursor for all: {cursor}",
+                do("set_source", loop.id, "iterator", cursor=cursor),
+                words=f"the members of loop {loop.id} share the cursor {cursor}",
+            ),
+        )
+
+
+@rule(RULES, "loop", "never-advances")
+def _never_advances(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+    """A loop of which no member moves on."""
+    exits = loop.raw.get("exits") or loop.raw.get("exit")
+    if loop.iterates and not advancing(facts, loop) and not (exits and loop.consumes is not None):
+        what = "no member moves on to the next item, so the first item is worked on again and again"
+        advice = "add exits (they derive an advance), or an advance on the last member"
+        yield Finding(f"loops.{loop.id}", what, advice, _move_on(facts, loop))
+
+
+def _move_on(facts: Facts, loop: LoopFacts) -> Mend | None:
+    """Let the member move on that leads back to where a round begins."""
+    members = [member for member in loop.members if member in facts.sockets]
+    if not members:
+        return None
+    last = ([one for one in members if loop.members[0] in facts.targets(one)] or members)[-1]
+    when = "always" if facts.gives_text(last) else "satisfied"
+    return suggest(f"{last} moves on when {when}", advance_when(facts, last, when))
+
+
+@rule(RULES, "loop", "leaves-loop")
+def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+    """An edge that leaves a loop from its exit socket: items left over are skipped."""
+    for id_ in advancing(facts, loop):
+        for place, edge in facts.edges(id_):
+            to = edge.get("to")
+            if isinstance(to, str) and to not in loop.members and (to == END or to in facts.ids):
+                yield Finding(
+                    f"{id_}.edges[{place}]",
+                    f"this edge leaves loop {loop.id!r} from its exit socket: items that are left over are skipped silently",
+                    "leave by an exit route, or lead the edge to a member",
+                    suggest(f"Make it an exit of {loop.id}", do("edge_to_exit", id_, place, loop.id)),
+                )
+
+
+@rule(RULES, "loop", "late-retry")
+def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+    """A retry that works on the next item, because the cursor has moved."""
+    for id_, when in advancing(facts, loop).items():
+        for place, edge in facts.edges(id_):
+            if when == "always" and edge.get("to") in loop.members and edge.get("when") in SENDING_BACK:
+                yield Finding(
+                    f"{id_}.edges[{place}]",
+                    f"loop {loop.id!r} moves on from {id_!r} whatever the result, so this retry works on the next item",
+                    'let its exit routes wait for satisfied, or write an advance with "when": "satisfied"',
+                    mend("Move on when satisfied", advance_when(facts, id_, "satisfied")),
+                )
+
+
+@rule(RULES, "loop", "budget-on-advance")
+def _budget_on_advance(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+    """A `maxTraversals` that going on to the next item uses up as well."""
+    for id_, when in advancing(facts, loop).items():
+        for place, edge in facts.edges(id_):
+            if "maxTraversals" in edge and _meet(edge.get("when"), when):
+                what = "this edge is also taken when the item is done, which counts against the item's budget"
+                advice = "put the budget on an edge of its own that only a retry takes"
+                yield Finding(f"{id_}.edges[{place}].maxTraversals", what, advice)
+
+
+@rule(RULES, "loop", "idle-route")
+def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+    """An exit that is never taken."""
+    moving = advancing(facts, loop)
+    for place, route in loop.exits() if loop.iterates else ():
+        source, condition = route.get("from"), route.get("condition")
+        if not is_condition(condition):
+            continue
+        when = moving.get(source) if isinstance(source, str) else None
+        if when is None and source in loop.members:
+            others = " or ".join(moving)
+            why = f"{source!r} never exhausts the list, so this route is taken at most when the list is empty"
+            advice = f"let it start from {others}" if others else f"let {source!r} advance"
+        elif when is not None and not _meet(condition, when):
+            why = f"{source!r} moves on only when it is {when}, so a route for {condition} is never taken"
+            advice = f"wait for {when} or always"
+        else:
+            continue
+        # One for always is still taken when the list is empty.
+        remove = mend("Remove the exit", do("remove_exit", loop.id, place)) if condition != "always" else None
+        yield Finding(f"loops.{loop.id}.exits[{place}]", why, advice, remove)
+
+
+@rule(RULES, "loop", "one-item")
+def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+    """A member that moves on and has no edge for it: with items left, the cast ends."""
+    for id_, when in advancing(facts, loop).items():
+        # Moving on always, any edge may lead on; none at all is told with the cycle.
+        if when != "always" and not any(_meet(edge.get("when"), when) for _, edge in facts.edges(id_)):
+            first = next(iter(loop.members), None)
+            yield Finding(
+                f"{id_}.edges",
+                f"{id_!r} moves on when it is {when} and has no edge for that: with items left, the cast ends",
+                f"add an edge for {when} to the member that begins the next item",
+                suggest(f"{when} → {first}", do("add_edge", id_, first, when)) if first else None,
+            )
+
+
+@rule(RULES, "loop", "exhausted-unmatched")
+def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+    """A member that may end the last item with a result that no exit waits for (R16)."""
+    missing = {id_: _unmatched(facts, id_, when) for id_, when in advancing(facts, loop).items()}
+    results = [(id_, when) for id_, conditions in missing.items() for when in conditions]
+    words = " and ".join(f"{id_} {when}" for id_, when in results)
+    ends = [do("add_exit", loop.id, id_, when, END) for id_, when in results]
+    for id_, conditions in missing.items():
+        if conditions:
+            yield Finding(
+                f"loops.{loop.id}.exits",
+                f"{id_!r} may end the last item when it is {' or '.join(conditions)}, and no exit from it waits for that: "
+                "the cast ends as complete",
+                f"give {id_!r} an exit for {' and '.join(conditions)}, or for always",
+                suggest(
+                    f"{words} → end", *ends, words=f"loop {loop.id} ends after the last item when {words}"
+                ),
+            )
+
+
+@rule(RULES, "loop", "empty-list-ends")
+def _empty_list_ends(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+    """A loop that an empty list leaves by the end of the cast, though its exits lead on (R16)."""
+    ways = [(way.get("from"), way.get("condition"), way.get("targetSocketId")) for _, way in loop.exits()]
+    legacy = loop.legacy
+    if legacy and legacy.get("to") != END:
+        ways.append((legacy.get("from"), legacy.get("when"), legacy.get("to")))
+    behind = [str(to) for _, _, to in ways if is_text(to) and to != END]
+    if not loop.iterates or not behind or any(condition == "always" for _, condition, _ in ways):
+        return
+    source = ways[0][0]
+    when = advancing(facts, loop).get(str(source), "satisfied")
+    what = (
+        f"with an empty list the cast ends as complete, and {' and '.join(dict.fromkeys(behind))} never runs"
+    )
+    advice = f'write "advance": {{"when": "{when}"}} at {source!r} and give it an exit for always too'
+    yield Finding(f"loops.{loop.id}.exits", what, advice, _when_empty_too(facts, loop))
+
+
+def _when_empty_too(facts: Facts, loop: LoopFacts) -> Mend | None:
+    """Lead on by the same exit when the list is empty, and move on for the same result as before."""
+    routes = [route for _, route in loop.exits()]
+    if not routes or loop.legacy is not None:
+        return None
+    first = routes[0]
+    source, when, to = first.get("from"), first.get("condition"), first.get("targetSocketId")
+    if not isinstance(source, str) or source not in facts.sockets or not is_condition(when):
+        return None
+    if as_object(facts.sockets[source].get("advance")).get("when", when) != when:
+        return None
+    steps = (advance_when(facts, source, when), do("add_exit", loop.id, source, "always", to))
+    words = f"loop {loop.id} leads to {to} when its list is empty too"
+    make = suggest if len(routes) > 1 else mend
+    return make(f"always → {to} too", *steps, words=words)
+
+
+@rule(RULES, "loadout", "lone-guard")
+def _lone_guard(facts: Facts) -> Iterator[Finding]:
+    """A socket whose edges wait for one of the two results: the other ends the cast (R3)."""
+    moved: dict[str, set[Condition]] = {}
+    for loop in facts.loops:
+        for id_, result in advancing(facts, loop).items():
+            moved.setdefault(id_, set()).add(result)
+    for id_ in facts.sockets:
+        missing = unmet({when for _, edge in facts.edges(id_) if is_condition(when := edge.get("when"))})
+        if not facts.targets(id_) or len(missing) != 1:
+            continue  # it ends either way, or never
+        if not facts.gives_text(id_) and missing[0] not in moved.get(id_, set()):
+            yield Finding(
+                f"{id_}.edges",
+                f"when {id_!r} is {missing[0]}, none of its edges matches, and the cast ends as complete",
+                f'add an edge for {missing[0]}, to "end" if that is meant',
+                mend(f"{missing[0]} → end", do("add_edge", id_, END, missing[0])),
+            )
+
+
+def advancing(facts: Facts, loop: LoopFacts) -> dict[str, Condition]:
+    """Return the members that move the loop's cursor, as written or as its exits derive it (R15)."""
+    if not loop.iterates:
+        return {}
+    conditions_of: dict[str, Condition] = {}
+    for member in loop.members:
+        if facts.advance_cursor(member) == loop.cursor(member) and facts.foreach(member) is None:
+            when = as_object(facts.sockets[member].get("advance")).get("when", "always")
+            if is_condition(when):
+                conditions_of[member] = when
+    legacy = loop.legacy or {}
+    source, when = legacy.get("from"), legacy.get("when")
+    if loop.consumes is not None and isinstance(source, str) and is_condition(when):
+        conditions_of.setdefault(source, when)
+    if conditions_of or loop.consumes is None:
+        return conditions_of
+    conditions: dict[str, list[Condition]] = {}
+    for _, route in loop.exits():
+        source, condition = route.get("from"), route.get("condition")
+        if isinstance(source, str) and is_condition(condition):
+            conditions.setdefault(source, []).append(condition)
+    return {id_: combined_condition(all_) for id_, all_ in conditions.items()}
+
+
+def _meet(edge: JSON, advance: Condition) -> bool:
+    """Whether an edge may be taken when an advance moves."""
+    return is_condition(edge) and described(edge).meets(described(advance))
+
+
+def _unmatched(facts: Facts, id_: str, when: Condition) -> list[Condition]:
+    """Return the results with which a member that moves on when it is ``when`` ends its list and no exit waits (R16)."""
+    loops = facts.loops_of.get(id_, ())
+    if not any(one.raw.get("exits") for one in loops) or any(one.legacy is not None for one in loops):
+        return []
+    waited_for = {
+        condition
+        for one in loops
+        for _, route in one.exits()
+        if route.get("from") == id_ and is_condition(condition := route.get("condition"))
+    }
+    if waited_for and facts.gives_text(id_):
+        return []
+    return [result for result in unmet(waited_for) if _meet(result, when)]
+
+
 StatePath: TypeAlias = tuple[str, ...]
 _NAMED: Final = 8
 _MOST_COPIES: Final = 100
