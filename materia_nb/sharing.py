@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+import queue
 import sys
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
+    CancelledError,
     Executor,
     Future,
     ProcessPoolExecutor,
@@ -15,15 +19,19 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import suppress
+from contextvars import Context, copy_context
 from pickle import PicklingError
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from uuid import uuid4
 
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, named_error
+from materia_nb.interrupts import Stop
 
 Progress: TypeAlias = bool | Callable[[int, int], object]
 """Whether a bar is printed; or what is called with how much is done and how much there is in all."""
 
 _WIDTH: Final = 30
+_LOOK_S: Final = 0.1  # how often whoever waits looks for a stop
 _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
 
@@ -142,12 +150,98 @@ def _refuse_if_not_sendable(error: Exception) -> None:
     if isinstance(error, PicklingError) or (
         "pickle" in told and isinstance(error, TypeError | AttributeError)
     ):
-        raise MateriaError(
-            f"The work cannot be sent to another process: {error}",
+        raise WorkerError(
+            f"The work, or what comes of it, cannot be sent to another process: {error}",
             hint="give functions that a module defines rather than a cell, or share it among threads; "
             "Dask sends functions of a notebook too",
             kind="not_sendable",
         ) from error
+
+
+class WorkerError(MateriaError):
+    """What went wrong with a worker, or on the way to it, and not in what it did."""
+
+
+def done_by(executor: Executor, work: Callable[[], _Result], stop: Stop) -> _Result:
+    """Let one worker of an executor do something, and wait for it.
+
+    What has not begun when ``stop`` is set is taken back. What has begun is waited for, unless ``stop`` says to leave it.
+
+    Raises:
+        WorkerError: it cannot be sent to the worker (``not_sendable``), the worker was lost or takes nothing any more
+            (``worker_lost``), or it was taken back or left behind (``interrupted``).
+        Exception: whatever ``work`` raises.
+    """
+    came: queue.SimpleQueue[object] = (
+        queue.SimpleQueue()
+    )  # an interrupt cannot leave it locked, as it can a future
+    try:
+        future = executor.submit(_Errand(work, copy_context()))
+    except Exception as error:
+        _refuse_if_not_sendable(error)
+        raise _lost(error) from error
+    try:
+        future.add_done_callback(came.put)
+        while not future.done():
+            if stop.left or (stop.is_set() and future.cancel()):
+                raise WorkerError("It was left behind.", kind="interrupted")
+            with suppress(queue.Empty):
+                came.get(timeout=_LOOK_S)
+    finally:
+        future.cancel()
+    try:
+        outcome = future.result()
+    except (Exception, CancelledError) as error:
+        if isinstance(error, Exception):
+            _refuse_if_not_sendable(error)
+        raise _lost(error) from error
+    if outcome.error is not None:
+        raise outcome.error
+    return cast("_Result", outcome.value)
+
+
+def _lost(error: BaseException) -> WorkerError:
+    hint = "see that the executor is there, and its workers; then retry"
+    return WorkerError(
+        f"The worker of its executor was lost: {named_error(error)}", hint=hint, kind="worker_lost"
+    )
+
+
+class _Errand:
+    """What a worker does: here in the context of whoever asks for it; in another process without.
+
+    The number keeps apart what Dask would take for the same work, done once.
+    """
+
+    def __init__(self, work: Callable[[], object], here: Context | None = None, number: str = "") -> None:
+        self._work, self._here, self._number = work, here, number or uuid4().hex
+
+    def __call__(self) -> _Outcome:
+        try:
+            return _Outcome(self._work() if self._here is None else self._here.run(self._work))
+        except Exception as error:  # noqa: BLE001 - it is raised again, by whoever waits
+            return _Outcome(error=error)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Errand, (self._work, None, self._number)
+
+
+class _Outcome:
+    """What came of it; an error is brought from another process with the way that it took there."""
+
+    def __init__(self, value: object = None, error: Exception | None = None) -> None:
+        self.value, self.error = value, error
+
+    def __reduce__(self) -> tuple[object, ...]:
+        error = self.error
+        if error is not None:
+            way = "".join(traceback.format_exception(error))
+            try:
+                pickle.loads(pickle.dumps(error))  # noqa: S301 - just written
+            except Exception:  # noqa: BLE001 - other people's errors
+                error = RuntimeError(named_error(error))
+            error.add_note(way)
+        return _Outcome, (self.value, error)
 
 
 class Bar:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import threading
@@ -136,6 +135,13 @@ def nobody(_: Telling) -> None:
     """Take what an agent tells when nobody listens."""
 
 
+def _tells_nobody(_: Telling) -> None:
+    raise AgentError(
+        "What an agent tells in another process does not come back.",
+        hint="return it in the Reply (usage, thinking), or let an executor with threads run the function",
+    )
+
+
 _Value = TypeVar("_Value")
 
 
@@ -246,9 +252,13 @@ class Turn:
 
     def heard_by(self, tell: Callable[[Telling], None]) -> Turn:
         """Return the same turn with another ``tell``; nothing that is made when it is read is made now."""
-        turn = copy.copy(self)
-        turn.__dict__["tell"] = tell
+        turn = object.__new__(Turn)
+        turn.__dict__.update(self.__dict__, tell=tell)
         return turn
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what another process is sent: all fields as they are, but that nothing told there comes back."""
+        return {name: getattr(self, name) for name in TURN_FIELDS} | {"tell": _tells_nobody}
 
 
 TURN_FIELDS: Final = tuple(field.name for field in fields(Turn))
@@ -304,6 +314,8 @@ class Agent(Protocol):
 
     def answer(self, turn: Turn) -> Reply | Asking | None:
         """Answer one turn; None when a person must, and the cast stops until they do.
+
+        It may be ``async``: then it runs on the loop that awaits the cast, else on one in a thread of its own.
 
         An :class:`Asking` stops the cast too, until each of its calls is decided; the same turn is
         then asked again with them in ``turn.calls``.

@@ -6,10 +6,12 @@ import inspect
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
-from materia_nb.agents.background import CALLERS, can_leave, leavable
+from materia_nb.agents.background import CALLERS, Inbox, can_leave, leavable
 from materia_nb.agents.command_agent import CommandAgent
 from materia_nb.agents.interface import (
     TURN_FIELDS,
@@ -35,6 +37,7 @@ from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, did_you_mean, named_error
 from materia_nb.interrupts import Stop
+from materia_nb.sharing import WorkerError, done_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +65,28 @@ class FunctionAgent:
     Args:
         function: what to call.
         name: what the agent is called where it is shown; the function's name if not given.
+        executor: any ``concurrent.futures.Executor``, whose workers call it: other threads, processes, or machines. What
+            it is given, and what it returns, must be such as can be sent to them.
 
     Raises:
-        AgentError: the function asks for something that a turn does not have.
+        AgentError: the function asks for something that a turn does not have; a coroutine has an executor.
     """
 
-    def __init__(self, function: Callable[..., Any], *, name: str | None = None) -> None:
+    def __init__(self, function: Any, *, name: str | None = None, executor: Executor | None = None) -> None:
+        if not callable(function):
+            raise AgentError(
+                f"A {type(function).__name__} is no function", hint="an executor calls functions alone"
+            )
         self.function = function
         self.name = name or _name(function)
         self._asks = _asks(function, self.name)
+        self._executor = executor
+        if executor is not None and inspect.iscoroutinefunction(function):
+            raise AgentError(
+                f"Function {self.name} is a coroutine, which runs on an event loop and not on an executor",
+                where=_where(function),
+                hint="leave executor out, or give a function without async",
+            )
 
     def answer(self, turn: Turn) -> Reply:
         """Call the function.
@@ -80,10 +96,10 @@ class FunctionAgent:
                 (kind ``interrupted``).
             KeyboardInterrupt: it was interrupted.
         """
-        ends_by_itself = inspect.iscoroutinefunction(
-            self.function
-        )  # it is cancelled when the cast is to stop
-        if ends_by_itself or not isinstance(turn.stop, Stop) or not can_leave(turn.stop):
+        if inspect.iscoroutinefunction(self.function):  # it is cancelled when the cast is to stop
+            inbox = Inbox(turn.tell)
+            return self._answer(turn.heard_by(inbox.tell), inbox)
+        if self._executor is not None or not isinstance(turn.stop, Stop) or not can_leave(turn.stop):
             return self._answer(turn)
         gone = False
 
@@ -96,15 +112,26 @@ class FunctionAgent:
         finally:
             gone = True  # a function that was left behind may tell more later
 
-    def _answer(self, turn: Turn) -> Reply:
+    def _answer(self, turn: Turn, inbox: Inbox[Telling] | None = None) -> Reply:
         try:
             if self._asks is None:
-                value = self.function(turn)
+                call = partial(self.function, turn)
             else:
                 asked = {name: turn if name == "turn" else getattr(turn, name) for name in self._asks}
-                value = self.function(**asked)
+                call = partial(self.function, **asked)
+            if self._executor is None:
+                value = call()
+            else:
+                value = done_by(self._executor, call, turn.stop if isinstance(turn.stop, Stop) else Stop())
             if inspect.isawaitable(value):
-                value = CALLERS.get().run(value, turn.stop)
+                value = CALLERS.get().run(value, turn.stop, inbox)
+        except WorkerError as error:
+            raise AgentError(
+                f"Function {self.name}: {error.what}",
+                where=_where(self.function),
+                hint=error.hint,
+                kind=error.kind,
+            ) from error
         except MateriaError:
             raise
         except Exception as error:
@@ -117,6 +144,27 @@ class FunctionAgent:
 
     def __repr__(self) -> str:
         return f"FunctionAgent({self.name})"
+
+
+class _Awaited:
+    """An agent whose ``answer`` is a coroutine: all else of it is as it says itself."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # such as what pickle looks for before there is an agent
+            raise AttributeError(name)
+        return getattr(self._agent, name)
+
+    def answer(self, turn: Turn) -> Any:
+        """Wait for its answer, and pass on what it tells meanwhile in this thread."""
+        inbox = Inbox(turn.tell)
+        answer: Any = self._agent.answer(turn.heard_by(inbox.tell))
+        return CALLERS.get().run(answer, turn.stop, inbox)
+
+    def __repr__(self) -> str:
+        return repr(self._agent)
 
 
 def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
@@ -445,7 +493,7 @@ def agent_from(value: object) -> Agent:
         AgentError: it is nothing of the kind, or names a model that cannot be.
     """
     if isinstance(value, Agent) and not isinstance(value, type):
-        return value
+        return _Awaited(value) if inspect.iscoroutinefunction(value.answer) else value
     if isinstance(value, Mapping):
         return ScriptedAgent(value)
     if isinstance(value, (list, tuple)):

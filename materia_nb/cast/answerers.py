@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -10,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent
 from materia_nb.agents.model import ModelAgent
-from materia_nb.agents.notebook_agents import AgentLike, RecordedAgent, ScriptedAgent
+from materia_nb.agents.notebook_agents import AgentLike, FunctionAgent, RecordedAgent, ScriptedAgent
 from materia_nb.cast import Prepared, open_cast
 from materia_nb.cast.asking import Asked, asked_alone
 from materia_nb.cast.exports import agent_of, read_recording, recording_of
@@ -64,12 +65,12 @@ class Agents(AgentTable):
 
     # -- agents ---------------------------------------------------------------------
 
-    def decorator(self, name: str) -> Callable[[_Function], _Function]:
-        """Return a decorator for the function that answers a socket or materia."""
+    def decorator(self, name: str, executor: Executor | None = None) -> Callable[[_Function], _Function]:
+        """Return a decorator for the function that answers a socket or materia, called by the workers of an executor if one is given."""
         self.needs(name)
 
         def decorate(function: _Function) -> _Function:
-            self.set(name, function)
+            self.set(name, function if executor is None else FunctionAgent(function, executor=executor))
             return function
 
         return decorate

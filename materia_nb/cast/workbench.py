@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.notebook_agents import AgentLike, TurnFunction
+from materia_nb.agents.notebook_agents import AgentLike, FunctionAgent, TurnFunction
 from materia_nb.cast import Cast, Prepared
 from materia_nb.cast.answerers import Agents, in_their_form
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
@@ -55,12 +56,12 @@ class Workbench(DryBench):
     # -- who answers ----------------------------------------------------------------
 
     @overload
-    def agent(self, name: str) -> Callable[[_Function], _Function]: ...
+    def agent(self, name: str, *, executor: Executor | None = None) -> Callable[[_Function], _Function]: ...
     @overload
-    def agent(self, name: str, agent: TurnFunction) -> Agent: ...
+    def agent(self, name: str, agent: TurnFunction, *, executor: Executor | None = None) -> Agent: ...
     @overload
     def agent(self, name: str, agent: AgentLike) -> Agent: ...
-    def agent(self, name: str, agent: AgentLike | None = None) -> Any:
+    def agent(self, name: str, agent: AgentLike | None = None, *, executor: Executor | None = None) -> Any:
         """Say who answers a socket or materia; ``*`` means everyone not set otherwise.
 
         Without ``agent`` it is a decorator for a function, sync or async, that returns text or a dict::
@@ -68,8 +69,12 @@ class Workbench(DryBench):
             @wb.agent("Build")
             def build(turn):
                 return f"built {turn.item_label}"
+
+        With an ``executor`` its workers call the function: any ``concurrent.futures.Executor``, of processes or Dask too.
         """
-        return self.agents.decorator(name) if agent is None else self.agents.set(name, agent)
+        if agent is None:
+            return self.agents.decorator(name, executor)
+        return self.agents.set(name, agent if executor is None else FunctionAgent(agent, executor=executor))
 
     @property
     def breakpoints(self) -> LoadoutBreakpoints:

@@ -1,4 +1,4 @@
-"""Rehearsals and sweeps on two worker processes of Dask, of which one is killed in the middle."""
+"""Rehearsals, sweeps and the functions of lanes on two worker processes of Dask, of which one is killed in the middle."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import signal
 
 import pytest
 
+import cast_helpers as h
 from builders import asks, at, config, edge, retry_loop
 from materia_nb import Workbench
+from materia_nb.agents import FunctionAgent
 from materia_nb.insight.rehearse import BATCH, rehearse
 from materia_nb.loadout import build_graph
+from stream_helpers import stream_agents, streams_config
 
 distributed = pytest.importorskip("distributed")
 
@@ -72,3 +75,19 @@ def test_a_sweep_takes_functions_of_a_notebook_and_a_killed_worker_pays_nothing_
     assert [(one.ends, one.turns) for one in s] == [("complete", 2), ("complete", 2)]
     assert asked.read_text().count("dies Do") == 1
     bench.close()
+
+
+def test_functions_answer_in_lanes_on_a_cluster_each_turn_anew(client, tmp_path):
+    asked = tmp_path / "asked"
+
+    def build(lane):
+        with asked.open("a") as file:
+            file.write(f"{lane} {os.getpid()}\n")
+        return f"built in {lane}"
+
+    agents = stream_agents(Build=FunctionAgent(build, executor=client.get_executor()))
+    cast = h.start(tmp_path, streams_config(), agents)
+    assert cast.run() == "complete"
+    told = asked.read_text().split()
+    assert sorted(told[::2]) == ["api", "ui", "ui"]  # what is asked alike is not taken for what was answered
+    assert str(os.getpid()) not in told
