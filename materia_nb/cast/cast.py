@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -30,13 +30,14 @@ from materia_nb.cast.work import Work
 from materia_nb.engine import decide
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import StepRecord, made_in_lanes
+from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Failure, Status
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.late import late
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import WAITING_FOR
+from materia_nb.platform import computing
 from materia_nb.store.verifying import Verified, verify
 
 if TYPE_CHECKING:
@@ -383,13 +384,13 @@ class Cast:
         Raises:
             MateriaError: the cast is over; the failure itself when it failed.
         """
-        running = self._running(until, steps)
-        while True:
-            try:
-                next(running)
-            except StopIteration as over:
-                pause: Pause = over.value
-                return pause
+        with contextlib.closing(self._running(until, steps)) as running:
+            while True:
+                try:
+                    next(running)
+                except StopIteration as over:
+                    pause: Pause = over.value
+                    return pause
 
     async def arun(
         self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None
@@ -404,7 +405,10 @@ class Cast:
     async def astream(
         self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None
     ) -> AsyncIterator[StepRecord]:
-        """Run as :meth:`arun` does, and give each step once it is made; the next is made when it is asked for."""
+        """Run as :meth:`arun` does, and give each step once it is made; the next is made when it is asked for.
+
+        In lanes what is asked goes on meanwhile, and its steps come next; nothing new is begun.
+        """
         running = self._running(until, steps)
         try:
             while (step := await in_thread(partial(next, running, None), self.runner.stop)) is not None:
@@ -433,15 +437,15 @@ class Cast:
 
         try:
             while not (pause := self._pause(until, steps, taken, broken_off=broken_off)):
-                with self.runner.lock():
-                    self.runner.begin()
-                    before = self.runner.session
-                    step = self.runner.advance(breaks, once=steps is not None)
+                if self.runner.lanes_are_next:
+                    yield from self._through_lanes(breaks, once=steps is not None)
+                else:
+                    with self.runner.lock():
+                        self.runner.begin()
+                        step = self.runner.advance(breaks)
+                    if step is not None:
+                        yield step
                 taken += 1
-                if made := made_in_lanes(before, self.runner.session):
-                    yield from made
-                elif step is not None:
-                    yield step
         except BaseException:
             # What went wrong is told; that the derived files are not there yet follows from it.
             with contextlib.suppress(MateriaError):
@@ -451,6 +455,21 @@ class Cast:
             self.runner.running = False
         self.runner.write_now()
         return pause
+
+    def _through_lanes(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
+        """Give each step of lanes; between two of them others may look at the cast and change it."""
+        made = self.runner.advance_lanes(breaks, once=once)
+        try:
+            while True:
+                with self.runner.lock(), computing():
+                    self.runner.begin()
+                    step = next(made, None)
+                if step is None:
+                    return
+                yield step
+        finally:
+            with self.runner.lock():
+                made.close()
 
     def _pause(
         self, until: str | Callable[[Cast], bool] | None, steps: int | None, taken: int, *, broken_off: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
@@ -107,46 +107,54 @@ class Lanes:
         alike = sum(sockets[other].socket.materia.id == materia for other in asked)
         return count(socket, asked.count(socket)), count(f"materia {materia}", alike)
 
-    def run(self, breaks: Callable[[str], bool], *, once: bool) -> StepRecord | None:
-        """Run the lanes; returns the latest step.
+    def steps(self, breaks: Callable[[str], bool], *, once: bool) -> Iterator[StepRecord]:
+        """Run the lanes, and give each step once it is made, or a person must answer there.
 
         They stop when all are over, when ``breaks`` says so of one that has made a step, or when only persons can go on.
-        With ``once`` each runs one socket.
+        With ``once`` each runs one socket. While a step is held by whoever was given it, nothing new is begun, and what is
+        asked goes on; who lets go of the rest ends it, as an interrupt does.
         """
         stop = self._main.stop
         left: set[str] = set()  # those that a person must answer
         rests: set[str] = set()  # those that have run their one socket
-        halted, made = False, None
+        halted = made = False
         try:
             while True:
-                if not halted and not stop.is_set() and self._start_next(left, rests):
+                if not halted and not stop.is_set() and (begun := self._start_next(left, rests)) is not None:
+                    if begun in left:
+                        yield self._latest(begun)
                     continue
                 if not self._asked:
                     break
                 if (name := self._take_next()) is None:
                     continue
-                session = self.work(name).session
-                made = session.steps.latest
-                if session.state.waiting_at is not None and not self._goes_on:
+                waits, made = self.work(name).session.state.waiting_at is not None, True
+                if waits and not self._goes_on:
                     left.add(name)
                 elif once:
                     rests.add(name)
                 halted = breaks(name) or halted
+                if not waits or name in left or name in rests or halted:
+                    yield self._latest(name)
         except BaseException:
             self._give_up()
             raise
         wait = lanes_running(self._main.session) is not None and any(one.lane for one in self._due())
-        self.stuck = wait and not (halted or stop.is_set() or (once and made is not None))
-        return made
+        self.stuck = wait and not (halted or stop.is_set() or (once and made))
+
+    def _latest(self, name: str) -> StepRecord:
+        step = self.work(name).session.steps.latest
+        assert step is not None  # noqa: S101 - the lane has entered a socket
+        return step
 
     def _due(self) -> tuple[Pending, ...]:
         return pending(self._main.rules, self._main.session)
 
-    def _start_next(self, left: set[str], rests: set[str]) -> bool:
-        """Let the next lane go on that may, while fewer are at work than may be (P4); whether anything was done."""
+    def _start_next(self, left: set[str], rests: set[str]) -> str | None:
+        """Let the next lane go on that may, while fewer are at work than may be (P4); which it was, None where none may."""
         at_work = lanes_running(self._main.session)
         if at_work is None or len(self._asked) >= at_work.limit:
-            return False
+            return None
         names = [
             one.lane for one in self._due() if one.lane and one.what != "person" and one.lane not in left
         ]
@@ -154,7 +162,7 @@ class Lanes:
         may = names if len(running) < at_work.limit else running
         name = next((one for one in may if one not in self._asked and one not in rests), None)
         if name is None:
-            return False
+            return None
         work = self.work(name)
         if work.session.state.status == "ready":
             work.enter()
@@ -162,11 +170,11 @@ class Lanes:
             self._main.do(decide.start_lane, name)
         visit = work.session.state.waiting_at
         if visit is None:
-            return True  # the lane is over
+            return name  # the lane is over
         job = work.job()
         if job is None:
             left.add(name)
-            return True
+            return name
         self._asked[name] = (visit.socket, job)
         if job.at_once or not platform.THREADS:
             self._came.put((name, job, job.run()))
@@ -174,7 +182,7 @@ class Lanes:
             here = copy_context()  # which knows on what loop coroutines run
             act = partial(here.run, lambda: self._came.put((name, job, job.run())))
             platform.start_thread(act, f"materia-lane-{name}")
-        return True
+        return name
 
     def _take_next(self) -> str | None:
         """Take what came of the next job; its lane, None where nothing came yet or nobody wants it any more."""

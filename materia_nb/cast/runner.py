@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -167,7 +167,11 @@ class Runner(Work):
         Raises:
             MateriaError: it was opened to be looked at (``read_only``).
         """
-        self._holder, self._hold = threading.get_ident(), object()
+        self._holder = threading.get_ident()
+        if (
+            not self.running
+        ):  # what lanes have begun goes on from one step of a run to the next, and waits under it
+            self._hold = object()
         _HOLDS.set(self._hold)
         if self.problems:
             refuse_recorded(self.problems, self.files.path)
@@ -392,18 +396,34 @@ class Runner(Work):
                 lane that it is given ("" for the cast itself).
             once: whether each lane runs one socket, rather than as far as it comes.
         """
-        if lanes_running(self.session) is None and streams.region_ahead(self.rules, self.session) is None:
-            made = self.session.steps.latest if self._run_socket(lambda: breaks("")) else None
-        else:
-            if lanes_running(self.session) is None:
-                self.do(decide.enter)  # hands the items out
-            made = self.lanes.run(breaks, once=once)
-            self.keep_files("lanes")
-            if lanes_running(self.session) is not None and not pending(self.rules, self.session)[0].lane:
-                self.do(decide.enter)  # all are over: brings them together
-        if self.session.state.status != "ready" or self.stuck:
+        made = None
+        if self.lanes_are_next:
+            for step in self.advance_lanes(breaks, once=once):
+                made = step
+            return made
+        if self._run_socket(lambda: breaks("")):
+            made = self.session.steps.latest
+        if self.session.state.status != "ready":
             self.write_derived()
         return made
+
+    @property
+    def lanes_are_next(self) -> bool:
+        """Whether the cast goes on in lanes, those at work or those that the items are handed out to next."""
+        return self.lanes_at_work or streams.region_ahead(self.rules, self.session) is not None
+
+    def advance_lanes(
+        self, breaks: Callable[[str], bool], *, once: bool
+    ) -> Generator[StepRecord, None, None]:
+        """Run the lanes, as :meth:`advance`, and give each step once it is made, see :meth:`~materia_nb.cast.lanes.Lanes.steps`."""
+        if not self.lanes_at_work:
+            self.do(decide.enter)  # hands the items out
+        yield from self.lanes.steps(breaks, once=once)
+        self.keep_files("lanes")
+        if self.lanes_at_work and not pending(self.rules, self.session)[0].lane:
+            self.do(decide.enter)  # all are over: brings them together
+        if self.session.state.status != "ready" or self.stuck:
+            self.write_derived()
 
     def _run_socket(self, breaks: Callable[[], bool]) -> bool:
         if self.session.state.status not in ("ready", "waiting"):

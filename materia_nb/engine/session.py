@@ -460,20 +460,6 @@ def parts_of(session: Session) -> Iterator[Session]:
             yield lane.session
 
 
-def made_in_lanes(before: Session, after: Session) -> list[StepRecord]:
-    """Return the steps that lanes have made between two sessions of a cast, in the order in which they began."""
-    if not after.streams or (before.streams and after.streams[-1] is before.streams[-1]):
-        return []
-    lanes = before.streams[-1].lanes if before.forks == after.forks and before.streams else {}
-    had = {name: len(lane.session.steps) for name, lane in lanes.items()}
-    made = [
-        step
-        for name, lane in after.streams[-1].lanes.items()
-        for step in lane.session.steps[had.get(name, 0) :]
-    ]
-    return sorted(made, key=lambda step: step.started)
-
-
 def label_of(session: Session, step: StepRecord | None = None) -> Label:
     """Return what people say of a step, or of the cast itself."""
     return session.labels.get(WHOLE_CAST if step is None else (step.branch, step.number), Label())

@@ -315,7 +315,12 @@ class TestLeaving:
 
 
 def told_where(turn):
-    return {"process": os.getpid(), "prompt": turn.prompt, "item": turn.item, "stop": bool(turn.stop and turn.stop.is_set())}
+    return {
+        "process": os.getpid(),
+        "prompt": turn.prompt,
+        "item": turn.item,
+        "stop": bool(turn.stop and turn.stop.is_set()),
+    }
 
 
 def breaks():

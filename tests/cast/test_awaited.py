@@ -167,6 +167,55 @@ def test_a_stream_gives_the_steps_of_lanes_too(tmp_path):
     assert Counter(step.before.lane.name for step in steps[1:-1]) == {"ui": 5, "api": 3}
 
 
+def test_a_stream_gives_a_step_of_a_lane_while_the_others_are_at_work(tmp_path):
+    async def made():
+        over, seen = asyncio.Event(), []
+
+        async def build(lane, item):
+            if lane == "ui":
+                await over.wait()
+            return f"built {item['title']}"
+
+        cast = h.start(tmp_path, streams_config(), stream_agents(Build=build))
+        async with asyncio.timeout(LONG_S):
+            async for step in cast.astream():
+                seen.append((step.before.lane.name if step.before.lane else "", step.socket))
+                if seen[-1] == ("api", "Socket-4"):
+                    over.set()
+        return cast.status, seen
+
+    status, seen = asyncio.run(made())
+    assert status == "complete"
+    assert seen.index(("api", "Socket-4")) < seen.index(("ui", "Socket-3"))
+
+
+def test_leaving_a_stream_ends_what_lanes_have_asked(tmp_path):
+    async def left():
+        ended = []
+
+        async def build(lane):
+            try:
+                if lane == "ui":
+                    await asyncio.Event().wait()
+                return "built"
+            finally:
+                ended.append(lane)
+
+        cast = h.start(tmp_path, streams_config(), stream_agents(Build=build))
+        steps = cast.astream()
+        async for step in steps:
+            if step.socket == "Socket-4":
+                break
+        await steps.aclose()
+        return cast, ended
+
+    cast, ended = asyncio.run(left())
+    assert (sorted(ended), cast.busy) == (["api", "ui"], False)
+    h.assert_same(open_cast(cast.run_dir), cast)
+    cast.agents.set("Build", lambda: "built")
+    assert cast.run() == "complete"
+
+
 def test_a_stream_that_is_left_writes_what_follows_and_goes_on_later(tmp_path):
     cast = h.start(tmp_path, h.chain_config(3), lambda: "text")
 
@@ -216,6 +265,24 @@ def test_an_agent_cannot_go_on_with_the_cast_that_waits_for_it(tmp_path, how):
 
     cast = h.start(tmp_path, h.one_config(), asks)
     assert asyncio.run(cast.arun()) == "failed"
+    assert "in the middle of a step" in cast.failure.message
+
+
+def test_an_agent_of_a_lane_cannot_go_on_with_the_cast_either(tmp_path):
+    asked = threading.Event()  # it goes on with it once the run has been given steps of the other lane
+
+    def build(lane):
+        if lane == "ui":
+            asked.wait(LONG_S)
+            cast.step()
+        return "built"
+
+    def check(lane):
+        asked.set()
+        return {"satisfied": True}
+
+    cast = h.start(tmp_path, streams_config(), stream_agents(Build=build, Check=check))
+    assert cast.run() == "failed"
     assert "in the middle of a step" in cast.failure.message
 
 
