@@ -16,6 +16,9 @@ from materia_nb.engine import decide
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Pending, Session, StepRecord, Streams, lanes_at_work, pending
+from materia_nb.handoff.protocol import BASE
+from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
+from materia_nb.store.kept_files import OF_LANE, KeptFiles
 
 _LOOK_S = 0.1
 _END_S = 1.0
@@ -54,7 +57,42 @@ class LaneWork(Work):
         return self.main.base
 
     def keep_files(self, by: str) -> None:
-        """Keep nothing: others change the same files meanwhile. They are kept when the lanes have come together."""
+        """Keep those of a directory that this lane alone works in, such as a worktree of its own.
+
+        Those of the project, which others change meanwhile, are kept when the lanes have come together.
+        """
+        scope = self.session.state.scope
+        if not self.session.keeps or scope == BASE or not self._is_alone():
+            return
+        folder = self.base / scope.cwd
+        number = [*self.main.session.streams[-1].lanes].index(self._lane) + 1
+        if self._kept is None or self._kept.folder != folder:
+            self._kept = None
+        fresh = self.session.folder != scope.cwd  # what it held before is not this lane's doing
+
+        def keeper() -> KeptFiles:
+            if self._kept is None:
+                self._kept = KeptFiles(
+                    folder,
+                    self.files.path.parent,
+                    f"{self.files.path.name}{OF_LANE}{self._lanes.number}-{number}",
+                    ignored=self.session.keeps == FILES_WITH_IGNORED,
+                )
+            return self._kept
+
+        self.keep_with(keeper, "start" if fresh else by, lane=self._lane, folder=scope.cwd if fresh else "")
+
+    def _is_alone(self) -> bool:
+        """Whether no other lane works in the directory of this one, around it or inside."""
+        here = (self.base / self.session.state.scope.cwd).resolve()
+        others = (
+            (self.base / lane.session.state.scope.cwd).resolve()
+            for name, lane in self.main.session.streams[-1].lanes.items()
+            if name != self._lane and lane.session.state.scope != BASE
+        )
+        return here.is_dir() and not any(
+            one.is_relative_to(here) or here.is_relative_to(one) for one in others
+        )
 
     def carry(self, command: Callable[..., Events], *given: object) -> None:
         """Keep what a command leads to in the lane."""

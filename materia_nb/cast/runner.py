@@ -13,7 +13,6 @@ import weakref
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -41,7 +40,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
 from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
 from materia_nb.platform import computing
-from materia_nb.store.files import MOST_CHANGED, DiskError
+from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, Line, lines_of, read_journal
 from materia_nb.store.kept_files import OWN, KeptFiles
 from materia_nb.store.opening import not_kept
@@ -106,8 +105,6 @@ class Runner(Work):
         self._astray = False
         self._unwritten: list[Line] = []
         self._written = session
-        self._kept: KeptFiles | None = None
-        self._left_out: tuple[str, ...] = ()
         self.running = False
         self._lanes: Lanes | None = None
         self._keeping = threading.RLock()
@@ -343,31 +340,8 @@ class Runner(Work):
         Raises:
             MateriaError: they cannot be kept, at the start; later that is told and the cast goes on.
         """
-        session = self.session
-        if not session.keeps or self.journal is None:
-            return
-        step = len(session.steps)
-        told = ev.FilesKept(step=step, by=by, ts=now())
-        note = {"cast": self.files.path.name, "branch": len(session.abandoned), "step": step, "by": by}
-        try:
-            kept = self.kept_files().keep(session.files, note)
-            names = () if by == "start" else kept.changed
-            told = replace(
-                told,
-                commit=kept.commit,
-                left_out=kept.left_out,
-                changed=names[:MOST_CHANGED],
-                in_all=len(names),
-            )
-        except MateriaError as error:
-            if by == "start":
-                raise
-            told = replace(told, problem=" ".join(str(error).split()))
-            self.messages.append(f"The files after step {step} are not kept: {told.problem}")
-        known = (session.files, self._left_out)
-        if (told.commit, told.left_out) != known:
-            self._left_out = told.left_out
-            self.keep((told,))
+        if self.session.keeps and self.journal is not None:
+            self.keep_with(self.kept_files, by)
 
     def back_with_files(self, number: int) -> None:
         """Go back to a step, in the folder that the cast works in too; what is there now is kept before."""

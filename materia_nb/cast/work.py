@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,8 +45,9 @@ from materia_nb.interrupts import Stop
 from materia_nb.loadout.graph import Materia
 from materia_nb.platform import resting
 from materia_nb.secrets import scrubbed, scrubbed_json
+from materia_nb.store.files import MOST_CHANGED, changed_files, take_snapshot
 from materia_nb.store.files import Snapshot as Files
-from materia_nb.store.files import changed_files, take_snapshot
+from materia_nb.store.kept_files import KeptFiles
 from materia_nb.store.rundir import RunDir
 from materia_nb.store.side_files import keep_beside, missing_evidence
 from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility
@@ -99,6 +101,8 @@ class Work(ABC):
         self.saying: list[str] = []
         self.worked = 0
         self._seen: Files | None = None
+        self._kept: KeptFiles | None = None
+        self._left_out: tuple[str, ...] = ()
 
     @property
     @abstractmethod
@@ -108,6 +112,38 @@ class Work(ABC):
     @abstractmethod
     def keep_files(self, by: str) -> None:
         """Keep the files of the project as they are now, where they are kept."""
+
+    def keep_with(
+        self, keeper: Callable[[], KeptFiles], by: str, *, lane: str = "", folder: str = ""
+    ) -> None:
+        """Keep files, and tell it if they changed; with a ``folder`` as those that a lane begins with in it.
+
+        Raises:
+            MateriaError: they cannot be kept, at the start of the cast; later that is told and the cast goes on.
+        """
+        session = self.session
+        step, before = len(session.steps), None if folder else session.files
+        told = ev.FilesKept(step=step, by=by, folder=folder, lane=lane, ts=now())
+        note = {"cast": self.files.path.name, "branch": len(session.abandoned), "step": step, "by": by}
+        try:
+            kept = keeper().keep(before, {**note, "lane": lane} if lane else note)
+            names = () if by == "start" else kept.changed
+            told = replace(
+                told,
+                commit=kept.commit,
+                left_out=kept.left_out,
+                changed=names[:MOST_CHANGED],
+                in_all=len(names),
+            )
+        except MateriaError as error:
+            if by == "start" and not lane:
+                raise
+            told = replace(told, problem=" ".join(str(error).split()))
+            of = f" of the lane {lane}" if lane else ""
+            self.messages.append(f"The files after step {step}{of} are not kept: {told.problem}")
+        if (told.commit, told.left_out) != (before, self._left_out):
+            self._left_out = told.left_out
+            self.main.carry(lambda _rules, _session, _ts: (told,))
 
     @abstractmethod
     def carry(self, command: Callable[..., Events], *given: object) -> None:

@@ -13,7 +13,8 @@ from materia_nb.agents.interface import Reply, Turn, Usage
 from materia_nb.cast import Cast, Plan, start_cast
 from materia_nb.conformance.protocol_vectors import PROTOCOL_KINDS, differences
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import protocol, requirements
+from materia_nb.handoff import protocol
+from materia_nb.handoff.protocol import requirements
 from materia_nb.jsonvalue import JSON, compact, same
 from materia_nb.loadout import LoadoutError, build_graph, check_config
 from materia_nb.loadout.graph import Socket

@@ -166,7 +166,7 @@ class CastBack(Event):
 class FilesKept(Event):
     """The project's files changed and are kept as `commit`, by that `step`, a `person` before the next one, or by going `back`.
 
-    `changed` names the files, the first 200 of `inAll`; `leftOut` are those too long to be kept. With `folder` the cast works from here on in that folder of its run directory;
+    `changed` names the files, the first 200 of `inAll`; `leftOut` are those too long to be kept. With `folder` the cast works from here on in that folder of its run directory, a lane in that directory of its own;
     with `problem` nothing could be kept, and it says why.
     """
 

@@ -250,8 +250,8 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
         pins=session.pins,
         plain=not step.forced,
         files=StepFiles(session.files, session.files)
-        if session.files and state.scope == BASE and not session.prefix
-        else None,  # beside others, or in another directory, nobody knows what a step changed
+        if session.files and (state.scope != BASE if session.prefix else state.scope == BASE)
+        else None,  # in a directory that others work in too, or one that is not kept, nobody knows what a step changed
     )
     return session._replace(
         state=state,

@@ -11,7 +11,7 @@ from materia_nb.engine.choosing import Choices, edge_choices, exit_choices
 from materia_nb.engine.items import Source, Template, source, template, walk_of
 from materia_nb.engine.state import Mode, Walk
 from materia_nb.engine.told import Placed, placed
-from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
+from materia_nb.handoff import HandoffProtocol, Requirements, protocol
 from materia_nb.handoff.capabilities import (
     HasFile,
     HasSchema,
@@ -23,7 +23,7 @@ from materia_nb.handoff.capabilities import (
     SeesChanges,
     TellsTheTask,
 )
-from materia_nb.handoff.protocol import FormsByTurn, ResumesAfterAnswers
+from materia_nb.handoff.protocol import FormsByTurn, ResumesAfterAnswers, requirements
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen, split_path
 from materia_nb.loadout.graph import ExitRoute, Graph, Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK

@@ -65,7 +65,13 @@ def begun(
             blind=(),
         )
         own = Session(
-            start, start, allowed=session.allowed, turns=session.turns, pins=session.pins, prefix=folder
+            start,
+            start,
+            allowed=session.allowed,
+            turns=session.turns,
+            pins=session.pins,
+            keeps=session.keeps,
+            prefix=folder,
         )
         lanes[stream.name] = Lane(stream.name, stream.indexes, own)
     made = Streams(region, state.steps, state.usage, limit, FrozenDict(lanes))

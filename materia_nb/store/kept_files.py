@@ -29,6 +29,8 @@ FOLDER: Final = "files.git"
 OWN: Final = "files"
 """The folder of its own that a fork works in, in its run directory."""
 ATTEMPTS: Final = "attempts"
+OF_LANE: Final = "-lane-"
+"""What stands between the name of a cast and the number of a lane under which Git keeps the latest of a lane."""
 FOLDERS: Final = (OWN, ATTEMPTS, "worktrees")
 """What a run directory holds that is work, and no artifact: those of attempts, and the worktrees that Git-Spawn makes."""
 
@@ -454,7 +456,9 @@ def forget(casts: Path, name: str) -> None:
     if not git_dir.is_dir():
         return
     with contextlib.suppress(MateriaError):  # without Git it stays as it is
-        git(git_dir, "update-ref", "-d", f"refs/casts/{name}")
+        whose = (f"refs/casts/{name}", f"refs/casts/{name}{OF_LANE}*")
+        for ref in git(git_dir, "for-each-ref", "--format=%(refname)", *whose).decode().split():
+            git(git_dir, "update-ref", "-d", ref)
         if not git(git_dir, "for-each-ref"):
             shutil.rmtree(git_dir, ignore_errors=True)
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import cast_helpers as h
 from materia_nb import Workbench
+from materia_nb.cast import open_cast
 from shipped_helpers import GIT, git, repository, run_script
 
 
@@ -306,9 +308,27 @@ def test_parallel_build_joins_its_lanes_in_the_order_of_the_plan(project, monkey
             "Resolve": resolve,
             "Narrate": lambda _: "done",
         }
-        cast = bench.cast("x", loadout="Parallel-Build", agents=agents)
+        cast = bench.cast("x", loadout="Parallel-Build", agents=agents, files="kept")
         assert cast.run() == "complete", cast.failure
+        assert not cast.now.messages
+        h.assert_same(open_cast(cast.run_dir), cast)
+        told = {
+            (name, step.item_key): step.files.changed
+            for name, lane in cast.now.lanes.items()
+            for step in cast.files.lane(name)
+            if lane.status == "accepted"
+        }
+        assert told == {
+            ("pages", "WI-2"): ("same" if same_lines else "WI-2",),
+            ("server", "WI-1"): ("same" if same_lines else "WI-1",),
+            ("server", "WI-3"): ("WI-3",),
+        }
+        last = [step.number for step in cast.files.lane("server")][-1]
+        assert "+by server" in cast.files.lane("server").difference(last)
         resolved = [step.socket for step in cast.steps].count("Socket-8")
+        cast.close()
+        bench.casts.delete(cast.id, yes=True)
+    assert not (cast.run_dir.parent / "files.git").exists()  # nor anything that a lane kept
     assert resolved == same_lines
     wanted = {"same": "by both\n"} if same_lines else {"WI-1": "by server\n", "WI-2": "by pages\n"}
     for name, text in {**wanted, "WI-3": "by server\n"}.items():

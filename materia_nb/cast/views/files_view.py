@@ -59,11 +59,12 @@ class FilesView(Shown):
         return self._cast.run_dir.parent / FOLDER
 
     def _files(self, step: int) -> StepFiles:
-        files = self._cast.steps[step - 1].files if 0 < step <= len(self._cast.steps) else None
+        # Those of a lane are numbered from where it began.
+        files = next((one.files for one in self._cast.steps if one.number == step), None)
         if files is None:
             raise MateriaError(
                 f"The files of step {step} were not kept.",
-                hint="cast with files='kept'; a step in another directory has none",
+                hint="cast with files='kept'; a step in a directory that others work in too has none",
                 kind="not_kept",
             )
         return files
@@ -84,7 +85,7 @@ class FilesView(Shown):
                 f"{step.item_key} {shorten(step.item_label or '', 40)}" if step.item_key else "",
                 names_of(step.files)
                 if step.files is not None
-                else "not kept: in a lane, in another directory, or it failed (see messages)",
+                else "not kept: others work in the same directory, or it failed (see messages)",
                 way_words(step),
             )
             for step in cast.steps
@@ -95,7 +96,13 @@ class FilesView(Shown):
             Table(("step", "socket", "item", "files", "went to"), rows, "no step changed a file")
         ]
         said += [Fold(f"{step.title}: {names_of(step.files)}", self._of(step)) for step in latest]
+        for name, lane in cast.lanes.items():
+            said += [Heading(f"lane {name}"), *FilesView(lane.now).in_words()]
         return said
+
+    def lane(self, name: str) -> FilesView:
+        """Return those of a lane that works in a directory of its own; raises MateriaError (``unknown_lane``)."""
+        return FilesView(self._cast.lane(name))
 
     def _of(self, step: StepRecord) -> list[Block]:
         try:
