@@ -315,17 +315,21 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
     return Table((*STEP_COLUMNS, *more), rows, "no steps yet")
 
 
+_READ: Final = 4_000
+"""How much of an output is read to say how it begins."""
+
+
 def output_words(step: StepRecord) -> str:
-    """Say in plain words what a step said: its prose (R62), its context, its work items, or else its output."""
+    """Say in plain words what a step said, or how that begins: its prose (R62), its context, its work items, or else its output."""
     reading = None if step.shown != step.output else step.reading
     said = reading.value if reading is not None and isinstance(reading.value, dict) else {}
     if reading is not None and (reading.context or (reading.satisfied is not None and len(said) == 1)):
-        return plain(reading.context or "")
+        return plain((reading.context or "")[:_READ])
     if reading is not None and isinstance(reading.work_items, list):
         titles = [str(one.get("title", "")) for one in reading.work_items if isinstance(one, dict)]
         return f"{counted(len(reading.work_items), 'item')}: {', '.join(map(plain, titles))}"
     if step.shown is not None:
-        return plain(step.shown)
+        return plain(step.shown[:_READ])
     if step.skipped is not None:
         return f"skipped: {plain(step.skipped)}"
     failure = step.decision.failure if step.decision is not None else None

@@ -27,7 +27,7 @@ from materia_nb.display.graph_parts import (
     title_size,
 )
 from materia_nb.display.ports import Led, meet
-from materia_nb.display.routing import AHEAD, BESIDE, DOWN, LEFT, RIGHT, UP, straightened, ways
+from materia_nb.display.routing import AHEAD, BESIDE, CLEAR, DOWN, LEFT, RIGHT, UP, straightened, ways
 from materia_nb.loadout.facts import is_number
 from materia_nb.loadout.graph import Graph, Loop
 
@@ -377,10 +377,13 @@ class _Picture:
 
     def _meet(self, led: Sequence[Led]) -> None:
         """Say where lines meet the cards, and make room for their chips in the loops."""
-        taken = [*self.boxes.values(), *self.titles.values()]
+        titles = [*self.titles.values()]
 
-        def covers(chip: Box) -> bool:
-            return any(chip.overlaps(box) for box in taken)
+        def covers(chip: Box, source: str) -> bool:
+            """Whether a chip would lie over something, or leave no room for a line that arrives at another card."""
+            return any(chip.overlaps(box) for box in (self.boxes[source], *titles)) or any(
+                chip.overlaps(box, BESIDE + CLEAR) for key, box in self.boxes.items() if key != source
+            )
 
         meet(led, self.boxes, RIGHT if self.direction == "right" else DOWN, covers)
         chips: dict[str, list[Box]] = {}

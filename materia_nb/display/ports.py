@@ -66,14 +66,14 @@ def _wide(line: Led, side: int) -> float:
     return line.chip[0] + 8 if side in (UP, DOWN) else line.chip[1] + 4
 
 
-def meet(lines: Sequence[Led], boxes: Mapping[str, Box], flow: int, solid: Callable[[Box], bool]) -> None:
+def meet(lines: Sequence[Led], boxes: Mapping[str, Box], flow: int, solid: Callable[[Box, str], bool]) -> None:
     """Give every line its sides, the points where it leaves and arrives, and the place of its chip.
 
     Args:
         lines: what is to be led; filled in.
         boxes: what they lead from and to.
         flow: the direction of the flow, ``RIGHT`` or ``DOWN``.
-        solid: whether a box overlaps something that a chip may not cover.
+        solid: whether a chip beside a card, named by its key, would stand in the way of something.
     """
     sides = {(key, side): _Side() for key in boxes for side in range(4)}
     strips: dict[tuple[str, int], Box] = {}
@@ -91,7 +91,9 @@ def meet(lines: Sequence[Led], boxes: Mapping[str, Box], flow: int, solid: Calla
                 0.0,
             )  # so many lines that it has no place: what it says is said when it is pointed at
         if line.chip[1]:
-            strips[line.source, line.out] = _strip(source, line.out, line.chip)
+            strip, before = _strip(source, line.out, line.chip), strips.get((line.source, line.out))
+            deepest = strip if before is None else max(before, strip, key=lambda box: box.w * box.h)
+            strips[line.source, line.out] = deepest
         sides[line.source, line.out].leaving.append(line)
     spread = {where: those for where, those in sides.items() if those.leaving}
     for (key, side), those in spread.items():
@@ -142,7 +144,7 @@ def _has_room(
     line: Led,
     side: int,
     box: Box,
-    solid: Callable[[Box], bool],
+    solid: Callable[[Box, str], bool],
 ) -> bool:
     """Whether one more line can leave a side, and its chip stand there."""
     long = (box.w if side in (UP, DOWN) else box.h) - 4
@@ -150,7 +152,7 @@ def _has_room(
         return False
     strip = _strip(box, side, line.chip)
     others = (other for (key, _), other in strips.items() if key != line.source)
-    return not line.chip[1] or not (solid(strip) or any(strip.overlaps(other) for other in others))
+    return not line.chip[1] or not (solid(strip, line.source) or any(strip.overlaps(other, BESIDE) for other in others))
 
 
 def _spread(key: str, side: int, those: _Side, boxes: Mapping[str, Box]) -> None:

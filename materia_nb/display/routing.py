@@ -26,7 +26,7 @@ _State: TypeAlias = tuple[int, int, int]
 """A point of the grid, and the direction in which one has come to it."""
 BESIDE: Final = 12.0
 """How far from a box a line runs along it, and the room for the head of an arrow."""
-_CLEAR: Final = 4.0
+CLEAR: Final = 4.0
 """How near to a box a line may come elsewhere."""
 _LANE: Final = 8.0
 _BEND: Final = 34.0
@@ -96,7 +96,7 @@ class _Grid:
             {(i, j): high for j, high in enumerate(long[1]) for i in range(len(self.xs))},
         )
         for box in solid:
-            for axis, piece in self._pieces(box, _CLEAR):
+            for axis, piece in self._pieces(box, CLEAR):
                 self.cost[axis][piece] = long[axis][piece[axis]] * _THROUGH
         for loop, box in frames.items():
             for axis, piece in self._pieces(box, 0):
@@ -271,14 +271,14 @@ def _together(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
             group
             for group in groups
             if any(
-                piece.at - one.at < _CLEAR and piece.low < one.high - 1 and one.low < piece.high - 1
+                piece.at - one.at < CLEAR and piece.low < one.high - 1 and one.low < piece.high - 1
                 for one in group
             )
         ]
         merged = [piece, *(one for group in near for one in group)]
         groups = [group for group in groups if group not in near]
         groups.append(merged)
-        done = [group for group in groups if piece.at - max(one.at for one in group) > _CLEAR]
+        done = [group for group in groups if piece.at - max(one.at for one in group) > CLEAR]
         yield from done
         groups = [group for group in groups if group not in done]
     yield from groups
@@ -312,11 +312,11 @@ def _free(piece: _Piece, solid: Sequence[Box], axis: int) -> tuple[float, float]
         near, far, first, last = (box.x, box.right, box.y, box.bottom)[::1]
         if axis:
             near, far, first, last = first, last, near, far
-        if first - _CLEAR < piece.high and piece.low < last + _CLEAR:
+        if first - CLEAR < piece.high and piece.low < last + CLEAR:
             if far <= piece.at:
-                low = max(low, far + _CLEAR)
+                low = max(low, far + CLEAR)
             elif near >= piece.at:
-                high = min(high, near - _CLEAR)
+                high = min(high, near - CLEAR)
     return min(low, piece.at), max(high, piece.at)
 
 

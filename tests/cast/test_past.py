@@ -29,6 +29,7 @@ def test_the_past_is_what_the_cast_was(cast):
         past = cast.at(number)
         assert past.engine == state
         assert marks_of(past) == marks
+        assert marks.outputs.keys() == {step.socket for step in cast.steps[:number]}
         assert status_lines(past) == lines
         assert not past.writable
         if number:

@@ -69,6 +69,7 @@ def hostile_marks(made: Graph) -> Marks:
         budgets={(b, 0): (1, 2)},
         answers={a: b, b: a},
         pins={b: a},
+        outputs={a: b, b: a},
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from materia_nb.cast.breakpoint import Breakpoint
-from materia_nb.cast.listing import step_table
+from materia_nb.cast.listing import output_words, step_table, verdict_mark
 from materia_nb.cast.repairs import changed_definition, offers
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.display.blocks import Block, Code, Picture, Shown, Table, lines
@@ -22,6 +22,7 @@ from materia_nb.engine.items import standings, walk_of
 from materia_nb.engine.limits import edges_used
 from materia_nb.engine.remarks import Remark
 from materia_nb.engine.routing import short
+from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Hold
 from materia_nb.errors import counted
 from materia_nb.handoff.approval import request_of
@@ -36,6 +37,7 @@ _STEPS_SHOWN: Final = 12
 _LOOPS_SHOWN: Final = 4
 _REMARKS_SHOWN: Final = 8
 _CHANGED_SHOWN: Final = 12
+_OUTPUT_CHARS: Final = 160
 
 
 class CastView(Shown):
@@ -359,7 +361,23 @@ def marks_of(cast: Snapshot) -> Marks:
             for socket in cast.graph.sockets
             if (pin := cast.pinned_at(socket)) is not None
         },
+        outputs=_last_outputs(cast),
     )
+
+
+def _last_outputs(cast: Snapshot) -> dict[str, str]:
+    """What came of each socket last, in lanes too, in a few words."""
+    lanes = [lane.session for streams in cast.session.streams for lane in streams.lanes.values()]
+    latest: dict[str, StepRecord] = {}
+    for session in (cast.session, *lanes):
+        for step in session.steps:
+            before = latest.get(step.socket)
+            if step.turns and (before is None or step.started >= before.started):
+                latest[step.socket] = step
+    return {
+        socket: shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), _OUTPUT_CHARS)
+        for socket, step in latest.items()
+    }
 
 
 def _break_routes(cast: Snapshot) -> frozenset[Route]:
