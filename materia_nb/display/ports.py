@@ -66,7 +66,9 @@ def _wide(line: Led, side: int) -> float:
     return line.chip[0] + 8 if side in (UP, DOWN) else line.chip[1] + 4
 
 
-def meet(lines: Sequence[Led], boxes: Mapping[str, Box], flow: int, solid: Callable[[Box, str], bool]) -> None:
+def meet(
+    lines: Sequence[Led], boxes: Mapping[str, Box], flow: int, solid: Callable[[Box, str], bool]
+) -> None:
     """Give every line its sides, the points where it leaves and arrives, and the place of its chip.
 
     Args:
@@ -152,7 +154,9 @@ def _has_room(
         return False
     strip = _strip(box, side, line.chip)
     others = (other for (key, _), other in strips.items() if key != line.source)
-    return not line.chip[1] or not (solid(strip, line.source) or any(strip.overlaps(other, BESIDE) for other in others))
+    return not line.chip[1] or not (
+        solid(strip, line.source) or any(strip.overlaps(other, BESIDE) for other in others)
+    )
 
 
 def _spread(key: str, side: int, those: _Side, boxes: Mapping[str, Box]) -> None:

@@ -40,7 +40,11 @@ def test_lanes_stand_on_the_cards_of_the_graph_and_count_there(waiting):
     assert marks.visits["Socket-2"] == 2
     assert marks.current is None
     assert marks.progress["L"] == (0, 3)
-    assert marks.outputs.keys() == {"Socket-1", "Socket-2", "Socket-3"}  # what the lanes did too; nobody has checked
+    assert marks.outputs.keys() == {
+        "Socket-1",
+        "Socket-2",
+        "Socket-3",
+    }  # what the lanes did too; nobody has checked
     assert marks.outputs["Socket-1"] == "3 items: Part 0, Part 1, Part 2"
 
 
