@@ -18,8 +18,8 @@ Arc: TypeAlias = tuple[str, str]
 Spot: TypeAlias = tuple[float, float]
 LOOP: Final = "\x00loop:"
 """Begins the key of a loop that is drawn as one card."""
-# Cards beside each other; more than this cannot be read in a notebook's width.
-_MOST_ABREAST: Final = 4
+MOST_ABREAST: Final = 4
+"""Cards beside each other; more than this cannot be read in a notebook's width."""
 Frame: TypeAlias = tuple[float, float, float, float]
 """The room that the frame of a loop takes, in cards: before and behind its members along the flow, and across it."""
 
@@ -34,7 +34,12 @@ class _Block:
 
 
 def arrange(
-    graph: Graph, links: Sequence[Link], folded: Iterable[str], frame: Frame, longest: float | None = None
+    graph: Graph,
+    links: Sequence[Link],
+    folded: Iterable[str],
+    frame: Frame,
+    longest: float | None = None,
+    abreast: int = MOST_ABREAST,
 ) -> dict[str, Spot]:
     """Give every card of a graph a spot; one that is not reachable stands beside the rest.
 
@@ -44,6 +49,7 @@ def arrange(
         folded: ids of loops drawn as one card, which has the key :data:`LOOP` and the id.
         frame: the room that the frame of a loop takes.
         longest: how many cards a flow may be long before it goes on in another band.
+        abreast: how many cards stand beside each other at most.
     """
     root, around, _ = regions(graph, frozenset())
     arcs: dict[int, list[Arc]] = {}
@@ -52,7 +58,7 @@ def arrange(
             region, tail, head = _meeting(around, link)
             arcs.setdefault(id(region), []).append((tail, head))
     return _block(
-        root, arcs, frozenset(folded), frame, longest=longest, entry=graph.entry, around=around
+        root, arcs, frozenset(folded), frame, longest, abreast, entry=graph.entry, around=around
     ).spots
 
 
@@ -72,8 +78,9 @@ def _block(
     arcs: Mapping[int, Sequence[Arc]],
     folded: frozenset[str],
     frame: Frame,
-    *,
     longest: float | None,
+    abreast: int,
+    *,
     entry: str,
     around: Mapping[str, tuple[Region, ...]],
 ) -> _Block:
@@ -84,7 +91,7 @@ def _block(
         inner = (
             None
             if child.loop in folded
-            else _block(child, arcs, folded, frame, longest=None, entry=entry, around=around)
+            else _block(child, arcs, folded, frame, None, abreast, entry=entry, around=around)
         )
         blocks[key] = _framed(inner, frame) if inner is not None else _Block(spots={key: (0.0, 0.0)})
     keys = [*region.sockets, *blocks]
@@ -92,7 +99,7 @@ def _block(
     path = around.get(entry, ())
     first = _stand_in(entry, path, path.index(region)) if region in path else None
     met, back = walk(keys, local, [first] if first in keys else [])
-    rank = ranks(met, local, back, most=_MOST_ABREAST)
+    rank = ranks(met, local, back, most=abreast)
     rows: list[list[str]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
     for key in met:
         rows[rank[key]].append(key)

@@ -394,6 +394,9 @@ def summary(graph: Graph, marks: Marks | None = None) -> str:
 
 TITLE_SIZE: Final = 13.0
 SMALL_SIZE: Final = 11.0
+"""The size of what is small, where cards say more than their name."""
+LEAST_SIZE: Final = 9.0
+"""Smaller than this no text is seen, as far as it can be helped."""
 LINE: Final = 16.0
 ICON: Final = 16.0
 PAD: Final = 10.0
@@ -408,6 +411,16 @@ _HEIGHTS: Final = {1: 32.0, 2: 44.0, 3: 84.0}
 def card_height(level: int) -> float:
     """How high a card is that says its name (1), who answers too (2), and two lines more (3)."""
     return _HEIGHTS[level]
+
+
+def small_size(level: int) -> float:
+    """How large small text is: that of cards with nothing but a name, which are for seeing from far, as large as the names."""
+    return TITLE_SIZE if level == 1 else SMALL_SIZE
+
+
+def readable(level: int) -> float:
+    """Return the zoom under which text of a level would be smaller than what can be read."""
+    return LEAST_SIZE / small_size(level)
 
 
 def socket_name(socket: Socket) -> str:
@@ -482,19 +495,21 @@ def stub_label(link: Link) -> str:
     return f"{words} ▸ {part(link.to, 40)}".lstrip()
 
 
-def stub_size(link: Link) -> tuple[float, float]:
+def stub_size(link: Link, level: int = 2) -> tuple[float, float]:
     """Width and height of the label of a line that only names its target."""
-    return (text_width(stub_label(link), SMALL_SIZE) + 14, 19.0)
+    size = small_size(level)
+    return (text_width(stub_label(link), size) + 14, size + 8)
 
 
-def label_size(*links: Link) -> tuple[float, float]:
+def label_size(*links: Link, level: int = 2) -> tuple[float, float]:
     """Width and height to keep for the chip of a line; (0, 0) without one. The same in every state of a cast."""
     words = chip_words(links, Marks(), stub=False)
     if not words:
         return (0.0, 0.0)
     if (most := links[0].limit) is not None:  # in a cast it says how often it was taken
         words = max(words, words.replace(f"max {most}", f"{most}/{most}"), key=len)
-    return (text_width(words, SMALL_SIZE) + 14, 19.0)
+    size = small_size(level)
+    return (text_width(words, size) + 14, size + 8)
 
 
 def loop_title(graph: Graph, loop: Loop) -> str:
@@ -512,6 +527,6 @@ PROGRESS_ROOM: Final = 92.0
 """How many pixels of a heading say how far a loop has come."""
 
 
-def title_size(graph: Graph, loop: Loop, room: float) -> tuple[float, float]:
+def title_size(graph: Graph, loop: Loop, room: float, level: int) -> tuple[float, float]:
     """Width and height of the heading of a loop, without progress, in so much room."""
-    return (min(text_width(loop_title(graph, loop), SMALL_SIZE) + ICON + 8, room), ICON)
+    return (min(text_width(loop_title(graph, loop), small_size(level)) + ICON + 8, room), ICON)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from materia_nb.display.arranging import LOOP, Spot, arrange, beside
+from materia_nb.display.arranging import LOOP, MOST_ABREAST, Spot, arrange, beside
 from materia_nb.display.geometry import Box, Point, rounded
 from materia_nb.display.graph_parts import (
     CARD_WIDTH,
@@ -22,6 +22,7 @@ from materia_nb.display.graph_parts import (
     label_size,
     links,
     reachable,
+    readable,
     regions,
     stub_size,
     title_size,
@@ -104,6 +105,10 @@ class Placed:
         """Width and height of the picture."""
         return self.bounds.w, self.bounds.h
 
+    def scale(self, room: tuple[float, float]) -> float:
+        """How large it can be seen as a whole in so much room; 1 is as it is."""
+        return min(room[0] / self.size[0], room[1] / self.size[1])
+
     def spot_of(self, x: float, y: float) -> Spot:
         """Read the centre of a card as a spot of the loadout's ``layout``."""
         column, row = x / self.pitch[0], y / self.pitch[1]
@@ -149,8 +154,6 @@ def place(
     ).placed()
 
 
-READABLE: Final = 0.82
-"""The zoom under which text, which is 11 pixels high or more, would be smaller than 9."""
 _AS_LARGE: Final = 0.9
 
 
@@ -165,27 +168,29 @@ def best_place(
 ) -> Placed:
     """Lay out a graph for so much room: cards say as much as can be read there, in the direction that is seen larger.
 
-    A flow that is too long for its room goes on in another row or column. Where the whole cannot be read however it is
-    laid out, it is as wide as the room and goes on below.
+    A flow that is too long for its room goes on in another row or column, and if it does not fit even so, nothing stands
+    abreast. Where the whole cannot be read however it is laid out, it is as wide as the room and goes on below.
     """
     given = spots_of(graph) if spots is None else spots
+    many = len(graph.sockets) > _MANY
     best: list[tuple[float, _Picture]] = []
-    for level in levels:
-        tried: list[tuple[float, _Picture]] = []
-        for longest in (None, *(() if given else (_longest(room, one, level) for one in directions))):
-            for direction in directions:
-                picture = _Picture(graph, direction, folded, level, given, longest)
-                scale = picture.scale(room)
-                if not tried or scale > tried[0][0] / _AS_LARGE:
-                    tried.insert(0, (scale, picture))
-        best.append(tried[0])
-        for scale, picture in tried[:2]:
-            placed = picture.placed() if scale >= READABLE else None
-            if placed is not None and min(room[0] / placed.size[0], room[1] / placed.size[1]) >= READABLE:
-                return placed
+    for abreast in (MOST_ABREAST,) if given or many else (MOST_ABREAST, 1):
+        for level in levels:
+            tried: list[tuple[float, _Picture]] = []
+            for longest in (None, *(() if given else (_longest(room, one, level) for one in directions))):
+                for direction in directions:
+                    picture = _Picture(graph, direction, folded, level, given, longest, abreast=abreast)
+                    scale = picture.scale(room) / readable(level)
+                    if not tried or scale > tried[0][0] / _AS_LARGE:
+                        tried.insert(0, (scale, picture))
+            best.append(tried[0])
+            for scale, picture in tried[:2]:
+                placed = picture.placed() if scale >= 1 else None
+                if placed is not None and placed.scale(room) >= readable(level):
+                    return placed
     scale, picture = max(best, key=lambda one: one[0])
-    if scale < _AS_LARGE * READABLE and not given:
-        level = 1 if len(graph.sockets) > _MANY and 1 in levels else 2
+    if scale < _AS_LARGE and not given:
+        level = 1 if many and 1 in levels else 2
         picture = _Picture(graph, directions[0], folded, level, given, _longest(room, directions[0], level))
     return picture.placed()
 
@@ -194,7 +199,7 @@ def _longest(room: tuple[float, float], direction: Direction, level: Level) -> f
     """How many cards fit into a row or column of a room, if they are as small as can be read."""
     axis = int(direction == "down")
     card = (CARD_WIDTH, card_height(level))[axis]
-    return max(1.0, (room[axis] / READABLE - 2 * MARGIN - 60) // (card + _GAPS[level][axis]))
+    return max(1.0, (room[axis] / readable(level) - 2 * MARGIN - 60) // (card + _GAPS[level][axis]))
 
 
 def around(boxes: Iterable[Box], margin: float) -> Box:
@@ -216,6 +221,8 @@ class _Picture:
         level: Level,
         spots: Mapping[str, Spot],
         longest: float | None,
+        *,
+        abreast: int = MOST_ABREAST,
     ) -> None:
         self.graph = graph
         self.direction = direction
@@ -234,14 +241,14 @@ class _Picture:
         self.detached = tuple(key for key in graph.sockets if key not in seen and key not in in_loops)
         self.card = (CARD_WIDTH, card_height(level))
         self.pitch = (self.card[0] + _GAPS[level][0], self.card[1] + _GAPS[level][1])
-        self.boxes = self._boxes(self._spots(spots, longest))
+        self.boxes = self._boxes(self._spots(spots, longest, abreast))
         self.frames, self.titles = self._frames({})
 
     def _end(self, key: str) -> str:
         """What an end of a line is drawn as: a socket, or the folded loop around it."""
         return self.stand_in.get(key, key)
 
-    def _spots(self, given: Mapping[str, Spot], longest: float | None) -> dict[str, Spot]:
+    def _spots(self, given: Mapping[str, Spot], longest: float | None, abreast: int) -> dict[str, Spot]:
         drawn = [key for key in self.graph.sockets if key not in self.stand_in]
         drawn += [LOOP + loop for loop in sorted({key.removeprefix(LOOP) for key in self.stand_in.values()})]
         spots = {
@@ -251,7 +258,7 @@ class _Picture:
             above, aside = (_HEADING + _FRAME) / self.pitch[1], _ASIDE / self.pitch[0]
             below = _FRAME / self.pitch[1]
             frame = (above, below, aside, aside) if self.direction == "down" else (aside, aside, above, below)
-            return arrange(self.graph, self.links, self.folded, frame, longest)
+            return arrange(self.graph, self.links, self.folded, frame, longest, abreast)
         return beside(spots, self.links, [key for key in drawn if key not in spots])
 
     def _boxes(self, spots: Mapping[str, Spot]) -> dict[str, Box]:
@@ -286,7 +293,7 @@ class _Picture:
             # Where the flow runs down it comes in above the first card: the heading stands left of it, progress right.
             middle = self.boxes[self._end(loop.sockets[0])].cx if self.direction == "down" else frame.right
             wide = middle - frame.x - 14 if middle > frame.x + 80 else frame.w
-            w, h = title_size(self.graph, loop, min(wide, frame.w) - 6)
+            w, h = title_size(self.graph, loop, min(wide, frame.w) - 6, self.level)
             taken = [*self.boxes.values(), *titles.values(), *chips.get("", ())]
             titles[loop.id] = _free_title(Box(frame.x + 6, frame.y + 4, w, h), frame, taken)
         return frames, titles
@@ -412,7 +419,7 @@ class _Picture:
                 tuple(same),
                 key[0],
                 None if key in stubs else key[1],
-                stub_size(same[0]) if key in stubs else label_size(*same),
+                stub_size(same[0], self.level) if key in stubs else label_size(*same, level=self.level),
             )
             for key, same in those.items()
         ]

@@ -169,18 +169,19 @@ def _spread(key: str, side: int, those: _Side, boxes: Mapping[str, Box]) -> None
         end = boxes.get(other or "", box)
         return end.cy if axis else end.cx
 
-    slots: list[tuple[float, float, Led | None]] = [
-        (towards(one.target), _wide(one, side), one) for one in those.leaving
-    ]
+    slots: list[tuple[float, Led | None]] = [(towards(one.target), one) for one in those.leaving]
     if those.arriving:
-        from_ = sum(towards(one.source) for one in those.arriving) / len(those.arriving)
-        slots.append((from_, _SLOT, None))
+        slots.append((sum(towards(one.source) for one in those.arriving) / len(those.arriving), None))
     slots.sort(key=lambda slot: slot[0])
-    whole = sum(wide for _, wide, _ in slots)
-    tight = min(1.0, ((box.h if axis else box.w) - 4) / whole)
-    at = middle - whole * tight / 2
-    for _, slot, line in slots:
-        wide = slot * tight
+    # Lines without a chip move together; where there is no room even so, chips go, which would lie over each other.
+    room, chips = (box.h if axis else box.w) - 4, [one for one in those.leaving if one.chip[1]]
+    while chips and sum(_wide(one, side) for one in chips) > room - 3 * (len(slots) - len(chips)):
+        chips.pop().chip = (0.0, 0.0)
+    taken = sum(_wide(one, side) for one in chips)
+    slot = min(_SLOT, (room - taken) / max(1, len(slots) - len(chips)))
+    at = middle - (taken + slot * (len(slots) - len(chips))) / 2
+    for _, line in slots:
+        wide = _wide(line, side) if line is not None and line.chip[1] else slot
         port = _on_side(box, side, at + wide / 2)
         at += wide
         if line is None:

@@ -24,6 +24,7 @@ from materia_nb.display.graph_parts import (
     icon_of,
     kind_words,
     loop_title,
+    small_size,
     socket_name,
     socket_notes,
     state_words,
@@ -112,14 +113,22 @@ def text(x: float, y: float, words: str, size: float, fill: str, extra: str = ""
 
 
 def pill(
-    box: Box, words: str, ink: str, fill: str, rim: str, *, width: float = 1.0, bold: bool = False
+    box: Box,
+    words: str,
+    ink: str,
+    fill: str,
+    rim: str,
+    *,
+    size: float,
+    width: float = 1.0,
+    bold: bool = False,
 ) -> str:
     """A few words on a round plate of their own."""
     weight = ' font-weight="600"' if bold else ""
     return (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" '
         f'rx="{box.h / 2:.1f}" fill="{fill}" stroke="{rim}" stroke-width="{width:g}"/>'
-        + text(box.cx, box.cy + 3.8, words, SMALL_SIZE, ink, f' text-anchor="middle"{weight}')
+        + text(box.cx, box.cy + size * 0.3455, words, size, ink, f' text-anchor="middle"{weight}')
     )
 
 
@@ -184,9 +193,10 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
     end = ' text-anchor="end"'
     if visits := marks.visits.get(socket.id, 0):
         count = count_words(visits) if visits > 1 else ""
-        parts.append(text(right, middle + 4, count, SMALL_SIZE, colours["soft"], end))
+        small = small_size(level)
+        parts.append(text(right, middle + 4, count, small, colours["soft"], end))
         if not words:
-            at = right - ICON - (text_width(count, SMALL_SIZE) + 3 if count else 0)
+            at = right - ICON - (text_width(count, small) + 3 if count else 0)
             parts.append(icon("check", at, middle - ICON / 2, colours["satisfied"]))
     if failed:
         parts.append(icon("warning", right - ICON, middle - ICON / 2, colours["bad"]))
@@ -224,27 +234,30 @@ def socket_title(socket: Socket, marks: Marks) -> str:
     return "; ".join(words)
 
 
-def loop_region(graph: Graph, loop: Loop, box: Box, title: Box | None, marks: Marks, colours: Colours) -> str:
+def loop_region(
+    graph: Graph, loop: Loop, box: Box, title: Box | None, marks: Marks, colours: Colours, *, level: int
+) -> str:
     """A loop's frame with its heading, and how far it has come; without a heading, the loop folded into one card."""
     done, whole = marks.progress.get(loop.id, (0, 0))
     if title is None:
         return _folded_loop(graph, loop, box, marks, colours)
     parts = [plate(box, colours["loop-pale"], colours["loop-rim"], radius=10)]
     parts.append(icon("loop", title.x, title.y, colours["loop"], 14))
-    words = fit(loop_title(graph, loop), SMALL_SIZE, title.w - ICON)
-    parts.append(text(title.x + ICON + 2, title.y + 11.5, words, SMALL_SIZE, colours["loop"]))
+    size = small_size(level)
+    words = fit(loop_title(graph, loop), size, title.w - ICON)
+    parts.append(text(title.x + ICON + 2, title.y + 11.5, words, size, colours["loop"]))
     if whole:
-        parts.append(_progress(box.right - 8, box.y + 4, done, whole, colours))
+        parts.append(_progress(box.right - 8, box.y + 4, done, whole, size, colours))
     return "".join(parts)
 
 
-def _progress(right: float, y: float, done: int, whole: int, colours: Colours) -> str:
+def _progress(right: float, y: float, done: int, whole: int, size: float, colours: Colours) -> str:
     """How many items are done, in words and as a bar that ends at ``right``."""
     bar = Box(right - 34, y + 4.5, 34, 7)
     filled = Box(bar.x, bar.y, bar.w * min(1.0, done / whole), bar.h)
-    words = fit(f"{count_of(done)} of {count_of(whole)}", SMALL_SIZE, PROGRESS_ROOM - 40)
+    words = fit(f"{count_of(done)} of {count_of(whole)}", size, PROGRESS_ROOM - 40)
     return (
-        text(bar.x - 5, y + 11.5, words, SMALL_SIZE, colours["soft"], ' text-anchor="end"')
+        text(bar.x - 5, y + 11.5, words, size, colours["soft"], ' text-anchor="end"')
         + plate(bar, colours["bar"], "none", radius=3.5)
         + plate(filled, colours["loop"], "none", radius=3.5)
     )
@@ -272,7 +285,9 @@ def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colo
     if box.h >= 40:
         words = fit(f"{len(loop.sockets)} sockets", SMALL_SIZE, room - PROGRESS_ROOM)
         parts.append(text(box.x + PAD, box.y + 35.5, words, SMALL_SIZE, colours["soft"]))
-        parts.append(_progress(box.right - PAD, box.y + 24, done, whole, colours) if whole else "")
+        parts.append(
+            _progress(box.right - PAD, box.y + 24, done, whole, SMALL_SIZE, colours) if whole else ""
+        )
     return "".join(parts)
 
 

@@ -21,6 +21,7 @@ from materia_nb.display.graph_parts import (
     link_words,
     links,
     loop_words,
+    small_size,
     state_words,
     summary,
 )
@@ -92,10 +93,13 @@ def graph_svg(
         ),
     ]
     for loop_id, box in placed.loops.items():
-        drawn = loop_region(graph, graph.loops[loop_id], box, placed.titles.get(loop_id), marks, colours)
+        drawn = loop_region(
+            graph, graph.loops[loop_id], box, placed.titles.get(loop_id), marks, colours, level=placed.level
+        )
         parts.append(f'<g data-loop="{esc(shorten(loop_id, 200))}">{drawn}</g>')
     parts += [_line(line, marks, colours) for line in placed.edges]
-    parts += [line_chip(line, line.label, marks, colours) for line in placed.edges if line.label is not None]
+    chips = [(line, line.label) for line in placed.edges if line.label is not None]
+    parts += [line_chip(line, box, placed.level, marks, colours) for line, box in chips]
     parts += [sign(key, box, marks, colours) for key, box in placed.signs.items()]
     for socket_id, box in placed.nodes.items():
         socket = graph.sockets[socket_id]
@@ -197,18 +201,19 @@ def _arrow(line: Line, marks: Marks, colours: Colours) -> str:
     )
 
 
-def line_chip(line: Line, box: Box, marks: Marks, colours: Colours) -> str:
+def line_chip(line: Line, box: Box, level: int, marks: Marks, colours: Colours) -> str:
     """Draw what stands on a line; see :func:`~materia_nb.display.graph_parts.chip_words`."""
     words = chip_words((line.link, *line.shared), marks, stub=line.stub)
     use = next((use for one in (line.link, *line.shared) if (use := colour_use(one, marks)) == "now"), "")
     use = use or colour_use(line.link, marks)
-    width = min(text_width(words, SMALL_SIZE, bold=use == "now") + 12, box.w + 6)
+    size, now = small_size(level), use == "now"
+    width = min(text_width(words, size, bold=now) + 12, box.w + 6)
     ink = {"now": colours["now-ink"], "rim": colours["soft"], "line": colours[line.link.condition]}.get(
         use, colours.get(use, "")
     )
-    at = Box(box.cx - width / 2, box.cy - 9, width, 18)
-    rim = colours["now" if use == "now" else "rim"]
-    return pill(at, words, ink, colours["plate"], rim, width=2 if use == "now" else 1.0, bold=use == "now")
+    at = Box(box.cx - width / 2, box.cy - size / 2 - 3.5, width, size + 7)
+    rim = colours["now" if now else "rim"]
+    return pill(at, words, ink, colours["plate"], rim, size=size, width=2 if now else 1.0, bold=now)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

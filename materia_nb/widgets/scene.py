@@ -20,6 +20,7 @@ from materia_nb.display.graph_parts import (
     kind_words,
     link_words,
     loop_words,
+    readable,
     socket_notes,
 )
 from materia_nb.display.layout import Line, Placed
@@ -83,6 +84,7 @@ class Scene:
             "size": [round(value, 1) for value in self.placed.size],
             "corner": [round(self.placed.bounds.x, 1), round(self.placed.bounds.y, 1)],
             "level": self.placed.level,
+            "readable": round(readable(self.placed.level), 3),
             "direction": self.placed.direction,
             "edge": EDGE,
             "nodes": self.nodes,
@@ -228,7 +230,7 @@ class Scene:
         return look
 
     def _chip(self, line: Line, box: Box, marks: Marks) -> str:
-        drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), marks, PLACES)
+        drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, PLACES)
         return _picture(drawn, box)
 
     def _name(self, key: str) -> str:
@@ -240,8 +242,9 @@ class Scene:
         loop = self.graph.loops[loop_id]
         title = self.placed.titles.get(loop_id)
         dx, dy = EDGE - box.x, EDGE - box.y
+        moved = title.moved(dx, dy) if title else None
         drawn = loop_region(
-            self.graph, loop, box.moved(dx, dy), title.moved(dx, dy) if title else None, marks, PLACES
+            self.graph, loop, box.moved(dx, dy), moved, marks, PLACES, level=self.placed.level
         )
         here = title is None and (marks.current in loop.sockets or marks.failed in loop.sockets)
         words = f"loop {part(loop_id)}: {part(', '.join(loop.sockets), 200)}; "

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from browser.lab import Lab
 
 LEAST_TEXT = 9.0
-SMALL_TEXT = 11.0
-"""The size of the smallest text on a card, a chip or a heading at zoom 1."""
+SMALL_TEXT = {"1": 13.0, "2": 11.0, "3": 11.0}
+"""The size of the smallest text on a card, a chip or a heading at zoom 1, by how much cards say."""
 ALL = """
 from materia_nb import Workbench
 from materia_nb.cast.gallery import gallery
@@ -59,10 +59,7 @@ def settled(lab: Lab) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 def test_every_loadout_can_be_read_at_first_sight(lab: Lab, theme: str):
-    """No text is too small, and nothing is cut or under the buttons, but of flows of ten sockets and more.
-
-    Those do not fit at a size that can be read: they show where they begin, and are panned.
-    """
+    """No text is too small, and nothing is cut or under the buttons."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.open(lab.notebook(ALL))
     lab.set_theme(theme)
@@ -70,9 +67,9 @@ def test_every_loadout_can_be_read_at_first_sight(lab: Lab, theme: str):
     all_of_them = settled(lab)
     assert len(all_of_them) > 15
     print(*(one for one in all_of_them if one["cut"] or one["share"] < 35), sep="\n")
-    assert [one for one in all_of_them if one["zoom"] * SMALL_TEXT < LEAST_TEXT - 0.06] == []
+    assert [one for one in all_of_them if one["zoom"] * SMALL_TEXT[one["level"]] < LEAST_TEXT - 0.06] == []
     assert [one for one in all_of_them if not one["begins"]] == []
-    assert [one for one in all_of_them if (one["cut"] or one["under"]) and one["sockets"] < 10] == []
+    assert [one for one in all_of_them if one["cut"] or one["under"]] == []
 
 
 def test_a_change_of_theme_keeps_zoom_and_direction(lab: Lab):

@@ -9,8 +9,10 @@ import pytest
 
 import display_graphs as graphs
 from display_checks import faults, inside
-from materia_nb.display.graph_parts import END_SIGN, START, label_size, links
-from materia_nb.display.layout import READABLE, best_place, place
+from materia_nb.cast.gallery import gallery
+from materia_nb.cast.workbench import Workbench
+from materia_nb.display.graph_parts import END_SIGN, START, label_size, links, readable
+from materia_nb.display.layout import best_place, place
 from materia_nb.loadout.graph import Edge
 
 
@@ -132,6 +134,15 @@ def test_no_line_crosses_a_card_a_chip_or_a_heading(seed):
             assert held == (socket in loop.sockets), (loop.id, socket)
 
 
+@pytest.mark.parametrize(
+    "seed, direction, level",
+    [(86, "down", 3), (59, "down", 1), (97, "right", 1), (230, "right", 3), (434, "right", 3)],
+)
+def test_nor_where_chips_stand_close(seed, direction, level):
+    """Chips that face each other, one beside a card where lines arrive, a long one before a short one, too many for a side."""
+    assert faults(place(any_graph(seed), direction=direction, level=level)) == []
+
+
 @pytest.mark.parametrize("seed", SEEDS[:10])
 def test_nor_where_a_person_has_put_the_cards(seed):
     graph = any_graph(seed)
@@ -201,10 +212,23 @@ def test_a_card_stands_where_the_loadout_says_whatever_else_there_is():
 
 def test_a_long_flow_goes_on_in_another_row_and_can_be_read():
     placed = best_place(graphs.chain(12), (848.0, 500.0))
-    scale = min(848 / placed.size[0], 500 / placed.size[1])
-    assert scale >= READABLE - 0.02
+    assert placed.scale((848.0, 500.0)) >= readable(placed.level)
     assert len({round(box.y) for box in placed.nodes.values()}) > 1
     assert len({round(box.x) for box in placed.nodes.values()}) > 1
+
+
+def test_all_that_is_bundled_can_be_read_as_a_whole():
+    room = (507.0, 476.0)  # what a cell of 848 pixels leaves beside the inspector and above the tools
+    bench = Workbench()
+    known = [bench.graph(name) for name in bench.loadouts]
+    known += [card.graph for card in gallery().values() if card.graph is not None]
+    small = {}
+    for graph in known:
+        placed = best_place(graph, room)
+        if placed.scale(room) < readable(placed.level):
+            small[graph.name] = placed.scale(room)
+    assert len(known) > 25
+    assert small == {}
 
 
 def test_cards_say_as_much_as_there_is_room_for():

@@ -1,7 +1,5 @@
 /** What of the picture is seen: fitting, zooming, following the current socket, and keeping to a size that changes. */
 
-/** The least zoom at which a picture can be read: text of 11 px is then 9 px high. */
-const READABLE = 0.82;
 const MOST = 1.15;
 /** Pixels at each side that nothing is fitted under: at the bottom stand the tools. */
 const EDGES = { left: 8, top: 8, right: 8, bottom: 42 };
@@ -21,6 +19,7 @@ export function canvasViewport(canvas) {
   let followed = "", own = false;
   const getCy = () => /** @type {Cy} */ (canvas.cy), getSize = () => canvas.scene?.size ?? /** @type {Size} */ ([1, 1]);
   const getCorner = () => canvas.scene?.corner ?? /** @type {Size} */ ([0, 0]);
+  const least = () => canvas.scene?.readable ?? 1; // the zoom at which it can just be read
   const canvasSize = () => /** @type {Size} */ ([getCy().width(), getCy().height()]);
   const room = () => roomIn(canvasSize(), canvas.map.wide);
   /** Move the view, and know that no person did. @param {() => void} act */
@@ -50,8 +49,8 @@ export function canvasViewport(canvas) {
     start(node) {
       if (room()[0] < 20) return;
       followed = node?.nonempty() ? node.id() : "";
-      if (!node || !followed || zoomToFit(room(), getSize()) >= READABLE - 0.005) return view.fit();
-      centre(READABLE, node.position("x"), node.position("y"));
+      if (!node || !followed || zoomToFit(room(), getSize()) >= least() - 0.005) return view.fit();
+      centre(least(), node.position("x"), node.position("y"));
       whole = true;
     },
     /** @param {number} factor @param {Point} [at] */
@@ -64,11 +63,11 @@ export function canvasViewport(canvas) {
     reach(one, toRead = false) {
       const box = one.renderedBoundingBox({ includeOverlays: false }), [w, h] = canvasSize(), zoom = getCy().zoom();
       const inside = box.x1 >= 0 && box.y1 >= 0 && box.x2 <= w && box.y2 <= h - EDGES.bottom;
-      const small = toRead && zoom < READABLE;
+      const small = toRead && zoom < least();
       if ((inside && !small) || w < 20) return;
       const at = one.isNode() ? one.position() : one.midpoint();
       if (small) whole = false;
-      centre(small ? READABLE : zoom, at.x, at.y);
+      centre(small ? least() : zoom, at.x, at.y);
     },
     /** Bring what is current into view, once. @param {CyElements} [one] */
     follow(one) {

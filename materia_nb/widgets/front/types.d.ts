@@ -215,6 +215,8 @@ interface Scene {
   corner: Size;
   /** How much a card says: its name, who answers too, and what came of it. */
   level: number;
+  /** the zoom under which its smallest text could not be read */
+  readable: number;
   edge: number;
   sockets: number;
   direction: "right" | "down";
