@@ -125,18 +125,15 @@ class Picture:
         )
         return x, y
 
-    def click_until(self, element: str, shown: Locator) -> None:
-        """Click on an element until something is shown, as a person does again where the picture was still being drawn."""
-        for _ in range(2):
-            self.click(element)
-            try:
-                shown.wait_for(timeout=_PRESSED_MS)
-            except TimeoutError:
-                self.lab.page.mouse.move(0, 0)
-                continue
-            return
-        self.click(element)
-        shown.wait_for()
+    def settle(self) -> None:
+        """Wait until the picture has stood still for a while: at first it is laid out anew for the room that the page has."""
+        self.ask("void (window.mnbRest = {})")
+        stands = "JSON.stringify([cy.zoom(), cy.pan(), cy.nodes().map((one) => one.position())])"
+        self._wait(
+            f"(() => {{ const at = {stands}, kept = window.mnbRest;"
+            " if (kept.at !== at) Object.assign(kept, { at, since: performance.now() });"
+            " return performance.now() - kept.since > 700; })()"
+        )
 
     def click(self, element: str, button: Literal["left", "right"] = "left") -> None:
         """Click with the mouse on the middle of an element, again if the picture has moved away under the mouse."""
@@ -149,3 +146,4 @@ class Picture:
             self.lab.page.mouse.click(x, y, button=button)
             if str(self.lab.page.evaluate("window.mnbHit"))[1:] == element[1:]:
                 return
+            self.settle()

@@ -433,7 +433,7 @@ def test_designing_by_mouse_and_by_keyboard_is_told(lab: Lab):
 
     # From the handle of one socket to another.
     handle = lab.cell(2).locator(".mnb-c-handle")
-    picture.click_until("n:Socket-5", handle)
+    picture.click("n:Socket-5")
     picture.come_to_rest(".mnb-c-handle")
     handle.hover()
     mouse.down()

@@ -417,7 +417,7 @@ export class Canvas {
     this.#telling = setTimeout(() => {
       this.#told = [w, high];
       this.send("room", { w, h: high });
-    }, 250);
+    }, this.#told ? 250 : 100); // at first soon: what is drawn before that moves
   }
 
   destroy() {

@@ -35,8 +35,8 @@ export function canvasDesign(canvas) {
     });
   };
   const place = () => {
-    const one = canvas.element(over || canvas.flags.selected), { cy } = canvas;
-    handle.hidden = !(cy && one && designs() && one.nonempty() && one.hasClass("socket"));
+    const { cy } = canvas, one = [over, canvas.flags.selected].map((id) => canvas.element(id)).find((socket) => socket?.hasClass("socket"));
+    handle.hidden = !(cy && one && designs());
     if (handle.hidden || !one || !cy) return;
     const at = one.renderedPosition(), right = canvas.scene?.direction === "right", w = one.data("w") * cy.zoom(), high = one.data("h") * cy.zoom();
     // Beside the card, so that of a small one too the middle can be clicked, and not on the chip of a line below it.
