@@ -24,7 +24,7 @@ from table import show
 
 from materia_nb import Workbench
 from materia_nb.insight.explore import Exploration
-from materia_nb.insight.rehearse import rehearse
+from materia_nb.insight.odds import rehearse
 from materia_nb.loadout import LoadoutError, build_graph
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 

@@ -24,11 +24,10 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Table
 from materia_nb.display.text import WIDTH, table
 from materia_nb.errors import MateriaError, counted
-from materia_nb.interrupts import Stop
 from materia_nb.loadout.graph import Graph, Materia, Socket
 from materia_nb.loadout.layers import Layer, pi_profile_directory, profile_directory
-from materia_nb.platform import PROCESSES, THREADS
-from materia_nb.utilities import scripts
+from materia_nb.platform import PROCESSES, THREADS, Stop
+from materia_nb.utilities import utility_step
 from materia_nb.utilities.process import ProcessResult, run_process, summarize
 
 __all__ = ["Checkup", "Finding", "Status", "checkup"]
@@ -213,13 +212,13 @@ def shipped(folder: Path, pi_profile: Path | None) -> Iterator[Finding]:
         "not there": "the first load of a loadout that uses it makes the copy",
         "set aside": "it is not run: the new one beside it is; change that one, and remove this",
     }
-    for copy in scripts.copies(folder):
+    for copy in utility_step.copies(folder):
         status: Status = "ok" if copy.stands in ("as shipped", "not there") else "hint"
         found = f"{copy.stands}: {copy.path}"
         yield Finding(
             "scripts", copy.script, status, found, todo.get(copy.stands, "") if status != "ok" else ""
         )
-    if pi_profile is not None and (foreign := scripts.foreign_scripts(pi_profile)):
+    if pi_profile is not None and (foreign := utility_step.foreign_scripts(pi_profile)):
         found = f"{len(foreign)} scripts for Node, which are not run here: {', '.join(foreign)}"
         yield Finding("scripts", "Pi profile", "ok", summarize(found, 200))
 
@@ -331,7 +330,7 @@ def checkup(wb: Workbench) -> Checkup:
         keys(os.environ),
         *programs(wb.project),
         *folders(_folders(wb)),
-        *shipped(profile_directory(os.environ) / scripts.FOLDER, pi_profile_directory(os.environ)),
+        *shipped(profile_directory(os.environ) / utility_step.FOLDER, pi_profile_directory(os.environ)),
         *config(wb),
     ])  # fmt: skip
 

@@ -18,7 +18,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
-from materia_nb.interrupts import HeldInterrupts
+from materia_nb.platform import HeldInterrupts
 
 LONGEST: Final = 2**28
 """The longest file that is read unless said otherwise, in bytes."""

@@ -9,7 +9,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError, needs_one_of
-from materia_nb.interrupts import Stop
+from materia_nb.platform import Stop
 from materia_nb.store.board import NAME, Board, Quest, QuestStatus, change_board, read_board
 from materia_nb.store.catalogue import cast_entry
 

@@ -25,7 +25,7 @@ from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
 from materia_nb.errors import MateriaError, named_error
-from materia_nb.interrupts import Stop
+from materia_nb.platform import Stop
 
 Progress: TypeAlias = bool | Callable[[int, int], object]
 """Whether a bar is printed; or what is called with how much is done and how much there is in all."""

@@ -24,7 +24,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
-from materia_nb.secrets import scrubbed
+from materia_nb.outgoing import scrubbed
 from materia_nb.store.journal import Line, read_journal
 from materia_nb.store.rundir import RunDir
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from materia_nb import platform
 from materia_nb.agents.interface import AgentError, nobody
-from materia_nb.interrupts import HeldInterrupts, Stop
+from materia_nb.platform import HeldInterrupts, Stop
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from materia_nb.agents.program_output import Answered, JsonOutput, Paths, ReadsS
 from materia_nb.agents.thinking import ENDLESS, part_thinking
 from materia_nb.engine.conversation import Message
 from materia_nb.jsonvalue import JSON
-from materia_nb.secrets import scrubbed, scrubbed_part, secret_arguments
+from materia_nb.outgoing import scrubbed, scrubbed_part, secret_arguments
 from materia_nb.utilities.process import STDERR_SUMMARY, ProcessResult, run_process, summarize
 
 LONGEST_REPLY: Final = 8 * 1024 * 1024

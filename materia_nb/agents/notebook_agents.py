@@ -36,7 +36,7 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, did_you_mean, named_error
-from materia_nb.interrupts import Stop
+from materia_nb.platform import Stop
 from materia_nb.sharing import WorkerError, done_by
 
 

@@ -19,9 +19,9 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import Issue
-from materia_nb.interrupts import Stop
 from materia_nb.jsonvalue import JSON, MISSING, get_path, json_copy, set_path
 from materia_nb.loadout.graph import Graph
+from materia_nb.platform import Stop
 
 _SHOWN: Final = 8_000
 

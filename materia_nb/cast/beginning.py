@@ -28,18 +28,19 @@ from materia_nb.store.files import CastLock, disk
 from materia_nb.store.journal import Journal, Line, lines_of
 from materia_nb.store.opening import (
     CONFIG,
+    CUT_SHORT,
     ENGINE,
     as_recorded,
     cast_start,
     check_resumable,
+    damages,
     fork_files,
     read_recorded,
+    refuse_broken,
     write_events,
 )
 from materia_nb.store.reader import read_session
-from materia_nb.store.rundir import RunDir, is_current, new_run_dir, place_of
-from materia_nb.store.side_files import keep_envelope, read_context
-from materia_nb.store.verifying import CUT_SHORT, damages, refuse_broken
+from materia_nb.store.rundir import RunDir, is_current, keep_envelope, new_run_dir, place_of, read_context
 
 if TYPE_CHECKING:
     from materia_nb.insight.replay import Replay

@@ -38,7 +38,7 @@ from materia_nb.late import late
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import WAITING_FOR
 from materia_nb.platform import computing
-from materia_nb.store.verifying import Verified, verify
+from materia_nb.store.opening import Verified, verify
 
 if TYPE_CHECKING:
     from materia_nb.cast.views.compare_view import BlameView, ReplayView

@@ -18,10 +18,8 @@ from materia_nb.cast.views.loadout_views import (
 )
 from materia_nb.display.blocks import Block, Shown
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.estimate import CASTS, GLANCE, Price, estimate
-from materia_nb.insight.odds import Chances, PerSocket
-from materia_nb.insight.prompts import Prompts
-from materia_nb.insight.rehearse import rehearse
+from materia_nb.insight.estimate import CASTS, GLANCE, Price, Prompts, estimate
+from materia_nb.insight.odds import Chances, PerSocket, rehearse
 from materia_nb.insight.space import MOST_STATES
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import build_graph

@@ -29,13 +29,13 @@ from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.handoff.approval import Approval
 from materia_nb.insight.queries import Suggestion, suggestion, with_entry
-from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON, MISSING, json_copy, replaced, split_path, too_deep_to_write
 from materia_nb.loadout import build_graph
+from materia_nb.platform import HeldInterrupts
 from materia_nb.store.files import DiskError
 from materia_nb.store.opening import CONFIG, with_definition
-from materia_nb.store.side_files import change_context
-from materia_nb.utilities.scripts import beside_config
+from materia_nb.store.rundir import change_context
+from materia_nb.utilities.utility_step import beside_config
 
 _MONEY: Final = re.compile(r"\$(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?usd")
 

@@ -30,8 +30,8 @@ from materia_nb.loadout.layers import (
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.platform import place_to_record
 from materia_nb.store.files import disk
-from materia_nb.utilities import scripts
-from materia_nb.utilities.scripts import lacking, moved
+from materia_nb.utilities import utility_step
+from materia_nb.utilities.utility_step import lacking, moved
 
 if TYPE_CHECKING:
     from materia_nb.loadout.design import Design
@@ -467,9 +467,9 @@ def copy_scripts(graph: Graph) -> list[str]:
     if not any(socket.materia.script for socket in graph.sockets.values()):
         return []
     folder = utility_folder()
-    before = scripts.copies(folder)
-    scripts.synchronize(folder)
-    gone = [one for one in scripts.copies(folder) if one.stands == "set aside" and one not in before]
+    before = utility_step.copies(folder)
+    utility_step.synchronize(folder)
+    gone = [one for one in utility_step.copies(folder) if one.stands == "set aside" and one not in before]
     return [
         f"{one.path} is no longer run: it was changed, and the package has a new {one.script}" for one in gone
     ]
@@ -477,7 +477,7 @@ def copy_scripts(graph: Graph) -> list[str]:
 
 def utility_folder() -> Path:
     """Where the profile's copies of the shipped utility scripts are."""
-    return profile_directory(os.environ) / scripts.FOLDER
+    return profile_directory(os.environ) / utility_step.FOLDER
 
 
 def check_name(name: str, what: str) -> None:

@@ -34,8 +34,8 @@ from materia_nb.store.catalogue import (
     find_cast,
     list_casts,
 )
+from materia_nb.store.opening import Verified, verify
 from materia_nb.store.rundir import RunDir
-from materia_nb.store.verifying import Verified, verify
 
 
 class Casts(Shown):

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.engine.item_edits import WORKED_ON
 from materia_nb.jsonvalue import JSON, MISSING, pretty, same
-from materia_nb.utilities.scripts import beside_config
+from materia_nb.utilities.utility_step import beside_config
 
 ActName: TypeAlias = Literal[
     "take", "resend", "recast", "budget", "revive", "reword", "answer", "correct", "pin", "skip", "skip_item"

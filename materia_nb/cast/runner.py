@@ -37,15 +37,13 @@ from materia_nb.engine.evolve import fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, files_after, pending
 from materia_nb.errors import MateriaError
-from materia_nb.interrupts import Stop
 from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
-from materia_nb.platform import computing
+from materia_nb.platform import Stop, computing
 from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, Line, lines_of, read_journal
 from materia_nb.store.kept_files import OWN, KeptFiles
 from materia_nb.store.opening import not_kept
-from materia_nb.store.reader import read_session
-from materia_nb.store.reference import Difference
+from materia_nb.store.reader import Difference, read_session
 from materia_nb.store.rundir import ArtifactWriter, RunDir
 
 _LOOK_AGAIN_S = 0.002

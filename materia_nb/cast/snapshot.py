@@ -34,9 +34,9 @@ from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import END, Graph
-from materia_nb.secrets import scrubbed
+from materia_nb.outgoing import scrubbed
 from materia_nb.store.kept_files import FOLDER
-from materia_nb.store.reference import Difference
+from materia_nb.store.reader import Difference
 from materia_nb.store.rundir import usage_report as report_of
 
 if TYPE_CHECKING:

@@ -41,15 +41,13 @@ from materia_nb.engine.session import Pending, Session, branch_suffix, output_na
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import BASE
-from materia_nb.interrupts import Stop
 from materia_nb.loadout.graph import Materia
-from materia_nb.platform import resting
-from materia_nb.secrets import scrubbed, scrubbed_json
+from materia_nb.outgoing import scrubbed, scrubbed_json
+from materia_nb.platform import Stop, resting
 from materia_nb.store.files import MOST_CHANGED, changed_files, take_snapshot
 from materia_nb.store.files import Snapshot as Files
 from materia_nb.store.kept_files import KeptFiles
-from materia_nb.store.rundir import RunDir
-from materia_nb.store.side_files import keep_beside, missing_evidence
+from materia_nb.store.rundir import RunDir, keep_beside, missing_evidence
 from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility
 
 
@@ -456,7 +454,7 @@ class Work(ABC):
         return take_snapshot(project, self.files.path.parent)
 
     def keep_beside(self, visit: Visit, before: CastState) -> None:
-        """Keep what others than this cast read, see :func:`~materia_nb.store.side_files.keep_beside`.
+        """Keep what others than this cast read, see :func:`~materia_nb.store.rundir.keep_beside`.
 
         The journal has it already, so a disk that refuses is told and stops nothing.
         """

@@ -1,7 +1,8 @@
 """What a view says, as a document of frozen blocks, each of which can be written as text, as HTML, and as JSON for a panel.
 
 A view is a function from values to blocks, or a :class:`Shown` with such a function; nobody else writes markup. The texts
-in blocks may be hostile: they are bounded and made harmless here, where they leave.
+in blocks may be hostile: they are bounded and made harmless here, where they leave. As a page they are one static HTML file: no
+script, nothing loaded from elsewhere, light and dark.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from urllib.parse import quote
 
 from materia_nb.display.escape import (
     Html,
+    Parts,
     clip,
+    esc,
     html_bar,
     html_facts,
     html_fold,
@@ -30,10 +33,10 @@ from materia_nb.display.escape import (
     json_tree,
     part,
     status_badge,
+    word_parts,
 )
 from materia_nb.display.mime import MimeBundle, bundle, fitted, picture, reason_of
 from materia_nb.display.text import WIDTH, table
-from materia_nb.display.word_diff import Parts, word_parts
 from materia_nb.handoff.capabilities import Pointer
 from materia_nb.jsonvalue import JSON, MISSING, pretty
 from materia_nb.outgoing import plain
@@ -516,3 +519,26 @@ def titled(title: str, text: str) -> str:
 def bounded(text: str, most: int) -> str:
     """Make a text harmless, and say how long it is where it is cut."""
     return plain(clip(text, most))
+
+
+_STYLE: Final = """
+:root{color-scheme:light dark;--fg:#1f2630;--bg:#fff;--soft:#5c6672;--rule:#d5dae0}
+@media (prefers-color-scheme:dark){:root{--fg:#e4e8ed;--bg:#14181d;--soft:#9aa5b1;--rule:#333b45}}
+body{font-family:system-ui,-apple-system,"Segoe UI",sans-serif;color:var(--fg);background:var(--bg);
+max-width:70rem;margin:2rem auto;padding:0 1rem;line-height:1.5;
+--jp-ui-font-color1:var(--fg);--jp-ui-font-color2:var(--soft);--jp-border-color2:var(--rule)}
+h1{font-size:1.5rem}summary{cursor:pointer}a{color:#3b82c4}svg{max-width:100%;height:auto}
+body>details{border-left:3px solid var(--rule);padding-left:.8rem;margin:.6rem 0}
+"""
+_POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+def page_of(title: str, blocks: Iterable[Block]) -> str:
+    """Write blocks as a page of their own."""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{esc(title)}</title><style>{_STYLE}</style></head><body>"
+        f"<h1>{esc(title)}</h1>{html_of(blocks)}</body></html>\n"
+    )

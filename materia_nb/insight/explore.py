@@ -15,7 +15,6 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, pending
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.answers import Scripted, detouring, quiet, strangers, unasked
 from materia_nb.insight.odds import Chances, Odds, PerSocket, odds_of
 from materia_nb.insight.space import (
     COMPLETE,
@@ -24,9 +23,14 @@ from materia_nb.insight.space import (
     HELD,
     MOST_STATES,
     Node,
+    Scripted,
     Space,
     Taken,
     Way,
+    detouring,
+    quiet,
+    strangers,
+    unasked,
     walk,
 )
 from materia_nb.loadout.graph import END, ExitRoute, Graph

@@ -5,9 +5,7 @@ lesson from the learner's name, and its ``check`` passes only when every questio
 ``exercise`` draws a loadout and questions from a seed, and brings no answers; ``clinic`` admits a mistake of the gallery.
 """
 
-from materia_nb.lessons.checks import check, progress
-from materia_nb.lessons.duty import Night, night_shift
-from materia_nb.lessons.numbers import Numbers, numbers, shortest_verdicts
+from materia_nb.lessons.checks import Numbers, check, numbers, progress, shortest_verdicts
 from materia_nb.lessons.questions import (
     Patient,
     PredictionView,
@@ -17,7 +15,7 @@ from materia_nb.lessons.questions import (
     predict,
     question,
 )
-from materia_nb.lessons.variants import Exercise, exercise
+from materia_nb.lessons.variants import Exercise, Night, exercise, night_shift
 
 __all__ = [
     "Exercise",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from materia_nb.errors import MateriaError
-from materia_nb.lessons import assignments, checks, marking
+from materia_nb.lessons import assignments, checks
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,10 +35,10 @@ def main(arguments: Sequence[str]) -> int:
             for path in assignments.release(given.folder, given.lessons):
                 print(path)
         elif given.command == "mark":
-            marks = marking.mark_all(given.folders)
-            print(marking.as_csv(marks) if given.csv else repr(marking.marks_table(marks)))
+            marks = assignments.mark_all(given.folders)
+            print(assignments.as_csv(marks) if given.csv else repr(assignments.marks_table(marks)))
         elif given.command == "key":
-            print(marking.key_text(given.lesson, given.name))
+            print(assignments.key_text(given.lesson, given.name))
         else:
             found = checks.merge(given.files)
             print(checks.as_csv(found) if given.csv else repr(checks.class_table(found)))

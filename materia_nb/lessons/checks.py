@@ -1,6 +1,9 @@
 """Cells that check an answer, and the book of what a learner guessed and answered, with tables made of such books.
 
-The truth comes from a cast, and a wrong answer is told what is wrong with it.
+The truth comes from a cast, and a wrong answer is told what is wrong with it. The form of an answer, and what a wrong one
+shows to have been misread, stand in ``misreadings.toml`` and not in the notebooks, where they would tell the answers to whoever
+looks at the check cell. Numbers of a lesson may be the learner's own: drawn from a name, so that a neighbour's answers are
+others.
 
 The book is ``.pi/pi-materia/guesses.jsonl`` in the folder of the notebook, or what ``MATERIA_GUESSES`` names, a line for
 each answer. Nothing of it is sent anywhere, and no name stands in it but the one that ``MATERIA_LEARNER`` gives.
@@ -12,23 +15,84 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from random import Random
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from materia_nb.cast import Cast
 from materia_nb.cast.library import DEFAULT_ARTIFACT_DIR
-from materia_nb.display.blocks import Table, Text
+from materia_nb.display.blocks import Block, Shown, Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import append_line, read_plain
+from materia_nb.file_io import append_line, read_own, read_plain
 from materia_nb.insight.why import STOP, place_of
 from materia_nb.jsonvalue import JSON, thawed
-from materia_nb.lessons.misreadings import ANY, Ask, fold
 from materia_nb.loadout import Graph
 from materia_nb.loadout.graph import END
+
+ANY: Final = "*"
+"""Any other wrong answer."""
+
+
+class Ask(NamedTuple):
+    """What is known of a question.
+
+    Attributes:
+        form: what an answer looks like, in words.
+        explained: what a wrong answer, or one that follows from the learner's own numbers, shows to have been misread.
+        varies: whether the right answer follows from the learner's own numbers, so that it can be marked.
+    """
+
+    form: str
+    explained: Mapping[str, str] = {}
+    varies: bool = True
+
+
+def fold(value: object) -> object:
+    """Return a value as answers are compared: upper and lower case do not count, nor do spaces around a word."""
+    if isinstance(value, str):
+        return value.strip().casefold()
+    return [fold(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def folded(explained: Mapping[str, str], numbers: object) -> Mapping[str, str]:
+    """Return explanations by the wrong answers as texts; ``numbers`` are the learner's own, which the file calls ``n``."""
+    names = {"n": numbers, "sorting": _sorting}
+    return {key if key == ANY else str(fold(_value(key, names))): words for key, words in explained.items()}
+
+
+def _value(key: str, names: dict[str, object]) -> object:
+    return eval(key, names)  # noqa: S307 - written in a file of this package
+
+
+def _sorting(n: Any, *, ask_first: bool = True) -> list[str]:
+    """The route of lesson 1; or that of whoever takes the last edge of Ask, whatever is said."""
+    route = ["Socket-1"] if n.sort else ["Socket-1", "Socket-2"]
+    if n.sort or (n.ask and ask_first):
+        route.append("Socket-3")
+        return route if n.file else [*route, "Socket-4"]
+    return [*route, "Socket-4"]
+
+
+def _read() -> dict[str, dict[str, Ask]]:
+    lessons = tomllib.loads(read_own(Path(__file__).with_name("misreadings.toml")))
+    return {
+        lesson: {
+            name: Ask(given["form"], dict(given.get("explained", [])), given.get("varies", True))
+            for name, given in questions.items()
+        }
+        for lesson, questions in lessons.items()
+    }
+
+
+QUESTIONS: Final[Mapping[str, Mapping[str, Ask]]] = _read()
+"""By lesson and question."""
+
 
 NAME: Final = "guesses.jsonl"
 PLACE: Final = "MATERIA_GUESSES"
@@ -268,7 +332,7 @@ _KINDS: Final = (
 def check(**questions: Asked) -> Text:
     """Pass when every question is answered, and answered rightly; otherwise tell all that is missing or wrong.
 
-    The check cell of a lesson uses the ``check`` of its :func:`materia_nb.lessons.numbers`, which knows more.
+    The check cell of a lesson uses the ``check`` of its :func:`materia_nb.lessons.checks`, which knows more.
 
     Args:
         questions: under the variable that holds an answer, the answer and the right one, taken from a cast:
@@ -391,3 +455,109 @@ def kind_of(truth: JSON) -> str:
     if isinstance(truth, list) and all(isinstance(one, bool) for one in truth):
         return "a list, such as [True, False]"
     return next((words for kind, words in _KINDS if isinstance(truth, kind)), "a value")
+
+
+class Numbers(Shown):
+    """What was drawn for one learner in one lesson; each is an attribute: ``mine.beds``.
+
+    Args:
+        lesson: the name of its notebook, such as ``03-loops``.
+        learner: from whose name they are drawn; upper and lower case do not count.
+        choices: what each is one of.
+    """
+
+    def __init__(self, lesson: str, learner: str, choices: Mapping[str, Iterable[Any]]) -> None:
+        chance = Random(f"{lesson}:{learner.strip().casefold()}")  # noqa: S311 - chances, no secrets
+        self._lesson, self._learner = lesson, learner.strip()
+        self._drawn = {name: chance.choice(list(one)) for name, one in choices.items()}
+        self._asks = {
+            name: Ask(ask.form, folded(ask.explained, self), ask.varies)
+            for name, ask in QUESTIONS.get(lesson, {}).items()
+        }
+        self._graph: Graph | None = None
+        self._truths: dict[str, JSON] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_drawn"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._drawn]
+
+    def check(self, graph: Graph | None = None, /, **questions: Asked) -> Text:
+        """Pass when every question is answered rightly; see :func:`materia_nb.lessons.check`.
+
+        Args:
+            graph: the loadout that is asked about, whose materia may be named in place of their sockets.
+            questions: as :func:`materia_nb.lessons.check`.
+        """
+        self._graph, self._truths = graph, {name: asked[1] for name, asked in questions.items()}
+        return judged(self._lesson, self._learner, self._asks, questions, graph)
+
+    def form(self, **answers: object) -> Text:
+        """Say what each answer is read as, and nothing of whether it is right: before it is handed in."""
+        return Text("\n".join(_read_as(name, one, self._asks[name].form) for name, one in answers.items()))
+
+    @property
+    def _table(self) -> Table:
+        rows = [(name, _word(one)) for name, one in self._drawn.items()]
+        return Table(("name", f"for {self._learner}" if self._learner else "number"), rows)
+
+    def _blocks(self) -> list[Block]:
+        return [self._table]
+
+
+def numbers(lesson: str, /, **choices: Iterable[Any]) -> Numbers:
+    """Draw the numbers of a lesson for the learner whom ``MATERIA_LEARNER`` names; without one, the same for everybody.
+
+    Args:
+        lesson: the name of its notebook, such as ``03-loops``.
+        choices: what each is one of: ``numbers("03-loops", beds=(3, 4, 5)).beds``.
+    """
+    return Numbers(lesson, os.environ.get(LEARNER, ""), choices)
+
+
+class Key(NamedTuple):
+    """What is right for one question of one learner, what is known of the question, and the loadout it is about."""
+
+    truth: JSON
+    ask: Ask
+    graph: Graph | None = None
+
+
+def key_of(mine: Numbers) -> dict[str, Key]:
+    """Return what a lesson compared with when it was checked, by question."""
+    asks, graph = mine._asks, mine._graph  # noqa: SLF001 - of this module, and nothing that a learner is offered
+    return {name: Key(truth, asks[name], graph) for name, truth in mine._truths.items()}  # noqa: SLF001
+
+
+def shortest_verdicts(play: Callable[..., Cast], goal: Callable[[Cast], object]) -> list[bool]:
+    """Return the shortest list of verdicts with which a cast does what is wanted.
+
+    Args:
+        play: makes a cast whose agents take their verdicts from those given, one after another, and fail without one.
+        goal: whether a cast that ran does it; the search has no end if none does.
+    """
+    tried: list[list[bool]] = [[]]
+    for given in tried:  # grows while it is gone through
+        cast = play(*given)
+        cast.run()
+        if goal(cast):
+            return given
+        if cast.failure is not None and cast.failure.kind == "agent_error":
+            tried += [[*given, one] for one in (True, False)]
+    raise ValueError("no verdicts do that")
+
+
+def _word(one: object) -> str:
+    return ", ".join(map(str, one)) if isinstance(one, list | tuple) else str(one)
+
+
+def _read_as(name: str, answer: Any, form: str) -> str:
+    if is_missing(answer):
+        return f"\u25cb {name}: not answered yet; write {name} = and {form}"
+    value: JSON = list(answer) if isinstance(answer, tuple) else answer
+    size = f" of {len(value)}" if isinstance(value, list) else ""
+    return f"\u00b7 {name}: {value!r}, {kind_of(value).split(',')[0]}{size}; asked for is {form}"

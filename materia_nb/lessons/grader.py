@@ -10,7 +10,7 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from materia_nb.lessons.marking import Mark, marks
+from materia_nb.lessons.assignments import Mark, marks
 
 _PREFIX = "test-"
 

@@ -25,8 +25,7 @@ from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.why import Prediction, guesses, judge, known_guess, upcoming
 from materia_nb.jsonvalue import JSON
-from materia_nb.lessons.checks import judged, keep, kind_of, worth
-from materia_nb.lessons.misreadings import ANY, Ask
+from materia_nb.lessons.checks import ANY, Ask, judged, keep, kind_of, worth
 from materia_nb.lessons.variants import cast_once
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.graph import END

@@ -1,6 +1,6 @@
-"""Models of materia: agents and utilities.
+"""The format of a config: every field that means something here, described once; its JSON Schema for editors.
 
-The format of a config: every field that means something here, described once; its JSON Schema for editors.
+What a loadout is made of is in ``models_graph.py``; materia and all else are here.
 """
 
 from __future__ import annotations

@@ -35,8 +35,7 @@ from materia_nb.magics.registry import (
 )
 from materia_nb.shell.checking import FORMATS, findings_of, written
 from materia_nb.shell.copying import Bundle, offered, run_copy
-from materia_nb.shell.results import data_of, is_fine, text_of
-from materia_nb.shell.terminal import answer, bars, can_ask
+from materia_nb.shell.terminal import answer, bars, can_ask, data_of, is_fine, text_of
 
 FINE, PROBLEMS, MISUSE = 0, 1, 2
 """The exit codes."""

@@ -23,12 +23,11 @@ from urllib.parse import quote
 
 from materia_nb.errors import counted
 from materia_nb.file_io import open_plain, read_plain, write_all
-from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Change, Design
 from materia_nb.loadout.design.document import exact
 from materia_nb.loadout.facts import Object, as_object, is_object
-from materia_nb.platform import file_is_locked, lock_file, unlock_file
+from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 from materia_nb.store.files import disk, json_bytes
 from materia_nb.store.rundir import RunDir
 

@@ -15,9 +15,8 @@ from typing import Any, Final, TypeAlias
 
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import open_file, open_plain, read_plain
-from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON, too_deep_to_write
-from materia_nb.platform import file_is_locked, lock_file, unlock_file
+from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 
 
 class DiskError(MateriaError):

@@ -22,8 +22,8 @@ from materia_nb.engine.events import VERSION, Event, Output, SocketRecommitted
 from materia_nb.engine.session import Session, label_of
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import open_plain, read_plain, replace_file, write_all
-from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON, too_deep_to_write
+from materia_nb.platform import HeldInterrupts
 from materia_nb.store.files import (
     CastLock,
     DiskError,

@@ -19,7 +19,7 @@ from materia_nb.handoff import SparseProtocol
 from materia_nb.handoff.protocol import Requirements, in_brief
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON, compact
-from materia_nb.secrets import scrubbed
+from materia_nb.outgoing import scrubbed
 from materia_nb.sweep.seen import Seen, digest, seen
 
 GIVEN: Final = ("cast", "route", "state", "outputs", "steps", "request", "ends")

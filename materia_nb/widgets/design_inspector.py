@@ -11,7 +11,7 @@ from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.told import tokens_of
 from materia_nb.errors import MateriaError, counted
-from materia_nb.insight.prompts import Told
+from materia_nb.insight.estimate import Told
 from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design import sockets as operations

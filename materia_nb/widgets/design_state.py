@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.answerers import in_their_form
 from materia_nb.display.escape import shorten
+from materia_nb.insight.estimate import Prompts
 from materia_nb.insight.explore import Exploration
-from materia_nb.insight.prompts import Prompts
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Change, Design
 from materia_nb.loadout.design.document import refused

@@ -17,7 +17,7 @@ import pytest
 
 from materia_nb.agents import AgentError, FunctionAgent, Message, Reply, Spent, Turn, Usage, agent_from
 from materia_nb.agents.background import SHARED
-from materia_nb.interrupts import Stop
+from materia_nb.platform import Stop
 
 TURN = Turn(
     socket_id="Socket-1",

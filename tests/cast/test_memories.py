@@ -11,7 +11,7 @@ from materia_nb.cast import open_cast
 from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol
-from materia_nb.store.side_files import change_context, missing_evidence, read_context
+from materia_nb.store.rundir import change_context, missing_evidence, read_context
 from protocol_helpers import block, contract, envelope, report, same_when_opened, start
 
 ATOM = {"description": "Port", "body": "It listens on 8080.", "type": "atom"}

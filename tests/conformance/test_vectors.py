@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from materia_nb.conformance.__main__ import main
-from materia_nb.conformance.vector_runner import run_vector
+from materia_nb.conformance import main, run_vector
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 FILES = ["agent-contract.jsonl", "cast.jsonl", "envelope.jsonl", "handoff.jsonl", "validate.jsonl"]

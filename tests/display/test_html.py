@@ -34,6 +34,7 @@ from materia_nb.display.blocks import (
     Words,
     html_of,
     json_of,
+    page_of,
     text_of,
 )
 from materia_nb.display.escape import (
@@ -49,7 +50,6 @@ from materia_nb.display.escape import (
 )
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.mime import bundle
-from materia_nb.display.page import page_of
 from materia_nb.display.svg import GraphPicture
 from materia_nb.handoff.capabilities import Pointer
 from materia_nb.widgets import frontend

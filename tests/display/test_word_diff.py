@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from materia_nb.display.blocks import Tree, Words
-from materia_nb.display.word_diff import word_parts
+from materia_nb.display.escape import word_parts
 
 SHORT = st.text("ab \n,.é", max_size=60)
 

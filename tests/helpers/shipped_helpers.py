@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from materia_nb.utilities.scripts import PACKAGED
+from materia_nb.utilities.utility_step import PACKAGED
 
 # Nobody's settings but the test's own.
 GIT = {

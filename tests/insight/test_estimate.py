@@ -9,8 +9,7 @@ from materia_nb import Workbench
 from materia_nb.agents.model import ModelAgent
 from materia_nb.engine.told import tokens_of
 from materia_nb.errors import MateriaError
-from materia_nb.insight.estimate import estimate
-from materia_nb.insight.prompts import Prompts
+from materia_nb.insight.estimate import Prompts, estimate
 from materia_nb.loadout import build_graph
 
 PRICED = "openai:gpt-4o"

@@ -17,10 +17,9 @@ from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract_protocol import ContractProtocol
 from materia_nb.insight import space
-from materia_nb.insight.answers import Scripted
 from materia_nb.insight.explore import Exploration, longest, played, stalling
-from materia_nb.insight.rehearse import rehearse
-from materia_nb.insight.space import Node, Space, Way
+from materia_nb.insight.odds import rehearse
+from materia_nb.insight.space import Node, Scripted, Space, Way
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS, Result
 from protocol_helpers import OTHERS

@@ -15,8 +15,7 @@ from builders import asks, at, config, edge, exit_route, loop, retry_loop
 from drawn_loadouts import loadouts, rules_of
 from materia_nb.errors import MateriaError
 from materia_nb.insight.explore import Exploration
-from materia_nb.insight.odds import DENSE, counted, solve
-from materia_nb.insight.rehearse import rehearse
+from materia_nb.insight.odds import DENSE, counted, rehearse, solve
 from materia_nb.loadout import build_graph
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "8"))

@@ -19,14 +19,18 @@ from materia_nb.errors import MateriaError
 from materia_nb.lessons.__main__ import main
 from materia_nb.lessons.assignments import (
     EXERCISES,
+    answers_in,
     assignment,
+    key,
     lesson_names,
     lessons_folder,
+    mark_all,
     marked,
+    marks,
+    marks_table,
     release,
 )
-from materia_nb.lessons.marking import answers_in, key, mark_all, marks, marks_table
-from materia_nb.lessons.misreadings import QUESTIONS
+from materia_nb.lessons.checks import QUESTIONS
 
 LESSONS = lesson_names()
 REGION = re.compile(r"^### BEGIN (\w+ ?\w*)$.*?^### END \1$\n?", re.DOTALL | re.MULTILINE)
@@ -158,7 +162,7 @@ def test_a_course_that_was_handed_in_is_marked_by_the_command(tmp_path, capsys):
 
 def test_the_key_of_a_learner_is_for_teachers_and_no_method_of_what_a_learner_has(capsys):
     from materia_nb.lessons import exercise
-    from materia_nb.lessons.numbers import Numbers
+    from materia_nb.lessons.checks import Numbers
 
     assert main(["key", "03-loops", "ada"]) == 0
     told = capsys.readouterr().out

@@ -17,10 +17,8 @@ from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import frozen
 from materia_nb.lessons import check, predict, progress
-from materia_nb.lessons.checks import guesses_file, read_guesses
-from materia_nb.lessons.marking import key
-from materia_nb.lessons.misreadings import ANY, QUESTIONS
-from materia_nb.lessons.numbers import Numbers, shortest_verdicts
+from materia_nb.lessons.assignments import key
+from materia_nb.lessons.checks import ANY, QUESTIONS, Numbers, guesses_file, read_guesses, shortest_verdicts
 from materia_nb.loadout import build_graph
 from materia_nb.widgets.base import GONE, runs_of
 from materia_nb.widgets.predict import PredictPanel

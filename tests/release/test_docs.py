@@ -25,7 +25,7 @@ import stream_helpers as streams
 from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, Asking, Called, Noted, Spent, ToolCall, Usage
-from materia_nb.conformance.vector_runner import run_vector
+from materia_nb.conformance import run_vector
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.registry import VERBS

@@ -19,8 +19,8 @@ from materia_nb.errors import MateriaError
 from materia_nb.file_io import append_line, read_plain, replace_file
 from materia_nb.lessons.checks import read_guesses
 from materia_nb.store.catalogue import list_casts
-from materia_nb.store.side_files import read_context
-from materia_nb.utilities.scripts import copies
+from materia_nb.store.rundir import read_context
+from materia_nb.utilities.utility_step import copies
 
 
 def test_nothing_opens_files_past_the_doors():

@@ -12,8 +12,8 @@ import pytest
 import cast_helpers as h
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
+from materia_nb.store.opening import verify
 from materia_nb.store.rundir import RunDir
-from materia_nb.store.verifying import verify
 
 MANY = int(os.environ.get("MATERIA_FLIPS", "60"))
 """How many random changes are made of each kind; 10,000 by hand."""

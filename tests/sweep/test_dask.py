@@ -11,7 +11,7 @@ import cast_helpers as h
 from builders import asks, at, config, edge, retry_loop
 from materia_nb import Workbench
 from materia_nb.agents import FunctionAgent
-from materia_nb.insight.rehearse import BATCH, rehearse
+from materia_nb.insight.odds import BATCH, rehearse
 from materia_nb.loadout import build_graph
 from stream_helpers import stream_agents, streams_config
 

@@ -15,7 +15,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import open_cast
-from materia_nb.interrupts import HeldInterrupts, Stop
+from materia_nb.platform import HeldInterrupts, Stop
 
 COUNT = 40
 

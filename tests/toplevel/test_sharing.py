@@ -12,7 +12,7 @@ import pytest
 
 from builders import retry_loop
 from materia_nb.errors import MateriaError
-from materia_nb.insight.rehearse import BATCH, rehearse
+from materia_nb.insight.odds import BATCH, rehearse
 from materia_nb.loadout import build_graph
 from materia_nb.sharing import Bar, shared
 

@@ -11,7 +11,7 @@ import pytest
 from builders import resolved_materia
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import Materia
-from materia_nb.utilities.scripts import INTERPRETERS, resolve_command
+from materia_nb.utilities.utility_step import INTERPRETERS, resolve_command
 
 
 def utility(command: list[str] | None = None, owner: Path | None = None, script: Any = None) -> Materia:

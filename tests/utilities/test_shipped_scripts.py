@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from materia_nb.loadout.facts import SHIPPED_SCRIPTS
-from materia_nb.utilities.scripts import PACKAGED
+from materia_nb.utilities.utility_step import PACKAGED
 from shipped_helpers import git, ignored, repository, run_script
 
 ARTIFACT = ".pi/pi-materia/2026/manifest.json"

@@ -15,8 +15,15 @@ from materia_nb import Workbench
 from materia_nb.doctor import shipped
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.facts import SHIPPED_SCRIPTS
-from materia_nb.utilities import scripts
-from materia_nb.utilities.scripts import MANIFEST, PACKAGED, copies, find_script, resolve_command, synchronize
+from materia_nb.utilities import utility_step
+from materia_nb.utilities.utility_step import (
+    MANIFEST,
+    PACKAGED,
+    copies,
+    find_script,
+    resolve_command,
+    synchronize,
+)
 
 NAME = "detect-vcs.py"
 
@@ -33,7 +40,7 @@ def package(tmp_path, monkeypatch):
     copy.mkdir()
     for name in SHIPPED_SCRIPTS:
         (copy / name).write_bytes((PACKAGED / name).read_bytes())
-    monkeypatch.setattr(scripts, "PACKAGED", copy)
+    monkeypatch.setattr(utility_step, "PACKAGED", copy)
     return copy
 
 
@@ -136,7 +143,7 @@ def test_an_outdated_copy_that_cannot_be_replaced_is_not_run(folder, package, mo
     def refuse(path: Path, data: bytes) -> None:
         raise PermissionError(13, "read-only")
 
-    monkeypatch.setattr(scripts, "replace_file", refuse)
+    monkeypatch.setattr(utility_step, "replace_file", refuse)
     assert not synchronize(folder)
     assert find_script(NAME, [folder]) == package / NAME
     assert find_script("commit-sigil.py", [folder]) == folder / "commit-sigil.py"
@@ -151,7 +158,7 @@ def test_an_interrupted_update_is_finished_by_the_next(folder, package, monkeypa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(scripts, "write_config", stop)
+        patch.setattr(utility_step, "write_config", stop)
         with pytest.raises(KeyboardInterrupt):
             synchronize(folder)
     synchronize(folder)
@@ -160,10 +167,8 @@ def test_an_interrupted_update_is_finished_by_the_next(folder, package, monkeypa
 
 
 def test_kernels_that_start_together_agree(folder):
-    code = (
-        "import sys; from pathlib import Path; from materia_nb.utilities import scripts; sys.stdin.read(1);"
-    )
-    code += "assert scripts.synchronize(Path(sys.argv[1]))"
+    code = "import sys; from pathlib import Path; from materia_nb.utilities import utility_step; sys.stdin.read(1);"
+    code += "assert utility_step.synchronize(Path(sys.argv[1]))"
     kernels = [
         subprocess.Popen([sys.executable, "-c", code, str(folder)], stdin=subprocess.PIPE) for _ in range(6)
     ]

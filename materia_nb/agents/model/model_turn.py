@@ -35,8 +35,8 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.errors import did_you_mean
 from materia_nb.handoff.approval import Grant
 from materia_nb.handoff.jsontext import NotJson, strict_json
-from materia_nb.interrupts import Stop
 from materia_nb.jsonvalue import JSON, compact
+from materia_nb.platform import Stop
 
 THINKING: Final[Mapping[str, ThinkingLevel]] = {
     "off": False,

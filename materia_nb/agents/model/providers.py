@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import AgentError
 from materia_nb.errors import close_match
-from materia_nb.secrets import scrubbed
+from materia_nb.outgoing import scrubbed
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

@@ -14,9 +14,9 @@ from materia_nb.agents.tools.confine import Root, Work
 from materia_nb.agents.tools.reading_tools import find, grep, ls, read
 from materia_nb.agents.tools.tool import TOOLS, Refused, Tool, ToolResult, bounded, named, readable
 from materia_nb.errors import did_you_mean
-from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON
-from materia_nb.secrets import scrubbed
+from materia_nb.outgoing import scrubbed
+from materia_nb.platform import HeldInterrupts
 
 _WORDS: Final = {
     "string": "a text",

@@ -20,13 +20,10 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, counted
-from materia_nb.insight.answers import strangers
-from materia_nb.insight.estimate import Estimate, Spread, Takes, estimate
+from materia_nb.insight.estimate import Estimate, Prompts, Spread, Takes, estimate
 from materia_nb.insight.explore import Exploration, played
-from materia_nb.insight.odds import Chances, Odds, PerSocket
-from materia_nb.insight.prompts import Prompts
-from materia_nb.insight.rehearse import Rehearsal
-from materia_nb.insight.space import COMPLETE, HELD, MOST_STATES, Taken
+from materia_nb.insight.odds import Chances, Odds, PerSocket, Rehearsal
+from materia_nb.insight.space import COMPLETE, HELD, MOST_STATES, Taken, strangers
 from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph

@@ -24,9 +24,9 @@ from materia_nb.display.blocks import (
     Table,
     Tree,
     lines,
+    page_of,
 )
 from materia_nb.display.escape import clip, part, shorten
-from materia_nb.display.page import page_of
 from materia_nb.display.sections import call_blocks, issue_rows, prompt_blocks, section_blocks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
@@ -41,7 +41,7 @@ from materia_nb.handoff.protocol import Issue, Reading, as_text
 from materia_nb.jsonvalue import MISSING, get_path
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.store.kept_files import FOLDERS
-from materia_nb.store.side_files import file_within
+from materia_nb.store.rundir import file_within
 
 if TYPE_CHECKING:
     from materia_nb.engine.session import TurnRecord

@@ -14,7 +14,7 @@ from materia_nb import Workbench
 from materia_nb.cast.views.loadout_views import ExploreView, RehearsalView, ReportView
 from materia_nb.display.text import WIDTH, display_width
 from materia_nb.errors import MateriaError
-from materia_nb.insight.rehearse import rehearse
+from materia_nb.insight.odds import rehearse
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.report import Problem, Report
 

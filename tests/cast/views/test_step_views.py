@@ -21,7 +21,7 @@ from materia_nb.handoff.capabilities import Pointer, Section, StatusPath
 from materia_nb.handoff.contract_fields import AROUND, STATUSES
 from materia_nb.handoff.contract_protocol import ContractProtocol
 from materia_nb.handoff.envelope_protocol import EnvelopeProtocol
-from materia_nb.store.side_files import file_within, find_evidence
+from materia_nb.store.rundir import file_within, find_evidence
 from protocol_helpers import HOSTILE as VALUES
 from protocol_helpers import asking, block, changed, contract, envelope, paths_of, report, start
 

@@ -1,0 +1,566 @@
+"""Running conformance vectors through the public API: ``python -m materia_nb.conformance FILE...``.
+
+One function for each kind of vector returns what differed, an empty list when nothing did; a line is printed for each vector
+that fails, and a total for each kind.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, Final
+
+from materia_nb.agents import AgentTable
+from materia_nb.agents.interface import Reply, Turn, Usage
+from materia_nb.cast import Cast, Plan, start_cast
+from materia_nb.errors import MateriaError
+from materia_nb.file_io import read_plain
+from materia_nb.handoff import (
+    Issue,
+    Reading,
+    Requirements,
+    TurnFacts,
+    approval,
+    capabilities,
+    contract_fields,
+    contract_protocol,
+    contract_texts,
+    protocol,
+    requirements,
+)
+from materia_nb.handoff import envelope_protocol as handoff_envelope
+from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same
+from materia_nb.loadout import LoadoutError, build_graph, check_config
+from materia_nb.loadout.graph import Socket
+from materia_nb.loadout.resolve import sketch_graph
+
+ANY_JSON = Requirements("json", False, None, False, True, frozenset(), ())
+"""What a socket wants that neither guards its edges nor assigns anything."""
+
+
+def generated(recipe: Mapping[str, Any]) -> str:
+    """Build a long text: "@@" in the template stands for the unit, repeated."""
+    return str(recipe["template"]).replace("@@", recipe["unit"] * recipe["times"])
+
+
+def codes(issues: Iterable[Issue]) -> list[JSON]:
+    """Return the codes of issues, or the path of one that has none."""
+    return [issue.code or issue.path for issue in issues]
+
+
+def judged(issues: Iterable[Issue], warnings: Iterable[Issue] = ()) -> dict[str, JSON]:
+    """Return why something was refused, and what is odd about it, as vectors write it."""
+    errors = codes(issues)
+    return {"accepted": not errors, "errors": errors, "warnings": codes(warnings)}
+
+
+def routing(reading: Reading) -> dict[str, JSON]:
+    """Return the part of a reading that routes, as vectors write it."""
+    found: dict[str, JSON] = {"satisfied": reading.satisfied, "action": reading.action}
+    return found if reading.target is None else {**found, "target": reading.target}
+
+
+def differences(found: Mapping[str, JSON], expect: Mapping[str, JSON]) -> list[str]:
+    """Say what differs from ``expect``; ``errors`` and ``warnings`` in any order, ``parsed`` where it is named."""
+    wrong = []
+    for name, wanted in expect.items():
+        if name not in found:
+            wrong.append(f"{name}: there is nothing of that name to compare")
+        elif not _equal(name, found[name], wanted):
+            wrong.append(f"{name}: expected {compact(wanted)[:2000]}, found {compact(found[name])[:2000]}")
+    return wrong
+
+
+def _equal(name: str, found: JSON, wanted: JSON) -> bool:
+    if name in ("errors", "warnings") and isinstance(wanted, list):
+        return Counter(found) == Counter(wanted)
+    if name == "parsed" and isinstance(wanted, dict) and isinstance(found, dict):
+        return all(key in found and same(found[key], value) for key, value in wanted.items())
+    return same(found, wanted)
+
+
+_NOW = 1_000_000.0
+
+
+def run_output(vector: Mapping[str, Any]) -> list[str]:
+    """Read one reply: what is wrong with it, who repairs it, and where it leads."""
+    given, context = vector["input"], vector["input"].get("context") or {}
+    text = generated(given["generate"]) if "generate" in given else given["text"]
+    facts = TurnFacts(agent_id=context.get("task_agent_id", ""), given=context.get("input_envelope") or {})
+    seen = contract_protocol.examine(contract_fields.find(text), ANY_JSON, facts)
+    found = {
+        **_read(seen.reading),
+        "repair_action": seen.checked.repair,
+        "tier": seen.checked.tier,
+        "parsed": _parsed(seen.contract or {}, facts),
+    }
+    return differences(found, vector["expect"])
+
+
+def _read(reading: Reading) -> dict[str, JSON]:
+    return {**judged(reading.issues, reading.warnings), "routing": routing(reading)}
+
+
+def _parsed(contract: Mapping[str, JSON], facts: TurnFacts) -> dict[str, JSON]:
+    output = contract_fields.output_of(contract)
+    loop = output.loop_state
+    return {
+        **{field.name: getattr(output, field.name) for field in fields(output)},
+        "loop_state": None if loop is None else asdict(loop),
+        "memorialize_suggestions": output.memorialize_suggestions._asdict(),
+        "update_contracts": [entry._asdict() for entry in output.update_contracts],
+        "consolidation_required": contract_fields.consolidation_required(facts.given),
+    }
+
+
+def run_transition(vector: Mapping[str, Any]) -> list[str]:
+    """Report a status after others."""
+    given = vector["input"]
+    record = contract_fields.Record()
+    for status in given["history"]:
+        record = contract_fields.report(record, status).record
+    step = contract_fields.report(record, given["report"])
+    found: dict[str, JSON] = {
+        **judged(filter(None, [step.issue]), filter(None, [step.warning])),
+        "parsed": {"recorded_state": step.record.status, "in_progress_count": step.record.in_progress},
+    }
+    if step.issue is None:
+        way = contract_texts.verdict({}, step.record.status or "")
+        found["routing"] = {"satisfied": way.satisfied, "action": way.action}
+    else:
+        found["routing"] = {"satisfied": None, "action": contract_fields.refusal(step.issue)}
+    return differences(found, vector["expect"])
+
+
+def run_merge(vector: Mapping[str, Any]) -> list[str]:
+    """Merge one payload into one stored section."""
+    given = vector["input"]
+    name = given["contract"]
+    done = contract_fields.apply_updates(
+        {name: given["stored"]}, [{"contract": name, "payload": given["payload"]}], [name]
+    )
+    found = {
+        **judged(done.issues, done.warnings),
+        "parsed": {"stored_after": done.document[name]},
+    }
+    return differences(found, vector["expect"])
+
+
+def run_updates(vector: Mapping[str, Any]) -> list[str]:
+    """Apply the update clause of one contract to the project context."""
+    given = vector["input"]
+    done = contract_fields.apply_updates(
+        given["stored"], given["update_contracts"], given["writable_sections"], given["agent"]
+    )
+    found = {
+        **judged(done.issues, done.warnings),
+        "parsed": {
+            "applied": list(done.applied),
+            "rejected": list(done.rejected),
+            "stored_after": dict(done.document),
+        },
+    }
+    return differences(found, vector["expect"])
+
+
+def run_repair(vector: Mapping[str, Any]) -> list[str]:
+    """Read one reply after another until one is accepted or the repairs are used up."""
+    given, context = vector["input"], vector["input"]["context"]
+    spared = contract_protocol.MOST_REPAIRS - context.get("max_repairs", contract_protocol.MOST_REPAIRS)
+    repairs, seen = 0, None
+    for text in given["outputs"]:
+        facts = TurnFacts(agent_id=context.get("task_agent_id", ""), refused=repairs + spared)
+        seen = contract_protocol.examine(contract_fields.find(text), ANY_JSON, facts)
+        if seen.reading.accepted or seen.reading.action != "reissue":
+            break
+        repairs += 1
+    if seen is None:
+        return ["outputs: there are none"]
+    record = contract_fields.remembered(seen.reading.memory)
+    parsed = {
+        **_parsed(seen.contract or {}, TurnFacts()),
+        "recorded_state": record.status,
+        "in_progress_count": record.in_progress,
+    }
+    return differences({**_read(seen.reading), "repairs": repairs, "parsed": parsed}, vector["expect"])
+
+
+def run_approval(vector: Mapping[str, Any]) -> list[str]:
+    """Ask a person, and use what is granted."""
+    given = vector["input"]
+    reading = contract_protocol.examine(given["contract"], ANY_JSON).reading
+    grant = None
+    if given["human"] == "approve" and reading.needs == "consent":
+        grant = approval.sealed_from(approval.request_of(given["contract"]), _NOW).grant(_NOW)
+    told = None if grant is None else grant.as_json()
+    allowed = []
+    for command in given.get("uses", []):
+        may, grant = grant.use(command, _NOW) if grant else (False, None)
+        allowed.append(may)
+    found = {
+        **judged(reading.issues, reading.warnings),
+        "pause_kind": reading.needs,
+        "resume": {"action": "reissue", "grant": told},
+        "uses_allowed": allowed,
+    }
+    return differences(found, vector["expect"])
+
+
+def run_envelope(vector: Mapping[str, Any]) -> list[str]:
+    """Check an envelope that is an object already, and where it leads."""
+    given, context = vector["input"], vector["input"]["context"]
+    value = json.loads(generated(given["generate_json"])) if "generate_json" in given else given["object"]
+    loop = context.get("loop") or {}
+    facts = TurnFacts(
+        meta=context.get("kernel") or {}, rounds=loop.get("iteration", 0), most_rounds=loop.get("max", 3)
+    )
+    reading = handoff_envelope.read_object(
+        value, ANY_JSON, facts, profile=context["profile"], channel=context["channel"]
+    )
+    return differences(_found(reading), vector["expect"])
+
+
+def _found(reading: Reading) -> dict[str, JSON]:
+    fields = {
+        "status": ["status"],
+        "recommendation": ["routing", "recommendation"],
+        "can_further_iteration_help": ["routing", "can_further_iteration_help"],
+        "_envelope_source": ["_envelope_source"],
+    }
+    parsed = {name: get_path(reading.value, path) for name, path in fields.items()}
+    return {
+        **_read(reading),
+        "accepted": reading.accepted,
+        "parsed": {name: None if value is MISSING else value for name, value in parsed.items()},
+    }
+
+
+def run_parse(vector: Mapping[str, Any]) -> list[str]:
+    """Find the object in a reply, without checking its fields."""
+    value, issue = handoff_envelope.find(vector["input"]["text"])
+    return differences({**judged(filter(None, [issue])), "parsed": value}, vector["expect"])
+
+
+def run_finalization(vector: Mapping[str, Any]) -> list[str]:
+    """Ask for the envelope until one is valid or the tries are used up; the work itself runs once."""
+    given = vector["input"]
+    tries = given["context"].get("max_attempts", handoff_envelope.MOST_TRIES)
+    kernel = given["context"].get("kernel") or {}
+    attempts, reading = 0, None
+    for reply in given["finalization_replies"][:tries]:
+        facts = TurnFacts(meta=kernel, refused=attempts + handoff_envelope.MOST_TRIES - tries)
+        attempts += 1
+        if isinstance(reply, str):
+            reading = handoff_envelope.EnvelopeProtocol().read(reply, ANY_JSON, facts)
+        else:
+            reading = handoff_envelope.read_object(reply, ANY_JSON, facts)
+        if reading.action != "reissue":
+            break
+    if reading is None:
+        return ["finalization_replies: there are none"]
+    return differences({**_found(reading), "attempts": attempts, "work_phase_runs": 1}, vector["expect"])
+
+
+def run_path(vector: Mapping[str, Any]) -> list[str]:
+    """Make names from ids, read ids from a name, or look an envelope up among files."""
+    try:
+        found = _path(vector["input"])
+    except MateriaError as error:
+        found = {"accepted": False, "errors": [error.where], "warnings": []}
+    return differences(found, vector["expect"])
+
+
+def _path(given: Mapping[str, Any]) -> dict[str, JSON]:
+    fine = judged(())
+    if "filename" in given:
+        step = capabilities.parse_name(given["filename"])
+        return {**fine, "step_id": step.step_id, "agent_key": step.agent_key, "draft": step.draft}
+    if "files" in given:
+        read = given["read"]
+        lookup = capabilities.look_for(
+            given["files"], read["flow"], read["step_id"], read["agent_key"], given.get("run_base", "")
+        )
+        return {**judged(lookup.issues, lookup.warnings), "accepted": lookup.path is not None}
+    names = capabilities.names(given["run_base"], given["flow"], given["step_id"], given["agent_key"])
+    return {**fine, "final": names.final, "draft": names.draft}
+
+
+PROTOCOL_KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "envelope": run_envelope,
+    "parse": run_parse,
+    "finalization": run_finalization,
+    "path": run_path,
+    "output": run_output,
+    "transition": run_transition,
+    "merge": run_merge,
+    "update_contracts": run_updates,
+    "repair": run_repair,
+    "approval": run_approval,
+}
+"""The kinds of vectors here, with the function that runs one."""
+
+
+_ON_STDIN_SINCE = ("executionScope", "baseScope")
+"""What utilities are given since the vectors were made that list what they are given.
+
+P8 says without a condition that utilities get both, the newer reference gives both in every cast that it recorded, and the
+programs of these very vectors take both away before they show the rest: only the list of names is older. So they are passed over
+in such a list, rather than left out of stdin where a cast has no scope but the base, which a utility could then not ask for.
+"""
+_LONG = re.compile(r"(.*)…\[string of (\d+) chars\]", re.DOTALL)
+
+
+def run_vector(vector: Mapping[str, Any]) -> list[str]:
+    """Run one vector and say what differed from what it expects."""
+    kind = vector.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        return [f"kind: {kind!r} is not one of {', '.join(KINDS)}"]
+    try:
+        return KINDS[kind](vector)
+    except MateriaError as error:
+        return [f"stopped by an error: {error.what}"]
+    except Exception as error:  # noqa: BLE001 - a crash on one vector is a failure of that vector
+        return [f"stopped by an unexpected error: {error!r}"]
+
+
+def run_validate(vector: Mapping[str, Any]) -> list[str]:
+    """Check a config: whether it is valid, and that the named problems are among those found."""
+    report = check_config(vector["config"])
+    expect = vector["expect"]
+    found = {(problem.code, problem.source) for problem in report.problems}
+    wrong = []
+    if (not found) != expect["ok"]:
+        wrong.append(f"ok: expected {expect['ok']}, found the problems {sorted(found)}")
+    missing = [pair for pair in expect.get("problems", []) if tuple(pair) not in found]
+    if missing:
+        wrong.append(f"problems: {missing} not among {sorted(found)}")
+    return wrong
+
+
+def run_handoff(vector: Mapping[str, Any]) -> list[str]:
+    """Read one output at a socket: accepted and parsed, or refused for the expected reasons."""
+    socket = {**vector["socket"], "materia": "M"}
+    others = {edge["to"] for edge in socket.get("edges", []) if edge.get("to") != "end"}
+    document = {
+        "loadouts": {
+            "T": {
+                "entry": "Socket-1",
+                "sockets": {"Socket-1": socket, **{name: {"materia": "N"} for name in others}},
+            }
+        },
+        "materia": {"M": vector["materia"], "N": {"type": "agent", "prompt": "next", "tools": "none"}},
+    }
+    resolved = _socket_of(document)
+    reading = protocol(resolved.handoff).read(vector["text"], requirements(resolved))
+    expect = vector["expect"]
+    wrong = []
+    if reading.accepted != expect["accepted"]:
+        wrong.append(f"accepted: expected {expect['accepted']}, found {reading.error}: {reading.issues}")
+    if "parsed" in expect and not same(reading.value, expect["parsed"]):
+        wrong.append(f"parsed: expected {compact(expect['parsed'])}, found {compact(reading.value)}")
+    if "error" in expect and reading.error != expect["error"]:
+        wrong.append(f"error: expected {expect['error']}, found {reading.error}")
+    if "paths" in expect:
+        paths = {issue.path for issue in reading.issues}
+        if paths != set(expect["paths"]):
+            wrong.append(f"paths: expected {sorted(expect['paths'])}, found {sorted(paths)}")
+    return wrong
+
+
+def _socket_of(document: JSON) -> Socket:
+    """Resolve the socket of a vector; one of a parallel generator lacks the loop that its loadout would have."""
+    try:
+        graph = build_graph(document)
+    except LoadoutError:
+        graph = sketch_graph(document, None)
+    return graph.sockets["Socket-1"]
+
+
+class _VectorAgent:
+    """Gives the n-th turn of a socket its n-th reply, and notes what the engine told it."""
+
+    name = "vector"
+
+    def __init__(self, replies: Mapping[str, Sequence[Any]]) -> None:
+        self.replies = replies
+        self.given: dict[str, int] = {}
+        self.cast: Cast | None = None
+        self.instructions: list[list[JSON]] = []
+        self.follow_up: list[list[JSON]] = []
+
+    def answer(self, turn: Turn) -> Reply | None:
+        prompt = self.cast.now.prompt if self.cast else None
+        if prompt is not None:
+            self.instructions.append([turn.socket_id, prompt.instruction])
+            self.follow_up.append([turn.socket_id, turn.item_key, list(prompt.reasons)])
+        entry = self.peek(turn.socket_id)
+        if entry is None:
+            return None
+        self.given[turn.socket_id] = self.given.get(turn.socket_id, 0) + 1
+        if isinstance(entry, str):
+            return Reply(entry)
+        usage = entry.get("usage")
+        return Reply(entry["text"], Usage(usage["input"], usage["output"]) if usage else None)
+
+    def peek(self, socket: str) -> Any:
+        """The next reply of a socket, None when there is none."""
+        replies = self.replies.get(socket, [])
+        index = self.given.get(socket, 0)
+        return replies[index] if index < len(replies) else None
+
+
+def run_cast(vector: Mapping[str, Any]) -> list[str]:
+    """Run a whole cast with real utilities and the vector's replies, and compare how it went."""
+    expect = vector["expect"]
+    try:
+        graph = build_graph(vector["config"])
+    except LoadoutError as error:
+        if expect["outcome"] == "refused":
+            return []
+        return [f"outcome: expected {expect['outcome']}, but the config was refused: {error.what}"]
+    if expect["outcome"] == "refused":
+        return ["outcome: expected the config to be refused, but it is valid"]
+    with tempfile.TemporaryDirectory() as folder:
+        project = Path(folder)
+        plan = Plan(graph, vector["config"], "vector", project, project / "casts")
+        agent = _VectorAgent(vector.get("replies", {}))
+        cast = start_cast(plan, vector.get("request", ""), AgentTable(agent))
+        agent.cast = cast
+        try:
+            _play(cast, agent)
+            return _compare(cast, agent, expect)
+        finally:
+            cast.close()
+
+
+def _play(cast: Cast, agent: _VectorAgent) -> None:
+    while cast.status == "ready":
+        cast.run()
+        while (visit := cast.now.waiting_at) is not None:
+            entry = agent.peek(visit.socket)
+            if entry is None:
+                return  # the replies ran out: the comparison will show it
+            if isinstance(entry, dict) and "user" in entry:
+                cast.refine(entry["user"])
+            elif visit.mode == "draft" and visit.drafts:
+                cast.accept()
+            else:
+                return
+
+
+def _compare(cast: Cast, agent: _VectorAgent, expect: Mapping[str, Any]) -> list[str]:
+    state = cast.now.engine
+    hidden = {"item", "workItem", "currentWorkItem"} | {
+        path[0] for one in state.shown for path in one.walk.paths if len(path) == 1
+    }
+    hidden |= {here.socket.iterator.alias for here in cast.now.rules.sockets.values() if here.socket.iterator}
+    found: dict[str, JSON] = {
+        "outcome": state.status,
+        "failure": state.failure.kind if state.failure else None,
+        "route": [list(visit) for visit in cast.route],
+        "data": {key: value for key, value in state.data.items() if key not in hidden},
+        "cursors": dict(state.cursors),
+        "visits": dict(state.visits),
+        "edgeTraversals": dict(state.traversals),
+        "instructions": agent.instructions,
+        "followUp": agent.follow_up,
+    }
+    shown = {name: _abbreviated(value, expect.get(name)) for name, value in found.items()}
+    return differences(shown, expect)
+
+
+def _abbreviated(found: JSON, wanted: JSON) -> JSON:
+    """Write a long string the way the vector does, when it is the string that the vector means."""
+    if isinstance(found, str) and isinstance(wanted, str) and (match := _LONG.fullmatch(wanted)):
+        head, length = match.group(1), int(match.group(2))
+        return wanted if len(found) == length and found.startswith(head) else found
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return {key: _abbreviated(value, wanted.get(key)) for key, value in found.items()}
+    if isinstance(found, list) and isinstance(wanted, list):
+        found = [one for one in found if one not in _ON_STDIN_SINCE or one in wanted]
+    if isinstance(found, list) and isinstance(wanted, list) and len(found) == len(wanted):
+        return [_abbreviated(a, b) for a, b in zip(found, wanted, strict=True)]
+    return found
+
+
+KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "cast": run_cast,
+    "validate": run_validate,
+    "handoff": run_handoff,
+    **PROTOCOL_KINDS,
+}
+"""The kinds of vectors that can be run, with the function that runs one."""
+
+NEEDED: dict[str, tuple[str, ...]] = {
+    "cast": ("config",),
+    "validate": ("config",),
+    "handoff": ("text", "materia", "socket"),
+    **dict.fromkeys(PROTOCOL_KINDS, ("input",)),
+}
+"""The fields that a vector of each kind must have, beside id, kind and expect."""
+
+
+USAGE: Final = "usage: python -m materia_nb.conformance FILE...\n\nFILE holds one JSON vector a line.\n"
+
+
+class UnusableInput(Exception):
+    """A file cannot be read, or a line of it is not a vector; the message names the place."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the vector files and return the exit code: 0 all passed, 1 some failed, 2 unusable input."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        (sys.stdout if arguments else sys.stderr).write(USAGE)
+        return 0 if arguments else 2
+    passed: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    try:
+        for name in arguments:
+            for vector in _vectors(name):
+                kind, wrong = str(vector["kind"]), run_vector(vector)
+                (failed if wrong else passed)[kind] += 1
+                if wrong:
+                    _say(f"FAILED {kind} {vector['id']}: " + " | ".join(wrong))
+    except UnusableInput as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    for kind in sorted(passed | failed):
+        _say(f"{kind}: {passed[kind]} passed, {failed[kind]} failed")
+    return 1 if failed else 0
+
+
+def _vectors(name: str) -> Iterator[dict[str, Any]]:
+    try:
+        lines = read_plain(name, follow=True).split(b"\n")
+    except OSError as error:
+        raise UnusableInput(f"{name}: {error.strerror}") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        place = f"{name}:{number}"
+        try:
+            vector = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UnusableInput(f"{place}: not JSON: {error}") from error
+        if not isinstance(vector, dict):
+            raise UnusableInput(f"{place}: not a vector: an object is needed")
+        missing = {"id", "kind", "expect", *NEEDED.get(str(vector.get("kind")), ())} - vector.keys()
+        if missing:
+            raise UnusableInput(f"{place}: not a vector: it has no {', '.join(sorted(missing))}")
+        yield vector
+
+
+def _say(line: str) -> None:
+    # A vector may hold what the terminal's encoding has no place for.
+    sys.stdout.write(line.encode(sys.stdout.encoding or "utf-8", "backslashreplace").decode() + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,1 +1,0 @@
-"""Running conformance vectors through the public API: ``python -m materia_nb.conformance FILE...``."""
