@@ -344,6 +344,8 @@ def _model_attributes(event: ev.Output) -> dict[str, Attribute]:
         told = {
             "gen_ai.usage.input_tokens": usage.input,
             "gen_ai.usage.output_tokens": usage.output,
+            "gen_ai.usage.cache_read.input_tokens": usage.cached,
+            "materia.usage.reasoning_tokens": usage.reasoning,
             "materia.usage.cost": usage.cost,
         }
         found |= {name: value for name, value in told.items() if value is not None}

@@ -35,7 +35,8 @@ class CommandAgent:
         cwd: where to run it; None for the project directory.
         name: what the agent is called where it is shown; the program's name if not given.
         answer: for a program that prints JSON, the JSONPath of its answer; what it prints is the answer if left out.
-        usage: paths of its tokens, for ``input`` and for ``output``; unknown if left out (R56).
+        usage: paths of its tokens, for ``input`` and ``output``, of which some are ``cached`` and ``reasoning``; unknown if left
+            out (R56).
         cost: the path of its cost in USD.
         error: a path at which something is only when it failed.
         lines: whether it prints one JSON value a line; paths then begin at the list of them. See :class:`JsonOutput`.

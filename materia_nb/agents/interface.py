@@ -64,6 +64,20 @@ class TellsReadiness(Protocol):
         ...
 
 
+@runtime_checkable
+class HasPrices(Protocol):
+    """An agent that is priced by what it runs rather than by its name."""
+
+    def price_names(self, model: str | None) -> tuple[str, ...]:
+        """Return by what a config may have its price, the most exact first, where a materia asks for ``model``."""
+        ...
+
+
+def price_names(agent: Agent, model: str | None) -> tuple[str, ...]:
+    """Return by what a config may have the price of an agent: its name, if it does not say more."""
+    return agent.price_names(model) if isinstance(agent, HasPrices) else (name_of(agent),)
+
+
 TurnKind: TypeAlias = Literal["work", "repair", "refine", "finalize", "resume"]
 
 _KINDS: Final[Mapping[Mode, TurnKind]] = {
@@ -91,11 +105,16 @@ class AgentError(MateriaError):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one turn, and its cost (R20); None is what is not known (R56)."""
+    """Tokens of one turn, and its cost in US dollars (R20); None is what is not known (R56).
+
+    ``cached`` is how much of ``input`` came from a cache, ``reasoning`` how much of ``output`` was thought.
+    """
 
     input: int | None = 0
     output: int | None = 0
     cost: float | None = None
+    cached: int | None = None
+    reasoning: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,11 +428,17 @@ def sound_usage(given: Any, who: object) -> StepUsage:
         AgentError: they are no numbers, or cannot be.
     """
     try:
-        tokens = [None if one is None else int(one) for one in (given.input, given.output)]
-        used = StepUsage(tokens[0], tokens[1], None if given.cost is None else float(given.cost))
+        counts = (
+            given.input,
+            given.output,
+            *(getattr(given, name, None) for name in ("cached", "reasoning")),
+        )
+        tokens = [None if one is None else int(one) for one in counts]
+        cost = None if given.cost is None else float(given.cost)
+        used = StepUsage(tokens[0], tokens[1], cost, cached=tokens[2], reasoning=tokens[3])
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise AgentError(f"{who} returned a usage that is not numbers: {given!r}") from error
-    if any(one is not None and not 0 <= one < math.inf for one in used[:3]):
+    if any(one is not None and not 0 <= one < math.inf for one in used):
         raise AgentError(f"{who} returned a usage that cannot be: {given!r}")
     return used
 

@@ -447,16 +447,19 @@ def _entry(who: str, entry: ScriptEntry) -> Reply:
     return reply_from(entry, who)
 
 
+_COUNTED: Final = ("input", "output", "cached", "reasoning")
+
+
 def _usage(who: str, given: object) -> Usage | None:
     if given is None or isinstance(given, Usage):
         return given
     if not isinstance(given, Mapping):
         raise AgentError(f"{who} has a usage that is not an object", hint='write {"input": 10, "output": 5}')
-    tokens = given.get("input", 0), given.get("output", 0)
-    if any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in tokens):
+    tokens = {"input": 0, "output": 0} | {name: given[name] for name in _COUNTED if name in given}
+    if any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in tokens.values()):
         raise AgentError(f"{who} has a usage without whole numbers", hint='write {"input": 10, "output": 5}')
     cost = given.get("cost")
-    return Usage(tokens[0], tokens[1], float(cost) if isinstance(cost, (int, float)) else None)
+    return Usage(**tokens, cost=float(cost) if isinstance(cost, (int, float)) else None)
 
 
 _FORMS: Final = (

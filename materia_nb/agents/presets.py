@@ -141,6 +141,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
                         "$.usage.cache_read_input_tokens",
                     ),
                     "output": "$.usage.output_tokens",
+                    "cached": "$.usage.cache_read_input_tokens",
                 },
                 cost="$.total_cost_usd",
                 session="$.session_id",
@@ -161,6 +162,8 @@ PRESETS: Final[Mapping[str, Preset]] = {
                 {
                     "input": _events("turn.completed", "usage.input_tokens"),
                     "output": _events("turn.completed", "usage.output_tokens"),
+                    "cached": _events("turn.completed", "usage.cached_input_tokens"),
+                    "reasoning": _events("turn.completed", "usage.reasoning_output_tokens"),
                 },
                 session=_events("thread.started", "thread_id"),
                 error=_events("turn.failed", "error.message"),
@@ -180,6 +183,8 @@ PRESETS: Final[Mapping[str, Preset]] = {
                 {
                     "input": ("$.stats.models.*.tokens.prompt", "$.stats.models.*.tokens.tool"),
                     "output": ("$.stats.models.*.tokens.candidates", "$.stats.models.*.tokens.thoughts"),
+                    "cached": "$.stats.models.*.tokens.cached",
+                    "reasoning": "$.stats.models.*.tokens.thoughts",
                 },
                 error="$.error.message",
             ),
@@ -222,6 +227,8 @@ PRESETS: Final[Mapping[str, Preset]] = {
                         _events("step_finish", "part.tokens.output"),
                         _events("step_finish", "part.tokens.reasoning"),
                     ),
+                    "cached": _events("step_finish", "part.tokens.cache.read"),
+                    "reasoning": _events("step_finish", "part.tokens.reasoning"),
                 },
                 cost=_events("step_finish", "part.cost"),
                 session="$[*].sessionID",
@@ -271,6 +278,11 @@ class PresetAgent(CommandAgent):
             path = Path(folder) / "schema.json"
             replace_file(path, compact(thawed(turn.schema)).encode())
             yield tuple(str(path) if part == _SCHEMA_FILE else part for part in argv)
+
+    def price_names(self, model: str | None) -> tuple[str, ...]:
+        """Return by what a config may have its price: with its model, or without."""
+        name, wanted = f"{PREFIX}{self.preset.name}", self.model or model
+        return (f"{name}:{wanted}", name) if wanted else (name,)
 
     def goes_on_in(self, turn: Turn) -> str:
         """Return the session of the answer before in the same conversation, if the program can go on from there."""

@@ -29,6 +29,9 @@ class Answered(NamedTuple):
     error: str = ""
 
 
+_COUNTED: Final = ("input", "output", "cached", "reasoning")
+"""What tokens are counted as."""
+
 ReadsStdout: TypeAlias = Callable[[str], Answered]
 """Reads the stdout of a program that has ended."""
 
@@ -41,7 +44,7 @@ class JsonOutput:
         answer: where the answer is; of several paths the first that finds something, of several values the last. An object
             is taken as JSON text.
         usage: where the tokens are: paths for ``input`` and for ``output``. All that is found is added up, since programs
-            count cached and thinking tokens apart.
+            count cached and thinking tokens apart; ``cached`` and ``reasoning`` say how many of these there are among them.
         cost: where the cost is, in USD; added up as well.
         session: where the id of the session is.
         error: what is there, and not false, null or empty, only when it failed; a text says how.
@@ -60,9 +63,10 @@ class JsonOutput:
     lines: bool = False
 
     def __post_init__(self) -> None:
-        if wrong := set(self.usage) - {"input", "output"}:
+        if wrong := set(self.usage) - set(_COUNTED):
             raise AgentError(
-                f"usage has no {', '.join(sorted(map(str, wrong)))}", hint="give paths for input and output"
+                f"usage has no {', '.join(sorted(map(str, wrong)))}",
+                hint=f"give paths for {', '.join(_COUNTED)}",
             )
         for paths in (self.answer, *self.usage.values(), self.cost, self.session, self.error):
             for path in _listed(paths):
@@ -85,11 +89,12 @@ class JsonOutput:
                 hint="does the program print what its version documents? Give the path of the answer",
                 kind="malformed",
             )
-        tokens = {name: _sum(self._all(paths, value)) for name, paths in self.usage.items()}
+        paths = {name: self.usage.get(name, ()) for name in _COUNTED}
+        tokens = {name: _whole(_sum(self._all(one, value))) for name, one in paths.items()}
         cost = _sum(self._all(self.cost, value))
         used = None
         if cost is not None or any(count is not None for count in tokens.values()):
-            used = Usage(_whole(tokens.get("input")), _whole(tokens.get("output")), cost)
+            used = Usage(cost=cost, **tokens)
         sessions = [one for one in self._all(self.session, value) if isinstance(one, str)]
         error = ""
         if failures:

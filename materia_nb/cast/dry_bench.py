@@ -157,7 +157,12 @@ class DryBench(Shown):
 
         def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:
             wanted = model or graph.sockets[socket].materia.model
-            return known_price(wanted, tokens_in, tokens_out) if isinstance(wanted, str) else None
+            if not isinstance(wanted, str):
+                return None
+            own = graph.price((wanted,))
+            return (
+                known_price(wanted, tokens_in, tokens_out) if own is None else own.of(tokens_in, tokens_out)
+            )
 
         return price
 

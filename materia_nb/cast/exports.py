@@ -221,7 +221,7 @@ def _turn(turn: Mapping[str, Any], *, first: bool) -> RecordedTurn:
 def _usage(given: object) -> Usage | None:
     if not isinstance(given, dict) or not given:
         return None
-    return Usage(**{key: given[key] for key in ("input", "output", "cost") if key in given})
+    return Usage(**{key: given[key] for key in Usage.__dataclass_fields__ if key in given})
 
 
 def _list(given: object) -> list[Any]:

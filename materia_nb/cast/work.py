@@ -22,6 +22,7 @@ from materia_nb.agents.interface import (
     Telling,
     agent_failure,
     name_of,
+    price_names,
     sound,
     sound_usage,
 )
@@ -38,7 +39,7 @@ from materia_nb.engine.evolve import fold
 from materia_nb.engine.outputs import CORRECT_THE_UTILITY
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Pending, Session, branch_suffix, output_name, pending
-from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Visit
+from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Usage, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import BASE
 from materia_nb.loadout.graph import Materia
@@ -333,7 +334,7 @@ class Work(ABC):
                     project=self.base,
                     run_dir=self.files.path,
                     stop=self.stop,
-                    tell=lambda telling: None if dropped else self._take(visit, telling),
+                    tell=lambda telling: None if dropped else self._take(visit, agent, telling),
                     before=before,
                 )
                 with self._working():
@@ -380,10 +381,18 @@ class Work(ABC):
         here = self.rules.sockets[visit.socket]
         free = visit.mode in here.any_text
         reply = sound(answer, _TheAgent(agent), here.write, free=free)
+        if reply.usage is not None:
+            reply = reply._replace(usage=self._priced(agent, visit, reply.usage))
         asked = not isinstance(agent, PinnedAgent) and not getattr(agent, "at_once", False)
         return reply._replace(usage=UNREPORTED) if asked and reply.usage is None else reply
 
-    def _take(self, visit: Visit, telling: Telling) -> None:
+    def _priced(self, agent: Agent, visit: Visit, used: Usage) -> Usage:
+        """Return what an agent used with the cost that follows from the prices of the config, if these have one for it."""
+        price = self.rules.graph.price(price_names(agent, self.materia(visit).model))
+        cost = None if price is None else price.of(used.input, used.output, used.cached)
+        return used if cost is None else used._replace(cost=cost)
+
+    def _take(self, visit: Visit, agent: Agent, telling: Telling) -> None:
         """Take what an agent tells while it answers; from a turn that is over, nothing is taken."""
         at = self.session.state.waiting_at
         if at is None or (at.step, at.turn) != (visit.step, visit.turn):
@@ -399,7 +408,8 @@ class Work(ABC):
             case Noted(text):
                 self.do(decide.noted, redacted(text))
             case Spent(usage):
-                self.do(decide.spent, sound_usage(usage, f"The agent of {visit.socket}"))
+                used = sound_usage(usage, f"The agent of {visit.socket}")
+                self.do(decide.spent, self._priced(agent, visit, used))
 
     def arrived(
         self, reply: SoundReply, process: str = "", pinned: str | None = None, by: str | None = None

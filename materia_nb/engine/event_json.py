@@ -55,11 +55,12 @@ def usage_from(value: JSON) -> Usage:
     """Read the usage of an output; what is not a number is not known (R56). Raises ValueError."""
     if not isinstance(value, dict):
         raise ValueError(value)  # noqa: TRY004 - one kind of error for all
-    given = [value.get(name) for name in ("input", "output", "cost")]
-    numbers = [n if isinstance(n, (int, float)) and not isinstance(n, bool) else None for n in given]
+    given = [value.get(name) for name in ("cost", "input", "output", "cached", "reasoning")]
+    cost, *counts = [n if isinstance(n, (int, float)) and not isinstance(n, bool) else None for n in given]
     try:
-        tokens = [None if n is None else int(n) for n in numbers[:2]]
-        return Usage(tokens[0], tokens[1], None if numbers[2] is None else float(numbers[2]))
+        tokens = [None if n is None else int(n) for n in counts]
+        paid = None if cost is None else float(cost)
+        return Usage(tokens[0], tokens[1], paid, cached=tokens[2], reasoning=tokens[3])
     except OverflowError as error:  # not finite
         raise ValueError(value) from error
 

@@ -203,6 +203,8 @@ class Usage(NamedTuple):
     """Tokens and cost of a turn, or added up (R20); None is what nobody reported (R56).
 
     In a sum ``uncounted`` and ``unpriced`` count the turns whose tokens, or cost, nobody reported: they are not in it.
+    ``cached`` is how much of ``input`` came from a cache, ``reasoning`` how much of ``output`` was thought: a sum has what
+    was reported, which many never do.
     """
 
     input: int | None = 0
@@ -210,6 +212,8 @@ class Usage(NamedTuple):
     cost: float | None = 0.0
     uncounted: int = 0
     unpriced: int = 0
+    cached: int | None = None
+    reasoning: int | None = None
 
     @property
     def tokens(self) -> int | None:
@@ -220,15 +224,15 @@ class Usage(NamedTuple):
         """Add what something else used."""
         if other is UNREPORTED and self.uncounted and self.unpriced:
             known = (self.input or None, self.output or None, self.cost or None)
-            return Usage(*known, self.uncounted + 1, self.unpriced + 1)
-        if None not in self and None not in other:
-            return Usage(*map(operator.add, self, other))
+            return Usage(*known, self.uncounted + 1, self.unpriced + 1, self.cached, self.reasoning)
         return Usage(
             known_sum(self.input, other.input),
             known_sum(self.output, other.output),
             known_sum(self.cost, other.cost),
             self._without_tokens + other._without_tokens,
             self._without_cost + other._without_cost,
+            known_sum(self.cached, other.cached),
+            known_sum(self.reasoning, other.reasoning),
         )
 
     def less(self, before: Usage) -> Usage:
@@ -239,6 +243,8 @@ class Usage(NamedTuple):
             None if self.cost is None else self.cost - (before.cost or 0.0),
             self._without_tokens - before._without_tokens,
             self._without_cost - before._without_cost,
+            None if self.cached is None else self.cached - (before.cached or 0),
+            None if self.reasoning is None else self.reasoning - (before.reasoning or 0),
         )
 
     @property
@@ -261,7 +267,17 @@ class Usage(NamedTuple):
 
     def as_json(self) -> dict[str, JSON]:
         """Return what one turn used, as the journal keeps it; null is unknown."""
-        return {"input": self.input, "output": self.output, "cost": self.cost}
+        return {"input": self.input, "output": self.output, "cost": self.cost, **self.apart()}
+
+    def apart(self) -> dict[str, JSON]:
+        """Return the tokens that are told apart, as far as anybody reported them: ``cached``, ``reasoning``."""
+        told = {"cached": self.cached, "reasoning": self.reasoning}
+        return {name: count for name, count in told.items() if count is not None}
+
+    @property
+    def apart_words(self) -> str:
+        """The same in words, as ``800 cached, 120 reasoning``; empty when nobody reported any."""
+        return ", ".join(f"{count:,} {name}" for name, count in self.apart().items())
 
 
 UNREPORTED: Final = Usage(None, None, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from collections.abc import Iterator as Iterating
 from dataclasses import dataclass
@@ -123,6 +124,14 @@ Amount: TypeAlias = Annotated[
         lambda value: is_number(value) and value >= 0,
         {"type": "number", "minimum": 0},
         "write a number from 0 up",
+    ),
+]
+DateText: TypeAlias = Annotated[
+    str,
+    ValueKind(
+        lambda value: isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value) is not None,
+        {"type": "string", "format": "date"},
+        'write a day, such as "2026-11-23"',
     ),
 ]
 Milliseconds: TypeAlias = Annotated[

@@ -5,7 +5,7 @@ A :class:`Graph` is built once from a validated config (see ``resolve``) and nev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
@@ -247,6 +247,24 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Price:
+    """What somebody pays for a million tokens of a model, in US dollars: ``cached`` for those of ``input`` from a cache."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    as_of: str | None = None
+
+    def of(self, sent: int | None, received: int | None, cached: int | None = None) -> float | None:
+        """Return the cost of so many tokens; None where these are not known (R56)."""
+        if sent is None or received is None:
+            return None
+        hit = min(cached or 0, sent)
+        cheaper = self.input if self.cached is None else self.cached
+        return ((sent - hit) * self.input + hit * cheaper + received * self.output) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
 class Derived:
     """A fact that was derived rather than written (R15): where it applies and what it is, in words."""
 
@@ -261,6 +279,7 @@ class Graph:
     ``consumers`` maps a generator socket to the loops that consume it, ``regions`` a parallel one to where its lanes run.
     ``document`` is the config that it was resolved from, cut down to this loadout and its materia, as a cast
     keeps it; empty where the graph is only to be looked at. ``keep_thinking`` is whether what agents thought is kept (R49).
+    ``prices`` are those that the config has, by what an agent is called (:meth:`price`).
     """
 
     name: str
@@ -274,8 +293,13 @@ class Graph:
     document: Mapping[str, JSON] = field(default_factory=dict, compare=False, repr=False)
     keep_thinking: bool = True
     regions: Mapping[str, Region] = field(default_factory=dict)
+    prices: Mapping[str, Price] = field(default_factory=dict)
 
     _repr_mimebundle_ = shown_by_its_view
+
+    def price(self, names: Iterable[str]) -> Price | None:
+        """Return the price that the config has for an agent, by the first of its names that has one; None where none has."""
+        return next((self.prices[name] for name in names if name in self.prices), None)
 
     def needs_socket(self, id_: str) -> None:
         """Raise MateriaError (``unknown_socket``) unless the loadout has a socket of this id."""

@@ -40,7 +40,7 @@ PI_PROFILE_VARIABLE: Final = "PI_MATERIA_PROFILE_DIR"
 CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
 
 _NAMED: Final = ("loadouts", "materia")
-_MERGED: Final = ("budget", "limits")
+_MERGED: Final = ("budget", "limits", "prices")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Layer:
         path: its file; None for text and documents.
         loadouts: the names of the loadouts that it defines.
         materia: the ids of the materia that it defines.
-        settings: its other top-level fields; of budget and limits, each key as ``budget.maxTokens``.
+        settings: its other top-level fields; of budget, limits and prices, each key as ``budget.maxTokens``.
         document: what it says.
         fault: why it could not be used, None when it was.
     """
@@ -171,8 +171,8 @@ def load_layers(
     """Read and merge the layers of a config.
 
     A loadout or materia of a higher layer is put field by field over the one of that name below it: a field that
-    it does not write stays, null takes a field away, and null in place of the whole removes it (R33). budget and
-    limits are merged key by key; every other field is replaced.
+    it does not write stays, null takes a field away, and null in place of the whole removes it (R33). budget,
+    limits and prices are merged key by key; every other field is replaced.
 
     Args:
         path: what is loaded on top: a path, a document, or, as text with a line break or a brace, the config

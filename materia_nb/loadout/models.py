@@ -26,6 +26,7 @@ from materia_nb.loadout.fields import (
     ContextValue,
     Count,
     CountFromOne,
+    DateText,
     Fault,
     FieldRow,
     FilesField,
@@ -72,6 +73,7 @@ __all__ = [
     "Iterator",
     "Limits",
     "Loadout",
+    "Price",
     "Socket",
     "UtilityMateria",
     "config_fields",
@@ -315,6 +317,28 @@ class Budget(Model):
     stop_at_limit: JSON = known("Whether the maximum stops the cast, which it always does.", "true", "R20")
 
 
+class Price(Model):
+    """What a model costs."""
+
+    words = "a price"
+    example = '{"input": 1.25, "output": 10}'
+
+    input: Amount = known(
+        "US dollars for a million tokens of input.", "number from 0 up", "R56", required=True
+    )
+    output: Amount = known(
+        "US dollars for a million tokens of output, thought among it.",
+        "number from 0 up",
+        "R56",
+        required=True,
+    )
+    cached: Amount | None = known(
+        "US dollars for a million tokens of input that came from a cache; left out, as all input.",
+        "number from 0 up",
+    )
+    as_of: DateText | None = known("The day of which this price is.", "date, as 2026-11-23")
+
+
 class Limits(Model):
     """Bounds of a cast."""
 
@@ -398,6 +422,12 @@ class Config(Model):
     )
     materia: dict[AnyKey, JSON] | None = known("Id -> materia.", "object", "R26")
     budget: Budget | None = known("How much a cast may use.", "object", "R20")
+    prices: dict[AnyKey, Price | None] | None = known(
+        "What models cost here: `provider:model`, or the name of any other agent -> price. It counts in place of the price that "
+        "is known of a model, and of the cost that a program reports.",
+        "object",
+        "R56",
+    )
     limits: Limits | None = known("Bounds of a cast.", "object", "R18", "R19")
     cast_context: ContextValue | None = known(
         "What agents are told of the cast, where neither socket, materia nor loadout says.",
@@ -430,6 +460,7 @@ class Config(Model):
 MODELS: tuple[type[Model], ...] = (
     Config,
     Budget,
+    Price,
     Limits,
     Parallelism,
     Loadout,

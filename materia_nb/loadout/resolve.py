@@ -34,7 +34,7 @@ from materia_nb.loadout.facts import (
     text_or,
     whole,
 )
-from materia_nb.loadout.graph import Budget, Edge, Graph, Limits, Loop, Materia, Socket, cast_context
+from materia_nb.loadout.graph import Budget, Edge, Graph, Limits, Loop, Materia, Price, Socket, cast_context
 from materia_nb.loadout.regions import check_regions, regions_of
 from materia_nb.loadout.report import (
     INVALID_CONFIG,
@@ -165,6 +165,7 @@ def build_graph(
         budget=_bounds(Budget, models.Budget, document.get("budget")),
         document=frozen(_own_document(document, name, used)),
         keep_thinking=document.get("keepThinking") is not False,
+        prices=FrozenDict(_prices(document.get("prices"))),
     )
 
 
@@ -313,6 +314,13 @@ def _bounds(kind: type[T], model: type[Model], raw: JSON) -> T:
     read = model.model_validate(as_object(raw))
     bounds = {one.name: getattr(read, one.name) for one in fields(kind)}
     return kind(**{name: value for name, value in bounds.items() if value is not None})
+
+
+def _prices(raw: JSON) -> dict[str, Price]:
+    from materia_nb.loadout.models import Price as Written
+
+    read = {name: Written.model_validate(one) for name, one in as_object(raw).items() if one is not None}
+    return {name: Price(one.input, one.output, one.cached, one.as_of) for name, one in read.items()}
 
 
 # -- what cannot be cast ------------------------------------------------------------------

@@ -403,7 +403,7 @@ def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
                     groups[group][key] = groups[group].get(key, Usage()).plus(used)
     total = session.state.usage
     report: dict[str, Any] = {
-        "tokens": {"input": total.input, "output": total.output, "total": total.tokens},
+        "tokens": {"input": total.input, "output": total.output, "total": total.tokens, **total.apart()},
         "cost": {"total": total.cost},
         **_missing(total),
     }
@@ -414,7 +414,7 @@ def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
 
 def _usage(usage: Usage) -> Mapping[str, JSON]:
     counted = {"input": usage.input, "output": usage.output, "total": usage.tokens, "cost": usage.cost}
-    return {**counted, **_missing(usage)}
+    return {**counted, **usage.apart(), **_missing(usage)}
 
 
 def _missing(usage: Usage) -> dict[str, JSON]:

@@ -9,6 +9,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents import CommandAgent, Reply, Usage
+from materia_nb.agents.presets import preset_agent
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.tables import budget_view
@@ -71,7 +72,7 @@ def test_nothing_is_unknown_where_nobody_was_asked(tmp_path):
     cast.run()
     cast.reply("by hand")
     assert cast.run() == "complete"
-    assert cast.now.usage == (0, 0, 0.0, 0, 0)
+    assert cast.now.usage[:5] == (0, 0, 0.0, 0, 0)
 
 
 def test_a_budget_that_cannot_count_says_so_once_and_the_cast_has_a_remark(tmp_path):
@@ -121,3 +122,56 @@ def test_what_is_no_budget(tmp_path, words):
     made = h.start(tmp_path, h.one_config())
     with pytest.raises(MateriaError, match="no budget"):
         made.edit.budget_in_words(words)
+
+
+def test_cached_and_thought_tokens_are_told_apart_and_survive_a_restart(tmp_path):
+    agents = {
+        "Socket-1": lambda turn: Reply("x", Usage(100, 50, 0.5, cached=80)),
+        "Socket-2": lambda turn: Reply("x", Usage(10, 5, 0.25, cached=4, reasoning=3)),
+        "Socket-3": priced(None),
+    }
+    cast = h.start(tmp_path, h.chain_config(3), agents)
+    cast.run()
+    used = cast.now.usage
+    assert (used.input, used.output, used.cached, used.reasoning) == (120, 60, 84, 3), "a part is no more"
+    assert cast.now.usage_report["tokens"] == {
+        "input": 120, "output": 60, "total": 180, "cached": 84, "reasoning": 3
+    }  # fmt: skip
+    view = cast.usage()
+    assert "of it cached" in view.headers
+    assert [row[view.headers.index("of it reasoning")] for row in view.rows] == [
+        "unknown",
+        "3",
+        "unknown",
+        "3",
+    ]
+    cast.close()
+    assert resume_cast(cast.run_dir).now.usage == used
+
+
+def test_own_prices_count_in_place_of_what_an_agent_reports(tmp_path):
+    prices = {
+        "mine": {"input": 2, "output": 10, "cached": 0.5, "asOf": "2026-11-23"},
+        "command:codex:small": {"input": 1, "output": 1},
+        "nobody": {"input": 1000, "output": 1000},
+    }
+
+    class Mine:
+        name = "mine"
+
+        def answer(self, turn):
+            return Reply("x", Usage(1_000_000, 100_000, 77.0, cached=400_000))
+
+    class Silent(Mine):
+        def answer(self, turn):
+            return Reply("x")
+
+    agents = {"Socket-1": Mine(), "Socket-2": priced(0.25), "Socket-3": Silent()}
+    cast = h.start(tmp_path, h.chain_config(3) | {"prices": prices}, agents)
+    cast.run()
+    by_socket = cast.now.usage_report["bySocket"]
+    assert by_socket["Socket-1"]["cost"] == 0.6 * 2 + 0.4 * 0.5 + 0.1 * 10
+    assert by_socket["Socket-2"]["cost"] == 0.25, "it has none in the config"
+    assert by_socket["Socket-3"]["cost"] is None, "unknown tokens have no price"
+    assert (cast.now.usage.cost, cast.now.usage.unpriced) == (2.65, 1)
+    assert preset_agent("command:codex").price_names("small") == ("command:codex:small", "command:codex")

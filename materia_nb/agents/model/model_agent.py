@@ -144,6 +144,11 @@ class ModelAgent:
             return error
         return None
 
+    def price_names(self, model: str | None) -> tuple[str, ...]:
+        """Return by what a config may have its price: what it is called, and the model that answers."""
+        wanted = self.model if self.model is not None else model
+        return (self.name, wanted) if isinstance(wanted, str) else (self.name,)
+
     def price(self, model: str | None, tokens_in: int, tokens_out: int) -> float | None:
         """Return what a request of a materia that asks for ``model`` would cost, in dollars; None where no price is known (R56).
 

@@ -224,9 +224,12 @@ class Spending:
         """Add the tokens of an answer, as far as they are known."""
         used = response.usage
         known = not used.unmeasured_requests and used.has_values()
-        self._used.append(
-            Usage(used.input_tokens, used.output_tokens, _price(response)) if known else Usage(None, None)
-        )
+        if not known:
+            self._used.append(Usage(None, None))
+            return
+        # Nothing tells a provider that counts none from one that does not say, so no such tokens are not known.
+        cached, thought = used.cache_read_tokens or None, used.details.get("reasoning_tokens") or None
+        self._used.append(Usage(used.input_tokens, used.output_tokens, _price(response), cached, thought))
 
     def take(self) -> list[Usage]:
         """Return what each answer used, and begin anew; nothing when no model answered."""

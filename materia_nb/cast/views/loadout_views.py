@@ -9,6 +9,7 @@ from statistics import mean
 from typing import Any, Final, Literal
 
 from materia_nb.agents.agent_table import AgentTable
+from materia_nb.agents.interface import price_names
 from materia_nb.agents.model import ModelAgent
 from materia_nb.cast.cases import case_of, relative_to, ways_case, write_case
 from materia_nb.display.blocks import Badge, Block, Cell, Fold, Line, Picture, Shown, Table, lines
@@ -462,6 +463,9 @@ def estimated(
     def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:
         materia = graph.sockets[socket].materia
         agent = priced or table.for_turn(socket, materia.id)
+        own = graph.price(price_names(agent, materia.model))
+        if own is not None:
+            return own.of(tokens_in, tokens_out)
         if not isinstance(agent, ModelAgent):
             return None
         return agent.price(materia.model, tokens_in, tokens_out)

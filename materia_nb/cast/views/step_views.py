@@ -232,7 +232,8 @@ def _answered_by(turn: TurnRecord) -> list[str]:
         )
     used = reduce(Usage.plus, (one for one in (*turn.spent, turn.usage) if one is not None), Usage())
     if used.tokens:
-        facts.append(f"{known_words(used.input)} tokens in, {known_words(used.output)} out")
+        apart = f" ({used.apart_words})" if used.apart_words else ""
+        facts.append(f"{known_words(used.input)} tokens in, {known_words(used.output)} out{apart}")
     elif used.tokens is None and (facts or "program" in turn.meta):
         facts.append("tokens unknown")
     return ["; ".join(facts)] if facts else []

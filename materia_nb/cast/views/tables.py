@@ -111,8 +111,20 @@ class SpentView(TableOf[Spent]):
         whole = reduce(Spent.plus, found, Spent(("in all", *[""] * (len(by) - 1))))
         priced = bool(whole.usage.cost)
         left = whole.left.tokens != 0
-        rows = [self._row(one, whole, priced=priced, left=left) for one in (*found, whole)] if found else []
-        names = [*by, "visits", "turns", "tools", "tokens in", "tokens out", *["cost"] * priced, "share"]
+        apart = list(whole.usage.apart())
+        rows = [
+            self._row(one, whole, priced=priced, left=left, apart=apart) for one in (*found, whole) if found
+        ]
+        names = [
+            *by,
+            "visits",
+            "turns",
+            "tools",
+            "tokens in",
+            "tokens out",
+            *(f"of it {name}" for name in apart),
+        ]
+        names += [*["cost"] * priced, "share"]
         names += [
             *["turns not counted"] * bool(whole.usage.uncounted),
             *["left behind"] * left,
@@ -121,7 +133,9 @@ class SpentView(TableOf[Spent]):
         ]
         super().__init__(found, names, rows, "no steps yet")
 
-    def _row(self, one: Spent, whole: Spent, *, priced: bool, left: bool) -> tuple[str, ...]:
+    def _row(
+        self, one: Spent, whole: Spent, *, priced: bool, left: bool, apart: Sequence[str]
+    ) -> tuple[str, ...]:
         used = one.usage
         part, all_ = (used.cost, whole.usage.cost) if priced else (used.tokens, whole.usage.tokens)
         cells = [shorten(name, 60) for name in one.of]
@@ -131,6 +145,7 @@ class SpentView(TableOf[Spent]):
             str(one.calls),
             known_words(used.input),
             known_words(used.output),
+            *(known_words(getattr(used, name)) for name in apart),
         ]
         cells += [used.cost_words] if priced else []
         cells.append("" if not all_ else known_words(part and part / all_, "{:.0%}"))
@@ -153,6 +168,8 @@ class SpentView(TableOf[Spent]):
                 "tools": one.calls,
                 "tokens_in": one.usage.input,
                 "tokens_out": one.usage.output,
+                "cached": one.usage.cached,
+                "reasoning": one.usage.reasoning,
                 "cost": one.usage.cost,
                 "seconds": None if one.ms is None else one.ms / 1000,
                 "waited": one.waited / 1000,
@@ -164,7 +181,7 @@ class SpentView(TableOf[Spent]):
 
 
 _SPENT_FIELDS: Final = (
-    *("visits", "turns", "tools", "tokens_in", "tokens_out"),
+    *("visits", "turns", "tools", "tokens_in", "tokens_out", "cached", "reasoning"),
     *("cost", "seconds", "waited", "left_behind"),
 )
 
