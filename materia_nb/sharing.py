@@ -7,7 +7,7 @@ import queue
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -20,6 +20,7 @@ from concurrent.futures import (
 )
 from contextlib import suppress
 from contextvars import Context, copy_context
+from itertools import takewhile
 from pickle import PicklingError
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 from uuid import uuid4
@@ -51,10 +52,14 @@ class Done(NamedTuple, Generic[_Result]):
 
 
 def shared(
-    work: Callable[[_Job], _Result], jobs: Sequence[_Job], executor: Executor | None = None
+    work: Callable[[_Job], _Result],
+    jobs: Sequence[_Job],
+    executor: Executor | None = None,
+    enough: Callable[[], bool] = lambda: False,
 ) -> Iterator[Done[_Result]]:
     """Do all pieces, and give each when it is done; with an executor in any order.
 
+    Once there is ``enough`` no more are begun, and those under way are waited for.
     What is raised here while they are waited for, an interrupt among it, cancels those that have not begun. A piece
     whose worker was lost for good is given as such. A process pool breaks when one of its processes dies: a new one
     goes on, where a piece that was under way then is done alone, and is lost when its process dies again.
@@ -63,11 +68,13 @@ def shared(
         MateriaError: a piece cannot be sent to a worker (``not_sendable``).
     """
     if executor is None:
-        for place, job in enumerate(jobs):
+        for place, job in takewhile(lambda _: not enough(), enumerate(jobs)):
             yield Done(place, work(job))
         return
+    if enough():
+        return
     if isinstance(executor, ProcessPoolExecutor):
-        yield from _in_processes(work, jobs, executor)
+        yield from _in_processes(work, jobs, executor, enough)
         return
     waiting: dict[Future[_Result], int] = {}
     try:
@@ -79,16 +86,27 @@ def shared(
             except Exception as error:
                 _refuse_if_not_sendable(error)
                 raise
-        for future in as_completed(waiting):
-            yield _done(waiting[future], future)
+        yield from _come(waiting, enough)
     finally:
         for future in waiting:
             with suppress(Exception):  # the workers may be gone by now
                 future.cancel()
 
 
+def _come(waiting: Mapping[Future[_Result], int], enough: Callable[[], bool]) -> Iterator[Done[_Result]]:
+    for future in as_completed(waiting):
+        if not future.cancelled():
+            yield _done(waiting[future], future)
+        if enough():
+            for other in waiting:
+                other.cancel()
+
+
 def _in_processes(
-    work: Callable[[_Job], _Result], jobs: Sequence[_Job], pool: ProcessPoolExecutor
+    work: Callable[[_Job], _Result],
+    jobs: Sequence[_Job],
+    pool: ProcessPoolExecutor,
+    enough: Callable[[], bool],
 ) -> Iterator[Done[_Result]]:
     """Do all pieces in a process pool, few at a time, so that few are under way when it breaks."""
     todo, alone = deque(range(len(jobs))), deque[int]()
@@ -96,9 +114,11 @@ def _in_processes(
     waiting: dict[Future[_Result], int] = {}
     ours: ProcessPoolExecutor | None = None
     try:
-        while todo or alone or waiting:
+        while waiting or ((todo or alone) and not enough()):
             by_itself = bool(alone)
-            while (alone and not waiting) or (todo and not by_itself and len(waiting) < at_once):
+            while not enough() and (
+                (alone and not waiting) or (todo and not by_itself and len(waiting) < at_once)
+            ):
                 places = alone or todo
                 try:
                     waiting[(ours or pool).submit(work, jobs[places[0]])] = places[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
@@ -38,6 +39,17 @@ _NEEDS: Final[Mapping[str, frozenset[str]]] = {
 
 Unit: TypeAlias = Literal["tokens", "usd", "seconds", "turns"]
 """What a soft limit counts: tokens, known cost, time at work, turns of agents."""
+
+
+def amount_of(words: str) -> tuple[float, Any]:
+    """Read an amount, ``20000 tokens`` or ``2.5usd``; what is none is 0, or of a unit that there is not."""
+    found = re.fullmatch(r"([\d_.]+)\s*([a-z]+)", words.strip().lower())
+    try:
+        number, unit = (float(found[1]), found[2]) if found else (0.0, words)
+    except ValueError:
+        number, unit = 0.0, words
+    return number, {"token": "tokens", "second": "seconds", "turn": "turns", "s": "seconds"}.get(unit, unit)
+
 
 Condition: TypeAlias = Callable[[Any], bool]
 """Whether a run stops at a breakpoint: a function of the cast. It lasts as long as its kernel."""

@@ -25,6 +25,7 @@ FIELDS: Final = (*AXES, "ends", "why", *NUMBERS[1:], "cast")
 _THOUGHT_OF: Final = ("loadout", "agents", "request")
 """Which axes a matrix is laid out by if nobody says so, where they differ."""
 _SHOWN: Final = 100
+LEFT_OUT: Final = "left out"
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Row:
         agents: what its agents are called.
         repeat: which of those that are alike, from 1.
         ends: ``complete``, the kind of a failure, ``person`` or ``held`` where one is waited for, ``not cast``,
-            or ``lost`` where its worker was lost: run the sweep again.
+            ``left out`` where the sweep had used what it may, or ``lost`` where its worker was lost: run the sweep again.
         why: the message of the failure, or what is waited for.
         steps: how many sockets were entered.
         turns: how many turns agents had.
@@ -113,6 +114,11 @@ class Sweep(Shown, Sequence[Row]):
     def lost(self) -> int:
         """How many casts lost their worker; the same sweep again goes on in them."""
         return sum(one.ends == "lost" for one in self)
+
+    @property
+    def left_out(self) -> int:
+        """How many casts were not begun, since the others had used the ``most`` that the sweep may."""
+        return sum(one.ends == LEFT_OUT for one in self)
 
     @property
     def tokens(self) -> int | None:
@@ -197,7 +203,7 @@ class Sweep(Shown, Sequence[Row]):
         return words + (f", {self.cost:.4f} USD" if self.cost else "")
 
     def _lines(self) -> list[str]:
-        made = f"{self.fresh} made now, {len(self) - self.fresh - self.lost} were there"
+        made = f"{self.fresh} made now, {len(self) - self.fresh - self.lost - self.left_out} were there"
         casts = counted(len(self), "cast")
         lines = [f"{casts}, {made}; {self._used()}"]
         if self.lost:

@@ -11,9 +11,10 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 from materia_nb.cast import Cast, open_cast, resume_cast, start_cast
+from materia_nb.cast.breakpoint import Unit, amount_of
 from materia_nb.cast.views.loadout_views import estimated
 from materia_nb.cast.views.status import draft_of
 from materia_nb.cast.workbench import Workbench
@@ -28,7 +29,7 @@ from materia_nb.sharing import Bar, Progress, shared
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.files import disk
 from materia_nb.sweep.grid import Place, places_of
-from materia_nb.sweep.results import FIELDS, Row, Sweep
+from materia_nb.sweep.results import FIELDS, LEFT_OUT, Row, Sweep
 from materia_nb.sweep.seen import Seen
 from materia_nb.sweep.verdicts import (
     Check,
@@ -224,10 +225,12 @@ def sweep(
     *,
     retry: bool,
     progress: Progress,
+    most: tuple[float, Unit] | None = None,
 ) -> Sweep:
     """Cast all places that are not done yet; rows are kept as they come, so that a run that is cut off goes on later.
 
-    ``look`` gives the places as their agents are now; it is asked again when they have answered.
+    ``look`` gives the places as their agents are now; it is asked again when they have answered. Once the rows have used
+    ``most`` together, no more casts are begun.
     """
     places = [one.known_as(_SAME.get(one.key, one.key)) for one in look()]
     with disk(folder, "make the directory of the sweep"):
@@ -239,25 +242,76 @@ def sweep(
     if todo and progress is True:
         sys.stderr.write(f"{forecast(todo)}\n")
     lost: dict[str, str] = {}
+    spent = Together(most, [kept.casts[one.key] for one in places if one.key in kept.casts])
     bar = Bar(progress, len(places), "casts")
     bar.done = len(places) - len(todo)
     try:
-        for done in shared(make, jobs, executor):
+        for done in shared(make, jobs, executor, spent.enough):
             place = todo[done.place]
             if done.result is None:
                 lost[place.key] = f"{type(done.lost).__name__}: {done.lost}"
             else:
                 kept.keep(place, done.result)
+                spent.add(done.result)
                 bar.add()
     finally:
         bar.close()
         _are_the_same((now.key, then.key) for now, then in zip(look(), places, strict=True))
     judging = {name: check for name, check in checks.items() if isinstance(check, Judge)}
     judges = {name: _known_as(check.seen()) for name, check in judging.items()}
-    rows = [_row(one, kept, checks, judges, lost.get(one.key)) for one in places]
+    pause = spent.words
+    rows = [
+        Row(*one.axes, LEFT_OUT, pause)
+        if pause and one.key not in kept.casts and one.key not in lost
+        else _row(one, kept, checks, judges, lost.get(one.key))
+        for one in places
+    ]
+    left_out = sum(one.ends == LEFT_OUT for one in rows)
     _are_the_same((check.seen().key, judges[name].key) for name, check in judging.items())
     notes = _notes(todo, changed, judges)
-    return Sweep(rows, list(checks), folder, len(todo) - len(lost), notes)
+    if left_out:
+        notes.append(f"{counted(left_out, 'cast')} not made: {pause}")
+    return Sweep(rows, list(checks), folder, len(todo) - len(lost) - left_out, notes)
+
+
+class Together:
+    """What the casts of a sweep have used together, against the most that they may.
+
+    Raises:
+        MateriaError: ``most`` is no amount (``usage``).
+    """
+
+    def __init__(self, most: tuple[float, Unit] | None, made: Iterable[Came]) -> None:
+        if most is not None and (most[1] not in get_args(Unit) or not 0 < most[0] < float("inf")):
+            raise MateriaError(
+                f"{most[0]:g} {most[1]} is no limit of a sweep.",
+                hint=f"give a number above 0, and one of {', '.join(get_args(Unit))}",
+                kind="usage",
+            )
+        self._most = most
+        self._used = 0.0
+        self._unknown = 0
+        for one in made:
+            self.add(one)
+
+    def add(self, came: Came) -> None:
+        """Count what came of a cast; what nobody reported is not counted (R56)."""
+        if self._most is not None:
+            used = getattr(came, "cost" if self._most[1] == "usd" else self._most[1])
+            self._used += used or 0.0
+            self._unknown += used is None
+
+    def enough(self) -> bool:
+        """Whether no more casts are to be begun."""
+        return self._most is not None and self._used >= self._most[0]
+
+    @property
+    def words(self) -> str:
+        """Why no more were begun; empty while they are."""
+        if self._most is None or not self.enough():
+            return ""
+        unknown = f", unknown of {counted(self._unknown, 'cast')}" if self._unknown else ""
+        return f"{self._used:,.10g} of {self._most[0]:,g} {self._most[1]} are used{unknown}; the same sweep with more goes on"
 
 
 def forecast(places: Sequence[Place]) -> str:
@@ -378,6 +432,7 @@ class Sweeps:
         pins: Mapping[str, object] | None = None,
         allow: Sequence[str] = (),
         retry: bool = False,
+        most: str | None = None,
         progress: Progress = False,
     ) -> Sweep:
         """Make real casts of every loadout with every request and all agents, and check what comes of them.
@@ -405,6 +460,9 @@ class Sweeps:
             pins: what is pinned in every cast, as for ``wb.cast``. All casts work in one project: pin what changes it.
             allow: tools of agents that need not ask; a cast that waits for a person ends with ``person``.
             retry: make casts anew that did not come to their end.
+            most: how much all casts of the sweep may use together, those that were there included: ``"200000 tokens"``, ``"2.5 usd"``,
+                ``"600 seconds"`` or ``"100 turns"``. Then no more are begun, and those under way come to their end; the same
+                sweep with more goes on. What judges use is not counted.
             progress: whether a bar is printed to stderr, below a line that estimates what the casts take; or a function
                 that is called with how many casts are done and how many there are.
 
@@ -436,4 +494,5 @@ class Sweeps:
             ).frozen(),
             folder=folder,
         )
-        return sweep(look, asked, folder, executor, retry=retry, progress=progress)
+        limit = None if most is None else amount_of(most)
+        return sweep(look, asked, folder, executor, retry=retry, progress=progress, most=limit)

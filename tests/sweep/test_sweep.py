@@ -32,6 +32,10 @@ def good(turn):
     return {"satisfied": True} if turn.wants else f"did {turn.request}"
 
 
+def thrifty(turn):
+    return Reply('{"satisfied": true}' if turn.wants else "did it", Usage(10, 5, 0.15))
+
+
 def slow_to_please(turn):
     return {"satisfied": turn.visit > 1} if turn.wants else "did it"
 
@@ -411,3 +415,26 @@ def test_the_magic_sweeps_over_lines_of_a_cell(shell):
 def test_r56_the_time_of_a_cast_that_says_none_is_unknown_and_not_zero():
     recording = open_cast(Path(__file__).parents[1] / "data" / "recorded-casts" / "loop-retry")
     assert came(recording).seconds is None
+
+
+@pytest.mark.parametrize("pool", [None, ThreadPoolExecutor, ProcessPoolExecutor])
+def test_a_sweep_that_has_used_what_it_may_begins_no_more_casts_and_goes_on_with_more(wb, pool):
+    executor = None if pool is None else pool(1)
+    given = {"requests": list("abcdef"), "agents": thrifty, "executor": executor}
+    s = wb.sweep(most="0.5 usd", **given)
+    made = [one for one in s if one.ends == "complete"]
+    assert 2 <= len(made) < 6, "two casts of 0.3 USD use it up; one under way comes to its end"
+    assert sum(one.cost for one in made) == pytest.approx(s.cost) == pytest.approx(0.3 * len(made))
+    assert (s.left_out, s.fresh, s.lost) == (6 - len(made), len(made), 0)
+    assert f"{s.cost:.10g} of 0.5 usd are used; the same sweep with more goes on" in repr(s)
+    again = wb.sweep(most="0.5 usd", **given)
+    assert (again.fresh, again.left_out) == (0, s.left_out), "what was there counts too"
+    whole = wb.sweep(most="20 turns", **given)
+    assert (len(made) + whole.fresh, whole.left_out, whole.cost) == (6, 0, pytest.approx(1.8))
+    assert "are used" not in repr(whole)
+
+
+@pytest.mark.parametrize("most", ["much", "0 usd", "3 apples"])
+def test_a_limit_that_is_none_is_told_and_begins_nothing(wb, most):
+    with pytest.raises(MateriaError, match="is no limit of a sweep"):
+        wb.sweep(requests=["a"], agents=good, most=most)

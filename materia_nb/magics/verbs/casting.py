@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from materia_nb.cast import Cast
+from materia_nb.cast.breakpoint import amount_of
 from materia_nb.cast.edits import Approvals
 from materia_nb.cast.views.status import StatusView, consent_lines
 from materia_nb.cast.views.step_views import StepView
@@ -146,7 +146,7 @@ def break_(call: Call) -> Any:
     elif path is not None:
         bench.breakpoints.watch(str(path), nth=nth)
     elif (every := call.get("every")) is not None:
-        bench.breakpoints.every(*_amount(every), socket)
+        bench.breakpoints.every(*amount_of(every), socket)
     elif socket is not None or any(where.values()):
         bench.breakpoints.add(
             socket, _condition(when, call) if when else None, **where, nth=nth, lane=call.get("lane")
@@ -154,16 +154,6 @@ def break_(call: Call) -> Any:
     if bench.cast_ is None:
         return breakpoints_view(bench.breakpoints, bench.graph())
     return breakpoints_view(bench.current.breakpoints, bench.current.graph)
-
-
-def _amount(words: str) -> tuple[float, Any]:
-    """Read ``20000 tokens``, or ``20000tokens``: in a line an option has one word unless it is quoted."""
-    found = re.fullmatch(r"([\d_.]+)\s*([a-z]+)", words.strip().lower())
-    try:
-        number, unit = (float(found[1]), found[2]) if found else (0.0, words)
-    except ValueError:
-        number, unit = 0.0, words
-    return number, {"token": "tokens", "second": "seconds", "turn": "turns", "s": "seconds"}.get(unit, unit)
 
 
 def _condition(expression: str, call: Call) -> Any:
@@ -248,6 +238,11 @@ def attempt(call: Call) -> Any:
     Argument("--checks", "a $function, or a $list or $dict of checks and judges", "option"),
     Argument("--dir", "where rows and casts are kept", "option"),
     Argument("--retry", "make casts anew that did not come to their end", "flag"),
+    Argument(
+        "--most",
+        "begin no more casts once all have used so much: 200000 tokens, 2.5 usd, 600 seconds, 100 turns",
+        "option",
+    ),
     cell="may",
     example="%materia sweep --loadouts Plan-Build-Eval,Full-Auto --repeat 3 a page on rain",
 )
@@ -264,6 +259,7 @@ def sweep(call: Call) -> Any:
         call.get("checks"),
         call.get("dir"),
         retry=bool(call.get("retry")),
+        most=call.get("most"),
         progress=True,
     )
 
