@@ -11,7 +11,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.background import in_thread
@@ -28,7 +28,7 @@ from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.cast.turns import clean, given, now, over
 from materia_nb.cast.work import Work
 from materia_nb.engine import decide
-from materia_nb.engine.events import Events
+from materia_nb.engine.events import Event, Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Failure, Status
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from materia_nb.cast.views.tables import SpentView
     from materia_nb.insight.replay import Replay
     from materia_nb.insight.why import Why
+
+
+_E = TypeVar("_E", bound=Event)
 
 
 class Cast:
@@ -235,6 +238,17 @@ class Cast:
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call ``listener`` whenever more of an answer has come, while a step runs; returns a function that ends it."""
         return self.runner.followers.listen(listener)
+
+    def on(self, kind: type[_E], reader: Callable[[_E], object]) -> Callable[[], None]:
+        """Call ``reader`` with each event of a kind, once the journal has it; returns a function that ends it.
+
+        Kinds are the classes of :mod:`materia_nb.engine.events`, ``Event`` for all of them::
+
+            cast.on(SocketComplete, lambda event: print(event.about["socket"], event.usage))
+
+        It is called in the thread that works on the cast. One that raises is not called again, and ``now.messages`` tells why.
+        """
+        return self.runner.followers.read(kind, reader)
 
     @property
     def busy(self) -> bool:

@@ -102,6 +102,7 @@ class Runner(Work):
         self._holder, self._hold = 0, object()
         self._astray = False
         self._unwritten: list[Line] = []
+        self._untold: list[ev.Event] = []
         self._written = session
         self.running = False
         self._lanes: Lanes | None = None
@@ -248,17 +249,26 @@ class Runner(Work):
         with self._keeping:
             if events:
                 session = fold(self.rules, self.session, events)
+                if self.followers.readers:
+                    self._untold = [*self._untold, *events]
                 if later is not None and later(session):
                     self._write_later(events, session)
                 else:
                     self._write(lines_of(events, session, self.files), session)
         if self.followers.watchers:
             self.followers.tell()
+        self._tell_readers()
+
+    def _tell_readers(self) -> None:
+        if self._untold and not self._unwritten:
+            untold, self._untold = self._untold, []
+            self.followers.told(untold)
 
     def write_waiting(self) -> None:
         """Write what waits for the next write, if anything does."""
         if self._unwritten:
             self._write([], self.session)
+            self._tell_readers()
 
     def _write_later(self, events: Events, session: Session) -> None:
         """Believe a session whose events go into the journal with the next write, in the same call."""
@@ -286,13 +296,14 @@ class Runner(Work):
                 self.journal.rest()  # it was changed afterwards; what follows from the end itself is still due
         except DiskError:  # nothing of the events stayed
             self._unwritten, self.session, self._astray = [], self._written, False
+            self._untold = []
             raise
         except BaseException:
             self._recover()
             raise
 
     def _recover(self) -> None:
-        self._unwritten = []
+        self._unwritten, self._untold = [], []
         lines = read_journal(self.files.journal).lines
         self.session = self._written = read_session(self.rules, lines, self.files.text_of).session
         self._astray = False

@@ -8,6 +8,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import open_cast
+from materia_nb.engine.events import CastEnd, Event, SocketComplete
 from materia_nb.errors import MateriaError
 
 
@@ -271,3 +272,30 @@ def test_a_socket_is_entered_without_asking_its_agent(cast):
     cast.run()
     with pytest.raises(MateriaError, match="The cast is complete"):
         cast.enter()
+
+
+def test_each_event_of_a_kind_is_told_once_the_journal_has_it(cast):
+    told, ends, broken = [], [], []
+
+    def reads(event):
+        told.append(event.type)
+        assert h.types_of(cast).count(event.type) >= told.count(event.type), "it is written before it is told"
+
+    def breaks(event):
+        broken.append(event)
+        raise ValueError("no more")
+
+    before = len(h.types_of(cast))
+    cast.on(Event, reads)
+    stop = cast.on(CastEnd, ends.append)
+    cast.on(SocketComplete, breaks)
+    cast.run()
+    cast.close()
+    assert told == h.types_of(cast)[before:], "all of them, in the order of the journal"
+    assert [(end.ok, type(end)) for end in ends] == [(True, CastEnd)]
+    assert len(broken) == 1
+    assert any(
+        "stopped reading the events of the cast: ValueError: no more" in one for one in cast.now.messages
+    )
+    stop()
+    assert len(cast.runner.followers.readers) == 1
