@@ -4,7 +4,7 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model ladder test lab notebooks front pictures bench bench-awaited bench-browser docs lite lite-test binder class dist wheel-test \
+.PHONY: help demo demo-model ladder test lab notebooks front pictures bench bench-awaited bench-browser docs lite lite-test binder class dist release-check wheel-test \
 	lint format unit clean env-lab env-test env-bench env-docs env-lite env-local-model env-release
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 # Where it is set, each of the many Pythons that are started here would compile everything anew.
@@ -88,6 +88,9 @@ dist: env-release ## build what is published into dist/, and check it
 		$(PY) -m build --no-isolation --outdir dist .
 	$(PY) -m twine check --strict dist/*
 	$(PY) -m check_wheel_contents dist/*.whl
+
+release-check: env-release ## what is still missing before a release, and the licences of what is shipped along
+	@$(PY) scripts/release_check.py
 
 wheel-test: env-test ## as a stranger: the wheel alone in fresh environments, each extra by itself, other Pythons
 	$(PY) -m pytest -rs -n $(WORKERS) $(PYTEST_ARGS) tests/release/wheel_checks.py

@@ -15,6 +15,7 @@ from packaging.version import Version
 from ruamel.yaml import YAML
 
 import materia_nb
+import release_check
 
 ROOT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -95,12 +96,63 @@ def test_the_recipe_says_of_the_package_what_it_says_of_itself(recipe):
 def test_the_citation_names_this_version_and_these_authors():
     cited = read("CITATION.cff")
     assert Version(str(cited["version"])) == Version(materia_nb.__version__)
-    assert cited["license"] == PROJECT["license"]
+    assert " AND ".join(cited["license"]) == PROJECT["license"]
     assert cited["authors"] == PROJECT["authors"]
     assert (cited["url"], cited["repository-code"]) == (
         PROJECT["urls"]["Homepage"],
         PROJECT["urls"]["Source"],
     )
+
+
+# -- the home ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the files in which owner and addresses stand."""
+    for path in {path for path, *_ in release_check.PLACES} | {path for path, *_ in release_check.UNTRUE}:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes((ROOT / path).read_bytes())
+    return tmp_path
+
+
+def test_owner_and_addresses_stand_everywhere_as_in_one_table():
+    found = [one for one in release_check.missing(ROOT) if "--write" in one]
+    assert found == []
+
+
+def test_what_is_written_into_the_table_is_put_everywhere(copy):
+    before = list(release_check.missing(copy))
+    assert len([one for one in before if "is a placeholder" in one]) == len(release_check.home(copy)) - 1
+    project = copy / "pyproject.toml"
+    head, _, rest = project.read_text().partition("[tool.home]")
+    table, _, rest = rest.partition("[project.urls]")
+    table = table.replace("materia-nb.invalid", "nb.example.org").replace(
+        "Materia NB contributors", "Ada & Co"
+    )
+    project.write_text(f"{head}[tool.home]{table}[project.urls]{rest}")
+    assert "CITATION.cff: https://materia-nb.invalid is not the homepage of [tool.home]" in "\n".join(
+        release_check.missing(copy)
+    )
+    release_check.write(copy)
+    assert [one for one in release_check.missing(copy) if "after a release" not in one] == []
+    for path in {path for path, *_ in release_check.PLACES}:
+        assert "materia-nb.invalid" not in (copy / path).read_text(), path
+    assert tomllib.loads(project.read_text())["project"]["authors"] == [{"name": "Ada & Co"}]
+
+
+def test_what_others_made_and_is_shipped_has_a_licence(tmp_path, monkeypatch):
+    assert [one for one in release_check.licences(ROOT) if "MISSING" in one] == []
+    assert {one[2] for one in release_check.FOREIGN.values()} <= set(PROJECT["license-files"])
+    monkeypatch.setattr(release_check, "bundled", lambda _: ["node_modules/somebodys"])
+    (tmp_path / "materia_nb").mkdir()
+    (tmp_path / "materia_nb" / "letters.woff2").touch()
+    (tmp_path / "package-lock.json").write_text(
+        '{"packages": {"node_modules/somebodys": {"license": "BSD-3-Clause"}}}'
+    )
+    told = list(release_check.licences(tmp_path))
+    assert ("materia_nb/letters.woff2", "MISSING", "name it in FOREIGN") in told
+    assert told[-1][1] == "BSD-3-Clause"
 
 
 # -- the workflows ---------------------------------------------------------------------

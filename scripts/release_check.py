@@ -1,0 +1,146 @@
+"""Say what is missing before a release: ``python scripts/release_check.py``, which ``make release-check`` calls.
+
+``[tool.home]`` in pyproject.toml holds owner and addresses; ``--write`` puts them everywhere else. Without it, what is still
+a placeholder or says something else is listed, then what others made and is shipped along, with its licence; anything
+listed as missing ends it with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import make_front
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PLACEHOLDER: Final = re.compile(r"\.invalid\b|^Materia NB contributors$|^$")
+PLACES: Final = (
+    ("pyproject.toml", r'^authors = \[\{ name = "(.*)" \}\]', "owner"),
+    ("pyproject.toml", r'^Homepage = "(.*)"', "homepage"),
+    ("pyproject.toml", r'^Documentation = "(.*)"', "documentation"),
+    ("pyproject.toml", r'^Source = "(.*)"', "source"),
+    ("pyproject.toml", r'^Issues = "(.*)"', "issues"),
+    ("pyproject.toml", r'^Changelog = "(.*)"', "changelog"),
+    ("pyproject.toml", r'^pages = "(.*)"', "readme-links"),
+    ("pyproject.toml", r'^pictures = "(.*)"', "readme-pictures"),
+    ("CITATION.cff", r"^  - name: (.*)", "owner"),
+    ("CITATION.cff", r'^url: "(.*)"', "homepage"),
+    ("CITATION.cff", r'^repository-code: "(.*)"', "source"),
+    ("recipe/recipe.yaml", r"^  homepage: (.*)", "homepage"),
+    ("recipe/recipe.yaml", r"^  repository: (.*)", "source"),
+    ("recipe/recipe.yaml", r"^  documentation: (.*)", "documentation"),
+    ("docs/in-ci.md", r"^  - repo: (.*)", "source"),
+    (".github/workflows/release.yml", r"^          repository-url: (.*)", "index"),
+)
+"""Where what ``[tool.home]`` says stands: file, line, and its name there."""
+UNTRUE: Final = (
+    ("README.md", "it is on no package index yet", "say pip install materia-nb"),
+    ("CHANGELOG.md", "Nothing is released yet", "give Unreleased its version and its day"),
+)
+"""What is true until the first release and not after it."""
+FOREIGN: Final = {
+    "materia_nb/display/icons.json": ("Lucide icons", "ISC", "materia_nb/display/icons-license.txt"),
+}
+"""Files of the package that others made: what they are, their licence, and the file that holds it."""
+_MADE_BY_OTHERS: Final = (".woff", ".woff2", ".ttf", ".otf", ".eot", ".wasm")
+
+
+def home(root: Path) -> dict[str, Any]:
+    """Return owner and addresses."""
+    read: dict[str, Any] = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["home"]
+    return read
+
+
+def missing(root: Path) -> Iterator[str]:
+    """Yield what is still a placeholder, what says something else than ``[tool.home]``, and what would be untrue."""
+    said = home(root)
+    for name, value in said.items():
+        if PLACEHOLDER.search(value):
+            yield f"pyproject.toml: [tool.home] {name} = {value!r} is a placeholder"
+    for path, line, name in PLACES:
+        found = re.search(line, (root / path).read_text("utf-8"), re.MULTILINE)
+        if found is None or found[1] != said[name]:
+            yield f"{path}: {found[1] if found else f'no line {line}'} is not the {name} of [tool.home]: --write puts it there"
+    for path, words, instead in UNTRUE:
+        if words in (root / path).read_text("utf-8"):
+            yield f"{path}: {words!r} is not so after a release: {instead}"
+
+
+def write(root: Path) -> None:
+    """Put owner and addresses where they stand."""
+    said = home(root)
+    for path, line, name in PLACES:
+        file = root / path
+        text = file.read_text("utf-8")
+        found = re.search(line, text, re.MULTILINE)
+        if found is not None:
+            file.write_text(text[: found.start(1)] + said[name] + text[found.end(1) :], "utf-8")
+
+
+def licences(root: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield what others made and is shipped along: file or module, licence, and where that stands."""
+    for path, (what, licence, text) in FOREIGN.items():
+        yield f"{path} ({what})", licence, text if (root / text).is_file() else "MISSING"
+    for file in sorted((root / "materia_nb").rglob("*")):
+        if file.suffix in _MADE_BY_OTHERS:
+            yield str(file.relative_to(root)), "MISSING", "name it in FOREIGN"
+    locked = json.loads((root / "package-lock.json").read_text("utf-8"))["packages"]
+    for module in bundled(root):
+        yield (
+            f"{module} (in the front end's bundle)",
+            locked.get(module, {}).get("license", "MISSING"),
+            "package-lock.json",
+        )
+
+
+def bundled(root: Path) -> list[str]:
+    """Return the packages of npm of which something is in the bundle; nothing where npm is not here."""
+    if make_front.get_tools():
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        meta = Path(folder) / "meta.json"
+        entries = [str(make_front.SOURCES / one) for one in ("index.js", "loader.js")]
+        options = [
+            "--bundle",
+            "--format=esm",
+            "--log-level=error",
+            f"--metafile={meta}",
+            f"--outdir={folder}",
+        ]
+        esbuild = make_front.TOOLS / ".bin" / "esbuild"
+        subprocess.run([esbuild, *entries, *options], check=True, cwd=root)
+        inputs = json.loads(meta.read_text("utf-8"))["inputs"]
+    packages = (re.match(r".*?(node_modules/(?:@[^/]+/)?[^/]+)/", name) for name in inputs)
+    return sorted({found[1] for found in packages if found})
+
+
+def main() -> int:
+    """Check, or write."""
+    parser = argparse.ArgumentParser(description="Say what is missing before a release.")
+    parser.add_argument("--write", action="store_true", help="put what [tool.home] says everywhere else")
+    if parser.parse_args().write:
+        write(ROOT)
+    found = list(missing(ROOT))
+    shipped = list(licences(ROOT))
+    found += [
+        f"{what}: no licence ({where})" for what, licence, where in shipped if "MISSING" in (licence, where)
+    ]
+    print("Shipped, and made by others:")
+    for what, licence, where in shipped:
+        print(f"  {what}: {licence}, {where}")
+    print(f"Missing before a release: {len(found)}")
+    for one in found:
+        print(f"  {one}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
