@@ -148,15 +148,18 @@ class KeptFiles:
             self._commit = parent
             self._known = {entry.blob for entry in (self._tree or self._latest()).values()}
         tree, contents, left_out = self._look()
-        changed: set[bytes] = set()
-        if parent is None or tree != self._tree:
-            changed = {path for path, _ in tree.items() ^ self._tree.items()}
-            self._commit = self._import(parent, tree, contents, note)
+        had = self._tree
+        changed = {
+            path for path, entry in tree.items() if had.get(path) is not entry and had.get(path) != entry
+        }
+        gone = had.keys() - tree.keys()
+        if parent is None or changed or gone:
+            self._commit = self._import(parent, {path: tree[path] for path in changed}, gone, contents, note)
             self._tree = tree
-            self._known |= {entry.blob for entry in tree.values()}
+            self._known |= {tree[path].blob for path in changed}
         assert self._commit is not None  # noqa: S101 - imported, if there was none
         return Kept(
-            self._commit, left_out, tuple(sorted(path.decode("utf-8", "replace") for path in changed))
+            self._commit, left_out, tuple(sorted(path.decode("utf-8", "replace") for path in changed | gone))
         )
 
     def _latest(self) -> Tree:
@@ -169,6 +172,7 @@ class KeptFiles:
     def _look(self) -> tuple[dict[bytes, Entry], dict[str, bytes], tuple[str, ...]]:
         """Look at the files: the tree, the paths of contents that Git does not have, what is too long."""
         seen: dict[bytes, _Seen] = {}
+        tree: dict[bytes, Entry] = {}
         paths: dict[str, bytes] = {}
         left_out: list[str] = []
         size, root, began = 0, os.fsencode(self.folder) + b"/", time.time_ns()
@@ -177,17 +181,18 @@ class KeptFiles:
                 info = os.lstat(root + path)
             except OSError:  # it went away meanwhile
                 continue
+            stamp = (info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino, info.st_mode)
+            before = self._seen.get(path)
+            if before is not None and before.sure and before.stamp == stamp:
+                seen[path], tree[path] = before, before.entry
+                size += info.st_size
+                continue
             if not (stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode)):
                 continue
-            stamp = (info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino, info.st_mode)
             if info.st_size > LONGEST:
                 left_out.append(os.fsdecode(path))
                 continue
             size += info.st_size
-            before = self._seen.get(path)
-            if before is not None and before.sure and before.stamp == stamp:
-                seen[path] = before
-                continue
             try:
                 content = self._content(path, link=stat.S_ISLNK(info.st_mode))
             except OSError:  # gone, or not to be read
@@ -195,7 +200,8 @@ class KeptFiles:
                 continue
             mode = _LINK if stat.S_ISLNK(info.st_mode) else _PROGRAM if info.st_mode & 0o100 else _PLAIN
             blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-            seen[path] = _Seen(stamp, Entry(mode, blob), info.st_ctime_ns < began - _SURE_AFTER)
+            tree[path] = entry = Entry(mode, blob)
+            seen[path] = _Seen(stamp, entry, info.st_ctime_ns < began - _SURE_AFTER)
             if blob not in self._known:
                 paths[blob] = path
         if len(seen) > MOST or size > MOST_BYTES:
@@ -206,7 +212,7 @@ class KeptFiles:
                 kind="too_much_to_keep",
             )
         self._seen = seen
-        return {path: one.entry for path, one in seen.items()}, paths, tuple(left_out)
+        return tree, paths, tuple(left_out)
 
     def _content(self, path: bytes, *, link: bool) -> bytes:
         whole = os.path.join(os.fsencode(self.folder), path)  # noqa: PTH118 - a path of bytes
@@ -232,7 +238,8 @@ class KeptFiles:
     def _import(
         self,
         parent: str | None,
-        tree: Mapping[bytes, Entry],
+        new: Mapping[bytes, Entry],
+        gone: Iterable[bytes],
         contents: Mapping[str, bytes],
         note: Mapping[str, object],
     ) -> str:
@@ -245,11 +252,9 @@ class KeptFiles:
             yield b"committer materia <materia> %d +0000\ndata %d\n%s\n" % (seconds, len(message), message)
             if parent is not None:
                 yield b"from %s\n" % parent.encode()
-            for path in self._tree.keys() - tree.keys():
+            for path in gone:
                 yield b"D %s\n" % _quoted(path)
-            for path, entry in tree.items():
-                if self._tree.get(path) == entry:
-                    continue
+            for path, entry in new.items():
                 if entry.blob in contents:
                     content = self._content(contents[entry.blob], link=entry.mode == _LINK)
                     yield b"M %s inline %s\ndata %d\n%s\n" % (
