@@ -39,6 +39,7 @@ _HOMES = {
     "Workbench": "materia_nb.cast.workbench",
 }
 
+register("panel of all casts", lambda: import_module("materia_nb.widgets.explorer"))
 register("panels of a cast", lambda: import_module("materia_nb.widgets.cast_panel"))
 register("quests", lambda: import_module("materia_nb.quests"))
 register("spans", lambda: import_module("materia_nb.spans"))

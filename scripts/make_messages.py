@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from materia_nb.loadout.design import OPERATIONS
 from materia_nb.widgets.design_acts import ACTS
-from materia_nb.widgets.messages import ToCanvas, ToCast, ToQuestion, messages_of
+from materia_nb.widgets.messages import ToCanvas, ToCast, ToCasts, ToQuestion, messages_of
 
 TARGET: Final = Path("materia_nb/widgets/front/messages.d.ts")
 _ARGUMENTS: Final = {
@@ -20,7 +20,7 @@ _ARGUMENTS: Final = {
     "Ids": "string[]",
     "float": "number",
 }
-RECEIVERS: Final = (ToCast, ToCanvas, ToQuestion)
+RECEIVERS: Final = (ToCast, ToCasts, ToCanvas, ToQuestion)
 
 HEAD: Final = """\
 // Made from widgets/messages.py by `{command}`: change the types there, not this file.

@@ -28,7 +28,7 @@ STEP_FIELDS: Final = (
 )
 """The columns of ``cast.steps.frame()``."""
 CAST_FIELDS: Final = (
-    *("cast", "loadout", "request", "status", "remarks", "steps", "started", "last_event"),
+    *("cast", "loadout", "request", "status", "remarks", "steps", "cost", "started", "last_event"),
     *("ours", "locked_by", "problem", "path"),
 )
 """The columns of ``wb.casts().frame()``."""
@@ -390,3 +390,65 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
             for one, row in zip(entries, rows, strict=True)
         ]
     return Table(columns, rows, "no casts yet")
+
+
+def when_words(then: int | None, now: float) -> str:
+    """Say when something was as one says it aloud: today 19:33, yesterday 16:05, Friday 9:12, 12 November, 3 May 2024.
+
+    Args:
+        then: milliseconds since the epoch; None, or what is no time, gives an empty text.
+        now: seconds since the epoch; days are those of this machine's time zone.
+    """
+    time = _time(then)
+    if time is None:
+        return ""
+    try:
+        at, here = time.astimezone(), datetime.fromtimestamp(now).astimezone()
+    except (OverflowError, ValueError, OSError):
+        return ""
+    clock, days = f"{at.hour}:{at.minute:02}", (here.date() - at.date()).days
+    if days in (0, 1):
+        return f"{('today', 'yesterday')[days]} {clock}"
+    if 1 < days < _WEEK:
+        return f"{_DAYS[at.weekday()]} {clock}"
+    day = f"{at.day} {_MONTHS[at.month - 1]}"
+    return day if at.year == here.year else f"{day} {at.year}"
+
+
+_WEEK: Final = 7
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def cost_words(cost: float | None, unpriced: int) -> str:
+    """Say what something cost: empty where nobody reported it, and ``at least`` where some turns are missing in it."""
+    if cost is None:
+        return ""
+    return f"{'at least ' if unpriced else ''}${cost:.{4 if 0 < cost < 1 else 2}f}"
+
+
+def sought(entries: Iterable[CastEntry], query: str) -> list[CastEntry]:
+    """Return the casts in which each word of ``query`` is found, case aside.
+
+    A word is looked for in name, request, loadout, tags, verdict, note, status, remarks, failure and id;
+    ``loadout:essay``, ``tag:rain``, ``name:``, ``status:`` and ``request:`` look in that alone.
+    """
+    wanted = [word.partition(":") for word in query.casefold().split()]
+    return [one for one in entries if all(_holds(one, *word) for word in wanted)]
+
+
+def _holds(entry: CastEntry, field: str, colon: str, rest: str) -> bool:
+    fields = {
+        "name": entry.name,
+        "request": entry.request or "",
+        "loadout": entry.loadout or "",
+        "tag": " ".join(entry.tags),
+        "status": entry.outcome,
+    }
+    if colon and field in fields:
+        return rest in fields[field].casefold()
+    all_of_it = (*fields.values(), entry.verdict, entry.note, entry.failure, entry.id)
+    return f"{field}{colon}{rest}" in "\n".join(all_of_it).casefold()

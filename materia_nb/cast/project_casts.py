@@ -23,6 +23,7 @@ from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
 from materia_nb.insight.queries import Found, query_of
 from materia_nb.jsonvalue import JSON
+from materia_nb.late import late
 from materia_nb.loadout import Graph
 from materia_nb.loadout.vocabulary import FILES_AS_THEY_ARE
 from materia_nb.store.catalogue import (
@@ -48,11 +49,13 @@ class Casts(Shown):
 
     Attributes:
         last: the cast that was started or opened last, if there is one.
+        bench: the workbench that they belong to, for what is shown of them; None where there is none.
     """
 
     def __init__(self, loadouts: Loadouts, agents: AgentTable, *, sync: bool = False) -> None:
         self.sync = sync
         self.last: Cast | None = None
+        self.bench: Any = None
         self._loadouts = loadouts
         self._agents = agents
         self._open: dict[Path, Cast] = {}
@@ -63,6 +66,13 @@ class Casts(Shown):
 
     def _blocks(self) -> list[Block]:
         return [self().table]
+
+    def show(self) -> Any:
+        """Show them in a notebook, to be searched, opened, compared, named and deleted; as the value of a cell they do.
+
+        The value is a widget; showing it again in the same cell closes the earlier one.
+        """
+        return late("panel of all casts").show_casts(self)
 
     # -- one cast -------------------------------------------------------------------
 

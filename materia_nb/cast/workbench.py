@@ -48,6 +48,7 @@ class Workbench(DryBench):
         super().__init__(project, bundled=bundled)
         self.agents = Agents(self.loadouts, lambda: self.casts)
         self.casts = Casts(self.loadouts, self.agents, sync=sync)
+        self.casts.bench = self
         self.pin, self.unpin = self.agents.pin, self.agents.unpin
         self.open, self.resume, self.compare = self.casts.open, self.casts.resume, self.casts.compare
         self.inbox = self.casts.inbox

@@ -30,6 +30,7 @@ from materia_nb.platform import THREADS, Handle, call_later
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from materia_nb.cast.project_casts import Casts
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
     from materia_nb.engine.session import StepRecord
@@ -167,6 +168,7 @@ class Record:
 
 _CAST: Final = ("materia_nb.cast.cast", "Cast")
 _PANEL: Final = ("materia_nb.widgets.cast_panel", "CastPanel")
+_CASTS: Final = ("materia_nb.cast.project_casts", "Casts")
 
 
 class CastDisplay:
@@ -184,11 +186,12 @@ class CastDisplay:
         formatter = _formatter(shell)
         formatter.for_type_by_name(*_CAST, self._show_cast)
         formatter.for_type_by_name(*_PANEL, self._show_panel)
+        formatter.for_type_by_name(*_CASTS, self._show_casts)
         shell.events.register("post_run_cell", self._ran)
 
     def close(self) -> None:
         """Show casts as pictures again; what is shown stays as it is."""
-        for module, name in (_CAST, _PANEL):
+        for module, name in (_CAST, _PANEL, _CASTS):
             _forget(_formatter(self._shell), module, name)
         self._shell.events.unregister("post_run_cell", self._ran)
         for record in self._records.values():
@@ -206,6 +209,16 @@ class CastDisplay:
             _log.warning("no panels; a picture is shown", exc_info=True)
             raise NotImplementedError from None
         self._show_panel(panel)
+
+    def _show_casts(self, casts: Casts) -> None:
+        if getattr(self._shell, "kernel", None) is None:
+            raise NotImplementedError
+        try:
+            panel = casts.show()
+        except Exception:  # noqa: BLE001 - they can be listed without it
+            _log.warning("no panel; a table is shown", exc_info=True)
+            raise NotImplementedError from None
+        panel._ipython_display_()
 
     def _show_panel(self, panel: Any) -> None:
         if getattr(self._shell, "kernel", None) is None or panel.closed:

@@ -6,10 +6,11 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.labels import as_listed
 from materia_nb.engine.routing import short
@@ -84,6 +85,9 @@ class CastEntry:
         tags: what it was tagged with.
         verdict: what a person thinks of it: good, bad or unsure; empty for nothing.
         note: the beginning of what a person noted.
+        failure: the first line of why one failed or was aborted; empty of any other.
+        cost: what its turns cost so far, without those of ``unpriced``; None where nobody reported it, or it is not known yet.
+        unpriced: how many turns there are whose cost nobody reported.
     """
 
     id: str
@@ -102,6 +106,9 @@ class CastEntry:
     tags: tuple[str, ...] = ()
     verdict: str = ""
     note: str = ""
+    failure: str = ""
+    cost: float | None = None
+    unpriced: int = 0
 
     @property
     def outcome(self) -> str:
@@ -111,8 +118,57 @@ class CastEntry:
 
 def list_casts(root: Path) -> list[CastEntry]:
     """List the casts under ``root``, the one started last first. Never raises: broken ones are listed as such."""
-    entries = [cast_entry(path) for path in _run_dirs(root)]
+    return _newest_first(map(cast_entry, _run_dirs(root)))
+
+
+def _newest_first(entries: Iterable[CastEntry]) -> list[CastEntry]:
     return sorted(entries, key=lambda entry: (entry.started or 0, entry.id), reverse=True)
+
+
+class Catalogue:
+    """The casts under an artifact directory, read in portions and again only where something was written since.
+
+    Who writes a cast leaves no mark in its files: :attr:`CastEntry.locked_by` is how it was when the entry was read.
+    """
+
+    def __init__(self, root: Path) -> None:
+        """Know nothing yet of what is under ``root``."""
+        self._root = root
+        self._known: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
+
+    def read(self) -> Iterator[tuple[list[CastEntry], int]]:
+        """Yield all that is known so far, the one started last first, and how many there are; at last all of them.
+
+        Those with the latest names come first, so what one looks for is mostly there with the first portion.
+        """
+        paths = sorted(_run_dirs(self._root), reverse=True)
+        found: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
+        fresh = 0
+        for path in paths:
+            written, before = _written_at(path), self._known.get(path)
+            if before is not None and before[0] == written:
+                found[path] = before
+                continue
+            found[path] = written, cast_entry(path)
+            fresh += 1
+            if fresh in _PORTIONS:
+                yield _newest_first(entry for _, entry in found.values()), len(paths)
+        self._known = found
+        yield _newest_first(entry for _, entry in found.values()), len(paths)
+
+
+_PORTIONS: Final = frozenset((40, 400, *range(2_000, 1_000_000, 2_000)))
+"""After how many casts that were read those that are known so far are told."""
+
+
+def _written_at(path: Path) -> tuple[int, ...]:
+    """When what an entry is made from was written, and how much; nothing of files that are not there."""
+    found: list[int] = []
+    for name in ("events.jsonl", "manifest.json"):
+        with suppress(OSError):
+            stat = (path / name).stat()
+            found += (stat.st_mtime_ns, stat.st_size)
+    return tuple(found)
 
 
 def find_cast(root: Path, reference: str) -> Path:
@@ -279,9 +335,16 @@ def _is_dir(path: Path) -> bool:
 
 def _run_dirs(root: Path) -> list[Path]:
     try:
-        return [path for path in root.iterdir() if not path.name.startswith(".") and _is_run_dir(path)]
+        with os.scandir(root) as found:  # which tells what is a folder without asking the disk for each
+            return [root / one.name for one in found if not one.name.startswith(".") and _is_cast(one)]
     except OSError:
         return []
+
+
+def _is_cast(found: os.DirEntry[str]) -> bool:
+    if not found.is_dir():
+        return False
+    return _CAST_NAME.match(found.name) is not None or (Path(found) / "events.jsonl").exists()
 
 
 def _is_run_dir(path: Path) -> bool:
@@ -312,10 +375,15 @@ def _readable_entry(path: Path) -> CastEntry:
                 break
     if begun is None or begun["type"] != "cast_start":
         return CastEntry(path.name, path, problem="The journal does not begin with cast_start.")
+    written = _from_manifest(path, size)
     lines = tail.splitlines()[0 if whole else 1 :]
+    if written is not None:  # what is told comes from the end of the cast, and from what was said of it since
+        ends = (place for place in reversed(range(len(lines))) if b'"cast_end"' in lines[place])
+        over = written.status in ("complete", "failed", "aborted")
+        lines = lines[next(ends, 0) if over else -1 :]
     events = [event for line in lines if (event := _event(line)) is not None]
     data = begun["data"]
-    status, steps = _from_manifest(path, size) or _from_events(events, whole=whole)
+    status, steps = (written.status, written.steps) if written else _from_events(events, whole=whole)
     request, loadout = data.get("request"), data.get("loadout")
     return CastEntry(
         id=path.name,
@@ -329,6 +397,9 @@ def _readable_entry(path: Path) -> CastEntry:
         ours=data.get("engine") == "materia_nb",
         locked_by=lock_owner(path),
         remarks=_remarks(events) if status == "complete" else (),
+        failure=_failure(events) if status in ("failed", "aborted") else "",
+        cost=written.cost if written else None,
+        unpriced=written.unpriced if written else 0,
         **_said_of(events[-1]["label"] if events else None),
     )
 
@@ -357,13 +428,25 @@ def _event(line: bytes) -> dict[str, JSON] | None:
     }
 
 
-def _from_manifest(path: Path, size: int) -> tuple[CastStatus, int] | None:
-    """Read status and steps from our manifest, if it was written at the journal's end."""
+class _Written(NamedTuple):
+    """What our manifest says of a cast."""
+
+    status: CastStatus
+    steps: int
+    cost: float | None
+    unpriced: int
+
+
+def _from_manifest(path: Path, size: int) -> _Written | None:
+    """Read what our manifest says, if it was written at the journal's end."""
     head = manifest_head(path)
     known = _known_status(head.get("status"))
     if known is None or head.get("journalBytes") != str(size) or not head.get("steps", "").isdecimal():
         return None
-    return known, int(head["steps"])
+    cost, unpriced = None, head.get("unpriced", "")
+    with suppress(ValueError):
+        cost = float(head.get("cost", ""))
+    return _Written(known, int(head["steps"]), cost, int(unpriced) if unpriced.isdecimal() else 0)
 
 
 def _from_events(events: list[dict[str, JSON]], *, whole: bool) -> tuple[CastStatus, int | None]:
@@ -392,6 +475,11 @@ def _said_of(listed: JSON) -> dict[str, Any]:
 
 def _known_status(given: object) -> CastStatus | None:
     return next((one for one in _STATUSES if one == given), None)
+
+
+def _failure(events: list[dict[str, JSON]]) -> str:
+    ends = (event["data"].get("error") for event in reversed(events) if event["type"] == "cast_end")
+    return short(str(next(ends, None) or "").strip().partition("\n")[0], REQUEST_CHARS)
 
 
 def _remarks(events: list[dict[str, JSON]]) -> tuple[str, ...]:

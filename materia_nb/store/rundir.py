@@ -171,7 +171,9 @@ def is_cast_id(name: str) -> bool:
     return bool(_CAST_ID.fullmatch(name)) and ".." not in name
 
 
-_HEAD: Final = re.compile(rb'^  "(status|steps|journalBytes|journalLink)": "?(\w+)"?,?$', re.MULTILINE)
+_HEAD: Final = re.compile(
+    rb'^  "(status|steps|journalBytes|journalLink|cost|unpriced)": "?([\w.+-]+)"?,?$', re.MULTILINE
+)
 _LONGEST_HEAD: Final = 1 << 20
 _SOON_S: Final = 0.5
 _AT_ONCE: Final = 500
@@ -271,7 +273,7 @@ def writes_prompts(rules: Rules) -> bool:
 
 
 def manifest_head(path: Path) -> dict[str, str]:
-    """Return ``status``, ``steps``, ``journalBytes`` and ``journalLink`` of our manifest in a run directory, as text.
+    """Return ``status``, ``steps``, ``journalBytes``, ``journalLink``, ``cost`` and ``unpriced`` of our manifest, as text.
 
     What it does not say is left out; where it cannot be read, all is.
     """
@@ -350,6 +352,8 @@ def manifest(cast_id: str, rules: Rules, session: Session, mark: Mark) -> Iterat
         "steps": len(session.steps),
         "journalBytes": mark.size,
         "journalLink": mark.link,
+        "cost": state.usage.cost,
+        "unpriced": state.usage.unpriced,
         "next": state.next,
         "cursors": dict(state.cursors),
         "visits": dict(state.visits),

@@ -127,6 +127,17 @@ class Panel(Shown):
             timer = call_later(seconds, due)
             self.at_close(timer.cancel)
 
+    def after_cells(self, act: Callable[[], object]) -> None:
+        """Call ``act`` when a cell has run, until the panel is closed."""
+        from IPython import get_ipython
+
+        def ran(*_: object) -> None:
+            act()
+
+        if (shell := get_ipython()) is not None:
+            shell.events.register("post_run_cell", ran)
+            self.at_close(lambda: shell.events.unregister("post_run_cell", ran))
+
     def at_close(self, end: Callable[[], object]) -> None:
         """Call ``end`` when the panel is closed."""
         self._ends.append(end)

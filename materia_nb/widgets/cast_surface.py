@@ -99,7 +99,7 @@ class CastSurface(Panel):
         if height == HEIGHT:
             self.view.add_class("mnb-grows")  # with the window, until it is made taller or lower
         self._follow(cast)
-        self._look_after_cells()
+        self.after_cells(self._cell_ran)
         self.at_close(lambda: self.designing.close() if self.designing is not None else None)
         self.refresh()
 
@@ -108,17 +108,10 @@ class CastSurface(Panel):
         self.at_close(cast.listen(self.later))
         self.follow_runs(runs_of(cast))
 
-    def _look_after_cells(self) -> None:
+    def _cell_ran(self) -> None:
         """Draw a failed cast again when a cell has run: it may have changed what failed."""
-        from IPython import get_ipython
-
-        def ran(*_: object) -> None:
-            if self.cast.failure is not None:
-                self.later()
-
-        if (shell := get_ipython()) is not None:
-            shell.events.register("post_run_cell", ran)
-            self.at_close(lambda: shell.events.unregister("post_run_cell", ran))
+        if self.cast.failure is not None:
+            self.later()
 
     # -- what a person does, which the panel does --------------------------------------------
 

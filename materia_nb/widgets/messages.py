@@ -509,6 +509,66 @@ class ToCanvas:
         """Place sockets once more."""
 
 
+class ToCasts:
+    """What the panel of all casts is told."""
+
+    class Look(PageMessage):
+        """Show the casts that hold these words and stand so, in this order."""
+
+        words: ShortText = ""
+        only: Literal["all", "waits", "failed", "tagged"] = "all"
+        by: Literal["state", "request", "loadout", "when", "steps", "cost"] = "when"
+        down: StrictBool = True
+
+    class Refresh(PageMessage):
+        """Look again which casts there are."""
+
+    class Select(PageMessage):
+        """Mark a cast, by its id."""
+
+        cast: ShortText
+
+    class Open(PageMessage):
+        """Show a cast below the list, to be looked at."""
+
+        cast: ShortText
+
+    class Resume(PageMessage):
+        """Show a cast below the list, to go on with it."""
+
+        cast: ShortText
+
+    class Compare(PageMessage):
+        """Show how two casts differ, below the list."""
+
+        a: ShortText
+        b: ShortText
+
+    class Label(PageMessage):
+        """Call a cast by a name, and give it tags: words that begin with ``#``."""
+
+        cast: ShortText
+        text: Annotated[str, Field(max_length=200)]
+
+    class Delete(PageMessage):
+        """Delete a cast; the page has asked whether it is meant."""
+
+        cast: ShortText
+
+    class Shut(PageMessage):
+        """Show nothing below the list any more."""
+
+    class Heard(PageMessage):
+        """Take the line over the list away."""
+
+    class Rows(Inquiry):
+        """Give rows of the list as it was in the order named ``order``."""
+
+        order: WholeNumber
+        first: WholeNumber
+        last: WholeNumber
+
+
 class ToQuestion:
     """What the picture of a question is told."""
 

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { kindOfKey } from "../../materia_nb/widgets/front/design_bar.js";
+import { sortedBy } from "../../materia_nb/widgets/front/explorer.js";
 import { rowsInPage } from "../../materia_nb/widgets/front/grid.js";
 import { differ, placesOf, standOf } from "../../materia_nb/widgets/front/items.js";
 import { addedBy, matches } from "../../materia_nb/widgets/front/palette.js";
@@ -100,4 +101,10 @@ test("without a kernel a message is lost, and nothing breaks", (t) => {
   const talk = makeTalk(({ on() {}, send() { throw new Error("gone"); } }));
   talk("step");
   assert.equal(warned.mock.callCount(), 1);
+});
+
+test("a click on the head of a column sorts by it, the next one the other way", () => {
+  assert.equal(sortedBy({ by: "when", down: true }, "cost"), true, "the dearest first");
+  assert.equal(sortedBy({ by: "when", down: true }, "request"), false, "words from a to z");
+  assert.equal(sortedBy({ by: "request", down: false }, "request"), true);
 });

@@ -14,6 +14,7 @@ import make_front
 from materia_nb.widgets import frontend
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.design_panel import DesignFront
+from materia_nb.widgets.explorer import CastsFront
 from materia_nb.widgets.predict import PredictPicture
 
 SOURCES = sorted(make_front.SOURCES.glob("*.js"))
@@ -46,7 +47,7 @@ def test_text_becomes_markup_nowhere(path: Path):
 
 def test_all_widgets_refer_to_one_that_holds_the_bundle(tmp_path):
     panel = CastPanel(h.start(tmp_path, h.one_config()))
-    fronts = [panel.front, panel.graph.front, DesignFront(), PredictPicture([], print)]
+    fronts = [panel.front, panel.graph.front, DesignFront(), CastsFront(), PredictPicture([], print)]
     code = frontend._code
     [reference] = {front.code for front in fronts}
     assert reference == frontend.reference(code)

@@ -181,9 +181,11 @@ from_method(
     example="%materia list casts --tag rain --verdict good",
 )
 def list_casts(call: Call) -> Any:
-    """List the casts of this project, newest first."""
+    """List the casts of this project, newest first; in a notebook, without an option, as a panel to search, open and compare them."""
     wanted = {name: call.get(name) for name in ("name", "verdict", "loadout", "status")}
     tags = [tag for tag in str(call.get("tag") or "").split(",") if tag]
+    if not tags and not any(wanted.values()):
+        return call.bench.casts
     return casts_view(call.bench.casts(tag=tags, **wanted))
 
 

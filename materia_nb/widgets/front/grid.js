@@ -11,7 +11,7 @@ export function rowsInPage(top, room, height, count) {
 
 /**
  * @typedef {{cells: Child[], class?: string, key: string}} Row `key` is what its cells are made from
- * @param {{label: string, columns: {name: string, say?: string, class?: string}[], height: number, template: string, cells: (index: number) => Row,
+ * @param {{label: string, columns: {name: string|Node, say?: string, class?: string}[], height: number, template: string, cells: (index: number) => Row,
  *   fresh?: (row: HTMLElement, index: number) => boolean, pick?: (index: number, by: "mouse"|"key") => void, menu?: (index: number, at: Point & {within: HTMLElement}) => void}} options
  *   `menu`: opens what can be done with a row, at a point of the window
  *   `fresh`: whether the fields of a row that one types in hold what is known, so that they may stay

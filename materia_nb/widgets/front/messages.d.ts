@@ -128,6 +128,32 @@ export interface ToCast {
   diff: { token: string; a: number; b: number };
 }
 
+/** What the panel of all casts is told. */
+export interface ToCasts {
+  /** Show the casts that hold these words and stand so, in this order. */
+  look: { words?: string; only?: "all" | "waits" | "failed" | "tagged"; by?: "state" | "request" | "loadout" | "when" | "steps" | "cost"; down?: boolean };
+  /** Look again which casts there are. */
+  refresh: {};
+  /** Mark a cast, by its id. */
+  select: { cast: string };
+  /** Show a cast below the list, to be looked at. */
+  open: { cast: string };
+  /** Show a cast below the list, to go on with it. */
+  resume: { cast: string };
+  /** Show how two casts differ, below the list. */
+  compare: { a: string; b: string };
+  /** Call a cast by a name, and give it tags: words that begin with ``#``. */
+  label: { cast: string; text: string };
+  /** Delete a cast; the page has asked whether it is meant. */
+  delete: { cast: string };
+  /** Show nothing below the list any more. */
+  shut: {};
+  /** Take the line over the list away. */
+  heard: {};
+  /** Give rows of the list as it was in the order named ``order``. */
+  rows: { token: string; order: number; first: number; last: number };
+}
+
 /** What the picture of a graph is told; elements of the canvas are read as what they stand for. */
 export interface ToCanvas {
   /** Select a part. */

@@ -1,0 +1,380 @@
+"""All casts of a project in a list: searched, sorted and filtered; opened below it, compared, named and deleted.
+
+The list may be long: the page is told the rows that it shows, and asks for others as one scrolls. Which casts there are is read in
+the background, the latest first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import singledispatchmethod
+from typing import TYPE_CHECKING, Any, Final
+
+from traitlets import Dict, Unicode
+
+from materia_nb.cast import Cast
+from materia_nb.cast.listing import casts_view, cost_words, sought, when_words
+from materia_nb.cast.views.compare_view import CompareView
+from materia_nb.display.blocks import Block, Heading, bounded, text_of
+from materia_nb.display.escape import part
+from materia_nb.errors import counted
+from materia_nb.outgoing import plain
+from materia_nb.platform import start_thread
+from materia_nb.store.catalogue import CastEntry, Catalogue, cast_entry
+from materia_nb.store.files import lock_owner
+from materia_nb.widgets.base import Panel, error_words, show_panel
+from materia_nb.widgets.cast_panel import CastPanel
+from materia_nb.widgets.frontend import FrontWidget
+from materia_nb.widgets.messages import PageMessage, ToCasts, read_message
+
+if TYPE_CHECKING:
+    from materia_nb.cast.project_casts import Casts
+
+FIRST: Final = 60
+"""How many rows the page is told without asking."""
+MOST_ASKED: Final = 400
+_RECORDED: Final = 100
+_STATES: Final[Mapping[str, tuple[str, str, str]]] = {
+    "waiting": ("wants", "waits", "for a person, or for an agent that was cut off: open it to see"),
+    "held": ("wants", "waits", "an agent asks: open it to see what"),
+    "failed": ("failed", "failed", ""),
+    "broken": ("failed", "broken", ""),
+    "ready": ("paused", "paused", "nothing is waited for; resume it to go on"),
+    "aborted": ("aborted", "aborted", ""),
+    "complete": ("done", "complete", ""),
+}
+"""How a cast stands: its tone, a word, and more for those who point at it; in the order in which they are sorted."""
+_RANK: Final = tuple(_STATES)
+
+
+class CastsFront(FrontWidget):
+    """Draws the list; it is told one slice of state, and sends messages."""
+
+    view = Unicode("casts").tag(sync=True)
+    casts = Dict().tag(sync=True)
+
+
+class CastExplorer(Panel):
+    """The casts of a project.
+
+    Args:
+        casts: those of a workbench.
+    """
+
+    interval = 0.1
+
+    def __init__(self, casts: Casts) -> None:
+        super().__init__("the casts of this project")
+        self._casts = casts
+        self._catalogue = Catalogue(casts.root)
+        self._entries: list[CastEntry] = []
+        self._shown: list[CastEntry] = []
+        self._order = self._in_all = 0
+        self._look = ToCasts.Look()
+        self._reading = self._again = self._renewing = False
+        self._said: dict[str, str] = {}
+        self._picked = ""
+        self._compared: list[Block] = []
+        self._below: CastPanel | None = None
+        self.front = CastsFront()
+        self.front.on_msg(self.guarded(lambda _, content, __: self.heard(content)))
+        self.put(self.front)
+        self.after_cells(self.read)
+        self.at_close(self._shut)
+        self.refresh()
+        self.read()
+
+    # -- which there are ------------------------------------------------------------------
+
+    def read(self) -> None:
+        """Look in the background which casts there are; where that is being done, once more behind it."""
+        if self._reading:
+            self._again = True
+            return
+        self._reading, self._again = True, False
+        self._reader = start_thread(self._read, "materia-casts")
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until what is being read is known; seconds, for code, not for callbacks."""
+        while self._reading:
+            self._reader.join(timeout)
+
+    def _read(self) -> None:
+        try:
+            for self._entries, self._in_all in self._catalogue.read():  # noqa: B020 - what is known so far
+                if self.closed:
+                    return
+                self.later()
+        except Exception as error:  # noqa: BLE001 - the panel shows it; a thread has nobody else to tell
+            self.fail(error)
+        finally:
+            self._reading = False
+            self.later()
+            if self._again:
+                self.read()
+
+    def _renew(self, path: object) -> None:
+        """Read one cast again: something of it was changed here."""
+        self._entries = [cast_entry(one.path) if one.path == path else one for one in self._entries]
+        self.later()
+
+    def _rows(self, entries: Sequence[CastEntry]) -> list[list[Any]]:
+        now = time.time()
+        rows = []
+        for one in entries:
+            cast = self._casts.open_here(one.path)
+            owner = None if cast is not None else lock_owner(one.path)
+            rows.append(row_of(one, now, runs=cast is not None and cast.busy, owner=owner))
+        return rows
+
+    # -- what a person does -----------------------------------------------------------------
+
+    def heard(self, content: object) -> None:
+        """Do what a message of the page asks for.
+
+        Raises:
+            MateriaError: it is no message (``bad_message``), or what it asks for is refused.
+        """
+        self._act(read_message(ToCasts, content))
+        self.refresh()
+
+    @singledispatchmethod
+    def _act(self, message: PageMessage) -> None:
+        raise NotImplementedError(type(message).__name__)
+
+    @_act.register
+    def _look_for(self, message: ToCasts.Look) -> None:
+        self._look = message
+
+    @_act.register
+    def _refresh(self, _: ToCasts.Refresh) -> None:
+        self.read()
+
+    @_act.register
+    def _select(self, message: ToCasts.Select) -> None:
+        self._picked = message.cast
+
+    @_act.register
+    def _open(self, message: ToCasts.Open) -> None:
+        self._put_below(message.cast, self._casts.open(message.cast))
+
+    @_act.register
+    def _resume(self, message: ToCasts.Resume) -> None:
+        self._put_below(message.cast, self._casts.resume(message.cast))
+
+    def _put_below(self, id_: str, cast: Cast) -> None:
+        self._shut()
+        self._picked = id_
+        self._below = CastPanel(cast, self._casts.take, bench=self._casts.bench)
+        path = next((one.path for one in self._entries if one.id == id_), None)
+        self._below.at_close(cast.watch(lambda _: self._renew_later(path)))
+        self.put(self.front, self._below.view)
+
+    def _renew_later(self, path: object) -> None:
+        if not self._renewing:
+            self._renewing = True
+            self.after(0.5, lambda: self._renewed(path))
+
+    def _renewed(self, path: object) -> None:
+        self._renewing = False
+        self._renew(path)
+
+    @_act.register
+    def _compare(self, message: ToCasts.Compare) -> None:
+        self._shut()
+        compared = self._casts.compare(message.a, message.b)
+        names = [self._name(one) for one in (message.a, message.b)]
+        self._compared = [Heading(bounded(f"A is {names[0]}, B is {names[1]}", 400))]
+        if isinstance(compared, CompareView):
+            sockets = compared.a.rules.graph.sockets.values()
+            self._compared += compared.in_words({one.id: part(one.materia.label) for one in sockets})
+
+    def _name(self, id_: str) -> str:
+        entry = next((one for one in self._entries if one.id == id_), None)
+        return plain(entry.name or f"{entry.request} ({id_})") if entry is not None else id_
+
+    @_act.register
+    def _label(self, message: ToCasts.Label) -> None:
+        words = message.text.split()
+        tags = [one.removeprefix("#") for one in words if one.startswith("#") and len(one) > 1]
+        name = " ".join(one for one in words if not one.startswith("#"))
+        self._casts.label(message.cast, tag=tags, name=name or None)
+        self.read()
+
+    @_act.register
+    def _delete(self, message: ToCasts.Delete) -> None:
+        if self._below is not None and self._below.cast.id == message.cast:
+            cast = self._below.cast
+            self._below.runs.refuse_while_busy()
+            self._shut()
+            cast.close()
+        self._casts.delete(message.cast, yes=True)
+        self._entries = [one for one in self._entries if one.id != message.cast]
+        self._in_all = len(self._entries)
+        self.say(f"Deleted {message.cast}.")
+
+    @_act.register
+    def _nothing_below(self, _: ToCasts.Shut) -> None:
+        self._shut()
+
+    @_act.register
+    def _heard_it(self, _: ToCasts.Heard) -> None:
+        self.say("")
+
+    @_act.register
+    def _give_rows(self, message: ToCasts.Rows) -> None:
+        last = min(message.last, message.first + MOST_ASKED)
+        rows = self._rows(self._shown[message.first : last]) if message.order == self._order else []
+        self.front.send(
+            {
+                "kind": "rows",
+                "token": message.token,
+                "order": self._order,
+                "first": message.first,
+                "rows": rows,
+            }
+        )
+
+    def _shut(self) -> None:
+        """Show nothing below the list."""
+        self._compared = []
+        if self._below is not None:
+            self._below.close()
+            self._below = None
+            self.put(self.front)
+
+    # -- drawing ------------------------------------------------------------------------------
+
+    def say(self, text: str) -> None:
+        """Show one line over the list; empty takes it away."""
+        self._told({"words": text, "tone": "fine"} if text else {})
+
+    def fail(self, error: Exception) -> None:
+        """Show an exception over the list; one of ours as its short text."""
+        self._told({"words": bounded(error_words(error, self.title), 2_000), "tone": "bad"})
+
+    def _told(self, notice: dict[str, str]) -> None:
+        self._said = notice
+        if not self.closed and self.front.casts:
+            self.front.casts = {**self.front.casts, "notice": notice}
+
+    def draw(self) -> None:
+        """Tell the page which casts there are now."""
+        look = self._look
+        found = sought(self._entries, look.words)
+        shown = in_order([one for one in found if _is(one, look.only)], look.by, down=look.down)
+        if shown != self._shown:
+            self._order, self._shown = self._order + 1, shown
+        at = next((place for place, one in enumerate(shown) if one.id == self._picked), None)
+        picked = None if at is None else shown[at]
+        below = "" if self._below is None else self._below.cast.id
+        self.front.casts = {
+            **look.model_dump(),
+            "order": self._order,
+            "total": len(shown),
+            "rows": self._rows(shown[:FIRST]),
+            "counts": {name: sum(_is(one, name) for one in found) for name in ("all", *_ONLY)},
+            "reading": f"reading {len(self._entries):,} of {self._in_all:,}"
+            if self._reading and len(self._entries) < self._in_all
+            else "",
+            "cost": _cost_of_all(shown),
+            "at": at,
+            "picked": None if picked is None else _acts_of(picked),
+            "below": below,
+            "compared": [one.as_json() for one in self._compared],
+            "notice": self._said,
+        }
+
+    def fallback(self) -> tuple[str, str | None]:
+        """Return the list as text."""
+        more = len(self._entries) - _RECORDED
+        said = text_of([casts_view(self._entries[:_RECORDED])])
+        return said + (f"\n... and {counted(more, 'cast')} more" if more > 0 else ""), None
+
+
+_ONLY: Final[Mapping[str, Any]] = {
+    "waits": lambda one: one.status in ("waiting", "held"),
+    "failed": lambda one: one.status in ("failed", "broken"),
+    "tagged": lambda one: bool(one.tags),
+}
+
+
+def _is(entry: CastEntry, only: str) -> bool:
+    return only == "all" or bool(_ONLY[only](entry))
+
+
+def _acts_of(entry: CastEntry) -> dict[str, Any]:
+    """What can be done with a cast, and why not what cannot."""
+    whole = entry.status != "broken"
+    resumes = whole and entry.ours and entry.status != "complete"
+    why = "it is complete" if entry.status == "complete" else "it was recorded elsewhere: it can be looked at"
+    words = bounded(plain(entry.name or entry.request or entry.id), 120)
+    return {
+        "id": entry.id,
+        "words": words,
+        "name": entry.name,
+        "whole": whole,
+        "resumes": resumes,
+        "why": why,
+    }
+
+
+def in_order(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[CastEntry]:
+    """Sort casts by a column; those that are alike in it stay in the order in which they came."""
+    keys: Mapping[str, Any] = {
+        "state": lambda one: -_RANK.index(one.status),
+        "request": lambda one: (one.name or one.request or "").casefold(),
+        "loadout": lambda one: (one.loadout or "").casefold(),
+        "when": lambda one: one.started or 0,
+        "steps": lambda one: -1 if one.steps is None else one.steps,
+        "cost": lambda one: -1 if one.cost is None else one.cost,
+    }
+    return sorted(entries, key=keys[by], reverse=down)
+
+
+def row_of(entry: CastEntry, now: float, *, runs: bool = False, owner: str | None = None) -> list[Any]:
+    """Return what the page is told of a cast.
+
+    Args:
+        entry: which.
+        now: seconds since the epoch.
+        runs: whether a step of it runs in this kernel.
+        owner: who else writes it now, in words.
+
+    Returns:
+        Id; tone, word and more words of how it stands; name, request, tags, loadout; when, and the same exactly; steps; remarks;
+        cost.
+    """
+    tone, word, more = _STATES[entry.status]
+    if runs:
+        tone, word, more = "working", "working", "a step runs in this kernel"
+    elif owner is not None:
+        more = f"open elsewhere: {owner}"
+    elif entry.status == "broken":
+        more = entry.problem or ""
+    remarks = ", ".join(entry.remarks) or entry.failure or (f"open in {owner}" if owner and not runs else "")
+    begun, last = when_words(entry.started, now), when_words(entry.last_event, now)
+    return [
+        entry.id,
+        [tone, word, bounded(plain(more), 300)],
+        plain(entry.name),
+        plain(entry.request or ""),
+        [plain(tag) for tag in entry.tags],
+        plain(entry.loadout or ""),
+        [begun, f"began {begun}, last written {last}" if begun else "not known"],
+        "" if entry.steps is None else str(entry.steps),
+        bounded(plain(remarks), 200),
+        cost_words(entry.cost, entry.unpriced),
+    ]
+
+
+def _cost_of_all(entries: Sequence[CastEntry]) -> str:
+    known = [one.cost for one in entries if one.cost is not None]
+    missing = len(entries) - len(known) + sum(bool(one.unpriced) for one in entries if one.cost is not None)
+    return f"{'at least ' if missing else ''}${sum(known):.2f} in all" if any(known) else ""
+
+
+def show_casts(casts: Casts) -> CastExplorer:
+    """Make the panel of all casts; what earlier runs of the same cell showed is closed."""
+    return show_panel("casts", lambda: CastExplorer(casts))

@@ -1,0 +1,189 @@
+/** All casts of a project: a long list that is searched, sorted and filtered, and what can be done with one of them. */
+import { h, askLine, button, isNew, onKeys, refill, setAttr, setEnabled, setText, targetOf } from "./dom.js";
+import { drawBlocks } from "./blocks.js";
+import { icon } from "./icons.js";
+import { makeGrid } from "./grid.js";
+import { closeMenu, openMenu } from "./menu.js";
+import { makeTalk } from "./wire.js";
+
+const TEMPLATE = "92px minmax(150px,3fr) minmax(90px,1.3fr) 124px 48px minmax(60px,1.6fr) 72px";
+/** The columns: what they are called, whether the list can be sorted by them, their class. @type {[name: string, sorts: boolean, look?: string][]} */
+const COLUMNS = [["state", true], ["request", true], ["loadout", true], ["when", true], ["steps", true, "mnb-r"], ["remarks", false], ["cost", true, "mnb-r"]];
+/** @type {[name: string, words: string][]} */
+const CHIPS = [["all", "All"], ["waits", "Waits"], ["failed", "Failed"], ["tagged", "Tagged"]];
+/** @type {Record<string, Parameters<typeof icon>[0]>} */
+const SIGNS = { wants: "person", failed: "warning", paused: "pause", aborted: "abort", done: "check", working: "clock" };
+
+/** Which way a click on the head of a column sorts: as it says most first, then the other way. @param {{by?: string, down?: boolean}} look @param {string} by */
+export const sortedBy = (look, by) => (look.by === by ? !look.down : ["when", "steps", "cost"].includes(by));
+
+/** @typedef {[id: string, stands: [string, string, string], name: string, request: string, tags: string[], loadout: string, when: [string, string], steps: string, remarks: string, cost: string]} CastRow */
+
+/** @param {{model: Model, el: HTMLElement}} props */
+export function castsView({ model, el }) {
+  const send = /** @type {import("./messages.js").Send<import("./messages.js").ToCasts> & {ask(kind: string, values?: Told): Promise<Told>}} */ (makeTalk(model));
+  /** @type {Told} */
+  let data = {};
+  /** @type {Map<number, CastRow>} */
+  let rows = new Map();
+  let asked = new Set(), dragged = "", typing = 0, lookedAt = 0;
+  const look = (/** @type {Told} */ changed) => send("look", { words: field.value, only: data.only, by: data.by, down: data.down, ...changed });
+  const field = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "find: words, loadout:…, tag:…", "aria-label": "find casts by name, request, loadout or tag", oninput: () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => look({}), 150);
+  } });
+  const chips = CHIPS.map(([only, words]) => ({ only, words, node: button(words, `show ${only === "all" ? "all casts" : `only: ${words.toLowerCase()}`}`, () => look({ only }), { class: "mnb-b mnb-quiet" }) }));
+  const reading = h("span", { class: "mnb-dim", role: "status" }), cost = h("span", { class: "mnb-counts" });
+  const head = h("div", { class: "mnb-bar", role: "toolbar", "aria-label": "which casts" }, field, chips.map((one) => one.node), h("span", { class: "mnb-space" }), reading, cost,
+    button("⟲", "look again which casts there are", () => send("refresh"), { class: "mnb-b mnb-quiet", "aria-label": "look again which casts there are" }));
+  const heads = COLUMNS.map(([by, sorts, class_ = ""]) => ({ by, node: sorts ? button(by, `sort by ${by}`, () => look({ by, down: sortedBy(data, by) }), { class: "mnb-x" }) : by, class: class_ }));
+  const notice = h("div", { class: "mnb-notice", hidden: true }), line = h("div", { class: "mnb-line", hidden: true });
+  const grid = makeGrid({
+    label: "casts", height: 28, template: TEMPLATE,
+    columns: heads.map(({ node, class: class_ }) => ({ name: node, class: class_ })),
+    cells: (index) => cells(index),
+    pick: (index) => pick(index),
+    menu: (index, at) => (pick(index), openMenu(at, entries(), { label: "this cast" })),
+  });
+  const picked = () => data.picked ?? null;
+  const what = h("strong", { class: "mnb-cut" });
+  const open = button("Open", "show it below, to be looked at", () => send("open", { cast: picked().id }), { class: "mnb-b mnb-main" });
+  const resume = button("Resume", "show it below, to go on with it", () => send("resume", { cast: picked().id }));
+  const compare = button("Compare…", "with another cast; or drag its row onto the other's", () => choose());
+  const label = button("Label…", "give it a name, and tags", () => askLabel());
+  const remove = button("Delete…", "take it from the disk; asks first", () => askDelete(), { class: "mnb-b mnb-bad" });
+  const foot = h("div", { class: "mnb-bar mnb-castfoot", role: "toolbar", "aria-label": "what is done with this cast" }, what, h("span", { class: "mnb-space" }), open, resume, compare, label, remove);
+  const compared = h("div", { class: "mnb-compared", tabindex: "0", role: "region", "aria-label": "how they differ" });
+  const below = h("div", { class: "mnb-row mnb-below" });
+  const gone = h("div", { class: "mnb-gone", role: "alert" }, "The kernel of this list is gone. Run its cell again.");
+  const front = h("div", { class: "mnb-front", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => event.stopPropagation() }, head, grid.node, notice, foot, compared, below, gone, line);
+  el.classList.add("mnb-surface", "mnb-casts");
+  setAttr(el, "data-lm-suppress-shortcuts", "true");
+  el.append(front);
+
+  const pick = (/** @type {number} */ index) => {
+    const row = rows.get(index);
+    if (row && row[0] !== picked()?.id) send("select", { cast: row[0] });
+  };
+  const entries = () => [
+    { words: "Open", act: () => open.click() },
+    ...(picked()?.resumes ? [{ words: "Resume", act: () => resume.click() }] : []),
+    { words: "Compare…", act: () => choose() }, { words: "Label…", act: () => askLabel() }, { words: "Delete…", act: () => askDelete(), tone: "bad" },
+  ];
+  const choose = () => {
+    const { id } = picked(), others = [...rows.values()].filter((row) => row[0] !== id).slice(0, 200);
+    openMenu(compare, others.map((row) => ({ words: `${row[2] || row[3]} · ${row[5]} · ${row[6][0]}`, act: () => send("compare", { a: id, b: row[0] }) })), { label: "compare with", sought: true });
+  };
+  const askLabel = () => {
+    const { id, name } = picked();
+    askLine(line, { words: "name, and #tags", value: name }, (text) => text && send("label", { cast: id, text }));
+  };
+  const askDelete = () => {
+    const { id, words } = picked();
+    openMenu(remove, [{ words: `Delete “${words}” from the disk? It cannot be brought back.` }, { words: "Delete it", tone: "bad", act: () => send("delete", { cast: id }) }, { words: "Keep it", act: () => {} }]);
+  };
+  const fetchRows = async (/** @type {number} */ index) => {
+    const first = Math.max(0, index - 60), order = data.order;
+    if (asked.has(first)) return;
+    asked.add(first);
+    const answer = await send.ask("rows", { order, first, last: index + 140 });
+    if (answer.order !== data.order) return;
+    /** @type {CastRow[]} */ (answer.rows).forEach((row, place) => rows.set(answer.first + place, row));
+    grid.draw();
+  };
+  /** @param {number} index */
+  const cells = (index) => {
+    const row = rows.get(index);
+    if (!row) {
+      fetchRows(index);
+      return { cells: ["…", "", "", "", "", "", ""], key: `? ${index}` };
+    }
+    const [id, [tone, word, more], name, request, tags, loadout, [when, exactly], steps, remarks, price] = row;
+    return {
+      cells: [
+        h("span", { class: `mnb-stands mnb-tone-${tone}`, title: more || word }, icon(SIGNS[tone] ?? "more", 14), ` ${word}`),
+        h("span", { title: `${request}\n${id}` }, name && [h("strong", {}, name), " "], h("span", { class: name ? "mnb-dim" : "" }, request || "no request"), tags.map((tag) => h("span", { class: "mnb-mark" }, tag))),
+        loadout, h("span", { title: exactly }, when), steps, h("span", { class: "mnb-dim", title: remarks }, remarks), price || h("span", { class: "mnb-dim", title: "nobody reported what it cost" }, "–"),
+      ],
+      class: id === data.below ? "mnb-here" : "",
+      key: JSON.stringify([row, id === data.below]),
+    };
+  };
+
+  // A row is dragged onto another to compare the two.
+  const rowAt = (/** @type {Event} */ event) => /** @type {HTMLElement|null} */ (targetOf(event)?.closest(".mnb-gridrow") ?? null);
+  const idAt = (/** @type {HTMLElement|null} */ row) => rows.get(Number(row?.dataset.index))?.[0] ?? "";
+  const onto = (/** @type {HTMLElement|null} */ row) => grid.node.querySelectorAll(".mnb-onto").forEach((one) => one !== row && one.classList.remove("mnb-onto"));
+  grid.node.addEventListener("pointerdown", (event) => setAttr(rowAt(event) ?? el, "draggable", rowAt(event) ? "true" : null));
+  grid.node.addEventListener("dragstart", (event) => {
+    dragged = idAt(rowAt(event));
+    event.dataTransfer?.setData("text/plain", dragged);
+  });
+  grid.node.addEventListener("dragover", (event) => {
+    const row = rowAt(event), id = idAt(row);
+    onto(row);
+    if (!dragged || !id || id === dragged) return;
+    event.preventDefault();
+    row?.classList.add("mnb-onto");
+  });
+  grid.node.addEventListener("drop", (event) => {
+    const id = idAt(rowAt(event));
+    event.preventDefault();
+    if (dragged && id && id !== dragged) send("compare", { a: dragged, b: id });
+  });
+  grid.node.addEventListener("dragend", () => (onto(null), (dragged = "")));
+  onKeys(grid.node, { Enter: (event) => (event.target === grid.node && picked() ? open.click() : false), Delete: () => picked() && askDelete() });
+  el.addEventListener("pointerenter", () => {
+    if (Date.now() - lookedAt > 5000) send("refresh");
+    lookedAt = Date.now();
+  });
+
+  const update = () => {
+    const now = model.get("casts") ?? {};
+    if (now.order !== data.order) {
+      rows = new Map();
+      asked = new Set();
+    }
+    data = now;
+    /** @type {CastRow[]} */ (now.rows ?? []).forEach((row, place) => rows.set(place, row));
+    for (const { only, words, node } of chips) {
+      setText(node, `${words} ${(now.counts?.[only] ?? 0).toLocaleString("en")}`);
+      setAttr(node, "aria-pressed", String(only === now.only));
+    }
+    heads.forEach(({ by, node }) => {
+      if (!(node instanceof HTMLElement)) return;
+      const sorts = by === now.by;
+      setAttr(node.closest("[role=columnheader]") ?? node, "aria-sort", sorts ? (now.down ? "descending" : "ascending") : null);
+      setText(node, `${by}${sorts ? (now.down ? " ▾" : " ▴") : ""}`);
+    });
+    setText(reading, now.reading ?? "");
+    setText(cost, now.cost ?? "");
+    const one = picked();
+    setText(what, one ? one.words : "choose a cast");
+    for (const node of [open, compare]) setEnabled(node, Boolean(one?.whole), one ? "it cannot be read" : "choose a cast first");
+    setEnabled(resume, Boolean(one?.resumes), one ? one.why : "choose a cast first");
+    setEnabled(label, Boolean(one?.whole), "choose a cast first");
+    setEnabled(remove, Boolean(one), "choose a cast first");
+    open.classList.toggle("mnb-main", Boolean(one?.whole));
+    compared.hidden = !now.compared?.length;
+    drawBlocks(compared, now.compared, send);
+    below.hidden = !now.below && compared.hidden;
+    if (isNew(below, [now.below, compared.hidden])) refill(below, button("Shut", "show nothing below the list", () => send("shut"), { class: "mnb-b mnb-small" }));
+    const { words = "", tone = "" } = now.notice ?? {};
+    notice.hidden = !words;
+    notice.dataset.tone = tone;
+    if (isNew(notice, [words, tone])) refill(notice, words && [h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${words}`), button("×", "take this away", () => send("heard"), { class: "mnb-x", "aria-label": "take this message away" })]);
+    setAttr(grid.node, "data-empty", now.reading ? "…" : "no such cast");
+    grid.active = now.at ?? -1;
+    grid.update(now.total ?? 0);
+  };
+  model.on("change:casts", update);
+  update();
+  return () => {
+    model.off("change:casts", update);
+    clearTimeout(typing);
+    closeMenu();
+    grid.destroy();
+    el.replaceChildren();
+  };
+}

@@ -1,0 +1,147 @@
+"""The list of all casts, driven as a page does: no browser, no kernel."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from materia_nb import Workbench
+from materia_nb.widgets.explorer import FIRST, CastExplorer, in_order, row_of
+
+HOSTILE = "\x1b[31m<img src=x>"
+
+
+@pytest.fixture
+def wb(project):
+    made = Workbench(project)
+    made.use("Ask")
+    made.agent("Answer", lambda turn: f"answered {turn.request}")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def casts(wb):
+    """Three casts: one complete, one that waits for nobody, one that failed."""
+    made = [wb.cast(request) for request in ("a guide to trains", "tidy the readme", f"notes {HOSTILE}")]
+    made[0].run()
+    made[2].agents.set("Answer", lambda: 1 / 0)
+    assert made[2].run() == "failed"
+    made[0].labels.add(name="breakfast", tag="good")
+    for one in made:
+        one.close()
+    return made
+
+
+@pytest.fixture
+def panel(wb, casts):
+    made = CastExplorer(wb.casts)
+    made.wait(30)
+    yield made
+    made.close()
+
+
+def told(panel, *messages):
+    """What the page is told when it has sent these."""
+    for one in messages:
+        panel.heard(one)
+    panel.wait(30)
+    panel.refresh()
+    return panel.front.casts
+
+
+def requests(told):
+    return [row[2] or row[3] for row in told["rows"]]
+
+
+def test_what_is_listed_says_how_each_stands(panel):
+    now = told(panel)
+    rows = {row[2] or row[3]: row for row in now["rows"]}
+    assert now["counts"] == {"all": 3, "waits": 0, "failed": 1, "tagged": 1}
+    _, stands, name, request, tags, loadout, when, steps, _, cost = rows["breakfast"]
+    assert (stands[:2], name, request, tags, loadout) == (
+        ["done", "complete"],
+        "breakfast",
+        "a guide to trains",
+        ["good"],
+        "Ask",
+    )
+    assert when[0].startswith("today ")
+    assert steps == "1"
+    assert cost == "", "nobody reported what a function cost: that is not zero"
+    assert rows["tidy the readme"][1][1] == "paused"
+    failed = next(row for words, row in rows.items() if words.startswith("notes"))
+    assert failed[1][1] == "failed"
+    assert "division by zero" in failed[8]
+    assert "\x1b" not in str(now), "a terminal's codes are taken out of a request"
+
+
+def test_searching_filtering_and_sorting(panel):
+    assert requests(told(panel, {"kind": "look", "words": "TRAINS tag:good"})) == ["breakfast"]
+    assert told(panel, {"kind": "look", "words": "loadout:Other"})["total"] == 0
+    assert told(panel, {"kind": "look", "only": "failed"})["total"] == 1
+    up = requests(told(panel, {"kind": "look", "by": "request", "down": False}))
+    assert up == sorted(up, key=str.casefold)
+    assert requests(told(panel, {"kind": "look", "by": "request", "down": True})) == up[::-1]
+
+
+def test_a_cast_is_opened_labelled_compared_and_deleted(panel, casts, wb):
+    trains, readme, _ = (one.id for one in casts)
+    now = told(panel, {"kind": "select", "cast": trains})
+    assert now["picked"]["words"] == "breakfast"
+    assert not now["picked"]["resumes"]
+    now = told(panel, {"kind": "open", "cast": trains})
+    assert now["below"] == trains
+    assert wb.casts.last.id == trains
+    now = told(panel, {"kind": "compare", "a": trains, "b": readme})
+    assert "below" in now
+    assert not now["below"]
+    assert any("stands" in str(block) for block in now["compared"])
+    told(panel, {"kind": "label", "cast": readme, "text": "the readme #later #rain"})
+    assert "the readme" in requests(told(panel))
+    entry = next(one for one in wb.casts() if one.id == readme)
+    assert (entry.name, entry.tags) == ("the readme", ("later", "rain"))
+    told(panel, {"kind": "resume", "cast": readme}, {"kind": "delete", "cast": readme})
+    assert not casts[1].run_dir.exists(), "what is shown below is closed before it is deleted"
+    assert told(panel)["total"] == 2
+
+
+def test_the_page_is_told_the_rows_that_it_shows(panel, monkeypatch):
+    sent = []
+    monkeypatch.setattr(panel.front, "send", sent.append)
+    order = told(panel)["order"]
+    panel.heard({"kind": "rows", "token": "t", "order": order, "first": 1, "last": 99})
+    assert [len(one["rows"]) for one in sent] == [2]
+    panel.heard({"kind": "rows", "token": "t", "order": order - 1, "first": 0, "last": 99})
+    assert sent[-1]["rows"] == [], "an order that is over gives no rows: its places mean others by now"
+
+
+def test_many_casts_are_told_in_part(panel, casts, wb):
+    one = casts[0].run_dir
+    for number in range(2 * FIRST):
+        shutil.copytree(one, one.with_name(f"2026-01-02T03-04-{number % 60:02}-{number:03}Z"))
+    now = told(panel, {"kind": "refresh"})
+    assert now["total"] == 2 * FIRST + 3
+    assert len(now["rows"]) == FIRST
+    assert len(str(now)) < 300 * FIRST
+
+
+def test_an_order_keeps_what_is_alike(wb, casts):
+    entries = wb.casts()
+    assert in_order(entries, "loadout", down=True) == list(entries)
+    assert [one.cost for one in in_order(entries, "cost", down=True)][-1] is None, (
+        "what is unknown stands behind 0"
+    )
+
+
+def test_a_cast_that_somebody_writes_is_said_to_be(wb, casts):
+    (entry, *_) = wb.casts()
+    assert row_of(entry, 0, runs=True)[1][:2] == ["working", "working"]
+    assert "open elsewhere: a kernel" in row_of(entry, 0, owner="a kernel")[1][2]
+
+
+def test_a_deleted_cast_is_gone_and_a_refusal_is_said(panel, casts):
+    panel.guarded(panel.heard)({"kind": "open", "cast": "2020-01-01"})
+    assert told(panel)["notice"]["tone"] == "bad"
+    assert "There is no cast" in told(panel)["notice"]["words"]
