@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
@@ -76,6 +79,7 @@ class Breakpoint(NamedTuple):
         amount: how much of ``unit`` may be used until it stops, and again after each stop; by the socket alone if there is one.
         unit: what is counted. What nobody reported is not counted (R56).
         lane: only in the lane of this name; in every lane, and outside of them, if None.
+        where: only where this condition holds, such as ``state.score < 3``; see :func:`condition_of`.
     """
 
     kind: BreakKind
@@ -86,11 +90,12 @@ class Breakpoint(NamedTuple):
     amount: float | None = None
     unit: Unit | None = None
     lane: str | None = None
+    where: str | None = None
 
     @property
     def every_time(self) -> Breakpoint:
-        """The same without ``nth``."""
-        return self._replace(nth=None)
+        """The same without ``nth`` and ``where``."""
+        return self._replace(nth=None, where=None)
 
     def words(self, graph: Graph | None = None, names: Mapping[str, str] | None = None) -> str:
         """Say where it stops, as ``before Socket-3`` or ``Socket-4 → Socket-2 (edge 2), 3rd time``.
@@ -121,6 +126,7 @@ class Breakpoint(NamedTuple):
             number = f" (edge {self.edge})" if isinstance(self.edge, int) else ""
             words = f"{where} → {name(target)}{number}" if target else f"edge {self.edge} of {where}"
         words += "" if self.lane is None else f" in lane {part(self.lane, 60)}"
+        words += "" if self.where is None else f", where {part(self.where, 80)}"
         return words if self.nth is None else f"{words}, {ordinal(self.nth)} time"
 
     def _target(self, graph: Graph | None) -> str | None:
@@ -146,6 +152,11 @@ class Breakpoint(NamedTuple):
             session: what the cast knows.
             upcoming: the socket that comes next.
         """
+        return self._is_at(rules, session, upcoming) and (
+            self.where is None or condition_of(self.where)(facts_of(session))
+        )
+
+    def _is_at(self, rules: Rules, session: Session, upcoming: str | None) -> bool:
         state, last = session.state, session.steps.latest
         if self.lane is not None and (state.lane is None or state.lane.name != self.lane):
             return False
@@ -266,7 +277,7 @@ def breakpoint_of(value: object) -> Breakpoint:
     """
     given: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
     needs = _NEEDS.get(str(given.get("kind")))
-    fields = set(given) - {"kind", "nth", "lane"}
+    fields = set(given) - {"kind", "nth", "lane", "where"}
     if (
         needs is not None
         and needs <= fields <= needs | (frozenset() if "path" in needs else {"socket"})
@@ -291,7 +302,147 @@ def _fits(name: str, value: object) -> bool:
         or value.encode("utf-8", "replace").decode() != value
     ):
         return False
-    return name != "path" or bool(split_path(value))
+    return (name != "path" or bool(split_path(value))) and (name != "where" or _is_condition(value))
+
+
+# -- conditions ----------------------------------------------------------------------------------
+
+Facts: TypeAlias = Mapping[str, JSON]
+_CONSTANTS: Final[Mapping[str, JSON]] = {"true": True, "false": False, "null": None}
+_NAMES: Final = ("state", "item", "output", "steps", "visits")
+_COMPARED: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Is: operator.eq,
+    ast.IsNot: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+
+
+def facts_of(session: Session) -> Facts:
+    """What a condition can speak of: the state, the current item, the last output, the number of steps, visits by socket."""
+    last = session.steps.latest
+    data = dict(session.state.data)
+    return {
+        "state": data,
+        "item": data.get("item"),
+        "output": None if last is None else last.output,
+        "steps": len(session.steps),
+        "visits": dict(session.state.visits),
+    }
+
+
+@lru_cache(maxsize=256)
+def condition_of(text: str) -> Callable[[Facts], bool]:
+    """Read a condition: comparisons, ``in``, ``and``, ``or`` and ``not`` over what :func:`facts_of` gives; nothing is called but ``len``.
+
+    Such as ``state.score < 3``, ``item.title == "Draft"``, ``"TODO" in output``, ``visits["Socket-3"] > 1 and not state.done``. What is not
+    there is null, and what cannot be compared does not hold.
+
+    Raises:
+        MateriaError: it is none (``bad_condition``).
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        _value_of(tree, dict.fromkeys(_NAMES))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise MateriaError(
+            f"This is not a condition: {getattr(error, 'msg', None) or error}.",
+            where=part(text, 200),
+            hint='as in state.score < 3, item.title == "Draft", "TODO" in output; there are '
+            + ", ".join(_NAMES),
+            kind="bad_condition",
+        ) from None
+    return lambda facts: bool(_value_of(tree, facts))
+
+
+def _is_condition(text: str) -> bool:
+    try:
+        condition_of(text)
+    except MateriaError:
+        return False
+    return True
+
+
+def _value_of(node: ast.expr, facts: Facts) -> Any:
+    """Return the value of an expression; raises ValueError for what no condition has."""
+    read = _VALUES.get(type(node))
+    if read is None:
+        raise ValueError(f"{ast.unparse(node)} cannot stand in it")
+    return read(node, facts)
+
+
+def _constant(node: ast.Constant, _: Facts) -> Any:
+    if node.value is not None and not isinstance(node.value, str | int | float):
+        raise ValueError(f"{node.value!r} is no JSON value")
+    return node.value
+
+
+def _name(node: ast.Name, facts: Facts) -> Any:
+    if node.id not in facts and node.id not in _CONSTANTS:
+        raise ValueError(f"there is no {node.id}")
+    return facts[node.id] if node.id in facts else _CONSTANTS[node.id]
+
+
+def _both(node: ast.BoolOp, facts: Facts) -> bool:
+    values = [
+        _value_of(one, facts) for one in node.values
+    ]  # each is read, so that what cannot stand there is found at once
+    return all(values) if isinstance(node.op, ast.And) else any(values)
+
+
+def _signed(node: ast.UnaryOp, facts: Facts) -> Any:
+    value = _value_of(node.operand, facts)
+    if isinstance(node.op, ast.Not):
+        return not value
+    if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        return -value
+    raise ValueError(f"{ast.unparse(node)} cannot stand in it")
+
+
+def _length(node: ast.Call, facts: Facts) -> Any:
+    if not isinstance(node.func, ast.Name) or node.func.id != "len" or len(node.args) != 1 or node.keywords:
+        raise ValueError(f"{ast.unparse(node)} cannot stand in it: only len(...) is called")
+    value = _value_of(node.args[0], facts)
+    return len(value) if isinstance(value, str | list | dict) else None
+
+
+def _comparison(node: ast.Compare, facts: Facts) -> bool:
+    values = [_value_of(one, facts) for one in (node.left, *node.comparators)]
+    return all(_compares(op, a, b) for op, a, b in zip(node.ops, values, values[1:], strict=False))
+
+
+_VALUES: Final[Mapping[type[ast.expr], Callable[[Any, Facts], Any]]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: lambda node, facts: _within(_value_of(node.value, facts), node.attr),
+    ast.Subscript: lambda node, facts: _within(_value_of(node.value, facts), _value_of(node.slice, facts)),
+    ast.BoolOp: _both,
+    ast.UnaryOp: _signed,
+    ast.Call: _length,
+    ast.List: lambda node, facts: [_value_of(one, facts) for one in node.elts],
+    ast.Tuple: lambda node, facts: [_value_of(one, facts) for one in node.elts],
+    ast.Compare: _comparison,
+}
+
+
+def _within(value: Any, key: Any) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(key) if isinstance(key, str) else None
+    at = isinstance(value, list) and isinstance(key, int) and -len(value) <= key < len(value)
+    return value[key] if at else None
+
+
+def _compares(op: ast.cmpop, a: Any, b: Any) -> bool:
+    try:
+        return bool(_COMPARED[type(op)](a, b))
+    except TypeError:
+        return False
 
 
 # -- kept over kernels ---------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from materia_nb.cast.breakpoint import (
     Condition,
     Stops,
     Unit,
+    condition_of,
     read_breakpoints,
     write_breakpoints,
 )
@@ -86,7 +87,7 @@ class Settable(Stops):
     def add(  # noqa: PLR0913 - one argument for each thing to stop at
         self,
         socket: str | None = None,
-        condition: Condition | None = None,
+        condition: Condition | str | None = None,
         *,
         after: bool = False,
         edge: int | str | None = None,
@@ -110,7 +111,8 @@ class Settable(Stops):
 
         Args:
             socket: which; may be left out for an output of any socket that is refused or not satisfied.
-            condition: a function of the cast; runs stop only where it holds. It is gone with this kernel.
+            condition: runs stop only where it holds: a text such as ``state.score < 3``, which is kept (see
+                :func:`~materia_nb.cast.breakpoint.condition_of`), or a function of the cast, which is gone with this kernel.
             after: behind the socket.
             edge: when this way out of it is taken: an edge by its number, from 1, or all ways to a socket or ``end``.
                 A loop that is passed over because its list is empty takes none.
@@ -122,8 +124,12 @@ class Settable(Stops):
             lane: only in the lane of this name.
 
         Raises:
-            MateriaError: there is no such socket (``unknown_socket``) or way, or more than one place is meant (``usage``).
+            MateriaError: there is no such socket (``unknown_socket``) or way, more than one place is meant (``usage``), or the
+                text is no condition (``bad_condition``).
         """
+        where = condition if isinstance(condition, str) else None
+        if where is not None:
+            condition_of(where)
         made = self._meant(
             socket,
             edge,
@@ -133,7 +139,10 @@ class Settable(Stops):
             same_again=same_again,
             hollow_answer=hollow_answer,
         )
-        self._put(made._replace(nth=_checked(nth), lane=lane), condition)
+        self._put(
+            made._replace(nth=_checked(nth), lane=lane, where=where),
+            None if isinstance(condition, str) else condition,
+        )
 
     def watch(self, path: str, *, nth: int | None = None) -> None:
         """Make runs stop after a step, or the n-th step, that changes what stands at a dotted path in the state.
@@ -197,7 +206,7 @@ class Settable(Stops):
                 same_again=same_again,
                 hollow_answer=hollow_answer,
             )
-            gone = [one for one in self if one._replace(nth=None, lane=None) == meant]
+            gone = [one for one in self if one.every_time._replace(lane=None) == meant]
         elif socket is None and path is None:
             gone = list(self)
         else:
@@ -219,8 +228,16 @@ class Settable(Stops):
         if one.every_time in {there.every_time for there in self}:
             self.remove(one)
         else:
-            self._check(one)
-            self._put(one)
+            self.put(one)
+
+    def put(self, one: Breakpoint) -> None:
+        """Add a breakpoint, in place of the one that stops there, whatever time or condition that was for.
+
+        Raises:
+            MateriaError: the loadout has no such socket or way.
+        """
+        self._check(one)
+        self._put(one)
 
     def _put(self, one: Breakpoint, condition: Condition | None = None) -> None:
         raise NotImplementedError

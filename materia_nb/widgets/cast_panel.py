@@ -7,7 +7,8 @@ from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Final
 
 from materia_nb.cast import Cast
-from materia_nb.cast.breakpoint import breakpoint_of
+from materia_nb.cast.breakpoint import breakpoint_of, condition_of
+from materia_nb.cast.cases import SUFFIX
 from materia_nb.cast.listing import nth
 from materia_nb.cast.repairs import changed_definition
 from materia_nb.cast.views.compare_view import CompareView, StepCompareView
@@ -145,6 +146,11 @@ class CastPanel(CastSurface):
         self._start(message, "Run", lambda: self.cast.run(socket))
 
     @_act.register
+    def _run_item(self, message: ToCast.RunItem) -> None:
+        begun = self.cast.now.upcoming_item
+        self._start(message, "Run", lambda: self.cast.run(lambda cast: cast.now.upcoming_item != begun))
+
+    @_act.register
     def _go_on(
         self, message: ToCast.Run | ToCast.Recast | ToCast.Resend | ToCast.Revive | ToCast.Finalize
     ) -> None:
@@ -218,6 +224,14 @@ class CastPanel(CastSurface):
             breakpoints.toggle(possible[1 if after else 0])
 
     @_act.register
+    def _break_where(self, message: ToCast.BreakWhere) -> None:
+        one, text = breakpoint_of(message.breakpoint).every_time, message.text.strip()
+        if text and not text.isdecimal():
+            condition_of(text)  # which says what is wrong with it
+        limit = {"nth": int(text)} if text.isdecimal() else {"where": text} if text else {}
+        self.cast.breakpoints.put(breakpoint_of({**one.as_json(), **limit}))
+
+    @_act.register
     def _clear_breaks(self, _: ToCast.ClearBreaks) -> None:
         self.cast.breakpoints.clear()
 
@@ -227,6 +241,12 @@ class CastPanel(CastSurface):
             self.cast.breakpoints.clear(path=message.path)
         else:
             self.cast.breakpoints.watch(message.path)
+
+    @_act.register
+    def _follow_value(self, message: ToCast.Follow) -> None:
+        self.watched.follow(message.path, on=message.on)
+        if message.on:
+            self.dock = "watch"
 
     # -- looking ---------------------------------------------------------------------------
 
@@ -402,7 +422,13 @@ class CastPanel(CastSurface):
                 *CompareView(now.side, other).in_words(now.names),
             ]
         steps = self.cast.now.line(self.rows.line)
-        step = nth(steps, message.step or -1)
+        number = message.step or -1
+        if message.socket is not None:
+            visits = [one.number for one in steps if one.socket == message.socket]
+            if not visits:
+                raise MateriaError("No step was at that socket yet.", hint="run it first", kind="no_step")
+            number = visits[-1]
+        step = nth(steps, number)
         before = visit_before(steps, step.number) if message.other is None else nth(steps, message.other)
         both = StepCompareView(before, step)
         said = [Line(f"A is step {before.number}, B is step {step.number}."), *both.all_words()]
@@ -421,6 +447,11 @@ class CastPanel(CastSurface):
     def _page(self, _: ToCast.Page) -> None:
         path = self.cast.export.page(self.cast.now.project / f"{self.cast.id}.html")
         self.say(f"The page is {path.name}, in {path.parent}.")
+
+    @_act.register
+    def _keep_test(self, _: ToCast.KeepTest) -> None:
+        path = self.cast.export.test(self.cast.now.project / f"{self.cast.id}{SUFFIX}")
+        self.say(f"The test is {path.name}, in {path.parent}: pytest runs it, and asks nobody.")
 
     @_act.register
     def _label(self, message: ToCast.Label) -> None:

@@ -27,6 +27,7 @@ from materia_nb.widgets.cast_slices import (
 )
 from materia_nb.widgets.inspector_tabs import inspector_state
 from materia_nb.widgets.state_and_items import items_state
+from materia_nb.widgets.watching import Watched
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -46,6 +47,7 @@ class Seen:
         place: which of them is shown.
         past: the moment that is looked at, None for the present.
         rows: the steps of the line that is shown.
+        watched: the paths of the state whose values are watched.
         lane: which lane the inspector tells about, empty for the cast itself.
         selected: what is selected, None for wherever the cast is.
         tab: the tab of the inspector that was opened last.
@@ -60,6 +62,7 @@ class Seen:
     place: int
     past: Snapshot | None
     rows: StepRows
+    watched: Watched
     lane: str
     selected: Element | None
     tab: str
@@ -176,6 +179,11 @@ def _items_title(_: Seen, drawn: Slice) -> str:
     return f"Items {min(drawn['done'], total)}/{total}" if total else "Items"
 
 
+def _watch_title(seen: Seen) -> str:
+    count = len(seen.watched.paths(seen.now))
+    return f"Watch {count}" if count else "Watch"
+
+
 def _events_title(_: Seen, drawn: Slice) -> str:
     count = sum(len(one.get("rows", ())) for one in drawn["blocks"])
     return f"Events {count}" if count else ""
@@ -190,6 +198,14 @@ PARTS: Final[dict[str, Part]] = {
     for part in (
         Part(name="timeline", at="dock", title="Timeline", state=_timeline, plain=steps_view),
         Part(name="items", at="dock", title=_items_title, state=_items, plain=items_view),
+        Part(
+            name="watch",
+            at="dock",
+            title=lambda seen, _: _watch_title(seen),
+            state=lambda seen: seen.watched.told(seen.now, seen.shown, seen.rows.line),
+            while_open=True,
+            alone=False,
+        ),
         Part(
             name="lanes",
             at="dock",

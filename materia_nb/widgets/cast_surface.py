@@ -32,6 +32,7 @@ from materia_nb.widgets.cast_slices import StepRows
 from materia_nb.widgets.designing import Designing
 from materia_nb.widgets.frontend import Front
 from materia_nb.widgets.inspector_blocks import Element
+from materia_nb.widgets.watching import Watched
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -74,6 +75,7 @@ class CastSurface(Panel):
         self.lane = ""
         self.runs: Runs = runs_of(cast)
         self.rows = StepRows()
+        self.watched = Watched()
         self.selected: Element | None = None
         self.tab, self.dock = "answer", dock_names()[0]
         self.alone = PARTS.get(alone)
@@ -277,6 +279,7 @@ class CastSurface(Panel):
             place=self.casts.index(self.cast),
             past=self.past,
             rows=self.rows,
+            watched=self.watched,
             lane=self.lane,
             selected=self.selected,
             tab=self.tab,

@@ -6,15 +6,17 @@ import contextlib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from materia_nb.cast.listing import cost_words
 from materia_nb.cast.repairs import KINDS, OTHER, Redefinition, changed_definition, offers
 from materia_nb.cast.views.status import tried_words
-from materia_nb.display.blocks import Block, Code, Diff, Fold, Heading, Line, Table, bounded, lines
+from materia_nb.display.blocks import Block, Code, Diff, Facts, Fold, Heading, Line, Table, bounded, lines
 from materia_nb.display.escape import part
 from materia_nb.display.sections import issue_rows
 from materia_nb.engine import decide, evolve, outputs
 from materia_nb.engine.session import branch_suffix, output_name
 from materia_nb.engine.state import CastState
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
+from materia_nb.insight.sides import seconds_words, time_of, worked, worked_words
 from materia_nb.jsonvalue import JSON
 from materia_nb.outgoing import outgoing_traceback, plain
 from materia_nb.store.rundir import RunDir
@@ -191,7 +193,30 @@ def end_blocks(now: Snapshot) -> list[Block]:
         more = len(remarks) - _REMARKS
         parts += lines([f"and {more} more: cast.now.remarks"] if more > 0 else [], "quiet")
     changed = changed_blocks(dict(now.session.start.data), dict(now.state), "what changed in the state")
-    return [*parts, *changed]
+    return [*parts, *changed, Heading("cost and time", small=True), Facts(_spent(now))]
+
+
+def _spent(now: Snapshot) -> list[tuple[str, str]]:
+    """What a cast took: work apart from waiting, work of processes apart from that of agents; what is not known is said."""
+    steps = [*now.steps, *(step for lane in now.lanes.values() for step in lane.now.steps)]
+    processes = [step for step in steps if now.graph.sockets[step.socket].is_utility]
+    agents = [step for step in steps if not now.graph.sockets[step.socket].is_utility]
+    kinds = [("agents", agents), ("processes", processes)]
+    work = ", ".join(f"{worked_words(*worked(some))} of {name}" for name, some in kinds if some)
+    waited = sum(time_of(step).waited or 0 for step in steps)
+    used = now.engine.usage
+    tokens = "unknown" if used.tokens is None else f"{used.tokens:,}"
+    missing = (
+        f", unknown of {counted(used.uncounted, 'turn')}"
+        if used.uncounted and used.tokens is not None
+        else ""
+    )
+    return [
+        ("work", work or "none"),
+        ("waited", seconds_words(waited) if waited else "never"),
+        ("tokens", tokens + missing),
+        ("cost", cost_words(used.cost, used.unpriced) or "unknown"),
+    ]
 
 
 def next_acts(now: Snapshot) -> list[dict[str, str]]:
@@ -203,5 +228,10 @@ def next_acts(now: Snapshot) -> list[dict[str, str]]:
         ("compare", "Compare…", "with another cast of the project"),
         ("page", "Page", "write it as one HTML page, into the project"),
         ("label", "Label…", "give it a name"),
+        (
+            "keep_test",
+            "Keep as a test",
+            "a file in the project that pytest runs: the same answers must lead the same way",
+        ),
     ]
     return [{"kind": kind, "words": words, "title": title} for kind, words, title in acts]

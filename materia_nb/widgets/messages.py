@@ -104,6 +104,9 @@ class ToCast:
 
         socket: ShortText
 
+    class RunItem(Starting):
+        """Run until the work item that is worked on is over, and another one or none begins."""
+
     class Recast(Starting):
         """Run the socket where the cast stopped once more."""
 
@@ -157,6 +160,12 @@ class ToCast:
 
         breakpoint: Any
 
+    class BreakWhere(PageMessage):
+        """Have a breakpoint only the n-th time, where the text is a number, or only where it holds; every time without one."""
+
+        breakpoint: Any
+        text: ShortText
+
     class ClearBreaks(PageMessage):
         """Take all breakpoints away."""
 
@@ -164,6 +173,12 @@ class ToCast:
         """Stop when what stands at a path of the state changes, or no longer."""
 
         path: ShortText
+
+    class Follow(PageMessage):
+        """Show what stands at a path of the state, and how it changed, in the tab Watch; or no longer."""
+
+        path: ShortText
+        on: StrictBool = True
 
     class Select(PageMessage):
         """Let the inspector tell about an element; about wherever the cast is without one."""
@@ -308,14 +323,21 @@ class ToCast:
         step: WholeNumber | None = None
 
     class Compare(PageMessage):
-        """Show how a step differs from another one, or from the visit of its socket before it; or the cast from another."""
+        """Show how a step differs from another one, or from the visit of its socket before it; or the cast from another.
 
+        With a socket, its latest step is meant.
+        """
+
+        socket: ShortText | None = None
         step: WholeNumber | None = None
         other: WholeNumber | None = None
         cast: ShortText | None = None
 
     class Page(PageMessage):
         """Write the cast as one HTML page."""
+
+    class KeepTest(PageMessage):
+        """Keep the cast as a test of its loadout, in the project."""
 
     class Label(PageMessage):
         """Call the cast by a name."""

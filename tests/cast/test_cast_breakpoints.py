@@ -87,6 +87,43 @@ def test_a_condition_holds_for_every_kind(checked):
     assert stops(checked) == [4, 6]
 
 
+@pytest.mark.parametrize(
+    "condition, behind",
+    [
+        ("steps > 2", [4, 6]),
+        ("len(state.workItems[0].title) > 0 and visits['Socket-2'] == 2", [4]),
+        ('"built" in output and not state.nowhere.deeper', [2, 4, 6]),
+        ("len(state.workItems) != 2 or -1 > 0 or steps in [99]", []),
+        ("state.nowhere < 3", []),
+    ],
+)
+def test_a_condition_in_words_is_looked_at_where_the_cast_is(checked, condition, behind):
+    checked.breakpoints.add("Socket-2", condition, after=True)
+    assert stops(checked) == behind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cast.abort()",
+        "state and __import__('os')",
+        "1 +",
+        "lambda: 1",
+        "nope",
+        "f'{state}'",
+        "steps ** 9 > 1",
+        "",
+    ],
+)
+def test_what_is_no_condition_is_refused_whole(checked, text):
+    with pytest.raises(MateriaError, match="not a condition") as refused:
+        checked.breakpoints.add("Socket-2", text)
+    assert refused.value.kind == "bad_condition"
+    with pytest.raises(MateriaError, match="not a breakpoint"):
+        breakpoint_of({"kind": "before", "socket": "Socket-2", "where": text})
+    assert not list(checked.breakpoints)
+
+
 def test_a_refused_output_stops_a_run_before_its_repair_turn(tmp_path):
     cast = one_judge(tmp_path)
     cast.breakpoints.add(refused=True)
@@ -326,14 +363,19 @@ def another_kernel(bench):
     return made
 
 
-def test_the_next_kernel_has_them_but_not_those_with_a_condition(bench, cast):
+def test_the_next_kernel_has_them_but_not_those_with_a_function(bench, cast):
     bench.breakpoints.add("Socket-2", after=True, nth=2)
     bench.breakpoints.add("Socket-3", lambda _: True)
+    bench.breakpoints.add("Socket-4", "steps > 2")
     bench.breakpoints.watch("plan")
     cast.close()
     assert another_kernel(bench).cast("other").breakpoints
     resumed = another_kernel(bench).resume(cast.id)
-    assert [one.words() for one in resumed.breakpoints] == ["after Socket-2, 2nd time", "state.plan changed"]
+    assert [one.words() for one in resumed.breakpoints] == [
+        "after Socket-2, 2nd time",
+        "before Socket-4, where steps > 2",
+        "state.plan changed",
+    ]
     assert not resumed.now.messages
     resumed.breakpoints.clear()
     assert another_kernel(bench).cast("again").breakpoints

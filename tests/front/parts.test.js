@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { kindOfKey } from "../../materia_nb/widgets/front/design_bar.js";
+import { actOfKey } from "../../materia_nb/widgets/front/bar.js";
 import { sortedBy } from "../../materia_nb/widgets/front/explorer.js";
 import { rowsInPage } from "../../materia_nb/widgets/front/grid.js";
 import { differ, placesOf, standOf } from "../../materia_nb/widgets/front/items.js";
@@ -107,4 +108,10 @@ test("a click on the head of a column sorts by it, the next one the other way", 
   assert.equal(sortedBy({ by: "when", down: true }, "cost"), true, "the dearest first");
   assert.equal(sortedBy({ by: "when", down: true }, "request"), false, "words from a to z");
   assert.equal(sortedBy({ by: "request", down: false }, "request"), true);
+});
+
+test("the keys of a debugger are those alone, without other keys beside them", () => {
+  const act = (name, more = {}) => actOfKey({ key: name, shiftKey: false, ctrlKey: false, altKey: false, metaKey: false, ...more });
+  assert.deepEqual([act("F8"), act("F10"), act("F10", { shiftKey: true })], ["run", "step", "run_item"]);
+  assert.deepEqual([act("F8", { shiftKey: true }), act("F10", { ctrlKey: true }), act("F9"), act("s")], [null, null, null, null]);
 });

@@ -28,8 +28,8 @@ const situation = { mode: "cast", connecting: false, follows: true, stops: false
 const offered = (kind, more) => choices(kind, { ...situation, ...more }).map(([, act]) => act);
 
 test("a menu offers what can be done with an element where it is", () => {
-  assert.deepEqual(offered("socket"), ["open", "break", "breakAfter", "runTo", "copy", "centre"]);
-  assert.deepEqual(offered("socket", { stops: true }), ["open", "break", "runTo", "copy", "centre"]);
+  assert.deepEqual(offered("socket"), ["open", "break", "breakAfter", "breakWhere", "runTo", "compare", "copy", "centre"]);
+  assert.deepEqual(offered("socket", { stops: true }), ["open", "break", "breakWhere", "runTo", "compare", "copy", "centre"]);
   assert.deepEqual(offered("edge"), ["open", "break", "copy"]);
   assert.deepEqual(offered("loop"), ["open", "fold", "copy"]);
   assert.deepEqual(offered("socket", { follows: false }), ["open", "copy", "centre"], "there is no cast that could stop");

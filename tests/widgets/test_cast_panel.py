@@ -987,3 +987,90 @@ def test_a_person_answers_in_each_lane_that_waits(make, tmp_path):
     assert panel.cast.status == "complete"
     panel.refresh()
     assert panel.lane == ""
+
+
+# -- a debugger's hands ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def looped(tmp_path, make):
+    """Two items; the first check is not satisfied, and asks for the build again."""
+    return make(h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=(1,))))
+
+
+def test_a_run_goes_to_the_end_of_the_item(looped):
+    say(looped, "run_item")
+    done(looped)
+    assert [step.socket[-1] for step in looped.cast.steps] == ["1"], "until the first item begins"
+    say(looped, "run_item")
+    done(looped)
+    assert [step.socket[-1] for step in looped.cast.steps] == list("12323"), "sent back once, and done"
+    say(looped, "run_item")
+    done(looped)
+    assert "".join(step.socket[-1] for step in looped.cast.steps).startswith("1232323")
+
+
+def test_a_breakpoint_is_told_when_it_is_meant(looped):
+    one = {"kind": "before", "socket": "Socket-2"}
+    assert say(looped, "break_where", breakpoint=one, text="2") == ""
+    say(looped, "run")
+    done(looped)
+    assert len(looped.cast.steps) == 3
+    (stop,) = looped.cast.breakpoints
+    assert say(looped, "break_where", breakpoint=stop.as_json(), text="steps > 4") == ""
+    (stop,) = looped.cast.breakpoints
+    assert stop.words() == "before Socket-2, where steps > 4", "it takes the place of the one that was there"
+    assert "not a condition" in say(looped, "break_where", breakpoint=one, text="cast.abort()")
+    assert list(looped.cast.breakpoints) == [stop]
+    assert say(looped, "break_where", breakpoint=one, text=" ") == ""
+    assert [one.words() for one in looped.cast.breakpoints] == ["before Socket-2"]
+
+
+def test_watched_paths_tell_what_changed_them(looped):
+    assert "path" in say(looped, "follow", path=" . ")
+    assert say(looped, "follow", path="state.currentWorkItem.title") == ""
+    say(looped, "run")
+    done(looped)
+    (watched,) = looped.front.watch["watched"]
+    assert (watched["path"], watched["mine"], watched["stops"]) == ("currentWorkItem.title", True, False)
+    changed = [
+        step.number
+        for step in looped.cast.steps
+        if (step.before.data.get("currentWorkItem") or {}).get("title")
+        != (step.after.data.get("currentWorkItem") or {}).get("title")
+    ]
+    assert [row[0] for row in watched["rows"]] == changed[::-1]
+    assert watched["changes"] == len(changed) > 0
+    say(looped, "look", step=0)
+    assert looped.front.watch["watched"][0]["now"] == "not there"
+    say(looped, "back", step=2)
+    done(looped)
+    after = looped.front.watch["watched"][0]
+    assert all(row[0] <= 2 for row in after["rows"]), "what was taken back is not told"
+    say(looped, "watch", path="currentWorkItem.title")
+    say(looped, "follow", path="currentWorkItem.title", on=False)
+    (still,) = looped.front.watch["watched"]
+    assert (still["stops"], still["mine"]) == (True, False), "what stops runs is told while it does"
+
+
+def test_a_socket_is_compared_with_its_last_visit(looped):
+    assert "No step was at that socket" in say(looped, "compare", socket="Socket-3")
+    say(looped, "run")
+    done(looped)
+    assert say(looped, "compare", socket="Socket-2") == ""
+    assert "B is step 6" in str(looped.front.compare)
+
+
+def test_the_end_says_what_it_took_and_is_kept_as_a_test(looped):
+    say(looped, "run")
+    done(looped)
+    content = looped.front.inspector["content"]
+    facts = next(one for one in content["top"] if one["is"] == "facts")
+    said = dict(facts["rows"])
+    assert said["work"].endswith("s of agents")
+    assert said["waited"] == "never"
+    assert said["tokens"] == said["cost"] == "unknown", "nobody reported them: that is not zero"
+    assert [one["kind"] for one in content["next"]] == ["fork", "compare", "page", "label", "keep_test"]
+    assert "pytest runs it" in say(looped, "keep_test")
+    (kept,) = looped.cast.now.project.glob("*.materia-case.json")
+    assert json.loads(kept.read_text())["expect"]["ends"] == "complete"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 from materia_nb.cast import Cast
-from materia_nb.cast.breakpoint import amount_of
+from materia_nb.cast.breakpoint import amount_of, condition_of
 from materia_nb.cast.edits import Approvals
 from materia_nb.cast.views.status import StatusView, consent_lines
 from materia_nb.cast.views.step_views import StepView
@@ -129,11 +130,11 @@ _MEANT: Final = ("after", "refused", "not_satisfied", "same_again", "hollow_answ
     Argument("--lane", "only in the lane of this name", "option"),
     Argument(
         "--when",
-        "only if this Python expression, in quotes, holds (state, item, cast); gone with the kernel",
+        "only where this holds, in quotes (state, item, output, steps, visits); any other Python expression is gone with the kernel",
         "option",
     ),
     Argument("--clear", "take the breakpoint, those of the socket, or all of them, away", "flag"),
-    example="%materia break Socket-3 --when \"state.get('retries', 0) > 2\"",
+    example='%materia break Socket-3 --when "state.retries > 2"',
 )
 def break_(call: Call) -> Any:
     """Stop runs in front of a socket, or elsewhere; alone, list the breakpoints. Kept for all casts of the loadout."""
@@ -157,6 +158,10 @@ def break_(call: Call) -> Any:
 
 
 def _condition(expression: str, call: Call) -> Any:
+    """Return a condition that is kept as it is; any other Python expression as a function of the cast."""
+    with suppress(MateriaError):
+        condition_of(expression)
+        return expression
     try:
         code = compile(expression, "<breakpoint>", "eval")
     except SyntaxError as error:

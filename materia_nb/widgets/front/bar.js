@@ -22,7 +22,21 @@ export function usageWords({ tokens, cost, most, mostCost, unknown, counts = "" 
   };
 }
 
-/** @param {HTMLElement} host @param {Talk} send @param {Shell} shell @returns {Part} */
+/** Ask when a breakpoint is to stop: the n-th time, or where a condition holds. @param {Talk} send @param {Shell} shell @param {any} breakpoint */
+export function askWhere(send, shell, breakpoint) {
+  const { nth, where } = breakpoint;
+  const shape = 'a number for the n-th time, or where this holds: state.score < 3, item.title == "Draft", "TODO" in output';
+  shell.askLine("stop only when", String(nth ?? where ?? ""), (text) => send("break_where", { breakpoint, text }), shape);
+}
+
+/** What F8, F10 and Shift+F10 do, by the name of the act. @param {{key: string, shiftKey: boolean, ctrlKey: boolean, altKey: boolean, metaKey: boolean}} event @returns {"run"|"step"|"run_item"|null} */
+export function actOfKey({ key, shiftKey, ctrlKey, altKey, metaKey }) {
+  if (ctrlKey || altKey || metaKey) return null;
+  if (key === "F10") return shiftKey ? "run_item" : "step";
+  return key === "F8" && !shiftKey ? "run" : null;
+}
+
+/** @param {HTMLElement} host @param {Talk} send @param {Shell} shell @returns {Part & {press(act: "run"|"step"|"run_item"): void}} */
 export function barPart(host, send, shell) {
   /** @type {Bar} */
   let data = { tone: "", tokens: 0 };
@@ -35,7 +49,7 @@ export function barPart(host, send, shell) {
     send("select", { element: null });
   }, { class: "mnb-pill" });
   pill.append(pillWords, clock);
-  /** A button that goes on with the cast, but first asks about what was typed and not applied yet. @param {string} words @param {string} title @param {"step"|"run"|"recast"|"resend"|"revive"} kind @param {Attributes} [attrs] */
+  /** A button that goes on with the cast, but first asks about what was typed and not applied yet. @param {string} words @param {string} title @param {"step"|"run"|"run_item"|"recast"|"resend"|"revive"} kind @param {Attributes} [attrs] */
   const going = (words, title, kind, attrs) => {
     const node = button(words, title, () => {
       const unsent = shell.unsent();
@@ -48,11 +62,12 @@ export function barPart(host, send, shell) {
     }, attrs);
     return node;
   };
-  const step = going("Step", "run one socket", "step", { ...main, "data-act": "step" });
-  const run = going("Run", "run until the cast ends or must stop", "run", { "data-act": "run" });
+  const step = going("Step", "run one socket (F10)", "step", { ...main, "data-act": "step" });
+  const run = going("Run", "run until the cast ends or must stop (F8)", "run", { "data-act": "run" });
+  const runItem = going("To the end of this item", "run until the work item is over (Shift+F10)", "run_item");
   const runTo = button("Run to ▾", "run until in front of a socket", () => {
     const sockets = data.sockets ?? [];
-    openMenu(runTo, sockets.map(([socket, words]) => ({ words, act: () => send("run_to", { socket }) })), { label: "run to", sought: sockets.length > 8 });
+    openMenu(runTo, [{ words: "the end of this item (Shift+F10)", act: () => runItem.click() }, ...sockets.map(([socket, words]) => ({ words, act: () => send("run_to", { socket }) }))], { label: "run to", sought: sockets.length > 8 });
   }, { "aria-haspopup": "menu" });
   const pause = button("Pause", "stop after, or if it can be stopped within, the step that runs", () => send("pause"));
   const abort = button("Abort…", "end the cast; asks first", () => openMenu(abort, [
@@ -81,7 +96,12 @@ export function barPart(host, send, shell) {
   const tick = () => setText(clock, data.since ? ` ${durationWords(Date.now() - data.since)}` : "");
   const timer = setInterval(tick, 1000);
   const mode = (/** @type {"cast"|"design"} */ one) => button(one === "cast" ? "Cast" : "Design", one === "cast" ? "go on with the cast" : "change the loadout", () => send("mode", { mode: one }), { "aria-pressed": String(one === data.mode) });
-  const chip = (/** @type {Break} */ one) => h("span", { class: "mnb-chip", title: `runs stop: ${one.words}${one.asks ? ", if its condition holds" : ""}` },
+  const whereTo = (/** @type {Break} */ one) => (/** @type {MouseEvent} */ event) => {
+    event.preventDefault();
+    event.stopPropagation();
+    openMenu({ x: event.clientX, y: event.clientY, within: host }, [{ words: "Only when…", act: () => askWhere(send, shell, one.breakpoint) }, { words: "Take it away", act: () => send("break", { breakpoint: one.breakpoint }) }], { label: "breakpoint" });
+  };
+  const chip = (/** @type {Break} */ one) => h("span", { class: "mnb-chip", title: `runs stop: ${one.words}${one.asks ? ", if its condition holds" : ""}; a right click asks when`, oncontextmenu: whereTo(one) },
     h("span", { class: "mnb-cut" }, `● ${one.words}`),
     button("×", `no breakpoint: ${one.words}`, () => send("break", { breakpoint: one.breakpoint }), { class: "mnb-x", "aria-label": `take away the breakpoint ${one.words}` }));
   const drawUsage = (/** @type {boolean} */ cast) => {
@@ -109,7 +129,7 @@ export function barPart(host, send, shell) {
       setAttr(pill, "title", `${now.detail || now.words}: shows where the cast is`);
       setText(live, now.words || "");
       tick();
-      for (const [name, ...nodes] of /** @type {[string, ...HTMLElement[]][]} */ ([["step", step], ["run", run, runTo], ["pause", pause], ["abort", abort], ["leave", leave], ["recast", recast], ["resend", resend], ["revive", revive]])) {
+      for (const [name, ...nodes] of /** @type {[string, ...HTMLElement[]][]} */ ([["step", step], ["run", run, runItem, runTo], ["pause", pause], ["abort", abort], ["leave", leave], ["recast", recast], ["resend", resend], ["revive", revive]])) {
         for (const node of nodes) setEnabled(node, Boolean(can[name]), why[name]);
       }
       step.classList.toggle("mnb-main", Boolean(can.step));
@@ -131,6 +151,10 @@ export function barPart(host, send, shell) {
       if (isNew(breaks, now.breaks)) redraw(breaks, () => now.breaks?.map(chip));
       drawUsage(cast);
     },
+    press(act) {
+      const node = { step, run, run_item: runItem }[act];
+      if (data.mode !== "design" && !run.hidden) node.click();
+    },
     destroy: () => clearInterval(timer),
   };
 }
@@ -139,6 +163,7 @@ export function barPart(host, send, shell) {
 function moreEntries({ mode, undo, breaks = [], allowed = [], most }, send, shell) {
   const casting = [
     { words: "Undo the last edit", act: () => send("undo"), off: !undo, why: undo ? "" : "no edit since the last step" },
+    ...breaks.map((one) => ({ words: `Only when…: ${one.words}`, act: () => askWhere(send, shell, one.breakpoint) })),
     ...breaks.map((one) => ({ words: `Take the breakpoint away: ${one.words}`, act: () => send("break", { breakpoint: one.breakpoint }) })),
     { words: "Take all breakpoints away", act: () => send("clear_breaks"), off: !breaks.length },
     ...allowed.map((tool) => ({ words: `Let ${tool} ask again`, act: () => send("disallow", { tool }) })),

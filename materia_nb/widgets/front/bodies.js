@@ -3,6 +3,7 @@ import { barPart } from "./bar.js";
 import { inspectorPart } from "./inspector.js";
 import { timelinePart } from "./timeline.js";
 import { itemsPart } from "./items.js";
+import { watchPart } from "./watch.js";
 
 /** Each is given the element that it fills, and what sends messages; a part of the dock also where its controls go. */
 export const BODIES = {
@@ -10,4 +11,5 @@ export const BODIES = {
   inspector: inspectorPart,
   timeline: timelinePart,
   items: itemsPart,
+  watch: watchPart,
 };

@@ -376,6 +376,11 @@ export class Canvas {
     this.openMenu(!one?.nonempty() ? { x: 20, y: 20 } : one.isNode() ? one.renderedPosition() : one.renderedMidpoint(), this.flags.selected);
   }
 
+  /** Let the surface around the graph do something with a socket. @param {"where"|"compare"} act @param {string} id */
+  #asks(act, id) {
+    this.graph.dispatchEvent(new CustomEvent("mnb-socket", { bubbles: true, detail: { act, id } }));
+  }
+
   /** @param {string|null|undefined} id @returns {MenuEntry[]} */
   #entries(id) {
     const pick = this.picks.get(id ?? ""), { mode, follows } = this.flags;
@@ -389,6 +394,8 @@ export class Canvas {
       lead: () => this.startConnect(id),
       break: () => this.send("break", { what: id }),
       breakAfter: () => this.send("break", { what: id, after: true }),
+      breakWhere: () => this.#asks("where", pick[1]),
+      compare: () => this.#asks("compare", pick[1]),
       runTo: () => this.send("run_to", { id }),
       fold: () => this.send("fold", { element: id }),
       delete: () => this.send("delete", { what: id }),

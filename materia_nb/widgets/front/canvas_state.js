@@ -15,7 +15,7 @@ export function stillKept(kept, said, isDrawn) {
 }
 
 /**
- * @typedef {"connect"|"open"|"lead"|"break"|"breakAfter"|"runTo"|"fold"|"delete"|"copy"|"centre"} Act
+ * @typedef {"connect"|"open"|"lead"|"break"|"breakAfter"|"breakWhere"|"compare"|"runTo"|"fold"|"delete"|"copy"|"centre"} Act
  * @typedef {{mode?: string, connecting: boolean, follows?: boolean, stops: boolean, folded: boolean}} Situation
  *   `connecting`: a line is led somewhere; `follows`: there is a cast; `stops`: runs stop there; `folded`: it is a loop that is
  */
@@ -30,7 +30,9 @@ export function choices(kind, { mode, connecting, follows, stops, folded }) {
     designs && socket && ["Connect from here…", "lead"],
     casts && [stops ? "Take the breakpoint away" : socket ? "Breakpoint here" : "Stop when taken", "break"],
     casts && socket && !stops && ["Stop after it", "breakAfter"],
+    casts && socket && ["Breakpoint, only when…", "breakWhere"],
     casts && socket && ["Run to here", "runTo"],
+    casts && socket && ["Compare with its last visit", "compare"],
     loop && [folded ? "Unfold the loop" : "Fold the loop", "fold"],
     designs && ["Delete", "delete"],
     ["Copy id", "copy"],

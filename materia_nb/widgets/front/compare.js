@@ -1,4 +1,5 @@
 /** What can be compared with what, as a menu: a step with the last visit of its socket, with another step; the cast with another. */
+import { askWhere } from "./bar.js";
 import { openMenu } from "./menu.js";
 
 /** Let a person choose which cast this one is compared with. @param {Talk} send @param {Parameters<typeof openMenu>[0]} at */
@@ -16,4 +17,10 @@ export function compareMenu(send, at, step, looked) {
   const steps = [{ words: `Compare step ${step} with the last visit of its socket`, act: () => send("compare", { step }) }];
   if (looked && looked !== step) steps.push({ words: `Compare it with step ${looked}`, act: () => send("compare", { step, other: looked }) });
   openMenu(at, [...steps, { words: "Compare the cast with …", act: () => chooseCast(send, at) }], { label: `step ${step}` });
+}
+
+/** Do what was chosen in the menu of a socket on the graph. @param {Talk} send @param {Shell} shell @param {{act: "where"|"compare", id: string}} chosen */
+export function actOnSocket(send, shell, { act, id: socket }) {
+  if (act === "where") askWhere(send, shell, { kind: "before", socket });
+  else send("compare", { socket });
 }

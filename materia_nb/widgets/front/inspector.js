@@ -1,6 +1,7 @@
 /** The inspector: one thing at a time, the one that is selected. */
 import { h, button, isNew, redraw, setText, setAttr } from "./dom.js";
 import { openMenu } from "./menu.js";
+import { askWhere } from "./bar.js";
 import { tabRow } from "./tabs.js";
 import { drawBlocks } from "./blocks.js";
 import { answerPart, correctBox } from "./answer.js";
@@ -39,6 +40,7 @@ export function inspectorPart(host, send, shell) {
     stops.length > 0 && button("●", "where runs stop here", (event) => openMenu(/** @type {HTMLElement} */ (event.currentTarget), [
       { words: "Runs stop" },
       ...stops.map(([words, breakpoint, set]) => ({ words: `${set ? "✓ " : ""}${words}`, act: () => send("break", { breakpoint }) })),
+      ...stops.slice(0, 1).map(([words, breakpoint]) => ({ words: `${words}, only when…`, act: () => askWhere(send, shell, breakpoint) })),
     ], { label: "breakpoints" }), { ...small, "aria-label": "breakpoint", "aria-haspopup": "menu", "aria-pressed": String(stops.some((one) => one[2])) }),
     id && (answered || pinned) && button(pinned ? "Unpin" : "Pin", pinned ? "let it be asked again" : "let its last output answer from now on", () => send("pin", { socket: id }), { ...small, "aria-pressed": String(pinned) }),
   ];

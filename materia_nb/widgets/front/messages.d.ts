@@ -14,6 +14,8 @@ export interface ToCast {
   run: { first?: Array<Record<string, unknown>> };
   /** Run until a socket comes next, or ``end``. */
   run_to: { first?: Array<Record<string, unknown>>; socket: string };
+  /** Run until the work item that is worked on is over, and another one or none begins. */
+  run_item: { first?: Array<Record<string, unknown>> };
   /** Run the socket where the cast stopped once more. */
   recast: { first?: Array<Record<string, unknown>> };
   /** Ask the turn that failed once more. */
@@ -40,10 +42,14 @@ export interface ToCast {
   abort: {};
   /** Set a breakpoint or take it away. */
   break: { breakpoint: unknown };
+  /** Have a breakpoint only the n-th time, where the text is a number, or only where it holds; every time without one. */
+  break_where: { breakpoint: unknown; text: string };
   /** Take all breakpoints away. */
   clear_breaks: {};
   /** Stop when what stands at a path of the state changes, or no longer. */
   watch: { path: string };
+  /** Show what stands at a path of the state, and how it changed, in the tab Watch; or no longer. */
+  follow: { path: string; on?: boolean };
   /** Let the inspector tell about an element; about wherever the cast is without one. */
   select: { element: { kind: string; id: string } | null };
   /** Open a tab of the inspector. */
@@ -101,9 +107,11 @@ export interface ToCast {
   /** Begin another cast from a step, or from how the cast stands. */
   fork: { step?: number | null };
   /** Show how a step differs from another one, or from the visit of its socket before it; or the cast from another. */
-  compare: { step?: number | null; other?: number | null; cast?: string | null };
+  compare: { socket?: string | null; step?: number | null; other?: number | null; cast?: string | null };
   /** Write the cast as one HTML page. */
   page: {};
+  /** Keep the cast as a test of its loadout, in the project. */
+  keep_test: {};
   /** Call the cast by a name. */
   label: { text: string };
   /** Show one of the casts of the panel. */

@@ -3,6 +3,8 @@ import { h, askLine, button, isNew, refill, setAttr, setText } from "./dom.js";
 import { makeTalk } from "./wire.js";
 import { closeMenu } from "./menu.js";
 import { BODIES } from "./bodies.js";
+import { actOfKey } from "./bar.js";
+import { actOnSocket } from "./compare.js";
 import { dockPart } from "./dock.js";
 import { splitter } from "./splitter.js";
 import { designParts } from "./design.js";
@@ -86,7 +88,7 @@ export function castView({ model, el }) {
       if (!folds.delete(name)) folds.add(name);
       surface()?.setAttribute("data-folded", [...folds].join(" "));
     },
-    askLine: (words, value, act) => askLine(line, { words, value }, act),
+    askLine: (words, value, act, shape = words) => askLine(line, { words, value, shape }, act),
   };
   /** @type {{name: string, at: string}[]} which parts there are is the kernel's to say */
   const rows = model.get("parts") ?? [];
@@ -108,7 +110,24 @@ export function castView({ model, el }) {
     if (isNew(gone, resume)) refill(gone, h("span", {}, "The kernel of this panel is gone; the cast is kept. In a new kernel: "), h("code", {}, command.replace("\n", " ⏎ ")),
       button("Copy", "copy these two lines", () => navigator.clipboard?.writeText(command)));
   };
+  // Keys of a debugger, anywhere in the surface and nowhere else; before the graph hears them.
+  const hear = new AbortController();
+  let heard = false;
+  const onKey = (/** @type {KeyboardEvent} */ event) => {
+    const act = actOfKey(event);
+    if (!act || surface()?.dataset.mode === "design") return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (!event.repeat) barred.press(act);
+  };
+  /** What was chosen in the menu of a socket on the graph. @param {Event} event */
+  const onSocket = (event) => actOnSocket(send, shell, /** @type {CustomEvent} */ (event).detail);
   const end = live(model, el, slices, (data, box) => {
+    if (box && !heard) {
+      heard = true;
+      box.addEventListener("keydown", onKey, { capture: true, signal: hear.signal });
+      box.addEventListener("mnb-socket", onSocket, { signal: hear.signal });
+    }
     if (box && above.parentNode !== box) box.prepend(above);
     design.mode(data.mode === "design", box);
     if (box) setAttr(box, "data-empty", data.empty && data.mode !== "design" && !data.alone ? "yes" : null);
@@ -118,6 +137,7 @@ export function castView({ model, el }) {
     drawGone(data.resume);
   });
   return () => {
+    hear.abort();
     end();
     above.remove();
   };

@@ -79,7 +79,7 @@ interface Shell {
   unsent(): Unsent[];
   folded(name: string): boolean;
   fold(name: string): void;
-  askLine(words: string, value: string, act: (text: string) => void): void;
+  askLine(words: string, value: string, act: (text: string) => void, shape?: string): void;
 }
 
 interface MenuEntry {
