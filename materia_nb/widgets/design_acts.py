@@ -456,6 +456,12 @@ def _left_loop(session: DesignState, source: str, to: str) -> str | None:
 
 
 @act
+def when(session: DesignState, of: Pick, when: str) -> str | None:
+    """Say what an edge or an exit waits for."""
+    return set_(session, [*of], "when" if of[0] == "edge" else "condition", when)
+
+
+@act
 def order(session: DesignState, of: Pick, by: JSON) -> str:
     """Move an edge or an exit up or down by one."""
     if by not in (-1, 1):

@@ -28,6 +28,7 @@ from pydantic.alias_generators import to_snake
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import END
+from materia_nb.loadout.vocabulary import Condition
 from materia_nb.widgets.picks import Pick
 
 LongText: TypeAlias = Annotated[str, Field(max_length=2_000_000)]
@@ -484,6 +485,18 @@ class ToCanvas:
 
         source: Annotated[SocketElement, Field(alias="from")]
         to: TargetElement
+
+    class When(Gesture):
+        """Say what an edge or an exit waits for."""
+
+        of: Element
+        when: Condition
+
+    class Order(Gesture):
+        """Look at an edge or an exit earlier or later by one."""
+
+        of: Element
+        by: Literal[-1, 1]
 
     class Move(Gesture):
         """Put a socket somewhere: its centre in pixels of the picture."""

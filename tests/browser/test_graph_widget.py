@@ -395,7 +395,7 @@ def test_a_menu_and_words_of_our_own(cast: Lab):
         assert download.value.path().read_bytes().startswith(begins)
     # What the signs mean: each condition as it is drawn.
     cast.cell(2).get_by_role("button", name="legend, save as a picture").click()
-    menu.get_by_text("What the signs mean").click()
+    menu.get_by_text("What signs and keys mean").click()
     rows = cast.cell(2).locator(".mnb-c-legend [role=listitem]")
     light = cast.page.evaluate("document.body.dataset.jpThemeLight") == "true"
     for word, one in DESCRIBED.items():
@@ -478,10 +478,12 @@ def test_designing_by_mouse_and_by_keyboard_is_told(lab: Lab):
     for key in ("c", "ArrowLeft"):
         lab.page.keyboard.press(key)
     picture.wait_for_class("n:Socket-2", "aimed")
-    for key in ("Enter", "Escape", "e", "Delete", "Control+z"):
+    for key in ("Enter", "Escape", "e", "2", "]", "Delete", "Control+z"):
         lab.page.keyboard.press(key)
     assert [one for one in heard("undo") if one["kind"] != "marquee"] == [
         {"kind": "connect", "from": "Socket-3", "to": "Socket-2"},
+        {"kind": "when", "of": ["edge", "edge:0:Socket-3"], "when": [*DESCRIBED][1]},
+        {"kind": "order", "of": ["edge", "edge:0:Socket-3"], "by": 1},
         {"kind": "delete", "what": ["edge", "edge:0:Socket-3"]},
         {"kind": "undo"},
     ]

@@ -80,6 +80,26 @@ def test_gestures_of_the_canvas_are_acts_of_the_design(panel):
     assert panel.front.design["inspector"]["kind"] == "loadout"
 
 
+def test_conditions_and_order_of_ways_out_are_changed_on_the_canvas(panel):
+    def send(message):
+        panel.canvas.guarded(panel.canvas.heard)(message)
+
+    edges = [dict(one) for one in panel.design.document["sockets"]["Socket-3"]["edges"]]
+    assert len(edges) == 2
+    send({"kind": "order", "of": "e:edge:1:Socket-3", "by": -1})
+    assert panel.design.document["sockets"]["Socket-3"]["edges"] == edges[::-1]
+    assert panel.session.selected == ("edge", "edge:0:Socket-3")
+    send({"kind": "when", "of": "e:edge:0:Socket-3", "when": "always"})
+    assert panel.design.document["sockets"]["Socket-3"]["edges"][0]["when"] == "always"
+    way = "e:loop-exit:items:exit:Socket-4:satisfied"
+    send({"kind": "when", "of": way, "when": "not_satisfied"})
+    assert panel.design.document["loops"]["items"]["exits"][0]["condition"] == "not_satisfied"
+    before = panel.design.document
+    for wrong in ({"of": "n:Socket-3", "when": "always"}, {"of": way, "when": "<b>"}, {"of": way}):
+        send({"kind": "when", **wrong})
+        assert panel.design.document == before
+
+
 def test_edits_that_were_not_saved_are_gone_on_with(wb, panel):
     hear(panel, "add", materia="Narrate")
     again = show_design(wb)

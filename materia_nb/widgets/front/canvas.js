@@ -353,6 +353,22 @@ export class Canvas {
     if (selected && !this.designs && ["socket", "edge", "exit"].includes(this.kind(selected) ?? "")) this.send("break", { what: selected });
   }
 
+  /** Whether an element is a way out that is designed: an edge, or an exit. @param {string|null|undefined} id */
+  #isWay(id) {
+    return this.designs && ["edge", "exit"].includes(this.kind(id) ?? "");
+  }
+
+  /** Let a way out wait for the condition at a place of their list. @param {number} place @param {string|null|undefined} [id] */
+  waitFor(place, id = this.flags.selected) {
+    const condition = this.fixed.conditions[place];
+    if (id && condition && this.#isWay(id)) this.send("when", { of: id, when: condition.ink });
+  }
+
+  /** Look at a way out earlier or later. @param {1|-1} by @param {string|null|undefined} [id] */
+  order(by, id = this.flags.selected) {
+    if (id && this.#isWay(id)) this.send("order", { of: id, by });
+  }
+
   foldSelected() {
     const { selected } = this.flags;
     if (selected && this.kind(selected) === "loop") this.send("fold", { element: selected });
@@ -404,7 +420,12 @@ export class Canvas {
     };
     const has = (/** @type {string|undefined} */ classes, /** @type {string} */ name) => (classes ?? "").split(" ").includes(name);
     const situation = { mode, follows, connecting: this.connecting !== null, stops: has(this.look[id]?.classes, "break"), folded: has(this.drawing?.bases.get(id), "folded") };
-    return choices(pick[0], situation).map(([words, act]) => ({ words, act: acts[act] }));
+    const entries = choices(pick[0], situation).map(([words, act]) => ({ words, act: acts[act] }));
+    return !this.#isWay(id) ? entries : [
+      ...this.fixed.conditions.map(({ choice }, place) => ({ words: `Taken: ${choice} (${place + 1})`, act: () => this.waitFor(place, id) })),
+      { words: "Look at it earlier ([)", act: () => this.order(-1, id) }, { words: "Look at it later (])", act: () => this.order(1, id) },
+      ...entries,
+    ];
   }
 
   // -- its room -----------------------------------------------------------------------

@@ -5,7 +5,12 @@ import { CHORDS } from "./design_bar.js";
 /** @type {Record<string, Size>} */
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-export const KEYS_IN_WORDS = "Arrows go from socket to socket, E through the ways out, Enter opens, slash finds, plus, minus and 0 zoom, M opens the menu; while designing C connects, N adds what comes next";
+/** What each key does: as the legend and who reads aloud say it. @type {[keys: string, does: string][]} */
+export const KEYS = [["Arrows", "go from socket to socket"], ["E", "goes through the ways out of a socket"], ["Enter", "opens what is selected"], ["/", "finds"], ["+ − 0", "zoom, and show the whole"],
+  ["M", "opens the menu"], ["Space", "folds a loop"]];
+/** @type {[keys: string, does: string][]} */
+export const DESIGN_KEYS = [["C", "connects"], ["N", "adds what comes next"], ["1 2 3 …", "say when the selected way out is taken"], ["[ ]", "look at it earlier or later"], ["Delete", "removes what is selected"]];
+export const KEYS_IN_WORDS = `Keys: ${KEYS.map((one) => one.join(" ")).join(", ")}; while designing ${DESIGN_KEYS.map((one) => one.join(" ")).join(", ")}`;
 
 /** @param {import("./canvas.js").Canvas} canvas @returns {(event: KeyboardEvent) => void} */
 export function canvasKeys(canvas) {
@@ -40,12 +45,12 @@ export function canvasKeys(canvas) {
     e: cycle, m: menu, ContextMenu: menu, " ": () => canvas.foldSelected(), b: () => canvas.breakHere(),
   };
   /** @type {Record<string, () => unknown>} */
-  const designing = { Delete: drop, Backspace: drop, c: () => canvas.startConnect(), n: () => canvas.socket && canvas.design.goOn(canvas.socket) };
+  const designing = { "[": () => canvas.order(-1), "]": () => canvas.order(1), Delete: drop, Backspace: drop, c: () => canvas.startConnect(), n: () => canvas.socket && canvas.design.goOn(canvas.socket) };
 
   return (event) => {
     if (event.isComposing || event.altKey || (event.target instanceof Element && event.target.closest("input, textarea, select, [role=menu], [role=listbox]"))) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key, { marked } = canvas.design;
-    const act = (canvas.designs && designing[key]) || acts[key] || (event.shiftKey && key === "F10" && menu);
+    const act = (canvas.designs && (designing[key] || (/^[1-9]$/.test(key) && (() => canvas.waitFor(Number(key) - 1))))) || acts[key] || (event.shiftKey && key === "F10" && menu);
     if (event.ctrlKey || event.metaKey) {
       const kind = key === "z" && event.shiftKey ? "redo" : CHORDS[key];
       if (!canvas.designs || !kind || kind === "save") return;

@@ -2,6 +2,7 @@
 import { h, svg, onKeys, refill } from "./dom.js";
 import { icon } from "./icons.js";
 import { openMenu } from "./menu.js";
+import { DESIGN_KEYS, KEYS } from "./canvas_keys.js";
 
 /** Give a file to the browser. @param {Blob} blob @param {string} name */
 function save(blob, name) {
@@ -40,11 +41,15 @@ function legendOf(c, conditions) {
     h("div", { role: "listitem" }, h("span", { class: "mnb-c-sign" }, sample), words)));
 }
 
+/** What the keys do. @param {boolean} designs */
+const keysOf = (designs) => h("div", { class: "mnb-c-legend", role: "list" }, [...KEYS, ...(designs ? DESIGN_KEYS : [])].map(([keys, does]) =>
+  h("div", { role: "listitem" }, h("span", { class: "mnb-c-sign" }, h("b", {}, keys)), does)));
+
 /** @param {import("./canvas.js").Canvas} canvas what the buttons act on */
 export function canvasTools(canvas) {
   const { host } = canvas;
   const made = (/** @type {Parameters<typeof icon>[0]} */ name, /** @type {string} */ title, /** @type {(event: MouseEvent) => void} */ act) => h("button", { type: "button", class: "mnb-c-b", title, "aria-label": title.replace(/ \(.*/, ""), onclick: act }, icon(name));
-  const legend = h("div", { class: "mnb-c-about", hidden: true, role: "dialog", "aria-label": "what the signs mean" });
+  const legend = h("div", { class: "mnb-c-about", hidden: true, role: "dialog", "aria-label": "what signs and keys mean" });
   const more = made("more", "legend, save as a picture", () => openMenu(more, entries(), { label: "picture" }));
   const box = h("div", { class: "mnb-c-tools", role: "toolbar", "aria-label": "view of the graph" },
     made("fit", "show the whole graph (0)", () => canvas.fit()),
@@ -59,7 +64,7 @@ export function canvasTools(canvas) {
   };
   const openLegend = () => {
     const away = made("cross", "close the legend", closeLegend);
-    refill(legend, away, legendOf(canvas.colours, canvas.fixed.conditions));
+    refill(legend, away, legendOf(canvas.colours, canvas.fixed.conditions), h("b", {}, "Keys"), keysOf(canvas.designs));
     legend.hidden = false;
     away.focus({ preventScroll: true });
   };
@@ -70,7 +75,7 @@ export function canvasTools(canvas) {
   };
   /** @returns {MenuEntry[]} */
   const entries = () => [
-    { words: "What the signs mean", act: openLegend },
+    { words: "What signs and keys mean", act: openLegend },
     { words: canvas.scene?.direction === "right" ? "Let it run down" : "Let it run to the right", act: () => canvas.send("turn") },
     ...(canvas.isStill ? [] : [{ words: "Save as PNG", act: png }]),
     { words: "Save as SVG", act: () => canvas.send("svg", { theme: canvas.dark ? "dark" : "light", token: canvas.token }) },

@@ -184,6 +184,10 @@ export interface ToCanvas {
   run_to: { id: string };
   /** Draw an edge. */
   connect: { from: string; to: string };
+  /** Say what an edge or an exit waits for. */
+  when: { of: string; when: "always" | "satisfied" | "not_satisfied" | "failed" };
+  /** Look at an edge or an exit earlier or later by one. */
+  order: { of: string; by: -1 | 1 };
   /** Put a socket somewhere: its centre in pixels of the picture. */
   move: { id: string; x: number; y: number };
   /** Mark sockets. */
@@ -338,6 +342,8 @@ export interface ToDesign {
   turn: { of: unknown };
   /** Take the last step back. */
   undo: {};
+  /** Say what an edge or an exit waits for. */
+  when: { of: unknown; when: string };
   /** Show the shortest way to an end on the canvas. */
   witness: { what: string };
 }

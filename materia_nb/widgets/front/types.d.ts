@@ -173,7 +173,7 @@ interface DrawnCondition {
   class: string;
   choice: string;
   line: string;
-  ink: string;
+  ink: import("./messages.js").ToCanvas["when"]["when"];
   dashes: number[] | null;
 }
 
