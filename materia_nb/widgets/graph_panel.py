@@ -19,7 +19,7 @@ from materia_nb.cast.views.status import marks_of, status_lines
 from materia_nb.display.arranging import Spot
 from materia_nb.display.escape import Html, html_text, part, shorten
 from materia_nb.display.graph_parts import Marks, summary
-from materia_nb.display.layout import Direction, best_place, spots_of
+from materia_nb.display.layout import Direction, Level, best_place, spots_of
 from materia_nb.display.shapes import THEMES
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
@@ -99,6 +99,7 @@ class GraphPanel(Panel):
         self._edits = 0
         self._spots: dict[str, Spot] = {}
         self._direction: Direction | None = None
+        self._level: Level | None = None
         self._scene = self._laid_out()
         self._inspector = Inspector(self.graph) if side else None
         self._cytoscape = _Cytoscape(
@@ -154,9 +155,9 @@ class GraphPanel(Panel):
             directions=directions,
             folded=self._folded,
             spots=self._spots | given,
-            levels=(2,),
+            levels=(2, 1) if self._level is None else (self._level,),
         )
-        self._direction = placed.direction
+        self._direction, self._level = placed.direction, placed.level
         self._spots |= {key: spot for key, spot in placed.spots().items() if key not in given}
         return Scene(self.graph, placed)
 
@@ -206,7 +207,7 @@ class GraphPanel(Panel):
     @mode.setter
     def mode(self, mode: str) -> None:
         self._mode, self._spots = ("design" if mode == "design" else "cast"), {}
-        self._direction, self._edits = None, 0
+        self._direction, self._level, self._edits = None, None, 0
         self._draw_anew(fresh=True)
 
     def select(self, kind: Kind, key: str) -> None:
@@ -353,7 +354,7 @@ class GraphPanel(Panel):
         if not 0 < high < 1e5 > wide > 0 or (self._mode == "design" and self._edits > 1):
             return
         if self._mode == "design":  # the room that it begins with; from then on nothing moves
-            self._spots, self._direction, self._edits = {}, None, 2
+            self._spots, self._direction, self._level, self._edits = {}, None, None, 2
         self._room = (wide, high)
         before = self._scene.placed
         scene = self._laid_out()
