@@ -176,9 +176,11 @@ def same(a: JSON, b: JSON) -> bool:
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(child, b[key]) for key, child in a.items())
+        return a.keys() == b.keys() and all(
+            child is b[key] or same(child, b[key]) for key, child in a.items()
+        )
     if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+        return len(a) == len(b) and all(x is y or same(x, y) for x, y in zip(a, b, strict=True))
     return bool(a == b)
 
 

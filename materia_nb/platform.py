@@ -10,17 +10,18 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # the wrappers in signal make enums of each argument, which takes longer than a write
 import asyncio
 import contextlib
+import functools
 import importlib
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import copy_context
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, ParamSpec, Protocol, Self, TypeVar
 
 _LOOK_S: Final = 0.05
 
@@ -154,6 +155,8 @@ class HeldInterrupts:
                 os.write(self._write_fd, b"\0")
 
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _WEB: Final = sys.platform in {"emscripten", "wasi"}
 
 THREADS: bool = not _WEB
@@ -239,34 +242,35 @@ _here: Final = _Here()
 _places: Final = threading.Semaphore(2)
 
 
-@contextlib.contextmanager
-def computing() -> Iterator[None]:
-    """Compute as one of two threads beside the main one.
+def computing(work: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let ``work`` compute as one of two threads beside the main one.
 
     The interpreter lets one thread compute at a time: where a hundred casts want to at once, an event loop waits until each
     of them has had its turn. Whoever is here waits for nothing but the disk, see :func:`resting`.
     """
-    if _here.computes or threading.current_thread() is threading.main_thread():
-        yield
-        return
-    with _places:
-        _here.computes = True
-        try:
-            yield
-        finally:
-            _here.computes = False
+
+    @functools.wraps(work)
+    def in_its_place(*given: _P.args, **named: _P.kwargs) -> _T:
+        if _here.computes or threading.current_thread() is threading.main_thread():
+            return work(*given, **named)
+        with _places:
+            _here.computes = True
+            try:
+                return work(*given, **named)
+            finally:
+                _here.computes = False
+
+    return in_its_place
 
 
-@contextlib.contextmanager
-def resting() -> Iterator[None]:
+def resting(wait: Callable[[], _T]) -> _T:
     """Leave the place that :func:`computing` took to others, while an agent, a process or a watcher is waited for."""
     if not _here.computes:
-        yield
-        return
+        return wait()
     _here.computes = False
     _places.release()
     try:
-        yield
+        return wait()
     finally:
         _places.acquire()
         _here.computes = True

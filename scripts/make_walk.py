@@ -37,13 +37,11 @@ STATIONS: Final = (
     Station("engine/decide.py", "enter", "is the first command: the events of entering the next socket."),
     Station("engine/entering.py", "enter", "finds the item, counts the visit and lays out the prompt."),
     Station("engine/evolve.py", "fold", "makes the session after the events; it alone makes sessions."),
-    Station(
-        "store/journal.py", "Journal.append", "writes `socket_start`; only now is the new session believed."
-    ),
-    Station("engine/session.py", "pending", "says what is due: here, to ask an agent."),
+    Station("engine/session.py", "pending_here", "says what is due: here, to ask an agent."),
     Station(
         "agents/agent_table.py", "AgentTable.for_turn", "says who answers: by socket, by materia, or `*`."
     ),
+    Station("store/journal.py", "Journal.append", "writes `socket_start` before anybody is asked."),
     Station("cast/turns.py", "turn_of", "makes the `Turn`, everything an agent may know."),
     Station("agents/notebook_agents.py", "FunctionAgent.answer", "calls the function of the notebook."),
     Station("agents/interface.py", "sound", "checks that what came back is a reply at all."),
@@ -60,9 +58,12 @@ STATIONS: Final = (
     Station("loadout/vocabulary.py", "Result.of", "says which of the things that can happen this was."),
     Station("engine/completing.py", "_advance", "moves the cursor, as this answer ends an item."),
     Station("loadout/vocabulary.py", "Described.holds", "asks a row of the table of conditions."),
-    Station("engine/completing.py", "route", "chooses the way on: an exit, an edge, the end."),
-    Station("engine/limits.py", "with_uses", "notes how often each edge was taken, and its limit."),
-    Station("engine/routing.py", "decision_of", "keeps all that was looked at as data."),
+    Station(
+        "engine/completing.py",
+        "route",
+        "chooses the way on, an exit, an edge, the end, and keeps all that was looked at as data.",
+    ),
+    Station("engine/routing.py", "count_edge", "counts the edge that is taken, against its limit."),
     Station("engine/evolve.py", "evolve", "folds `socket_output`, as a resumed cast will."),
     Station("engine/event_json.py", "to_json", "makes the line: an event's JSON is its fields."),
     Station("store/journal.py", "Journal.append", "writes the step in one append."),

@@ -96,7 +96,7 @@ class Trial(Runner):
         super().do(command, *given)
         self.done.append(lambda runner, _: runner.do(command, *given))
 
-    def keep(self, events: Events, later: Callable[[Session], bool] | None = None) -> None:  # noqa: ARG002
+    def keep(self, events: Events, *, later: bool = False) -> None:  # noqa: ARG002
         """Believe what events lead to; nothing is written."""
         self.session = fold(self.rules, self.session, events)
 

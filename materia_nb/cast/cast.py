@@ -475,9 +475,9 @@ class Cast:
         made = self.runner.advance_lanes(breaks, once=once)
         try:
             while True:
-                with self.runner.lock(), computing():
+                with self.runner.lock():
                     self.runner.begin()
-                    step = next(made, None)
+                    step = computing(partial(next, made, None))()
                 if step is None:
                     return
                 yield step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from materia_nb.engine.events import Event
@@ -56,8 +57,7 @@ class Followers:
     def _call(self, views: list[Any], what: str, *given: Event) -> None:
         for view in tuple(views):
             try:
-                with resting():
-                    view(*given)
+                resting(partial(view, *given))
             except Exception as error:  # noqa: BLE001 - a view must not break the cast
                 if view in views:
                     views.remove(view)

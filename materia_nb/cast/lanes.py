@@ -15,7 +15,7 @@ from materia_nb.cast.work import Job, Work
 from materia_nb.engine import decide
 from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Pending, Session, StepRecord, Streams, lanes_at_work, pending
+from materia_nb.engine.session import Pending, Session, StepRecord, lanes_running, pending
 from materia_nb.handoff.protocol import BASE
 from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
 from materia_nb.store.kept_files import OF_LANE, KeptFiles
@@ -23,12 +23,6 @@ from materia_nb.store.kept_files import OF_LANE, KeptFiles
 _LOOK_S = 0.1
 _END_S = 1.0
 """How long what was asked may take to end, once a run was interrupted."""
-
-
-def lanes_running(session: Session) -> Streams | None:
-    """Return the lanes that a cast is in the middle of; None where there are none, or the cast has stopped."""
-    at_work = lanes_at_work(session)
-    return at_work if at_work is not None and session.state.status == "ready" else None
 
 
 class LaneWork(Work):
@@ -127,6 +121,11 @@ class Lanes:
         return self._works[name]
 
     @property
+    def asked(self) -> list[str]:
+        """The sockets whose agents or processes are at work, one for each lane."""
+        return [socket for socket, _ in tuple(self._asked.values())]
+
+    @property
     def saying(self) -> dict[str, tuple[str, ...]]:
         """What the agents that are asked have said so far, by lane."""
         return {name: tuple(work.saying) for name, work in self._works.items()}
@@ -135,7 +134,7 @@ class Lanes:
         """Return how many turns a socket, and its materia, had in all lanes, those that are asked now among them."""
         session, sockets = self._main.session, self._main.rules.sockets
         materia = sockets[socket].socket.materia.id
-        asked = [other for other, _ in self._asked.values()]
+        asked = self.asked
         lanes = [lane.session.turns for lane in session.streams[-1].lanes.values()]
 
         def count(key: str, now: int) -> int:
@@ -225,8 +224,7 @@ class Lanes:
     def _take_next(self) -> str | None:
         """Take what came of the next job; its lane, None where nothing came yet or nobody wants it any more."""
         try:
-            with platform.resting():
-                name, job, came = self._came.get(timeout=_LOOK_S)
+            name, job, came = platform.resting(partial(self._came.get, timeout=_LOOK_S))
         except queue.Empty:
             return None
         if self._asked.get(name, ("", None))[1] is not job:

@@ -25,7 +25,7 @@ from materia_nb.agents.interface import (
 from materia_nb.agents.notebook_agents import FunctionAgent
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.followers import Followers
-from materia_nb.cast.lanes import Lanes, lanes_running
+from materia_nb.cast.lanes import Lanes
 from materia_nb.cast.naming import needs_agent
 from materia_nb.cast.snapshot import Definitions, Live, Snapshot, refuse_recorded
 from materia_nb.cast.turns import now, over
@@ -35,7 +35,7 @@ from materia_nb.engine import events as ev
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, StepRecord, files_after, pending
+from materia_nb.engine.session import Session, StepRecord, files_after, lanes_running, pending
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
 from materia_nb.platform import Stop, computing
@@ -182,7 +182,7 @@ class Runner(Work):
             self._recover()
         if self._unwritten:
             self._write([], self.session)
-        if not self.running:
+        if self.session.keeps and not self.running:
             self.keep_files("person" if self.session.state.waiting_at is None else "step")
 
     def refuse_while_running(self) -> None:
@@ -212,12 +212,18 @@ class Runner(Work):
         since = self.stop.since
         if since is None or not self._lock.locked():
             return None
-        visit, who = self.session.state.waiting_at, "the step to end"
-        if visit is not None and not self.rules.sockets[visit.socket].socket.is_utility:
-            agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
-            name = self.answered_by(visit.socket) if isinstance(agent, FunctionAgent) else None
-            who = f"{name or name_of(agent)} of {visit.socket} to return"
-        return f"waits for {who} ({time.monotonic() - since:.0f} s)"
+        visit = self.session.state.waiting_at
+        asked = [visit.socket] if visit is not None else [] if self._lanes is None else self._lanes.asked
+        agents = (one for one in asked if not self.rules.sockets[one].socket.is_utility)
+        who = " and ".join(f"{self._called(one)} of {one}" for one in agents)
+        return (
+            f"waits for {who + ' to return' if who else 'the step to end'} ({time.monotonic() - since:.0f} s)"
+        )
+
+    def _called(self, socket: str) -> str:
+        agent = self.agents.for_turn(socket, self.rules.sockets[socket].socket.materia.id)
+        name = self.answered_by(socket) if isinstance(agent, FunctionAgent) else None
+        return name or name_of(agent)
 
     def carry(self, command: Callable[..., Events], *given: object) -> None:
         """Keep what a command leads to: ``command(rules, session, *given, now)``."""
@@ -241,34 +247,36 @@ class Runner(Work):
             self.ask()
             self.write_derived()
 
-    def keep(self, events: Events, later: Callable[[Session], bool] | None = None) -> None:
+    def keep(self, events: Events, *, later: bool = False) -> None:
         """Fold events, write them to the journal, then believe the session that they make and tell the watchers.
 
-        ``later`` says of that session whether they wait for the next write, which then follows in the same call.
+        With ``later`` they wait for the next write, which is to follow in the same call, see :meth:`write_waiting`.
         """
         with self._keeping:
             if events:
                 session = fold(self.rules, self.session, events)
                 if self.followers.readers:
                     self._untold = [*self._untold, *events]
-                if later is not None and later(session):
+                if later:
                     self._write_later(events, session)
                 else:
                     self._write(lines_of(events, session, self.files), session)
+        if (self.followers.watchers or self._untold) and not self._unwritten:
+            self._tell_followers()
+
+    def _tell_followers(self) -> None:
         if self.followers.watchers:
             self.followers.tell()
-        self._tell_readers()
-
-    def _tell_readers(self) -> None:
-        if self._untold and not self._unwritten:
+        if self._untold:
             untold, self._untold = self._untold, []
             self.followers.told(untold)
 
     def write_waiting(self) -> None:
-        """Write what waits for the next write, if anything does."""
+        """Write what waits for the next write, if anything does, and tell the watchers."""
         if self._unwritten:
-            self._write([], self.session)
-            self._tell_readers()
+            with self._keeping:
+                self._write([], self.session)
+            self._tell_followers()
 
     def _write_later(self, events: Events, session: Session) -> None:
         """Believe a session whose events go into the journal with the next write, in the same call."""
@@ -368,7 +376,7 @@ class Runner(Work):
 
     # -- steps ----------------------------------------------------------------------------
 
-    @computing()
+    @computing
     def advance(
         self, breaks: Callable[[str], bool] = lambda _: False, *, once: bool = False
     ) -> StepRecord | None:
@@ -379,20 +387,30 @@ class Runner(Work):
                 lane that it is given ("" for the cast itself).
             once: whether each lane runs one socket, rather than as far as it comes.
         """
-        made = None
         if self.lanes_are_next:
+            made = None
             for step in self.advance_lanes(breaks, once=once):
                 made = step
             return made
-        if self._run_socket(lambda: breaks("")):
-            made = self.session.steps.latest
+        if self.session.state.status not in ("ready", "waiting"):
+            raise over(self.session)
+        try:
+            if self.session.state.status == "ready":
+                self.worked = 0
+                self.keep(decide.enter(self.rules, self.session, now()), later=True)
+            waits = self.session.state.status == "waiting"
+            self.ask(breaks)
+        finally:
+            self.write_waiting()
         if self.session.state.status != "ready":
             self.write_derived()
-        return made
+        return self.session.steps.latest if waits else None
 
     @property
     def lanes_are_next(self) -> bool:
         """Whether the cast goes on in lanes, those at work or those that the items are handed out to next."""
+        if not self.rules.graph.regions:
+            return False
         return self.lanes_at_work or streams.region_ahead(self.rules, self.session) is not None
 
     def advance_lanes(
@@ -408,18 +426,13 @@ class Runner(Work):
         if self.session.state.status != "ready" or self.stuck:
             self.write_derived()
 
-    def _run_socket(self, breaks: Callable[[], bool]) -> bool:
-        if self.session.state.status not in ("ready", "waiting"):
-            raise over(self.session)
-        try:
-            if self.session.state.status == "ready":
-                self.worked = 0
-                self.keep(decide.enter(self.rules, self.session, now()), self.answers_at_once)
-            owes = self.session.state.waiting_at is not None
-            self.ask(breaks)
-        finally:
-            self.write_waiting()
-        return owes
+    def ask(self, breaks: Callable[[str], bool] = lambda _: False) -> None:
+        """Ask the agent, or run the process, until the visit is done or a person must answer."""
+        while (job := self.job()) is not None:
+            if not job.at_once:  # it may call a model: a journal that ends here must say so
+                self.write_waiting()
+            if not job.take(job.run()) or self.session.state.status != "waiting" or breaks(""):
+                return
 
     @property
     def lanes(self) -> Lanes:
@@ -493,7 +506,7 @@ class Runner(Work):
         with self.lock():
             self.write_derived()
 
-    @computing()
+    @computing
     def write_derived(self) -> None:
         """Write what follows from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
 

@@ -134,7 +134,7 @@ def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
 
 def redacted(text: str) -> str:
     """Return what an agent or a process said without keys, as UTF-8 can keep it."""
-    return scrubbed(to_bytes(text).decode())
+    return scrubbed(text if text.isascii() else clean(text))
 
 
 def without_keys(call: ToolCall) -> ToolCall:

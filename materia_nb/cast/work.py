@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.outputs import CORRECT_THE_UTILITY
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Pending, Session, branch_suffix, output_name, pending
+from materia_nb.engine.session import Session, branch_suffix, output_name, pending_here
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Usage, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import BASE
@@ -163,19 +163,13 @@ class Work(ABC):
         self.worked = 0
         self.do(decide.enter)
 
-    def ask(self, breaks: Callable[[], bool] = lambda: False) -> None:
-        """Ask the agent, or run the process, until the visit is done or a person must answer.
-
-        Whatever an agent raises, short of an interrupt, fails the cast: the journal says why,
-        and recast asks again.
-        """
-        while (job := self.job()) is not None and job.take(job.run()):
-            if self.session.state.waiting_at is None or breaks():
-                return
-
     def job(self) -> Job | None:
-        """Return what is to be run next for the visit that waits; None where nothing is, or a person must answer."""
-        due = self._due()
+        """Return what is to be run next for the visit that waits; None where nothing is, or a person must answer.
+
+        Whatever an agent raises when it is run, short of an interrupt, fails the cast: the journal says why, and recast
+        asks again.
+        """
+        due = pending_here(self.rules, self.session)
         if due is None or due.visit is None or due.what not in ("agent", "utility") or self.stop.is_set():
             return None
         pinned = self._pinned(due.visit) if self.session.pins else None
@@ -187,26 +181,6 @@ class Work(ABC):
         if due.what == "utility" and pinned is None:
             return self._process(due.visit, folder)
         return self._question(due.visit, pinned)
-
-    def _due(self) -> Pending | None:
-        """Return what this line waits for; the cast itself waits for nothing while its lanes are at work."""
-        due = pending(self.rules, self.session)
-        return due[0] if due and not due[0].lane else None
-
-    def answers_at_once(self, session: Session) -> bool:
-        """Whether the waiting visit is answered from what is there, so that one write can tell both.
-
-        A function is not: it may call a model, and a journal that ends there must say so.
-        """
-        visit = session.state.waiting_at
-        if visit is None:
-            return False
-        name = self.pin_of(visit.socket) if session.pins else None
-        if name is not None:
-            return session.pins[name].kind != "function"
-        socket = self.rules.sockets[visit.socket].socket
-        agent = None if socket.is_utility else self.agents.for_turn(socket.id, socket.materia.id)
-        return getattr(agent, "at_once", False) is True
 
     def pin_of(self, socket: str) -> str | None:
         """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
@@ -266,8 +240,9 @@ class Work(ABC):
         names = (f"{base}.command.stdout.txt", f"{base}.command.stderr.txt")
 
         def run() -> object:
-            with self._working():
-                return run_utility(
+            return self._measured(
+                partial(
+                    run_utility,
                     materia,
                     document,
                     cwd=folder,
@@ -275,6 +250,7 @@ class Work(ABC):
                     artifacts=names,
                     stop=self.stop,
                 )
+            )
 
         def take(result: object) -> bool:
             assert isinstance(result, UtilityResult)  # noqa: S101 - what run returned
@@ -293,13 +269,11 @@ class Work(ABC):
 
         return Job(run, take)
 
-    @contextmanager
-    def _working(self) -> Iterator[None]:
-        """Measure for how long an agent or a process is at work; the next event of the visit tells it."""
+    def _measured(self, work: Callable[[], object]) -> object:
+        """Wait for an agent or a process, and measure for how long; the next event of the visit tells it."""
         begun = now()
         try:
-            with resting():
-                yield
+            return resting(work)
         finally:
             self.worked += max(0, now() - begun)
 
@@ -337,8 +311,7 @@ class Work(ABC):
                     tell=lambda telling: None if dropped else self._take(visit, agent, telling),
                     before=before,
                 )
-                with self._working():
-                    return agent.answer(turn)
+                return self._measured(partial(agent.answer, turn))
             except Exception as error:  # noqa: BLE001 - agents are other people's code
                 return error
             finally:
@@ -347,10 +320,12 @@ class Work(ABC):
                     self.followers.hear()
 
         def take(answer: object) -> bool:
-            drop()
+            nonlocal dropped
+            dropped = True
             return self._take_answer(visit, agent, answer, name_of(pinned) if pinned else None)
 
-        return Job(run, take, drop, at_once=getattr(agent, "at_once", False) is True)
+        at_once = getattr(agent, "at_once", False) if pinned is None else pinned.function is None
+        return Job(run, take, drop, at_once=at_once is True)
 
     def _take_answer(self, visit: Visit, agent: Agent, answer: Any, pinned: str | None) -> bool:
         """Take what an agent answered or raised; whether the same line of work may go on."""
@@ -360,8 +335,11 @@ class Work(ABC):
         error = answer if isinstance(answer, Exception) else None
         reply = None
         if error is None and answer is not None:
+            here = self.rules.sockets[visit.socket]
             try:
-                reply = self._sound(agent, answer, visit)
+                reply = sound(answer, _TheAgent(agent), here.write, free=visit.mode in here.any_text)
+                if reply.usage is not None:
+                    reply = reply._replace(usage=self._priced(agent, visit, reply.usage))
             except Exception as unsound:  # noqa: BLE001 - agents are other people's code
                 error = unsound
         if error is not None:
@@ -373,18 +351,10 @@ class Work(ABC):
                 self._fail(kind, message, hint)
         if reply is None:
             return False
+        if reply.usage is None and pinned is None and not getattr(agent, "at_once", False):
+            reply = reply._replace(usage=UNREPORTED)  # somebody was asked who did not say (R56)
         self.arrived(reply, pinned=pinned)
         return True
-
-    def _sound(self, agent: Agent, answer: Any, visit: Visit) -> SoundReply:
-        """Take a reply; what it used is unknown where somebody was asked who did not say (R56)."""
-        here = self.rules.sockets[visit.socket]
-        free = visit.mode in here.any_text
-        reply = sound(answer, _TheAgent(agent), here.write, free=free)
-        if reply.usage is not None:
-            reply = reply._replace(usage=self._priced(agent, visit, reply.usage))
-        asked = not isinstance(agent, PinnedAgent) and not getattr(agent, "at_once", False)
-        return reply._replace(usage=UNREPORTED) if asked and reply.usage is None else reply
 
     def _priced(self, agent: Agent, visit: Visit, used: Usage) -> Usage:
         """Return what an agent used with the cost that follows from the prices of the config, if these have one for it."""
@@ -437,8 +407,9 @@ class Work(ABC):
             cut=redacted(reply.cut) if reply.cut else "",
             worked=self.took(),
         )
-        self.carry(self._answered, answer)
-        self.keep_files("step")
+        self.carry(decide.answer if here.naming is None else self._answered, answer)
+        if self.session.keeps:
+            self.keep_files("step")
         if here.sees_changes:
             at = self.session.state.waiting_at
             # Unless the same agent goes on at once, what changes next is not its doing.
@@ -451,8 +422,7 @@ class Work(ABC):
         events = decide.answer(rules, session, answer, ts)
         at = session.state.at
         naming = rules.sockets[at.socket].naming if at is not None else None
-        if naming is None:
-            return events
+        assert naming is not None  # noqa: S101 - only such an answer is looked at
         reading = fold(rules, session, events).steps[-1].reading
         project = self.base / session.state.scope.cwd
         missing = missing_evidence(naming, reading, project, self.files.path)
@@ -485,13 +455,10 @@ class Work(ABC):
         return self.rules.sockets[visit.socket].socket.materia
 
 
-class _TheAgent:
+class _TheAgent(NamedTuple):
     """What an agent is called in an error, worked out when there is one."""
 
-    __slots__ = ("_agent",)
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    agent: Agent
 
     def __str__(self) -> str:
-        return f"The agent {name_of(self._agent)}"
+        return f"The agent {name_of(self.agent)}"

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from materia_nb.engine import events as ev
 from materia_nb.engine import followup
-from materia_nb.engine.choosing import Choice, matches
 from materia_nb.engine.entering import learned_from
 from materia_nb.engine.events import Event, Transition, stop_cast
 from materia_nb.engine.items import (
@@ -19,17 +18,23 @@ from materia_nb.engine.items import (
     source,
     walked_by,
 )
-from materia_nb.engine.limits import count_detour, count_edge, count_exit, nearly_used_up, used_up, with_uses
 from materia_nb.engine.routing import (
     NOTHING_APPLIED,
+    NOTHING_SAID,
     AdvanceFact,
     Applied,
     Assigned,
     Decision,
     about,
+    count_detour,
+    count_edge,
+    count_exit,
     decision_of,
+    nearly_used_up,
+    used_up,
+    with_uses,
 )
-from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.rules import Choice, Rules, SocketRules, matches
 from materia_nb.engine.state import (
     Answered,
     Blind,
@@ -336,7 +341,7 @@ def route(
     applied: Applied = NOTHING_APPLIED,
 ) -> Transition:
     """Choose the target and keep the books: follow-up, edge counts, the record of an item that is done."""
-    if reported := _reported(here, draft, unrouted):
+    if here.reports and (reported := _reported(here, draft, unrouted)):
         if Result.FAILED not in here.goes:
             draft.unrouted = None
             decision = decision_of(visit, "failure", None, reading, applied)
@@ -355,19 +360,19 @@ def route(
         failure = count_exit(rules, draft, visit, choice.route)
     _keep_books(rules, here, draft, visit, unrouted, choice)
     draft.unrouted = None
-    decision = decision_of(
-        visit,
+    said = reading or NOTHING_SAID
+    decision = Decision(
+        visit.step,
         choice.by,
         choice.target,
-        reading,
+        visit,
+        said if unrouted.result in TAKEN else said._replace(reason=unrouted.context or ""),
+        unrouted.result,  # of an output that may have come before the budget stopped the cast
         applied,
         choice.looks,
-        result=unrouted.result,  # of an output that may have come before the budget stopped the cast
         done=visit.item is not None and visit.item.id == unrouted.advanced,
         exhausted=unrouted.exhausted,
     )
-    if unrouted.result not in TAKEN:
-        decision = decision._replace(said=decision.said._replace(reason=unrouted.context or ""))
     if failure:
         return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), events=events)
     if unrouted.detour is not None:
@@ -400,7 +405,7 @@ def _keep_books(
 def _reported(here: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | None:
     """Return the failure that a utility reported of itself and that neither an edge nor an exit answers (R48)."""
     value = draft.last_json
-    if not here.reports or unrouted.result is not Result.NO or not isinstance(value, dict):
+    if unrouted.result is not Result.NO or not isinstance(value, dict):
         return None
     state = value.get("state")
     told = state if isinstance(state, dict) else {}
@@ -443,7 +448,10 @@ def _choose(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, unroute
         return Choice(back[0], "return")
     if unrouted.exhausted:
         return here.leaves[unrouted.result]
-    return with_uses(rules, here, draft, visit, here.goes[unrouted.result])
+    choice = here.goes[unrouted.result]
+    if visit.item is not None and not here.bounded:
+        return choice  # nothing is counted
+    return with_uses(rules, here, draft, visit, choice)
 
 
 def start_detour(

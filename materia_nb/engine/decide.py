@@ -18,11 +18,18 @@ from materia_nb.engine.events import Events, Transition
 from materia_nb.engine.evolve import evolve, fold
 from materia_nb.engine.item_edits import WORK_ITEMS, ListEdit, lay_out, origins_of
 from materia_nb.engine.labels import Label, LabelKey
-from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.remarks import remarks_of
+from materia_nb.engine.routing import used_up
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, Streams, lanes_at_work, name_of_correction, name_of_output
+from materia_nb.engine.session import (
+    Session,
+    Streams,
+    lanes_at_work,
+    lanes_running,
+    name_of_correction,
+    name_of_output,
+)
 from materia_nb.engine.state import NOTHING, Draft, Failure, Pin, Usage, Visit, waiting_visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.approval import Approval, Grant, answer_note
@@ -66,12 +73,8 @@ class Answer(NamedTuple):
 
 def enter(rules: Rules, session: Session, ts: int) -> Events:
     """Enter the next socket, hand items out to lanes, bring these together, or come to the end."""
-    if (at_work := lanes_at_work(session)) is not None and session.state.status == "ready":
-        return _come_together(at_work, ts)
-    if (region := streams.region_ahead(rules, session)) is not None:
-        schedule = streams.schedule_of(session.state, region)
-        given = tuple({"name": one.name, "workItemIndexes": list(one.indexes)} for one in schedule)
-        return (ev.StreamsStarted(loop=region.loop, streams=given, limit=region.at_once, ts=ts),)
+    if rules.graph.regions and (events := _enter_region(rules, session, ts)):
+        return events
     step = entering.enter(rules, session.state)
     if step.state.status == "waiting":
         return _events(session, step, ts)
@@ -81,6 +84,17 @@ def enter(rules: Rules, session: Session, ts: int) -> Events:
     made = [one.as_json() for one in remarks_of(rules, evolve(rules, session, ended))]
     in_all = len(made) if len(made) > MOST_REMARKS else None
     return (replace(ended, remarks=tuple(made[:MOST_REMARKS]) or None, remarks_in_all=in_all),)
+
+
+def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
+    """Hand items out to lanes, or bring these together; nothing where neither is next."""
+    if (running := lanes_running(session)) is not None:
+        return _come_together(running, ts)
+    if (region := streams.region_ahead(rules, session)) is None:
+        return ()
+    schedule = streams.schedule_of(session.state, region)
+    given = tuple({"name": one.name, "workItemIndexes": list(one.indexes)} for one in schedule)
+    return (ev.StreamsStarted(loop=region.loop, streams=given, limit=region.at_once, ts=ts),)
 
 
 def _come_together(at_work: Streams, ts: int) -> Events:
@@ -216,10 +230,9 @@ def fail(rules: Rules, session: Session, failure: Failure, worked: int, ts: int)
 
 def abort(_: Rules, session: Session, reason: str, ts: int) -> Events:
     """Stop the cast, and its lanes with it (P7)."""
-    at_work = lanes_at_work(session)
-    if at_work is not None and session.state.status == "ready":
+    if (running := lanes_running(session)) is not None:
         end = ev.CastEnd(ok=False, error=reason, kind=recovery.ABORTED, ts=ts)
-        return (*_interrupted(at_work, reason, ts), end)
+        return (*_interrupted(running, reason, ts), end)
     return _events(session, recovery.abort(session.state, reason), ts)
 
 

@@ -1,4 +1,6 @@
-"""What a person changes between steps: the state, an output, the place to go on from; lists are in ``item_edits``.
+"""What a person changes between steps: the state, a prompt, an output, the place to go on from, what is said of a step.
+
+Lists are in ``item_edits``.
 
 An edit is an event like any other. These functions are as pure as the transitions,
 so a journal with edits rebuilds the same states.
@@ -6,18 +8,23 @@ so a journal with edits rebuilds the same states.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from materia_nb.engine import entering, outputs
-from materia_nb.engine.events import Transition
-from materia_nb.engine.prompt import Prompt
+from materia_nb.engine import events as ev
+from materia_nb.engine.events import Transition, Unfit
+from materia_nb.engine.item_edits import ListEdit, lay_out
+from materia_nb.engine.labels import WHOLE_CAST, Label
+from materia_nb.engine.prompt import Prompt, reworded
+from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Edit, Session
 from materia_nb.engine.state import CastState, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import item_issues
 from materia_nb.handoff.protocol import RefusedAnswer, in_brief
-from materia_nb.jsonvalue import JSON, compact, same, too_deep_to_write
+from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, same, too_deep_to_write
 
 _COMPARED: Final = 20_000
 """Lists of more characters of JSON are replaced as a whole in a patch."""
@@ -173,3 +180,103 @@ def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Ma
             kind="damaged_journal",
         ) from error
     return made
+
+
+# -- what the events of it do to a session ---------------------------------------------------
+
+
+def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Session:
+    """Keep what a person changed in the state; a waiting agent is asked with it, or its visit ends with its item (R46)."""
+    before = session.state
+    data = patched(before.data, event.patch)
+    wanted = {path: ListEdit.read(one) for path, one in event.lists.items()}
+    laid = lay_out(rules, before, data, wanted)
+    changed = tuple(dict.fromkeys((*before.changed, *changes_in_words(event.patch))))
+    after = laid.state._replace(changed=changed)
+    ends = before.next is None and after.next is not None
+    made = Edit(
+        event.ts,
+        before.steps,
+        tuple(map(frozen, event.patch)),
+        tuple(map(frozen, event.inverse)),
+        before,
+        after,
+        session.prompt,
+        FrozenDict(laid.lists),
+        event.said,
+        session if ends else None,
+    )
+    session = session._replace(edits=(*session.edits, made))
+    if ends:
+        record = session.steps[-1]
+        was = record.decision or Decision(record.number, "person", None, record.at)
+        decision = was._replace(by="person", target=after.next, failure=None)
+        session = session.with_latest(decision=decision, ended=event.ts, plain=False)
+        return session.forgetting()._replace(state=after, noted_before=0, spent=())
+    session = session._replace(state=after)
+    prompt = prompt_after(rules, after)
+    return session if prompt is None else _asking_instead(session, prompt)
+
+
+def _asking_instead(session: Session, prompt: Prompt) -> Session:
+    """Ask in other words; the record of the step shows what is asked."""
+    if session.steps and session.steps[-1].prompt is session.prompt:
+        session = session.with_latest(prompt=prompt)
+    return session._replace(prompt=prompt)
+
+
+def _prompt_edited(_: Rules, session: Session, event: ev.PromptEdited) -> Session:
+    if session.prompt is None:
+        raise Unfit(event, "and there is no prompt")
+    return _asking_instead(session, reworded(session.prompt, event.part, event.text))
+
+
+def _undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
+    if not session.edits:
+        raise Unfit(event, "and there is no edit")
+    last = session.edits[-1]
+    then = last.visit
+    if then is not None:  # the visit ended with the edit: its record and its conversation are as they were
+        session = session._replace(
+            steps=then.steps,
+            prompt=then.prompt,
+            wish=then.wish,
+            spoken=then.spoken,
+            calls=then.calls,
+            asking=then.asking,
+            noted_before=then.noted_before,
+            spent=then.spent,
+        )
+    session = session._replace(state=last.before, edits=session.edits[:-1])
+    return session if last.asked is None else _asking_instead(session, last.asked)
+
+
+def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
+    key = (event.branch, event.step)
+    if key != WHOLE_CAST and not any(
+        (one.branch, one.number) == key
+        for line in (session.steps[event.step - 1 : event.step], *session.abandoned)
+        for one in line
+    ):
+        raise Unfit(event, f"and there is no step {event.step}")
+    label = Label(event.name, event.tags, event.note, event.verdict, event.by)
+    labels = {one: said for one, said in session.labels.items() if one != key}
+    if not label.empty:
+        labels[key] = label
+    before = session.labels_before
+    if not event.undoes:
+        before = (*before, (key, session.labels.get(key, Label())))
+    elif not before or before[-1][0] != key:
+        raise Unfit(event, "and nothing was said that it could take back")
+    else:
+        before = before[:-1]
+    return session._replace(labels=FrozenDict(labels), labels_before=before)
+
+
+EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]] = {
+    ev.StateEdited: _state_edited,
+    ev.PromptEdited: _prompt_edited,
+    ev.EditUndone: _undone,
+    ev.Labelled: _labelled,
+}
+"""What each of these events does, for :func:`materia_nb.engine.evolve.evolve`."""

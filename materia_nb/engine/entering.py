@@ -8,9 +8,16 @@ from typing import Final
 
 from materia_nb.engine.events import CastEnd, SocketStart, Transition, stop_cast
 from materia_nb.engine.items import begin_item, list_at, show_only
-from materia_nb.engine.limits import cycles_allowed, cycles_failed, edge_use, enter_path
 from materia_nb.engine.prompt import Prompt, work_prompt
-from materia_nb.engine.routing import Decision, Passed, about
+from materia_nb.engine.routing import (
+    Decision,
+    Passed,
+    about,
+    cycles_allowed,
+    cycles_failed,
+    edge_use,
+    enter_path,
+)
 from materia_nb.engine.rules import ASKED_LATER, Rules, SocketRules
 from materia_nb.engine.state import (
     NEW_ITEM,
@@ -153,7 +160,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
             return _end_of_lane(draft, draft.lane, passed)
         if target == END or (passed and any(target == one.socket for one in passed)):
             return _ended(draft, passed)
-        if (region := _without_items(rules, draft, target)) is not None:
+        if rules.graph.regions and (region := _without_items(rules, draft, target)) is not None:
             draft.next = region.exit
             passed.append(Passed(target, region.loop, 0, None, region.exit))
             continue

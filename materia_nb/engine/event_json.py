@@ -65,10 +65,13 @@ def usage_from(value: JSON) -> Usage:
         raise ValueError(value) from error
 
 
-def _decided_as(value: JSON) -> Any:
-    if value not in ("once", "always", "denied"):
-        raise ValueError(value)
-    return value
+def _one_of(*words: str) -> _Form:
+    def read(value: JSON) -> Any:
+        if value not in words:
+            raise ValueError(value)
+        return value
+
+    return _Form(_same, read)
 
 
 def _place(value: JSON) -> int | None:
@@ -88,7 +91,8 @@ _FORMS: Final[Mapping[str, _Form]] = {
     "ToolCall": _Form(lambda call: call.as_json(), _call),
     "tuple[ToolCall, ...]": _Form(lambda calls: [call.as_json() for call in calls], _each(_call)),
     "Usage": _Form(Usage.as_json, usage_from),
-    "Decided": _Form(_same, _decided_as),
+    "Decided": _one_of("once", "always", "denied"),
+    "LaneEnd": _one_of("accepted", "failed", "interrupted"),
 }
 
 

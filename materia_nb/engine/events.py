@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.conversation import Decided, ToolCall
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, decision_of
 from materia_nb.engine.state import CastState, Draft, Failure, Usage, Visit
+from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
 
@@ -22,6 +23,8 @@ VERSION: Final = 2
 
 About: TypeAlias = Mapping[str, JSON]
 """``socket``, ``materia``, ``materiaLabel`` and, inside an item, ``itemKey``, ``itemLabel``, ``itemLabelShort``."""
+
+LaneEnd: TypeAlias = Literal["accepted", "failed", "interrupted"]
 
 ABOUT: Final = ("socket", "materia", "materiaLabel", "itemKey", "itemLabel", "itemLabelShort")
 
@@ -206,12 +209,17 @@ class LaneEnded(Event):
     """A lane was `accepted`, `failed` or `interrupted`; the other fields say why, as those of `cast_end` do."""
 
     type: ClassVar[str] = "lane_ended"
-    status: str
+    status: LaneEnd
     error: str | None = None
     kind: str | None = None
     socket: str | None = None
     hint: str | None = None
     worked: int | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether it was accepted, as `cast_end` says it of a cast."""
+        return self.status == "accepted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -680,6 +688,18 @@ OUTPUTS: Final[tuple[type[Output], ...]] = (
 
 RECOVERY: Final = (RecoveryStart, RecoveryExhausted)
 """Those of them that refuse it and ask for another, or would."""
+
+
+class Unfit(MateriaError):
+    """An event that cannot follow on the session: the journal was changed, or another engine wrote it."""
+
+    def __init__(self, event: Event, why: str) -> None:
+        super().__init__(
+            f"The journal does not fit together: {event.type}, {why}.",
+            hint="the config or the journal of this run directory was exchanged or changed",
+            kind="damaged_journal",
+        )
+
 
 Events: TypeAlias = tuple[Event, ...]
 """What happened at once, in order."""

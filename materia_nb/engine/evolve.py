@@ -13,17 +13,10 @@ from typing import Any, Final
 from materia_nb.engine import edit, entering, outputs, recovery, streams
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import MateriaEvent, ToolCall
-from materia_nb.engine.events import Event, Transition
-from materia_nb.engine.item_edits import ListEdit, lay_out
-from materia_nb.engine.labels import WHOLE_CAST, Label
-from materia_nb.engine.past_states import follows
-from materia_nb.engine.prompt import Prompt, reworded
-from materia_nb.engine.routing import Decision
+from materia_nb.engine.events import Event, Transition, Unfit
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import (
-    Edit,
     Lane,
-    LaneStatus,
     Session,
     StepFiles,
     StepRecord,
@@ -39,17 +32,6 @@ from materia_nb.handoff.approval import Grant
 from materia_nb.handoff.protocol import BASE
 from materia_nb.handoff.schedule import streams_of
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
-
-
-class Unfit(MateriaError):
-    """An event that cannot follow on the session: the journal was changed, or another engine wrote it."""
-
-    def __init__(self, event: Event, why: str) -> None:
-        super().__init__(
-            f"The journal does not fit together: {event.type}, {why}.",
-            hint="the config or the journal of this run directory was exchanged or changed",
-            kind="damaged_journal",
-        )
 
 
 def begin(rules: Rules, start: ev.CastStart) -> Session:
@@ -158,30 +140,9 @@ def _lane_started(_: Rules, session: Session, event: ev.LaneStarted) -> Session:
 
 def _lane_ended(rules: Rules, session: Session, event: ev.LaneEnded) -> Session:
     lane = _lane(session, event)
-    own, status = lane.session, _ENDS.get(event.status)
-    if status is None:
-        raise Unfit(event, f"and there is no status {event.status!r}")
-    if status != "interrupted":
-        end = ev.CastEnd(
-            ok=status == "accepted",
-            error=event.error,
-            kind=event.kind,
-            socket=event.socket,
-            hint=event.hint,
-            worked=event.worked,
-            ts=event.ts,
-            transition=event.transition,
-        )
-        own = _end(rules, own, end)
-    ended = lane._replace(session=own, status=status, error=event.error or "", ended=event.ts)
+    own = lane.session if event.status == "interrupted" else _end(rules, lane.session, event)
+    ended = lane._replace(session=own, status=event.status, error=event.error or "", ended=event.ts)
     return streams.with_lane(session, ended)
-
-
-_ENDS: Final[Mapping[str, LaneStatus]] = {
-    "accepted": "accepted",
-    "failed": "failed",
-    "interrupted": "interrupted",
-}
 
 
 def _streams_joined(_: Rules, session: Session, event: ev.StreamsJoined) -> Session:
@@ -223,8 +184,8 @@ def _lanes_again(session: Session) -> Session:
 
 
 def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
-    step = _carried(session, event)
-    if step is None:
+    step = event.transition
+    if step is None or step.before is not session.state:
         if session.state.status != "ready":
             raise Unfit(event, f"but the cast is {session.state.status}")
         step = entering.enter(rules, session.state)
@@ -239,7 +200,7 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
     """Keep the outcome of entering a socket, or of coming to the end."""
     state, visit = step.state, step.state.at
     if state.status != "waiting" or visit is None:
-        return _forgetting(session)._replace(state=state, ending=step.decision, noted_before=0, spent=())
+        return session.forgetting()._replace(state=state, ending=step.decision, noted_before=0, spent=())
     record = StepRecord(
         visit,
         event.ts,
@@ -268,10 +229,10 @@ def _entered(session: Session, step: Transition, event: Event) -> Session:
 
 
 def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
-    step, text = _carried(session, event), event.text
+    step, text = event.transition, event.text
     if text is None:
         raise Unfit(event, "and its text is not there")
-    if step is None:
+    if step is None or step.before is not session.state:
         at = session.state.waiting_at
         if at is None or event.about.get("socket") != at.socket:
             raise Unfit(event, "and nothing waits for it")
@@ -310,7 +271,7 @@ def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
         event.ts,
         turn,
         worked=event.worked,
-        past=follows(rules, session, step, turn),
+        past=outputs.follows(rules, session, step, turn),
         spoken=(*session.spoken, turn) if prompt is not None else session.spoken,
         wish=None,
         calls=(),
@@ -383,7 +344,7 @@ def _moved(
             turns=turns,
             missing=record.missing if turn is None else (),
             plain=False,
-            worked=_longer(record.worked, worked),
+            worked=None if record.worked is None or worked is None else record.worked + worked,
         )
         changes["steps"] = session.steps.ending_in(record)
     if step.prompt is not None:
@@ -393,35 +354,19 @@ def _moved(
     return session._replace(state=state, **changes)
 
 
-def _longer(worked: int | None, more: int | None) -> int | None:
-    """Add times at work; with one that is unknown the whole is unknown (R56)."""
-    return None if worked is None or more is None else worked + more
-
-
-def _forgetting(session: Session) -> Session:
-    """Begin another conversation."""
-    return session._replace(wish=None, spoken=(), calls=(), asking=())
-
-
 def _latest_state(session: Session, state: CastState) -> Session:
     """Take a state that is still that of the latest visit."""
     if state is session.state:
         return session
     states = (session.steps[-1].before, state)
-    return _latest_changed(session, states=states, plain=False)._replace(state=state)
-
-
-def _latest_changed(session: Session, **changes: Any) -> Session:
-    """Change the record of the latest step."""
-    record = session.steps[-1]._replace(**changes)
-    return session._replace(steps=session.steps.ending_in(record))
+    return session.with_latest(states=states, plain=False)._replace(state=state)
 
 
 # -- stopping, and going on --------------------------------------------------------------
 
 
 def _missing(_: Rules, session: Session, event: ev.EvidenceMissing) -> Session:
-    return _latest_changed(session, missing=event.paths)
+    return session.with_latest(missing=event.paths)
 
 
 def _failed(rules: Rules, session: Session, event: ev.SocketFailed) -> Session:
@@ -433,7 +378,7 @@ def _failed(rules: Rules, session: Session, event: ev.SocketFailed) -> Session:
     return _moved(session, step, event.ts, worked=event.worked)
 
 
-def _end(rules: Rules, session: Session, event: ev.CastEnd) -> Session:
+def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Session:
     step, state = _carried(session, event), session.state
     if event.kind == recovery.ABORTED and state.status in ("ready", "waiting", "held"):
         return _moved(session, step or recovery.abort(state, event.error or ""), event.ts)
@@ -460,14 +405,14 @@ def _again(
             return _lanes_again(session)
         step = _carried(session, event) or transition(rules, session.state)
         if step.state.status != "waiting" or (step.prompt is not None and step.prompt.begins):
-            session = _forgetting(session)
+            session = session.forgetting()
         record = session.steps.latest
         if record is not None:
             session = session._replace(noted_before=len(record.notes))
             if step.state.status == "waiting":
-                session = _latest_changed(session, tries=record.tries + 1)
+                session = session.with_latest(tries=record.tries + 1)
             if isinstance(event, ev.CastRecast):
-                session = _latest_changed(session, left=len(record.turns))
+                session = session.with_latest(left=len(record.turns))
         return _moved(session, step, event.ts)
 
     return again
@@ -481,13 +426,13 @@ def _by_hand(rules: Rules, session: Session, event: ev.AnsweredByHand) -> Sessio
 def _skipped(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session:
     if not event.item:  # else the edit before it has given the item up
         session = _moved(session, _carried(session, event) or recovery.skip(rules, session.state), event.ts)
-    return _latest_changed(session, skipped=event.note)
+    return session.with_latest(skipped=event.note)
 
 
 def _resent(rules: Rules, session: Session, event: ev.TurnResent) -> Session:
     step = _carried(session, event) or recovery.resend(rules, session.state)
     record = session.steps[-1]  # what it noted then is of the past
-    session = _latest_changed(session, tries=record.tries + 1)._replace(noted_before=len(record.notes))
+    session = session.with_latest(tries=record.tries + 1)._replace(noted_before=len(record.notes))
     return _moved(session, step, event.ts)
 
 
@@ -499,7 +444,7 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     left = session.steps[event.step :]
     forked = tuple(one for one in session.streams if one.step < event.step)
     kept = tuple(one for one in session.edits if one.step < event.step)
-    return _forgetting(session)._replace(
+    return session.forgetting()._replace(
         state=state,
         steps=steps,
         abandoned=(*session.abandoned, left) if left else session.abandoned,
@@ -527,9 +472,9 @@ def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
         asking=tuple(one for one in session.asking if one.id != call.id),
     )
     if not begun:
-        return _latest_changed(session, calls=(*of_visit, call))
+        return session.with_latest(calls=(*of_visit, call))
     # A recast may have begun a call with the same id before; that one stays as it is.
-    return _latest_changed(session, calls=(*of_visit[:this_turn], *_with_call(of_visit[this_turn:], call)))
+    return session.with_latest(calls=(*of_visit[:this_turn], *_with_call(of_visit[this_turn:], call)))
 
 
 def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, ...]:
@@ -540,8 +485,9 @@ def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, .
 
 
 def _asks(_: Rules, session: Session, event: ev.ToolAsked) -> Session:
-    worked = _longer(session.steps[-1].worked, event.worked)
-    return _latest_changed(session, worked=worked)._replace(asking=event.calls)
+    before = session.steps[-1].worked
+    worked = None if before is None or event.worked is None else before + event.worked
+    return session.with_latest(worked=worked)._replace(asking=event.calls)
 
 
 def _may(_: Rules, session: Session, event: ev.ToolDecided) -> Session:
@@ -562,13 +508,13 @@ def _in_all(session: Session, change: Callable[[Session], Session]) -> Session:
 
 
 def _note(_: Rules, session: Session, event: ev.AgentNote) -> Session:
-    return _latest_changed(session, notes=(*session.steps[-1].notes, event.text))
+    return session.with_latest(notes=(*session.steps[-1].notes, event.text))
 
 
 def _spent(_: Rules, session: Session, event: ev.TurnSpent) -> Session:
     session = _latest_state(session, recovery.spend(session.state, event.usage))
     session = session._replace(spent=(*session.spent, event.usage))
-    return _latest_changed(session, spent=(*session.steps[-1].spent, event.usage))
+    return session.with_latest(spent=(*session.steps[-1].spent, event.usage))
 
 
 # -- what a person says and decides ----------------------------------------------------------
@@ -633,72 +579,6 @@ def _kept(_: Rules, session: Session, event: ev.SuggestionKept) -> Session:
 # -- edits -------------------------------------------------------------------------------
 
 
-def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Session:
-    """Keep what a person changed in the state; a waiting agent is asked with it, or its visit ends with its item (R46)."""
-    before = session.state
-    data = edit.patched(before.data, event.patch)
-    wanted = {path: ListEdit.read(one) for path, one in event.lists.items()}
-    laid = lay_out(rules, before, data, wanted)
-    changed = tuple(dict.fromkeys((*before.changed, *edit.changes_in_words(event.patch))))
-    after = laid.state._replace(changed=changed)
-    ends = before.next is None and after.next is not None
-    made = Edit(
-        event.ts,
-        before.steps,
-        tuple(map(frozen, event.patch)),
-        tuple(map(frozen, event.inverse)),
-        before,
-        after,
-        session.prompt,
-        FrozenDict(laid.lists),
-        event.said,
-        session if ends else None,
-    )
-    session = session._replace(edits=(*session.edits, made))
-    if ends:
-        record = session.steps[-1]
-        was = record.decision or Decision(record.number, "person", None, record.at)
-        decision = was._replace(by="person", target=after.next, failure=None)
-        session = _latest_changed(session, decision=decision, ended=event.ts, plain=False)
-        return _forgetting(session)._replace(state=after, noted_before=0, spent=())
-    session = session._replace(state=after)
-    prompt = edit.prompt_after(rules, after)
-    return session if prompt is None else _asking_instead(session, prompt)
-
-
-def _asking_instead(session: Session, prompt: Prompt) -> Session:
-    """Ask in other words; the record of the step shows what is asked."""
-    if session.steps and session.steps[-1].prompt is session.prompt:
-        session = _latest_changed(session, prompt=prompt)
-    return session._replace(prompt=prompt)
-
-
-def _prompt_edited(_: Rules, session: Session, event: ev.PromptEdited) -> Session:
-    if session.prompt is None:
-        raise Unfit(event, "and there is no prompt")
-    return _asking_instead(session, reworded(session.prompt, event.part, event.text))
-
-
-def _undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
-    if not session.edits:
-        raise Unfit(event, "and there is no edit")
-    last = session.edits[-1]
-    then = last.visit
-    if then is not None:  # the visit ended with the edit: its record and its conversation are as they were
-        session = session._replace(
-            steps=then.steps,
-            prompt=then.prompt,
-            wish=then.wish,
-            spoken=then.spoken,
-            calls=then.calls,
-            asking=then.asking,
-            noted_before=then.noted_before,
-            spent=then.spent,
-        )
-    session = session._replace(state=last.before, edits=session.edits[:-1])
-    return session if last.asked is None else _asking_instead(session, last.asked)
-
-
 def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) -> Session:
     """Decide the last step anew with a corrected output; the original stays beside it."""
     record, text = session.steps.latest, event.text
@@ -712,36 +592,14 @@ def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) ->
     return _moved(session, step, event.ts, turn, ending=None)
 
 
-def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
-    key = (event.branch, event.step)
-    if key != WHOLE_CAST and not any(
-        (one.branch, one.number) == key
-        for line in (session.steps[event.step - 1 : event.step], *session.abandoned)
-        for one in line
-    ):
-        raise Unfit(event, f"and there is no step {event.step}")
-    label = Label(event.name, event.tags, event.note, event.verdict, event.by)
-    labels = {one: said for one, said in session.labels.items() if one != key}
-    if not label.empty:
-        labels[key] = label
-    before = session.labels_before
-    if not event.undoes:
-        before = (*before, (key, session.labels.get(key, Label())))
-    elif not before or before[-1][0] != key:
-        raise Unfit(event, "and nothing was said that it could take back")
-    else:
-        before = before[:-1]
-    return session._replace(labels=FrozenDict(labels), labels_before=before)
-
-
 def _files(_: Rules, session: Session, event: ev.FilesKept) -> Session:
     record = session.steps.latest
     if event.by == "step" and event.commit and record is not None and record.files is not None:
         names = tuple(dict.fromkeys((*record.files.changed, *event.changed)))
         in_all = max(record.files.in_all, event.in_all, len(names))
-        session = _latest_changed(session, files=StepFiles(record.files.before, event.commit, names, in_all))
+        session = session.with_latest(files=StepFiles(record.files.before, event.commit, names, in_all))
     if event.problem and record is not None:
-        session = _latest_changed(session, files=None)  # nobody knows what it changed
+        session = session.with_latest(files=None)  # nobody knows what it changed
     commit = session.files if event.commit is None else event.commit
     return session._replace(files=commit, folder=event.folder or session.folder)
 
@@ -792,11 +650,8 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.SuggestionKept: _kept,
     ev.Pinned: _pinned,
     ev.Unpinned: _unpinned,
-    ev.StateEdited: _state_edited,
-    ev.PromptEdited: _prompt_edited,
-    ev.EditUndone: _undone,
     ev.SocketRecommitted: _recommitted,
-    ev.Labelled: _labelled,
+    **edit.EVOLVE,
     ev.FilesKept: _files,
     ev.BudgetWarning: _warned,
     ev.BudgetBlind: _blind,

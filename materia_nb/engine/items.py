@@ -53,17 +53,18 @@ def source(text: str) -> Source:
 def _path(text: str) -> Source:
     head, _, rest = text.partition(".")
     segments = rest.split(".") if rest else []
-    if head == "state":
-        return lambda state, _item, _parsed: get_path(state.data, segments)
+    if text == "state":
+        return lambda state, _item, _parsed: state.data
     if head == "item":
         return lambda _state, item, _parsed: MISSING if item is None else get_path(item.value, segments)
     if head == "lastJson":
         return lambda state, _item, _parsed: get_path(state.last_json, segments)
     if text == "lastOutput":
         return lambda state, _item, _parsed: MISSING if state.last_output is None else state.last_output
-    if "." not in text:
-        return lambda state, _item, _parsed: state.data.get(text, MISSING)
-    whole = text.split(".")
+    name = rest if head == "state" else text
+    if "." not in name:
+        return lambda state, _item, _parsed: state.data.get(name, MISSING)
+    whole = name.split(".")
     return lambda state, _item, _parsed: get_path(state.data, whole)
 
 

@@ -11,9 +11,8 @@ from materia_nb.engine.completing import route
 from materia_nb.engine.entering import first_prompt, form_for
 from materia_nb.engine.events import Event, Transition, stop_cast
 from materia_nb.engine.items import moved_back
-from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import repair_again, repair_prompt
-from materia_nb.engine.routing import about
+from materia_nb.engine.routing import about, used_up
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Draft, Failure, Unrouted, Usage, Visit, waiting_visit
 from materia_nb.errors import MateriaError

@@ -395,6 +395,14 @@ class Session(NamedTuple):
         """What the waiting agent is to answer: the person's last message, else the prompt."""
         return self.wish if self.wish is not None else self.prompt or ""
 
+    def forgetting(self) -> Session:
+        """Return it at the beginning of another conversation."""
+        return self._replace(wish=None, spoken=(), calls=(), asking=())
+
+    def with_latest(self, **changes: Any) -> Session:
+        """Return it with changes of the record of the latest step."""
+        return self._replace(steps=self.steps.ending_in(self.steps[-1]._replace(**changes)))
+
     @property
     def said(self) -> tuple[Message, ...]:
         """What was said in the conversation of the visit, before what is asked now."""
@@ -450,6 +458,12 @@ def lanes_at_work(session: Session) -> Streams | None:
     """Return the lanes that have not come to the barrier's other side: running, or failed and to be revived."""
     last = session.streams[-1] if session.streams else None
     return last if last is not None and last.status != "joined" else None
+
+
+def lanes_running(session: Session) -> Streams | None:
+    """Return the lanes that a cast is in the middle of; None where there are none, or the cast has stopped."""
+    last = session.streams[-1] if session.streams else None
+    return last if last is not None and last.status == "running" and session.state.status == "ready" else None
 
 
 def parts_of(session: Session) -> Iterator[Session]:
@@ -524,32 +538,33 @@ class Pending(NamedTuple):
 
 def pending(rules: Rules, session: Session) -> tuple[Pending, ...]:
     """Return what is to be done next; nothing when the cast is over. What lanes wait for can go on side by side."""
-    streams = lanes_at_work(session)
-    if streams is not None and streams.status == "running":
+    if (streams := lanes_running(session)) is not None:
         return tuple(_pending_in(rules, streams)) or (Pending("enter"),)
-    return _pending(rules, session)
+    due = pending_here(rules, session)
+    return () if due is None else (due,)
 
 
 def _pending_in(rules: Rules, streams: Streams) -> Iterator[Pending]:
     """Yield what each lane waits for that is not over: those that run first, then in the order of the schedule (P4)."""
     for lane in sorted(streams.lanes.values(), key=lambda lane: lane.status != "running"):
-        if not lane.is_over:
-            yield _pending(rules, lane.session)[0]._replace(lane=lane.name)
+        if not lane.is_over and (due := pending_here(rules, lane.session)) is not None:
+            yield due._replace(lane=lane.name)
 
 
-def _pending(rules: Rules, session: Session) -> tuple[Pending, ...]:
+def pending_here(rules: Rules, session: Session) -> Pending | None:
+    """Return what is to be done next in this session itself, whatever its lanes wait for; None when it is over."""
     state, visit = session.state, session.state.at
     if state.status == "ready":
-        return (Pending("enter"),)
+        return Pending("enter")
     if state.status == "held":
-        return (Pending("person", visit),)
+        return Pending("person", visit)
     if state.status != "waiting" or visit is None:
-        return ()
+        return None
     if rules.sockets[visit.socket].socket.is_utility:
-        return (Pending("utility", visit),)
+        return Pending("utility", visit)
     decides = session.asking and any(call.decided is None for call in session.asking)
     judges = visit.drafts and visit.mode == "draft" and session.wish is None
-    return (Pending("person" if decides or judges else "agent", visit),)
+    return Pending("person" if decides or judges else "agent", visit)
 
 
 _WORDS: Final[Mapping[type[Output], str]] = {

@@ -430,7 +430,7 @@ def waiting_visit(state: CastState) -> Visit:
 
 
 class Past(Protocol):
-    """Finds the states around steps that lie behind, see :mod:`materia_nb.engine.past_states`."""
+    """Finds the states around steps that lie behind, see :mod:`materia_nb.engine.outputs`."""
 
     def before(self, number: int) -> CastState:
         """Return the state that step ``number`` was entered from."""

@@ -8,10 +8,9 @@ from functools import reduce
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from materia_nb.engine.choosing import Look
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, short
-from materia_nb.engine.rules import Rules
+from materia_nb.engine.rules import Look, Rules
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.insight.changes import ValueChange, changes, compare_sockets, shown

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from materia_nb.engine.choosing import Look, matches
 from materia_nb.engine.entering import enter
 from materia_nb.engine.followup import cut
 from materia_nb.engine.routing import AdvanceFact, Decision, Passed
-from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.rules import Look, Rules, SocketRules, matches
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.loadout.graph import END, Graph

@@ -14,13 +14,12 @@ from typing import Any, Final
 
 from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine import events as ev
-from materia_nb.engine.choosing import Look
 from materia_nb.engine.event_json import from_json, usage_from
 from materia_nb.engine.events import RECOVERY, Event, RecoveryStart, SocketStart, Transition
 from materia_nb.engine.evolve import begin, evolve, output_of
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, about
-from materia_nb.engine.rules import Rules
+from materia_nb.engine.rules import Look, Rules
 from materia_nb.engine.session import Session, output_name
 from materia_nb.engine.state import CastState, Failure, Item, Visit
 from materia_nb.errors import MateriaError, counted

@@ -217,11 +217,12 @@ class ArtifactWriter:
             self._since = write(self._files, self._rules, session, self._since, mark)
             self._written = session
 
+    @computing
     def _write_steps(self) -> None:
         self._timer, session = None, self._session
         if session is not None:
             # A disk that refuses is told when the cast pauses, and everything is written then.
-            with computing(), self._lock, suppress(DiskError):
+            with self._lock, suppress(DiskError):
                 self._since = write_steps(self._files, self._rules, session, self._since)
 
     def stop(self) -> None:

@@ -12,7 +12,7 @@ from materia_nb.cast.views.lanes import where_words
 from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
-from materia_nb.engine.limits import nearly_used_up
+from materia_nb.engine.routing import nearly_used_up
 from materia_nb.errors import counted
 from materia_nb.handoff.approval import request_of
 from materia_nb.handoff.protocol import EVENT_SEVERITIES

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from materia_nb.display.blocks import Block, Heading, Line, Table
 from materia_nb.engine.item_edits import WORK_ITEMS, WORKED_ON, ListEdit, lay_out, origins_of
 from materia_nb.engine.items import Standing
-from materia_nb.engine.limits import edges_used, limits_of
+from materia_nb.engine.routing import edges_used, limits_of
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Issue, item_issues
 from materia_nb.handoff.protocol import as_text

@@ -293,13 +293,15 @@ def test_the_budget_counts_all_lanes_together_and_stops_them(tmp_path):
 def test_an_interrupt_leaves_lanes_waiting_and_the_next_run_goes_on(tmp_path):
     def setup(lane):
         if lane == "ui" and not seen:
-            seen.append(1)
             cast.stop()
+            seen.append(cast.runner.stopping)
         return "ready"
 
     seen = []
     cast = h.start(tmp_path, streams_config(), stream_agents(Setup=setup))
     assert cast.run() == "stopped"
+    assert "the function setup of Socket-2" in seen[0]
+    assert seen[0].endswith(" to return (0 s)")
     assert cast.status == "ready"
     assert cast.run() == "complete"
 

@@ -28,6 +28,7 @@ VALUES = {
     "tuple[ToolCall, ...]": (CALL, dataclasses.replace(CALL, id="c2", decided="once")),
     "Usage": Usage(1, 2, 0.25),
     "Decided": "always",
+    "LaneEnd": "accepted",
 }
 WRONG = {
     "str": 1,
@@ -42,6 +43,7 @@ WRONG = {
     "tuple[ToolCall, ...]": [{}],
     "Usage": 4,
     "Decided": "perhaps",
+    "LaneEnd": "gone",
 }
 ONE_OF_EACH = [
     (kind, field.name, str(field.type).removesuffix(" | None"))

@@ -13,9 +13,11 @@ from materia_nb.cast import open_cast, resume_cast
 from materia_nb.engine import decide, evolve
 from materia_nb.engine import events as ev
 from materia_nb.engine.event_json import from_json, to_json
+from materia_nb.engine.events import Unfit
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import Failure
 
+FOLDING = {"materia_nb.engine.evolve", "materia_nb.engine.edit", "materia_nb.engine.session", "collections"}
 CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
 
 
@@ -35,7 +37,7 @@ def only_the_fold(monkeypatch):
         def call(*args, **kwargs):
             module = sys._getframe(1).f_globals["__name__"]
             made.append(module)
-            assert module in {"materia_nb.engine.evolve", "collections"}, module
+            assert module in FOLDING, module
             return function(*args, **kwargs)
 
         return call
@@ -103,7 +105,7 @@ def test_what_travels_with_an_event_counts_only_in_the_state_that_it_was_told_in
 )
 def test_an_event_that_cannot_follow_is_refused(event, why):
     cast = Folded(CHAIN)
-    with pytest.raises(evolve.Unfit, match=why) as caught:
+    with pytest.raises(Unfit, match=why) as caught:
         evolve.evolve(cast.rules, cast.session, event)
     assert caught.value.kind == "damaged_journal"
 
@@ -111,19 +113,19 @@ def test_an_event_that_cannot_follow_is_refused(event, why):
 def test_an_output_that_leads_elsewhere_than_its_event_says_is_refused():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).do(decide.enter)
     about = {"socket": "A"}
-    with pytest.raises(evolve.Unfit, match="leads to same_socket_recovery_start"):
+    with pytest.raises(Unfit, match="leads to same_socket_recovery_start"):
         evolve.evolve(cast.rules, cast.session, ev.SocketComplete(about=about, text="not json"))
-    with pytest.raises(evolve.Unfit, match="leads to socket_complete"):
+    with pytest.raises(Unfit, match="leads to socket_complete"):
         evolve.evolve(cast.rules, cast.session, ev.SocketHeld(about=about, text=say(satisfied=True)))
 
 
 def test_an_end_that_is_told_of_a_cast_that_goes_on_is_refused():
     cast = Folded(CHAIN).do(decide.enter)
     for event in (ev.CastEnd(ok=True), ev.CastEnd(ok=False)):
-        with pytest.raises(evolve.Unfit, match="the cast is waiting"):
+        with pytest.raises(Unfit, match="the cast is waiting"):
             evolve.evolve(cast.rules, cast.session, event)
     over = cast.answers("a", "b").do(decide.enter)
-    with pytest.raises(evolve.Unfit, match="the cast is complete"):
+    with pytest.raises(Unfit, match="the cast is complete"):
         evolve.evolve(over.rules, over.session, ev.CastEnd(ok=False, kind="budget"))
 
 

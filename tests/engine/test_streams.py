@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
-from materia_nb.engine.evolve import Unfit, begin, evolve, fold
+from materia_nb.engine.events import Unfit
+from materia_nb.engine.evolve import begin, evolve, fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import lanes_at_work, pending
 from materia_nb.engine.state import Failure, Usage
@@ -156,8 +157,15 @@ def test_an_event_of_a_lane_that_is_not_there_does_not_fit():
         evolve(cast.rules, cast.session, ev.LaneStarted(lane="nobody"))
     with pytest.raises(Unfit):
         evolve(cast.rules, cast.session, ev.StreamsJoined(loop="L", next="Socket-5"))
-    with pytest.raises(Unfit):
-        evolve(cast.rules, cast.session, ev.LaneEnded(lane="ui", status="gone"))
+    with pytest.raises(Unfit, match="but the cast is"):
+        evolve(cast.rules, cast.session, ev.LaneEnded(lane="ui", status="accepted"))
+
+
+def test_nothing_more_is_due_in_the_lanes_of_a_cast_that_was_aborted():
+    cast = forked()
+    assert [one.lane for one in pending(cast.rules, cast.session)] == list(cast.session.streams[0].lanes)
+    cast.do(decide.abort, "enough")
+    assert pending(cast.rules, cast.session) == ()
 
 
 def test_folders_are_plain_and_each_lane_has_its_own():

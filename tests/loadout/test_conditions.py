@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from materia_nb.engine.choosing import Look, matches
+from materia_nb.engine.rules import Look, matches
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.vocabulary import (
     CONDITIONS,

@@ -13,7 +13,7 @@ from materia_nb.cast import resume_cast
 from materia_nb.engine import decide
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import fold
-from materia_nb.engine.past_states import LONGEST, PastStates
+from materia_nb.engine.outputs import LONGEST, PastStates
 
 TITLES = [f"item {number}" for number in range(LONGEST)]
 
