@@ -295,15 +295,16 @@ class _Waker:
 
     def __enter__(self) -> None:
         self._awaited += 1
-        if self._next is None:
+        if self._awaited == 1:
             self._wake()
 
     def __exit__(self, *_: object) -> None:
         self._awaited -= 1
+        if not self._awaited and self._next is not None:
+            self._next.cancel()
 
     def _wake(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._next = loop.call_later(_LOOK_S, self._wake) if self._awaited else None
+        self._next = asyncio.get_running_loop().call_later(_LOOK_S, self._wake)
 
 
 _WAKERS: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Waker]] = weakref.WeakKeyDictionary()
