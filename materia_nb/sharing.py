@@ -165,17 +165,21 @@ def _done(place: int, future: Future[_Result]) -> Done[_Result]:
 
 
 def _refuse_if_not_sendable(error: Exception) -> None:
-    """Raise MateriaError (``not_sendable``) for an error of pickle, which has no one type for it."""
+    """Raise WorkerError (``not_sendable``) for an error of pickle, which has no one type for it."""
     told = f"{type(error).__name__}: {error}".lower()
     if isinstance(error, PicklingError) or (
-        "pickle" in told and isinstance(error, TypeError | AttributeError)
+        isinstance(error, TypeError | AttributeError) and ("pickle" in told or "serialize" in told)
     ):
-        raise WorkerError(
-            f"The work, or what comes of it, cannot be sent to another process: {error}",
-            hint="give functions that a module defines rather than a cell, or share it among threads; "
-            "Dask sends functions of a notebook too",
-            kind="not_sendable",
-        ) from error
+        raise _not_sendable(error) from error
+
+
+def _not_sendable(error: Exception) -> WorkerError:
+    return WorkerError(
+        f"The work, or what comes of it, cannot be sent to another process: {str(error)[:200]}",
+        hint="give functions that a module defines rather than a cell, or share it among threads; "
+        "Dask sends functions of a notebook too",
+        kind="not_sendable",
+    )
 
 
 class WorkerError(MateriaError):
@@ -253,7 +257,11 @@ class _Outcome:
         self.value, self.error = value, error
 
     def __reduce__(self) -> tuple[object, ...]:
-        error = self.error
+        value, error = self.value, self.error
+        try:
+            pickle.dumps(value)  # Dask would wait for ever for what its worker cannot send
+        except Exception as unsent:  # noqa: BLE001 - other people's objects
+            value, error = None, _not_sendable(unsent)
         if error is not None:
             way = "".join(traceback.format_exception(error))
             try:
@@ -261,7 +269,7 @@ class _Outcome:
             except Exception:  # noqa: BLE001 - other people's errors
                 error = RuntimeError(named_error(error))
             error.add_note(way)
-        return _Outcome, (self.value, error)
+        return _Outcome, (value, error)
 
 
 class Bar:

@@ -327,6 +327,10 @@ def breaks():
     raise ValueError("no such thing")
 
 
+def gives_a_lock():
+    return threading.Lock()
+
+
 def tells(turn):
     turn.tell(Spent(Usage(1, 1)))
 
@@ -387,9 +391,10 @@ class TestExecutors:
             self.on(processes, breaks)
         assert "in breaks" in "".join(caught.value.__cause__.__notes__)
 
-    def test_what_cannot_be_sent_is_one_clear_error(self, processes):
+    @pytest.mark.parametrize("function", [lambda: "here alone", gives_a_lock])
+    def test_what_cannot_be_sent_is_one_clear_error(self, processes, function):
         with pytest.raises(AgentError, match="cannot be sent to another process") as caught:
-            self.on(processes, lambda: "here alone")
+            self.on(processes, function)
         assert (caught.value.kind, "Dask" in caught.value.hint) == ("not_sendable", True)
         assert json.loads(self.on(processes, told_where).text)["prompt"] == "again"  # the pool is whole
 
