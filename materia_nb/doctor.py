@@ -19,7 +19,8 @@ from typing import Final, Literal, TypeAlias
 from materia_nb.agents.interface import Agent, TellsReadiness, name_of
 from materia_nb.agents.notebook_agents import PersonAgent
 from materia_nb.agents.presets import PREFIX, PRESETS
-from materia_nb.agents.tools import choose_tools
+from materia_nb.agents.tools import MoreTools, choose_tools
+from materia_nb.agents.tools.more_tools import is_known
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Table
 from materia_nb.display.text import WIDTH, table
@@ -264,10 +265,11 @@ def agents(wb: Workbench, graph: Graph) -> Iterator[Finding]:
     """Say for each agent of a loadout who answers, and what speaks against it."""
     for socket in graph.sockets.values():
         if not socket.is_utility:
-            yield _agent(socket, wb.agents.for_turn(socket.id, socket.materia.id), wb.project)
+            more = MoreTools(wb.agents.tools, graph.mcp_servers)
+            yield _agent(socket, wb.agents.for_turn(socket.id, socket.materia.id), wb.project, more)
 
 
-def _agent(socket: Socket, agent: Agent, project: Path) -> Finding:
+def _agent(socket: Socket, agent: Agent, project: Path, more: MoreTools) -> Finding:
     materia = socket.materia
     what, who = f"{socket.id} ({materia.label})", f"answered by {name_of(agent)}"
     trouble = agent.not_ready(materia.model, project) if isinstance(agent, TellsReadiness) else None
@@ -276,7 +278,7 @@ def _agent(socket: Socket, agent: Agent, project: Path) -> Finding:
     if isinstance(agent, PersonAgent) and materia.model is not None:
         todo = f"to let a model or a program answer: %materia agent {_named(materia)} WHO"
         return Finding("agents", what, "hint", f"{who}, though it asks for the model {materia.model}", todo)
-    if unknown := choose_tools(materia.tools)[1]:
+    if unknown := [name for name in choose_tools(materia.tools)[1] if not is_known(name, more)]:
         todo = "there are no such tools; a model that answers does without"
         return Finding("agents", what, "hint", f"{who}; unknown tools: {', '.join(unknown)}", todo)
     return Finding("agents", what, "ok", who)

@@ -89,6 +89,7 @@ BY_TASK: Final = {
     "Run": [
         "models",
         "tools",
+        "mcp",
         "command-agents",
         "quests",
         "shell",

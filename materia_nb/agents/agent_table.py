@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from materia_nb.agents.interface import Agent, AgentError, name_of
 from materia_nb.agents.notebook_agents import AgentLike, PersonAgent, agent_from
+from materia_nb.agents.tools.tool import Tool
 from materia_nb.outgoing import shown_by_its_view
 
 EVERYONE: Final = "*"
@@ -43,6 +44,7 @@ class AgentTable:
     ) -> None:
         self._default = None if default is None else agent_from(default)
         self._agents: dict[str, Agent] = {}
+        self._tools: dict[str, Tool] = {}
         self._over, self._renamed, self._check = over, dict(renamed or {}), check
 
     @property
@@ -79,6 +81,19 @@ class AgentTable:
             self._default = None
         self._agents.pop(name, None)
 
+    def add_tool(self, function: Callable[..., Any], *, name: str | None = None, ask: bool = False) -> Tool:
+        """Let a function be a tool of models whose materia name it; see :func:`~materia_nb.agents.tools.more_tools.function_tool`."""
+        from materia_nb.agents.tools.more_tools import function_tool
+
+        made = function_tool(function, name=name, ask=ask)
+        self._tools[made.name] = made
+        return made
+
+    @property
+    def tools(self) -> dict[str, Tool]:
+        """The functions that are tools, by name."""
+        return {**({} if self._over is None else self._over.tools), **self._tools}
+
     def for_turn(self, socket_id: str, materia_id: str) -> Agent:
         """Return who answers this materia in this socket."""
         found = self._agents.get(socket_id) or self._agents.get(materia_id) or self._default
@@ -106,6 +121,7 @@ class AgentTable:
         new = AgentTable(over=self._over, renamed=self._renamed, check=check)
         new._default = self._default
         new._agents.update(self._agents)
+        new._tools.update(self._tools)
         return new
 
     def frozen(self) -> AgentTable:

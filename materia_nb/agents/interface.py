@@ -21,6 +21,7 @@ from typing import (
     runtime_checkable,
 )
 
+from materia_nb.agents.tools.tool import MoreTools
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.state import NOTHING, Handoff, Mode
 from materia_nb.engine.state import Usage as StepUsage
@@ -230,6 +231,7 @@ class Turn:
             leave; those without a result have been decided and not run.
         tell: takes what the agent tells while it answers. To be called in the thread of ``answer``.
         lane: in which lane it is asked; "" outside lanes.
+        more_tools: the tools from elsewhere that ``tools`` may name: functions, and MCP servers as the config has them.
     """
 
     socket_id: str
@@ -264,6 +266,7 @@ class Turn:
     calls: tuple[ToolCall, ...] = ()
     tell: Callable[[Telling], None] = field(default=nobody, compare=False, repr=False)
     lane: str = ""
+    more_tools: MoreTools = field(default_factory=MoreTools, compare=False, repr=False)
 
     def __getattr__(self, name: str) -> NoReturn:
         """Say what a turn has instead of ``name``."""

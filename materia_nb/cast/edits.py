@@ -463,20 +463,20 @@ class Approvals(Asked):
         return self._work.session.steps[-1]
 
     def allow(self, *tools: str) -> None:
-        """Let these tools (``bash``, ``edit``, ``write``) run without asking, in this cast only.
+        """Let these tools (``bash``, ``edit``, ``write``, ``server.tool``) run without asking, in this cast only.
 
         Raises:
             MateriaError: a name is not that of a tool which asks (``unknown_tool``).
         """
         with self._runner.lock():
             self._runner.begin()
-            self._runner.do(decide.allow, self.allowed | decide.known_tools(tools))
+            self._runner.do(decide.allow, self.allowed | decide.known_tools(self._runner.rules, tools))
 
     def disallow(self, *tools: str) -> None:
         """Let these tools ask again; all of them if none is named."""
         with self._runner.lock():
             self._runner.begin()
-            gone = decide.known_tools(tools) if tools else self.allowed
+            gone = decide.known_tools(self._runner.rules, tools) if tools else self.allowed
             self._runner.do(decide.allow, self.allowed - gone)
 
     def answer(self, text: str) -> StepRecord:

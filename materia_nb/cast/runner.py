@@ -23,6 +23,7 @@ from materia_nb.agents.interface import (
     name_of,
 )
 from materia_nb.agents.notebook_agents import FunctionAgent
+from materia_nb.agents.tools.more_tools import close_servers
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.followers import Followers
 from materia_nb.cast.lanes import Lanes
@@ -522,6 +523,7 @@ class Runner(Work):
         finally:
             if session.state.status in _OVER:
                 journal.rest()
+                close_servers(self.files.path.name)
 
     def nothing_is_due(self) -> None:
         """Take it that everything that follows from the journal is written."""
@@ -539,6 +541,7 @@ class Runner(Work):
                 self.write_derived()
         finally:
             self.journal = None
+            close_servers(self.files.path.name)
             self._artifacts.stop()
             if self._close is not None:
                 self._close()

@@ -522,7 +522,8 @@ class Asked:
     @property
     def tools(self) -> dict[str, bool]:
         """The tools that change something, and whether each is allowed to without asking."""
-        return {tool: tool in self.allowed for tool in decide.ASKING}
+        known = decide.asking_tools(self._cast.rules)
+        return {tool: tool in self.allowed for tool in dict.fromkeys([*known, *sorted(self.allowed)])}
 
     @property
     def request(self) -> Approval | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from materia_nb.agents.interface import Telling, Turn, turn_kind
+from materia_nb.agents.tools.tool import MoreTools, Tool
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
@@ -21,7 +22,7 @@ from materia_nb.store.files import to_bytes
 from materia_nb.utilities.utility_step import stdin_document
 
 
-def turn_of(
+def turn_of(  # noqa: PLR0913 - all that a turn is made of, by name
     rules: Rules,
     session: Session,
     visit: Visit,
@@ -31,6 +32,7 @@ def turn_of(
     stop: Stop,
     tell: Callable[[Telling], None],
     before: tuple[int, int] | None = None,
+    functions: Mapping[str, Tool] = NOTHING,
 ) -> Turn:
     """Return what the agent of a visit, or who is pinned in its place, is asked.
 
@@ -43,6 +45,7 @@ def turn_of(
         stop: tells the agent to end.
         tell: takes what it tells while it answers.
         before: how many turns the socket, and its materia, had, where the session does not know of all.
+        functions: those that are tools, by name.
     """
     here = rules.sockets[visit.socket]
     materia, item = here.socket.materia, visit.item
@@ -83,6 +86,7 @@ def turn_of(
         allowed=session.allowed,
         calls=(*session.calls, *session.asking),
         tell=tell,
+        more_tools=MoreTools(functions, rules.graph.mcp_servers),
     )
 
 

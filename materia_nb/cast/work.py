@@ -310,6 +310,7 @@ class Work(ABC):
                     stop=self.stop,
                     tell=lambda telling: None if dropped else self._take(visit, agent, telling),
                     before=before,
+                    functions=self.agents.tools,
                 )
                 return self._measured(partial(agent.answer, turn))
             except Exception as error:  # noqa: BLE001 - agents are other people's code

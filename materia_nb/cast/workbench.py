@@ -77,6 +77,37 @@ class Workbench(DryBench):
             return self.agents.decorator(name, executor)
         return self.agents.set(name, agent if executor is None else FunctionAgent(agent, executor=executor))
 
+    @overload
+    def tool(self, function: _Function) -> _Function: ...
+    @overload
+    def tool(self, *, name: str | None = None, ask: bool = False) -> Callable[[_Function], _Function]: ...
+    def tool(
+        self, function: _Function | None = None, *, name: str | None = None, ask: bool = False
+    ) -> _Function | Callable[[_Function], _Function]:
+        """Let a function be a tool of models, for the materia whose ``tools`` name it.
+
+        It is a decorator, too::
+
+            @wb.tool
+            def price(part: str) -> float:
+                "What a part costs, in euros."
+                return PRICES[part]
+
+        Its parameters and their types are what the model is told, its docstring says what it does; see
+        :func:`~materia_nb.agents.tools.more_tools.function_tool`.
+
+        Args:
+            function: sync or async.
+            name: another name than its own.
+            ask: whether a person is asked before each call, as for ``bash``.
+        """
+
+        def added(one: _Function) -> _Function:
+            self.agents.add_tool(one, name=name, ask=ask)
+            return one
+
+        return added if function is None else added(function)
+
     @property
     def breakpoints(self) -> LoadoutBreakpoints:
         """Where runs stop in all casts of a loadout: that of the current cast, else the chosen one.

@@ -36,6 +36,8 @@ from materia_nb.handoff.approval import Approval, Grant, answer_note
 from materia_nb.handoff.protocol import RefusedAnswer
 from materia_nb.jsonvalue import JSON, too_deep_to_write
 
+READING: Final = ("read", "grep", "find", "ls")
+"""The tools of the project that change nothing."""
 ASKING: Final = ("bash", "edit", "write")
 """The tools that ask for approval unless a cast allows them."""
 
@@ -707,16 +709,26 @@ def asking(session: Session) -> tuple[ToolCall, ...]:
     return tuple(call for call in session.asking if call.decided is None)
 
 
-def known_tools(tools: Sequence[str]) -> frozenset[str]:
+def asking_tools(rules: Rules) -> tuple[str, ...]:
+    """Return the tools that may ask for approval: those of the project, and those from elsewhere that a materia names."""
+    scopes = [one.socket.materia.tools for one in rules.sockets.values()]
+    named = (name for names in scopes if not isinstance(names, str) for name in names)
+    return tuple(dict.fromkeys([*ASKING, *(name for name in named if name not in READING)]))
+
+
+def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:
     """Return the tools of these names, ``all`` for each that asks; raises MateriaError (``unknown_tool``).
 
     ``folder:/a/path`` stands for working in that folder, outside the project (P8).
     """
+    known = asking_tools(rules)
     names = frozenset(ASKING) if set(tools) == {"all"} else frozenset(tools)
-    for name in sorted(name for name in names - set(ASKING) if not name.startswith(FOLDER)):
+    for name in sorted(names):
+        if name in known or name.startswith(FOLDER) or f"{name.partition('.')[0]}.*" in known:
+            continue
         raise MateriaError(
             f"{name!r} is not a tool that asks for approval.",
-            hint=did_you_mean(name, (*ASKING, "all")),
+            hint=did_you_mean(name, (*known, "all")),
             kind="unknown_tool",
         )
     return names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from pydantic import ValidationError
@@ -14,6 +15,7 @@ from materia_nb.loadout.facts import BUILT_IN, LANE_UTILITIES, Object, as_object
 from materia_nb.loadout.fields import Fault, FieldRow, Model, field_path, objects, row_named, rows_of
 from materia_nb.loadout.models import AgentMateria, UtilityMateria
 from materia_nb.loadout.report import (
+    INVALID_CONFIG,
     INVALID_MATERIA,
     NO_EFFECT,
     UNKNOWN_FIELD,
@@ -129,6 +131,21 @@ def _nothing_to_run(findings: Findings, here: str, name: str, alias: JSON) -> No
 
 
 _LANES: Final = "it works in workspaces of jj: place Git-Spawn, Git-Integrate or Git-Finalize, which work in worktrees of Git"
+
+
+def check_servers(findings: Findings, servers: JSON) -> None:
+    """Note what is wrong with the MCP servers of a config beside their fields."""
+    for name, raw in as_object(servers).items():
+        here, ways = f"mcpServers.{name}", [way for way in ("command", "url") if as_object(raw).get(way)]
+        if not _SERVER_NAME.fullmatch(name):
+            what = f"{brief(name)} cannot be the name of a server"
+            findings.problem(INVALID_CONFIG, here, what, "use letters, digits, _ and -")
+        if is_object(raw) and len(ways) != 1:
+            what = "has both a command and a url" if ways else "has neither a command nor a url"
+            findings.problem(INVALID_CONFIG, here, f"the server {name!r} {what}", "write one of them")
+
+
+_SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
 # -- hints -----------------------------------------------------------------------------------

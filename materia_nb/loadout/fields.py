@@ -107,6 +107,14 @@ AnyText: TypeAlias = Annotated[
     str, ValueKind(lambda value: isinstance(value, str), TEXT_SCHEMA, "write a name in quotes")
 ]
 Texts: TypeAlias = Annotated[list[str], ValueKind(_are_texts, TEXTS_SCHEMA)]
+TextsByName: TypeAlias = Annotated[
+    dict[str, str],
+    ValueKind(
+        lambda value: is_object(value) and all(isinstance(one, str) for one in value.values()),
+        {"type": "object", "additionalProperties": TEXT_SCHEMA},
+        'write an object of texts, such as {"NAME": "${NAME}"}',
+    ),
+]
 Flag: TypeAlias = Annotated[
     bool,
     ValueKind(

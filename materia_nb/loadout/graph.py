@@ -280,6 +280,7 @@ class Graph:
     ``document`` is the config that it was resolved from, cut down to this loadout and its materia, as a cast
     keeps it; empty where the graph is only to be looked at. ``keep_thinking`` is whether what agents thought is kept (R49).
     ``prices`` are those that the config has, by what an agent is called (:meth:`price`).
+    ``mcp_servers`` are those of the config, whose tools an agent may name.
     """
 
     name: str
@@ -294,6 +295,7 @@ class Graph:
     keep_thinking: bool = True
     regions: Mapping[str, Region] = field(default_factory=dict)
     prices: Mapping[str, Price] = field(default_factory=dict)
+    mcp_servers: Mapping[str, JSON] = field(default_factory=dict)
 
     _repr_mimebundle_ = shown_by_its_view
 

@@ -40,7 +40,7 @@ PI_PROFILE_VARIABLE: Final = "PI_MATERIA_PROFILE_DIR"
 CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
 
 _NAMED: Final = ("loadouts", "materia")
-_MERGED: Final = ("budget", "limits", "prices")
+_MERGED: Final = ("budget", "limits", "prices", "mcpServers")
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ from materia_nb.loadout.fields import (
     Reference,
     SomeText,
     SourceText,
+    Texts,
+    TextsByName,
     ValueKind,
     known,
     rows_of,
@@ -379,6 +381,30 @@ class Parallelism(Parallel):
     code = INVALID_CONFIG
 
 
+class McpServer(Model):
+    """A server of tools for models, by the Model Context Protocol; ``${NAME}`` in a text is read from the environment."""
+
+    words = "a server"
+    example = '{"command": "mcp-server-time", "args": []}'
+
+    command: SomeText | None = known("The program, which speaks on stdin and stdout.", "text")
+    args: Texts | None = known("Its arguments.", "list of texts")
+    env: TextsByName | None = known(
+        "Variables of its environment, beside PATH, HOME and the like.", "object of texts"
+    )
+    url: SomeText | None = known("Where it is, if it is reached by HTTP.", "address")
+    headers: TextsByName | None = known("Headers that are sent to it.", "object of texts")
+    allow: Texts | None = known(
+        "Its tools that need no approval, `*` for all; each other call is asked for.", "list of names"
+    )
+    timeout_ms: Milliseconds | None = known(
+        "How long a call may take.", "milliseconds above 0", default=120_000
+    )
+    type: JSON = known(
+        "Written by other programs.", "text", ignored="that there is a command or a url says it"
+    )
+
+
 class Config(Model):
     """A config file."""
 
@@ -452,6 +478,10 @@ class Config(Model):
         "Event sinks of the reference engine.", "object", ignored="it belongs to another host"
     )
     quest_default_loadout_id: JSON = known("Kept for the reference's quest board.", "text")
+    mcp_servers: dict[AnyKey, McpServer] | None = known(
+        "Name -> server whose tools agents may use; a materia names them in `tools`, as `name.tool` or `name.*`.",
+        "object",
+    )
     parallelism: Parallelism | None = known(
         f"Lanes, where a loop does not say; left out, {graph.LANES_AT_ONCE} at once.", "object"
     )
@@ -463,6 +493,7 @@ MODELS: tuple[type[Model], ...] = (
     Price,
     Limits,
     Parallelism,
+    McpServer,
     Loadout,
     Socket,
     Edge,

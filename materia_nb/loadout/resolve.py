@@ -89,13 +89,14 @@ def find_problems(document: JSON, loadout: str | None = None) -> list[Problem]:
 
 def _find_problems(document: JSON, loadout: str | None) -> list[Problem]:
     """Check a document. The models are loaded here: pydantic is slow to import, and not everyone needs it."""
-    from materia_nb.loadout.check_fields import check_fields, check_materia
+    from materia_nb.loadout.check_fields import check_fields, check_materia, check_servers
     from materia_nb.loadout.models import Config, Loadout
 
     findings = Findings()
     check_fields(findings, Config, document, itself="config")
     if not is_object(document):
         return findings.found
+    check_servers(findings, document.get("mcpServers"))
     _check_named(findings, document, loadout)
     loadouts = as_object(document.get("loadouts"))
     names = list(loadouts) if loadout is None else [loadout] if loadout in loadouts else []
@@ -166,6 +167,7 @@ def build_graph(
         document=frozen(_own_document(document, name, used)),
         keep_thinking=document.get("keepThinking") is not False,
         prices=FrozenDict(_prices(document.get("prices"))),
+        mcp_servers=as_object(document.get("mcpServers")),
     )
 
 

@@ -75,9 +75,9 @@ def test_allowed_tools_and_decided_calls_are_taken_back_elsewhere(asking):
 
 
 def test_unknown_tools_are_named():
-    assert decide.known_tools(["all"]) == set(decide.ASKING)
+    assert decide.known_tools(Folded(CHAIN).rules, ["all"]) == set(decide.ASKING)
     with pytest.raises(MateriaError, match="did you mean 'bash'"):
-        decide.known_tools(["bsh"])
+        decide.known_tools(Folded(CHAIN).rules, ["bsh"])
 
 
 def test_only_a_draft_is_refined_and_with_words():

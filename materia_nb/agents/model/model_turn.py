@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from materia_nb.agents.model.providers import Made
 from materia_nb.agents.model.requests import ModelOptions, Requests, Spending, empty, refused
 from materia_nb.agents.thinking import ENDLESS, TAGS, Parted, joined, part_thinking
 from materia_nb.agents.tools import Tool, Toolbox, choose_tools
+from materia_nb.agents.tools.more_tools import Finder
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.errors import did_you_mean
 from materia_nb.handoff.approval import Grant
@@ -54,6 +56,14 @@ THINKING: Final[Mapping[str, ThinkingLevel]] = {
 _WANT_THOUGHTS: Final = ("anthropic", "bedrock")
 
 
+_SIGNS: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def wire_name(tool: str) -> str:
+    """Return a tool's name as providers take it: ``time.now`` is told as ``time_now``."""
+    return _SIGNS.sub("_", tool)[:64]
+
+
 def conversation(turn: Turn) -> list[ModelMessage]:
     """Return what was said before in this visit and what is asked now."""
     messages: list[ModelMessage] = []
@@ -73,7 +83,7 @@ def rounds(calls: Sequence[ToolCall]) -> Iterator[ModelMessage]:
         together = list(group)
         said = "".join(call.said for call in together)
         parts: list[TextPart | ToolCallPart] = [TextPart(said)] if said else []
-        parts += [ToolCallPart(call.tool, dict(call.args), call.id) for call in together]
+        parts += [ToolCallPart(wire_name(call.tool), dict(call.args), call.id) for call in together]
         yield ModelResponse(parts)
         yield results(together)
 
@@ -83,7 +93,7 @@ def results(calls: Iterable[ToolCall]) -> ModelRequest:
     return ModelRequest(
         [
             ToolReturnPart(
-                call.tool,
+                wire_name(call.tool),
                 call.result or "",
                 call.id,
                 outcome="denied" if call.decided == "denied" else "success" if call.ok else "failed",
@@ -103,7 +113,9 @@ def parameters(
     plain = ModelRequestParameters(
         function_tools=[
             ToolDefinition(
-                name=tool.name, description=tool.description, parameters_json_schema=dict(tool.parameters)
+                name=wire_name(tool.name),
+                description=tool.description,
+                parameters_json_schema=dict(tool.parameters),
             )
             for tool in tools
         ]
@@ -219,7 +231,7 @@ class Calls:
         self._tools = tools
         self._stop = stop
         self._grant = _unused(turn)
-        self._box = Toolbox(turn.project, stop)
+        self._box = Toolbox(turn.project, stop, tools.values())
         said = (call.id for message in turn.conversation for call in message.calls)
         self._ids = {*said, *(call.id for call in turn.calls)}
 
@@ -258,7 +270,7 @@ class Calls:
     def _may(self, call: ToolCall) -> bool:
         if not self._changes(call):
             return True
-        if call.decided is not None or call.tool in self._turn.allowed:
+        if call.decided is not None or call.tool in self._turn.allowed or self._tools[call.tool].free:
             return True
         if self._grant is None or call.tool != "bash":
             return False
@@ -330,9 +342,19 @@ class Talk:
         self._spending = Spending()
         self._stop = turn.stop or Stop()
         self._requests = Requests(options, made, turn.tell, self._stop, self._spending)
-        tools, self._unknown = choose_tools(turn.tools)
-        self._left_out = bool(tools) and not options.tools
-        self._tools = {tool.name: tool for tool in tools if options.tools}
+        self._finder = Finder(turn.more_tools, turn.project, turn.cast_id, self._stop)
+        self._left_out = not options.tools and turn.tools not in ("none", ())
+        tools, self._unknown = choose_tools(() if self._left_out else turn.tools, self._finder)
+        self._tools = {tool.name: tool for tool in tools}
+        self._by_wire: dict[str, str] = {}
+        for name in self._tools:
+            if (other := self._by_wire.setdefault(wire_name(name), name)) != name:
+                raise AgentError(
+                    f"{turn.materia_label} has two tools that a model cannot tell apart: {other} and {name}",
+                    where=turn.socket_id,
+                    hint="leave one of them out of its tools, or rename the function or the server",
+                    kind="bad_tool",
+                )
         self._calls = Calls(turn, self._tools, self._stop)
         self._round = max((call.round for call in turn.calls), default=0)
         self._tags: tuple[str, str] = made.model.profile.get("thinking_tags", TAGS)
@@ -424,7 +446,8 @@ class Talk:
             if INVALID in args:
                 part = replace(part, args=compact(args))  # noqa: PLW2901 - as it is kept, and so told again
             parts.append(replace(part, tool_call_id=name))
-            calls.append(ToolCall(id=name, tool=part.tool_name, args=args, round=self._round, said=said))
+            tool = self._by_wire.get(part.tool_name, part.tool_name)
+            calls.append(ToolCall(id=name, tool=tool, args=args, round=self._round, said=said))
         if len(calls) > MOST_CALLS:
             calls[-1] = self._calls.not_run(
                 calls[-1],
@@ -447,13 +470,15 @@ class Talk:
         if turn.calls:
             return  # was said when the turn began
         if self._unknown:
-            known = choose_tools("coding")[0]
+            known = [*choose_tools("coding")[0], *turn.more_tools.functions.values(), *self._tools.values()]
             meant = did_you_mean(self._unknown[0], [tool.name for tool in known])
             turn.tell(
                 Noted(
                     f"{turn.materia_label} names tools that do not exist: {', '.join(self._unknown)}; {meant}"
                 )
             )
+        for note in self._finder.notes:
+            turn.tell(Noted(note))
         if self._left_out:
             turn.tell(Noted(f"{self._made.name} is asked without the tools of {turn.materia_label}"))
         if turn.thinking is not None and turn.thinking not in THINKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
 
 from materia_nb.jsonvalue import JSON
 
@@ -25,13 +26,17 @@ class Tool:
         name: what the model calls it by.
         description: what it does, for the model.
         parameters: its arguments as a JSON schema of type object, without additional properties.
-        changes: whether it can change something, and so needs a person's leave.
+        changes: whether it can change something, and so needs a person's leave. It is kept that it was called before it runs.
+        free: whether it needs no leave all the same.
+        run: what runs it, for one from elsewhere: the Toolbox has those of the project.
     """
 
     name: str
     description: str
     parameters: Mapping[str, JSON]
     changes: bool
+    free: bool = False
+    run: Run | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,17 @@ class ToolResult:
 
     text: str
     ok: bool
+
+
+Run: TypeAlias = "Callable[[Mapping[str, JSON], threading.Event | None], ToolResult]"
+"""Runs a tool with its arguments; the event is set when the cast is to stop."""
+
+
+class MoreTools(NamedTuple):
+    """The tools from elsewhere that an agent may be given: functions by name, MCP servers as the config has them."""
+
+    functions: Mapping[str, Tool] = {}
+    servers: Mapping[str, JSON] = {}
 
 
 class Refused(Exception):
@@ -181,13 +197,17 @@ SCOPES: Final = {
 """The names of the tools that a scope allows."""
 
 
-def choose_tools(scope: str | tuple[str, ...]) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
+def choose_tools(
+    scope: str | tuple[str, ...], more: Callable[[str], Iterable[Tool]] = lambda _: ()
+) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
     """Return the tools of a scope, and the names in it that no tool has.
 
     Args:
         scope: ``none``, ``readOnly``, ``coding``, or the names of tools; names keep their order, a
             name that comes again counts once.
+        more: gives the tools from elsewhere of a name.
     """
     names = SCOPES.get(scope, (scope,)) if isinstance(scope, str) else tuple(dict.fromkeys(scope))
-    known = tuple(TOOLS[name] for name in names if name in TOOLS)
-    return known, tuple(name for name in names if name not in TOOLS)
+    found = {name: [TOOLS[name]] if name in TOOLS else list(more(name)) for name in names}
+    known = {tool.name: tool for tools in found.values() for tool in tools}
+    return tuple(known.values()), tuple(name for name, tools in found.items() if not tools)

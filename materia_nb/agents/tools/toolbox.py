@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -123,10 +123,12 @@ class Toolbox:
     Args:
         project: the directory that the tools for files stay inside, and commands start in.
         stop: ends a call when set.
+        more: tools from elsewhere, each with what runs it.
     """
 
-    def __init__(self, project: Path, stop: threading.Event | None = None) -> None:
+    def __init__(self, project: Path, stop: threading.Event | None = None, more: Iterable[Tool] = ()) -> None:
         self._work = Work(Root(project), stop)
+        self._more = {tool.name: tool for tool in more if tool.run is not None}
         # A model can ask for several edits of a file at once: each must see what the one before left.
         self._files = threading.Lock()
 
@@ -139,9 +141,15 @@ class Toolbox:
         Raises:
             KeyboardInterrupt: interrupted; nothing is left running or half-written.
         """
-        with (
-            HeldInterrupts()
-        ):  # nothing that a tool has opened may stay open; one that runs a process ends it
+        more = self._more.get(name)
+        if more is not None and more.run is not None:  # an interrupt reaches it
+            try:
+                result = more.run(args, self._work.stop)
+            except Refused as error:
+                result = ToolResult(str(error), ok=False)
+            return ToolResult(bounded(scrubbed(readable(result.text))), ok=result.ok)
+        # Nothing that a tool has opened may stay open; one that runs a process ends it.
+        with HeldInterrupts():
             try:
                 result = self._run(name, args)
             except (Refused, OSError) as error:

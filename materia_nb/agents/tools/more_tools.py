@@ -1,0 +1,437 @@
+"""Tools from elsewhere: functions of a notebook, and what MCP servers offer that the config lists.
+
+A server runs for one cast, from the first turn that needs it until the cast is over or let go. What it says of itself, its
+tools and their results is a stranger's text; what a person need not be asked for stands in the config alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import inspect
+import json
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO, get_type_hints
+
+from materia_nb import platform
+from materia_nb.agents.background import CALLERS, BackgroundLoop, can_leave, leavable
+from materia_nb.agents.interface import AgentError
+from materia_nb.agents.tools.tool import (
+    SCOPES,
+    TOOLS,
+    MoreTools,
+    Refused,
+    Run,
+    Tool,
+    ToolResult,
+    named,
+    readable,
+)
+from materia_nb.errors import named_error
+from materia_nb.interrupts import HeldInterrupts, Stop
+from materia_nb.jsonvalue import JSON, compact
+from materia_nb.loadout.facts import as_list, as_object
+from materia_nb.secrets import holds_key, scrubbed_part
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import CallToolResult
+    from mcp.types import Tool as Offered
+    from pydantic import BaseModel, ValidationError
+
+CONNECT_S: Final = 30.0
+"""How long a server may take until it has told its tools."""
+CALL_S: Final = 120.0
+"""How long a call may take where the config does not say."""
+MOST_TOOLS: Final = 128
+"""How many tools of one server are taken."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_OFFERED: Final = re.compile(r"[A-Za-z0-9_./-]{1,100}")
+_VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
+_LONGEST_ABOUT: Final = 4_000
+_LONGEST_SCHEMA: Final = 50_000
+_END_S: Final = 8.0  # a server that hears nothing is ended after four
+_TOLD: Final = 500
+
+# -- functions ---------------------------------------------------------------------------------
+
+
+def function_tool(function: Callable[..., Any], *, name: str | None = None, ask: bool = False) -> Tool:
+    """Make a tool of a function: its parameters are the arguments, its docstring says what it does.
+
+    It returns text, or a value that is told as JSON. What it raises is told to the model, which may try again.
+
+    Args:
+        function: sync or async.
+        name: what a materia and the model call it by; the function's own name if left out.
+        ask: whether a person is asked before each call.
+
+    Raises:
+        AgentError: the name cannot be that of a tool, or a parameter cannot be described to a model (``bad_tool``).
+    """
+    called = str(name or getattr(function, "__name__", type(function).__name__))
+    if not _NAME.fullmatch(called) or called in {*TOOLS, *SCOPES}:
+        taken = (
+            "is the name of a tool already" if called in {*TOOLS, *SCOPES} else "cannot be the name of a tool"
+        )
+        hint = "give it a name of letters, digits, _ and -: wb.tool(function, name=...)"
+        raise AgentError(f"{called!r:.80} {taken}", hint=hint, kind="bad_tool")
+    model = _arguments_of(function, called)
+    keys = {field: str(info.alias) for field, info in model.model_fields.items()}
+
+    def run(args: Mapping[str, JSON], stop: threading.Event | None) -> ToolResult:
+        from pydantic import ValidationError
+
+        try:
+            checked = model.model_validate(dict(args))
+        except ValidationError as error:
+            raise Refused(f"{called} was not run: {_faults(error)}") from None
+        given = {key: getattr(checked, field) for field, key in keys.items()}
+        try:
+            return ToolResult(_told(_called(function, given, stop)), ok=True)
+        except AgentError:
+            raise  # left behind, or interrupted
+        except Exception as error:  # noqa: BLE001 - a person's function raises what it likes; the model may do better
+            return ToolResult(f"{called} failed with {named_error(error)}", ok=False)
+
+    about = inspect.getdoc(function) or f"Call {called}."
+    return Tool(
+        called, about[:_LONGEST_ABOUT], model.model_json_schema(), changes=True, free=not ask, run=run
+    )
+
+
+def _arguments_of(function: Callable[..., Any], called: str) -> type[BaseModel]:
+    """Return the model of what a function takes; its fields have names of ours, as not every name may be a field's."""
+    from pydantic import ConfigDict, Field, create_model
+    from pydantic.errors import PydanticUserError
+
+    hint = "let each parameter have a name and a type that JSON can say, such as str, int, list[str]"
+    try:
+        hints = get_type_hints(function, include_extras=True)
+        fields: dict[str, Any] = {}
+        for number, one in enumerate(inspect.signature(function).parameters.values()):
+            if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD, one.POSITIONAL_ONLY):
+                raise TypeError(f"the parameter {one} has no name to call it by")  # noqa: TRY301 - told as all others
+            default = ... if one.default is one.empty else one.default
+            fields[f"argument_{number}"] = (hints.get(one.name, Any), Field(default, alias=one.name))
+        model: type[BaseModel] = create_model(called, __config__=ConfigDict(extra="forbid"), **fields)
+        model.model_json_schema()
+    except (TypeError, ValueError, NameError, PydanticUserError) as error:
+        said = str(error).splitlines()[0]
+        raise AgentError(
+            f"The function {called} cannot be a tool: {said}", hint=hint, kind="bad_tool"
+        ) from error
+    model.__doc__ = None
+    return model
+
+
+def _faults(error: ValidationError) -> str:
+    return "; ".join(
+        f"{named('.'.join(map(str, one['loc'])) or 'the arguments')}: {named(one['msg'])}"
+        for one in error.errors(include_url=False, include_input=False)[:10]
+    )
+
+
+def _called(function: Callable[..., Any], given: Mapping[str, Any], stop: threading.Event | None) -> object:
+    def work() -> object:
+        value = function(**given)
+        return CALLERS.get().run(value, stop) if inspect.isawaitable(value) else value
+
+    if inspect.iscoroutinefunction(function) or not isinstance(stop, Stop) or not can_leave(stop):
+        return work()
+    return leavable(work, stop)
+
+
+def _told(value: object) -> str:
+    from pydantic_core import to_jsonable_python
+
+    if isinstance(value, str):
+        return value
+    return "(it gave nothing)" if value is None else compact(to_jsonable_python(value, fallback=str))
+
+
+# -- which there are -----------------------------------------------------------------------------
+
+
+def is_known(name: str, more: MoreTools) -> bool:
+    """Whether a name is that of a function, or begins with the name of a server; no server is asked."""
+    return name in more.functions or ("." in name and name.partition(".")[0] in more.servers)
+
+
+class Finder:
+    """Finds tools from elsewhere by the names that a materia has for them; a server is asked once, when it is first named.
+
+    Attributes:
+        notes: what of the servers was left out, and why.
+    """
+
+    def __init__(self, more: MoreTools, project: Path, cast: str, stop: threading.Event | None) -> None:
+        self._more, self._project, self._cast, self._stop = more, project, cast, stop
+        self._tools: dict[str, dict[str, Tool]] = {}
+        self.notes: list[str] = []
+
+    def __call__(self, name: str) -> Iterable[Tool]:
+        """Return the tool of a name, or those of ``server.*``; nothing where there is none.
+
+        Raises:
+            AgentError: the server cannot be started or reached (``tool_server``), or the library is missing (``not_installed``).
+        """
+        if name in self._more.functions:
+            return [self._more.functions[name]]
+        if not is_known(name, self._more):
+            return []
+        server = name.partition(".")[0]
+        if server not in self._tools:
+            self._tools[server] = {one.name: one for one in self._offered(server)}
+        offered = self._tools[server]
+        return list(offered.values()) if name == f"{server}.*" else [offered[name]] if name in offered else []
+
+    def _offered(self, server: str) -> Iterator[Tool]:
+        spec = as_object(self._more.servers[server])
+        held = _held(server, spec, self._project, self._cast, self._stop)
+        allowed = as_list(spec.get("allow"))
+        for number, one in enumerate(held.offered):
+            if number == MOST_TOOLS:
+                self.notes.append(
+                    f"{server} offers {len(held.offered)} tools; the first {MOST_TOOLS} are taken"
+                )
+                return
+            if why := _unfit(one):
+                self.notes.append(f"a tool of {server} is left out, {named(one.name)}: {why}")
+                continue
+            yield Tool(
+                f"{server}.{one.name}",
+                readable(one.description or one.name)[:_LONGEST_ABOUT],
+                dict(one.input_schema),
+                changes=True,
+                free=one.name in allowed or "*" in allowed,
+                run=self._run_of(server, spec, one.name),
+            )
+
+    def _run_of(self, server: str, spec: Mapping[str, JSON], tool: str) -> Run:
+        def run(args: Mapping[str, JSON], stop: threading.Event | None) -> ToolResult:
+            held = _held(server, spec, self._project, self._cast, stop)  # another one where it has ended
+            return _LOOP.run(held.call(tool, dict(args)), stop)
+
+        return run
+
+
+def _unfit(tool: Offered) -> str:
+    if not _OFFERED.fullmatch(tool.name):
+        return "its name cannot be one"
+    if tool.input_schema.get("type") != "object":
+        return "its arguments are no object"
+    size = len(compact(tool.input_schema))
+    return f"the description of its arguments has {size:,} characters" if size > _LONGEST_SCHEMA else ""
+
+
+# -- servers -------------------------------------------------------------------------------------
+
+_LOOP: Final = BackgroundLoop()
+_OPEN: Final[dict[tuple[str, ...], _Server]] = {}  # changed on the loop alone
+
+
+def close_servers(cast: str | None = None) -> None:
+    """End the servers of a cast, or all of them."""
+    if any(cast in (None, key[0]) for key in tuple(_OPEN)):
+        _LOOP.run(_ended(cast))
+
+
+async def _ended(cast: str | None) -> None:
+    mine = [_OPEN.pop(key) for key in tuple(_OPEN) if cast in (None, key[0])]
+    tasks = [one.end() for one in mine]
+    if tasks:
+        await asyncio.wait(tasks, timeout=_END_S)
+
+
+def _held(
+    name: str, spec: Mapping[str, JSON], project: Path, cast: str, stop: threading.Event | None
+) -> _Server:
+    """Return the server of a cast, started or reached if it is not."""
+    if find_spec("mcp") is None:
+        hint = 'pip install "materia-nb[mcp]"'
+        raise AgentError(
+            "Tools of MCP servers need the package mcp",
+            where=f"mcpServers.{name}",
+            hint=hint,
+            kind="not_installed",
+        )
+    if not platform.PROCESSES or not platform.THREADS:
+        raise _failed(name, "where this kernel runs there are no processes")
+    with HeldInterrupts():  # a package whose import was cut short stays broken in this kernel
+        import mcp  # noqa: F401
+
+    return _LOOP.run(_opened((cast, name, str(project), compact(spec)), spec), stop)
+
+
+async def _opened(key: tuple[str, ...], spec: Mapping[str, JSON]) -> _Server:
+    held = _OPEN.get(key)
+    if held is None or not held.works():
+        if not _OPEN:
+            atexit.unregister(close_servers)
+            atexit.register(close_servers)
+        held = _OPEN[key] = _Server(key[1], spec, key[2])
+    await asyncio.shield(held.ready)
+    return held
+
+
+class _Server:
+    """A connection to a server. One task enters and leaves it, as the library wants; calls come from others.
+
+    Attributes:
+        ready: done when it has told its tools, or could not be started.
+        offered: its tools.
+    """
+
+    def __init__(self, name: str, spec: Mapping[str, JSON], project: str) -> None:
+        self._name, self._spec, self._project = name, spec, project
+        self._loop = asyncio.get_running_loop()
+        self.ready: asyncio.Future[None] = self._loop.create_future()
+        self.offered: list[Offered] = []
+        self._over = asyncio.Event()
+        self._client: Client | None = None
+        self._task = self._loop.create_task(self._hold())
+
+    def works(self) -> bool:
+        """Whether it can be called, or will be."""
+        return self._loop is asyncio.get_running_loop() and not self._task.done() and not self._over.is_set()
+
+    def end(self) -> asyncio.Task[None]:
+        """Let it end; returns what has ended then."""
+        self._over.set()
+        return self._task
+
+    async def _hold(self) -> None:
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+            try:
+                async with AsyncExitStack() as stack:
+                    async with asyncio.timeout(CONNECT_S):
+                        self._client = await stack.enter_async_context(await self._made(stack, said))
+                        self.offered = await _listed(self._client)
+                    self.ready.set_result(None)
+                    await self._over.wait()
+            except Exception as error:  # noqa: BLE001 - what servers, transports and the library raise
+                if not self.ready.done():
+                    self.ready.set_exception(_failed(self._name, _cause(error), _last(said)))
+                    self.ready.exception()  # looked at, where nobody waits for it any more
+            finally:
+                self._over.set()
+
+    async def _made(self, stack: AsyncExitStack, said: TextIO) -> Client:
+        from mcp import Client, StdioServerParameters
+        from mcp.client.stdio import stdio_client
+        from mcp.client.streamable_http import streamable_http_client
+        from mcp.shared._httpx_utils import create_mcp_http_client
+
+        seconds = (self._spec.get("timeoutMs") or CALL_S * 1000) / 1000
+        if (url := self._spec.get("url")) is not None:
+            http = create_mcp_http_client(headers=_filled(self._name, self._spec.get("headers")))
+            await stack.enter_async_context(http)
+            return Client(
+                streamable_http_client(_value(self._name, url), http_client=http),
+                read_timeout_seconds=seconds,
+            )
+        start = StdioServerParameters(
+            command=_value(self._name, self._spec["command"]),
+            args=[_value(self._name, one) for one in as_list(self._spec.get("args"))],
+            env=_filled(self._name, self._spec.get("env")),
+            cwd=self._project,
+            encoding_error_handler="replace",
+        )
+        return Client(stdio_client(start, said), read_timeout_seconds=seconds)
+
+    async def call(self, tool: str, args: dict[str, JSON]) -> ToolResult:
+        """Call a tool; whatever goes wrong is a result that says so."""
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED
+
+        assert self._client is not None  # noqa: S101 - it is ready
+        try:
+            result = await self._client.call_tool(tool, args)
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED:
+                self._over.set()
+                return ToolResult(
+                    f"The server {self._name} has ended; the next call starts it anew.", ok=False
+                )
+            return ToolResult(f"{self._name} refused the call: {error.message}", ok=False)
+        except Exception as error:  # noqa: BLE001 - transports and checks of results raise all sorts
+            return ToolResult(f"The call of {self._name} failed: {_cause(error)}", ok=False)
+        return ToolResult(_text_of(result), ok=not result.is_error)
+
+
+async def _listed(client: Client) -> list[Offered]:
+    listed = await client.list_tools()
+    found = list(listed.tools)
+    while listed.next_cursor and len(found) <= MOST_TOOLS:
+        listed = await client.list_tools(cursor=listed.next_cursor)
+        found += listed.tools
+    return found
+
+
+def _text_of(result: CallToolResult) -> str:
+    """Return a result as text; what is no text is named."""
+    parts = []
+    for block in result.content:
+        match block.type:
+            case "text":
+                parts.append(block.text)
+            case "image" | "audio":
+                parts.append(f"[{block.mime_type}, {len(block.data):,} characters of base64, not shown]")
+            case "resource_link":
+                parts.append(f"[{block.uri}]")
+            case _:
+                parts.append(getattr(block.resource, "text", f"[{block.resource.uri}, not shown]"))
+    if not parts and result.structured_content is not None:
+        parts.append(json.dumps(result.structured_content, ensure_ascii=False))
+    return "\n".join(parts) or "(it gave nothing)"
+
+
+def _filled(server: str, given: JSON) -> dict[str, str]:
+    return {key: _value(server, value) for key, value in as_object(given).items()}
+
+
+def _value(server: str, text: JSON) -> str:
+    """Put the environment's values in for ``${NAME}``; they are taken for keys, and kept nowhere."""
+
+    def put(match: re.Match[str]) -> str:
+        holds_key(match[1])
+        if match[1] not in os.environ:
+            raise _failed(server, f"the environment has no {match[1]}")
+        return os.environ[match[1]]
+
+    return _VARIABLE.sub(put, str(text))
+
+
+def _cause(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, AgentError):
+        return error.what
+    if isinstance(error, TimeoutError):
+        return f"it said nothing for {CONNECT_S:g} s"
+    return named_error(error) if isinstance(error, Exception) else type(error).__name__
+
+
+def _last(said: TextIO) -> str:
+    """Return the end of what a server wrote to stderr."""
+    said.seek(0)
+    return scrubbed_part(readable(said.read()[-_TOLD:]), start=True).strip()
+
+
+def _failed(server: str, why: str, said: str = "") -> AgentError:
+    told = f"; it said: {said}" if said else ""
+    return AgentError(
+        f"The MCP server {server} cannot be used: {why}{told}",
+        where=f"mcpServers.{server}",
+        hint="put its command or url in the config right, then retry --turn",
+        kind="tool_server",
+    )

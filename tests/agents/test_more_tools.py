@@ -1,0 +1,342 @@
+"""Tools from elsewhere: functions, and MCP servers over stdio and HTTP, as a model's turn uses them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import Field
+
+import cast_helpers as h
+from materia_nb import Workbench
+from materia_nb.agents import AgentError, AgentTable, Asking
+from materia_nb.agents.tools import MOST_TEXT, MoreTools, Toolbox, choose_tools, more_tools
+from materia_nb.agents.tools.more_tools import Finder, close_servers, function_tool
+from materia_nb.cast import open_cast, resume_cast
+from materia_nb.errors import MateriaError
+from materia_nb.interrupts import Stop
+from materia_nb.loadout import check_config
+from mcp_stand_in import over_http
+from model_helpers import Heard, agent, turn
+from model_server import calls, says, serving
+
+STAND_IN = str(Path(__file__).parent.parent / "helpers" / "mcp_stand_in.py")
+SPEC = {"command": sys.executable, "args": ["-S", STAND_IN]}
+TIME = {
+    "command": str(Path(sys.executable).with_name("mcp-server-time")),
+    "args": ["--local-timezone", "UTC"],
+}
+
+
+@pytest.fixture(autouse=True)
+def _ended():
+    yield
+    close_servers()
+
+
+def found(tmp_path, spec, *names, stop=None):
+    finder = Finder(MoreTools(servers={"own": spec}), tmp_path, "cast", stop)
+    tools, unknown = choose_tools(names or ("own.*",), finder)
+    assert not unknown
+    return Toolbox(tmp_path, stop, tools), {one.name: one for one in tools}
+
+
+# -- functions ------------------------------------------------------------------------
+
+
+def price(part: str, count: Annotated[int, Field(ge=1, description="how many")] = 1) -> dict[str, float]:
+    """What parts cost, in euros."""
+    if part == "gold":
+        raise LookupError("no gold")
+    return {"euros": 2.5 * count}
+
+
+def test_a_function_is_described_by_its_signature_and_its_docstring():
+    tool = function_tool(price)
+    assert (tool.name, tool.description, tool.changes, tool.free) == (
+        "price",
+        "What parts cost, in euros.",
+        True,
+        True,
+    )
+    assert tool.parameters["required"] == ["part"]
+    assert tool.parameters["properties"]["part"]["type"] == "string"
+    assert tool.parameters["properties"]["count"]["description"] == "how many"
+    assert tool.parameters["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    "args, ok, said",
+    [
+        ({"part": "bulb", "count": 3}, True, '{"euros":7.5}'),
+        ({"part": "bulb", "count": 0}, False, "count"),
+        ({"count": 1}, False, "part"),
+        ({"part": "bulb", "more": 1}, False, "more"),
+        ({"part": "gold"}, False, "LookupError: no gold"),
+    ],
+)
+def test_arguments_are_checked_and_what_goes_wrong_is_told_to_the_model(tmp_path, args, ok, said):
+    result = Toolbox(tmp_path, more=[function_tool(price)]).call("price", args)
+    assert result.ok is ok
+    assert said in result.text
+
+
+def test_names_and_parameters_of_any_kind_are_given_as_they_are(tmp_path):
+    async def where(schema: Literal["a", "b"], *, _under: int = 2, copy: list[str] | None = None) -> str:
+        return f"{schema} {_under} {copy}\x1b[31m"
+
+    box = Toolbox(tmp_path, more=[function_tool(where, name="other")])
+    assert box.call("other", {"schema": "a", "copy": ["x"]}).text == "a 2 ['x']\\x1b[31m"
+
+
+@pytest.mark.parametrize(
+    "function, name",
+    [(price, "bash"), (price, "two words"), (lambda *parts: "", "many"), (lambda x: "", "coding")],
+)
+def test_what_cannot_be_a_tool_is_refused_at_once(function, name):
+    with pytest.raises(AgentError) as error:
+        function_tool(function, name=name)
+    assert error.value.kind == "bad_tool"
+
+
+def test_a_type_that_json_cannot_say_is_refused():
+    def odd(thread: threading.Thread) -> str:
+        return ""
+
+    with pytest.raises(AgentError, match="cannot be a tool"):
+        function_tool(odd)
+
+
+def test_a_function_of_the_workbench_is_called_in_a_cast_and_recorded(tmp_path):
+    document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build", tools=["price", "ask_me"])})
+    wb = Workbench(tmp_path, bundled=False)
+    wb.load(document)
+    asked = []
+    wb.tool(price)
+
+    @wb.tool(name="ask_me", ask=True)
+    def question(text: str) -> str:
+        asked.append(text)
+        return "yes"
+
+    script = (
+        calls(("price", {"part": "bulb"}), ("ask_me", {"text": "is it?"})),
+        says("done"),
+    )
+    with serving(*script) as server:
+        wb.agent("Build", agent(server))
+        cast = wb.cast("light")
+        cast.run()
+        assert [one["function"]["name"] for one in server.asked[0]["tools"]] == ["price", "ask_me"]
+        assert [one.tool for one in cast.approvals.asking] == ["ask_me"]
+        assert not asked
+        cast.approvals.allow("ask_me")
+        cast.approvals.approve()
+        assert cast.status == "ready"
+        assert cast.run() == "complete"
+    told = [one["content"] for one in server.messages() if one["role"] == "tool"]
+    assert told == ['{"euros":2.5}', "yes"]
+    again = wb.cast("light", agents={"Build": f"recorded:{cast.id}"})
+    assert again.run() == "complete"
+    assert asked == ["is it?"], "a recording runs nothing"
+    assert [one.tool for one in again.steps[0].turns[0].calls] == ["price", "ask_me"]
+    wb.close()
+
+
+# -- servers --------------------------------------------------------------------------
+
+
+def test_a_real_server_tells_the_time_to_a_model(tmp_path):
+    heard = Heard()
+    more = MoreTools(servers={"time": {**TIME, "allow": ["convert_time"]}})
+    noon = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+    with serving(calls(("time_convert_time", noon)), says("At nine.")) as server:
+        reply = agent(server).answer(turn(heard, tools=("time.*",), project=tmp_path, more_tools=more))
+    (done,) = heard.calls
+    assert (done.tool, done.ok) == ("time.convert_time", True)
+    assert "21:00:00+09:00" in done.result
+    assert {one["function"]["name"] for one in server.asked[0]["tools"]} == {
+        "time_get_current_time",
+        "time_convert_time",
+    }
+    assert reply.text == "At nine."
+    assert not heard.notes
+
+
+def test_what_a_server_offers_and_cannot_be_used_is_noted(tmp_path):
+    heard = Heard()
+    with serving(says("done")) as server:
+        agent(server).answer(
+            turn(heard, tools=("own.*",), project=tmp_path, more_tools=MoreTools(servers={"own": SPEC}))
+        )
+    assert heard.notes == ["a tool of own is left out, two words: its name cannot be one"]
+    assert len(server.asked[0]["tools"]) == 8
+
+
+def test_each_call_of_a_server_is_asked_for_unless_the_config_allows_it(tmp_path):
+    more = MoreTools(servers={"own": {**SPEC, "allow": ["count"]}})
+    heard = Heard()
+    args = {"path": str(tmp_path / "made"), "text": "x"}
+    names = ("own.count", "own.append")
+    with serving(calls(("own_count", {}), ("own_append", args)), says("done")) as server:
+        made = agent(server)
+        asking = made.answer(turn(heard, tools=names, project=tmp_path, more_tools=more))
+    assert isinstance(asking, Asking)
+    assert [one.tool for one in asking.calls] == ["own.append"]
+    assert [(one.tool, one.result) for one in heard.calls] == [("own.count", "now 1")]
+    assert not (tmp_path / "made").exists()
+
+
+def test_results_are_bounded_harmless_and_named(tmp_path):
+    box, tools = found(tmp_path, SPEC)
+    assert len(tools) == 8
+    much = box.call("own.much", {})
+    assert len(much.text) <= MOST_TEXT
+    assert much.text.startswith("\\x1b[31mxxx")
+    assert "left out" in much.text
+    assert much.text.endswith("end")
+    assert box.call("own.picture", {}).text == "[image/png, 4 characters of base64, not shown]"
+    failed = box.call("own.fail", {})
+    assert (failed.ok, "no such thing" in failed.text) == (False, True)
+    wrong = box.call("own.count", {"to": "many"})
+    assert not wrong.ok
+
+
+def test_a_server_keeps_what_it_knows_until_the_cast_is_over_and_one_that_ended_is_started_anew(tmp_path):
+    box, _ = found(tmp_path, SPEC)
+    assert [box.call("own.count", {}).text for _ in range(2)] == ["now 1", "now 2"]
+    other, _ = found(tmp_path, SPEC, "own.count")
+    assert other.call("own.count", {}).text == "now 3"
+    gone = box.call("own.leave", {})
+    assert (gone.ok, "has ended" in gone.text) == (False, True)
+    assert box.call("own.count", {}).text == "now 1"
+    close_servers("another cast")
+    assert box.call("own.count", {}).text == "now 2"
+    close_servers("cast")
+    assert box.call("own.count", {}).text == "now 1"
+
+
+def test_a_server_sees_only_the_variables_that_it_is_given(tmp_path, monkeypatch):
+    monkeypatch.setenv("SERVICE_WORD", "opensesame9")
+    monkeypatch.setenv("OTHER_WORD", "plain")
+    box, _ = found(tmp_path, {**SPEC, "env": {"WORD": "${SERVICE_WORD}"}})
+    assert box.call("own.environment", {"name": "OTHER_WORD"}).text == f"None in {tmp_path}"
+    told = box.call("own.environment", {"name": "WORD"}).text
+    assert told == f"*** in {tmp_path}", "it was given, and is cut out of the result"
+
+
+@pytest.mark.parametrize(
+    "spec, said",
+    [
+        ({"command": "no-such-program-at-all"}, "No such file"),
+        ({"command": sys.executable, "args": ["-c", "import sys; sys.exit('bad license')"]}, "bad license"),
+        ({**SPEC, "env": {"X": "${NOT_THERE_AT_ALL}"}}, "has no NOT_THERE_AT_ALL"),
+        ({"url": "http://127.0.0.1:9/mcp"}, "cannot be used"),
+    ],
+)
+def test_a_server_that_cannot_be_used_fails_the_turn_with_its_name_and_words(tmp_path, spec, said):
+    more = MoreTools(servers={"own": spec})
+    with pytest.raises(AgentError, match=said) as error, serving() as server:
+        agent(server).answer(turn(tools=("own.count",), project=tmp_path, more_tools=more))
+    assert (error.value.kind, error.value.where) == ("tool_server", "mcpServers.own")
+
+
+def test_a_server_that_says_nothing_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(more_tools, "CONNECT_S", 0.2)
+    with pytest.raises(AgentError, match=r"said nothing for 0\.2 s"):
+        found(tmp_path, {"command": "sleep", "args": ["60"]})
+
+
+def test_without_the_library_one_error_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr(more_tools, "find_spec", lambda _: None)
+    with pytest.raises(AgentError) as error:
+        found(tmp_path, SPEC)
+    assert error.value.kind == "not_installed"
+
+
+def test_a_stop_gives_a_call_up(tmp_path):
+    stop, results, begun = Stop(), [], tmp_path / "begun"
+    box, _ = found(tmp_path, SPEC, stop=stop)
+
+    def call():
+        try:
+            box.call("own.wait", {"path": str(begun)})
+        except AgentError as error:
+            results.append(error.kind)
+
+    worker = threading.Thread(target=call)
+    worker.start()
+    while not begun.exists() or not begun.read_text():
+        worker.join(0.01)
+    stop.set()
+    worker.join(10)
+    assert results == ["interrupted"]
+    close_servers()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(begun.read_text()), 0)
+
+
+def test_a_server_is_reached_by_http(tmp_path, monkeypatch):
+    monkeypatch.setenv("SERVICE_WORD", "opensesame9")
+    with over_http() as (url, words):
+        box, _ = found(tmp_path, {"url": url, "headers": {"X-Word": "${SERVICE_WORD}"}}, "own.environment")
+        assert box.call("own.environment", {"name": "NONE"}).text == f"None in {Path.cwd()}"
+        close_servers()
+    assert set(words) == {"opensesame9"}
+
+
+# -- in a cast ------------------------------------------------------------------------
+
+
+def test_a_call_is_in_the_journal_before_it_runs_and_a_resumed_cast_does_not_repeat_it(tmp_path):
+    made = tmp_path / "made"
+    document = h.config(
+        {"Socket-1": h.at("Build")},
+        {"Build": h.agent("Build", tools=["own.append"])},
+        mcpServers={"own": SPEC},
+    )
+    script = (calls(("own_append", {"path": str(made), "text": "once"})), says("done"))
+    with serving(*script) as server:
+        cast = h.start(tmp_path, document, agent(server))
+        cast.run()
+        assert [one.tool for one in cast.approvals.asking] == ["own.append"]
+        cast.close()
+        with pytest.raises(MateriaError):
+            open_cast(cast.run_dir).approvals.allow("own.append")
+        cast = resume_cast(cast.run_dir, AgentTable(agent(server)))
+        cast.approvals.approve(always=True)
+        assert cast.approvals.tools["own.append"]
+        assert cast.run() == "complete", cast.failure
+    assert made.read_text() == "once\n"
+    types = [line["type"] for line in h.lines_of(cast) if line["type"].startswith("tool_")]
+    assert types[-2:] == ["tool_call", "tool_call"], "before it ran, and what it gave"
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+def test_allow_takes_the_tools_that_a_materia_names_and_no_others(tmp_path):
+    document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build", tools=["own.*", "read"])})
+    cast = h.start(tmp_path, document, "person")
+    cast.approvals.allow("own.append")
+    assert cast.approvals.allowed == {"own.append"}
+    for name in ("other.append", "read"):
+        with pytest.raises(MateriaError, match="not a tool that asks"):
+            cast.approvals.allow(name)
+
+
+@pytest.mark.parametrize(
+    "server, at",
+    [
+        ({"args": []}, "mcpServers.own"),
+        ({"command": "a", "url": "http://b"}, "mcpServers.own"),
+        ({"command": "a", "env": {"X": 1}}, "mcpServers.own.env"),
+        ({"command": ["a"]}, "mcpServers.own.command"),
+        ("npx", "mcpServers.own"),
+    ],
+)
+def test_a_server_of_the_config_is_checked(server, at):
+    document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build")}, mcpServers={"own": server})
+    assert [one.source for one in check_config(document).problems] == [at]
