@@ -280,7 +280,10 @@ class Turn:
 
     def __getstate__(self) -> dict[str, object]:
         """Return what another process is sent: all fields as they are, but that nothing told there comes back."""
-        return {name: getattr(self, name) for name in TURN_FIELDS} | {"tell": _tells_nobody}
+        return {name: getattr(self, name) for name in TURN_FIELDS} | {
+            "tell": _tells_nobody,
+            "more_tools": MoreTools(),
+        }
 
 
 TURN_FIELDS: Final = tuple(field.name for field in fields(Turn))

@@ -200,7 +200,8 @@ class Snapshot:
         if not name:
             return self
         needs_one_of(name, self.lanes, f"The cast has no lane {name!r}.", "unknown_lane")
-        return self.lanes[name].now
+        now: Snapshot = self.lanes[name].now
+        return now
 
     @property
     def failure(self) -> Failure | None:

@@ -358,6 +358,12 @@ def _copy(bundle: Bundle, *, folder: Path | None, force: bool) -> None:
     click.echo(run_copy(bundle, folder, force=force))
 
 
+def _mcp(*, project: Path) -> None:
+    from materia_nb.shell.mcp_server import serve
+
+    serve(project)
+
+
 def _forward(module: str, *, arguments: Sequence[str]) -> None:
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__")
@@ -400,6 +406,9 @@ def _add_commands() -> None:
         folder = click.Argument(["folder"], required=False, type=click.Path(path_type=Path), metavar="DIR")
         force = click.Option(["--force"], is_flag=True, help="write over files that are there")
         program.add_command(click.Command(bundle.command, params=[folder, force], callback=partial(_copy, bundle), help=f"{bundle.about}."))  # fmt: skip
+    project = next(one for one in _COMMON if one.name == "project")
+    about = "Let a coding agent design loadouts, over MCP on stdin and stdout; you review each step in the designer."
+    program.add_command(click.Command("mcp", params=[project], callback=_mcp, help=about))
     for name, (module, about) in _PROGRAMS.items():
         rest = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)
         program.add_command(

@@ -25,8 +25,9 @@ from materia_nb.errors import counted
 from materia_nb.file_io import open_plain, read_plain, write_all
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Change, Design
-from materia_nb.loadout.design.document import exact
+from materia_nb.loadout.design.document import exact, refused
 from materia_nb.loadout.facts import Object, as_object, is_object
+from materia_nb.outgoing import outgoing_line
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 from materia_nb.store.files import disk, json_bytes
 from materia_nb.store.rundir import RunDir
@@ -35,6 +36,8 @@ FOLDER: Final = "drafts"
 _FORMAT: Final = "materia-nb draft 1"
 _FILE: Final = re.compile(r"(.*)\.[0-9a-f]{8}\.jsonl")
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
+_LOST: Final = ("unknown-endpoint", "unknown-materia", "missing-endpoint")
+"""What a step of a draft brings up that builds on a part which is not there: no operation leads an edge to nowhere."""
 _MOST_BYTES: Final = 2**25
 """A longer draft is written anew, with its last act alone."""
 _MOST_KEPT: Final = 5
@@ -53,6 +56,7 @@ class Draft:
         steps: what was done and not undone, oldest first.
         undone: what was undone and can be done again, the next one last.
         path: the file that has it.
+        by: the coding agent that made it; empty for a person.
     """
 
     name: str
@@ -62,6 +66,7 @@ class Draft:
     steps: tuple[Change, ...] = field(repr=False)
     undone: tuple[Change, ...] = field(repr=False)
     path: Path = field(repr=False)
+    by: str = ""
 
     @property
     def document(self) -> Object:
@@ -72,7 +77,8 @@ class Draft:
         """Say of when it is, and how many steps it has."""
         then, now = time.localtime(self.at / 1000), time.localtime()
         day = "" if then[:3] == now[:3] else time.strftime("%Y-%m-%d ", then)
-        return f"the draft of {day}{time.strftime('%H:%M', then)} ({counted(len(self.steps), 'step')})"
+        by = f" by {self.by}" if self.by else ""
+        return f"the draft of {day}{time.strftime('%H:%M', then)}{by} ({counted(len(self.steps), 'step')})"
 
     def is_news(self, design: Design) -> bool:
         """Whether it has anything that a design has not."""
@@ -81,6 +87,39 @@ class Draft:
         return exact(last.document) != exact(design.document) or any(
             exact(raw) != exact(known.get(id_)) for id_, raw in last.materia.items()
         )
+
+    def do_step(self, number: int, design: Design) -> str:
+        """Do one of its steps in a design, whatever was done there since the draft was begun; returns its words.
+
+        Args:
+            number: which step, from 0.
+            design: that of the loadout.
+
+        Raises:
+            MateriaError: what the step changes is not there any more as it was when it was done (``design``).
+        """
+        import jsonpatch
+
+        step, before = self.steps[number], self.steps[number - 1] if number else None
+        old, now = self.began if before is None else before.document, design.document
+        patch = jsonpatch.make_patch(old, step.document).patch
+        was: Mapping[str, Object | None] = {} if before is None else before.materia
+        edited = {id_: raw for id_, raw in step.materia.items() if exact(raw) != exact(was.get(id_))}
+        same = all(exact(_touched(old, one["path"])) == exact(_touched(now, one["path"])) for one in patch)
+        if not same or any(
+            exact(was[id_]) != exact(design.definitions.get(id_)) for id_ in edited if id_ in was
+        ):
+            what = f"this step builds on what is not there: {step.words}"
+            raise refused(what, "draft", "it builds on a step that was refused, or you changed the same")
+        known = {(one.code, one.source) for one in design.report.problems}
+        words = design.apply(Change(as_object(jsonpatch.apply_patch(now, patch)), step.words, edited))
+        for one in design.report.problems:
+            if one.code in _LOST and (one.code, one.source) not in known:
+                design.undo()
+                raise refused(
+                    f"{step.words}, but {one.message}", "draft", "it builds on a step that was refused"
+                )
+        return words
 
     def take_into(self, design: Design) -> str:
         """Do its steps in a design, which keeps them in a draft of its own; returns that in words.
@@ -116,10 +155,23 @@ def drafts_in(root: Path, name: str | None = None) -> tuple[Draft, ...]:
     return tuple(sorted(drafts, key=lambda one: one.at, reverse=True))
 
 
-def keep_draft(design: Design, root: Path) -> Design:
-    """Have each act of a design kept as a draft, from the next one on, until it is saved; returns the design."""
-    design.keep = _Keeper(root).heard
+def keep_draft(design: Design, root: Path, by: str = "") -> Design:
+    """Have each act of a design kept as a draft, from the next one on, until it is saved; returns the design.
+
+    ``by`` is the coding agent that designs, where no person does.
+    """
+    design.keep = _Keeper(root, by).heard
     return design
+
+
+def _touched(document: Object, path: str) -> JSON:
+    """Return what a change at a path depends on: the outermost list on the way there, or the value itself; None for neither."""
+    value: JSON = document
+    for part in path.split("/")[1:]:
+        if not isinstance(value, dict):
+            break
+        value = value.get(part.replace("~1", "/").replace("~0", "~"))
+    return value
 
 
 def _stem(name: str) -> str:
@@ -176,7 +228,8 @@ def _draft_of(path: Path, content: bytes) -> Draft | None:
             undone.clear()
         at = int(line["ts"])
     name = str(head["name"])
-    return Draft(name, at, None if home is None else str(home), began, (*steps,), (*undone,), path)
+    by, home = outgoing_line(str(head.get("by", ""))), None if home is None else str(home)
+    return Draft(name, at, home, began, (*steps,), (*undone,), path, by)
 
 
 def _line(raw: bytes) -> dict[str, Any]:
@@ -218,8 +271,8 @@ def _splice(before: str, now: str) -> dict[str, JSON]:
 class _Keeper:
     """Writes the draft of one design; a disk that refuses is told by the design, which goes on."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, by: str) -> None:
+        self.root, self.by = root, by
         self._path: Path | None = None
         self._steps: list[Change] = []  # what a reader of the file has, what was saved last before it
         self._undone: list[Change] = []
@@ -288,7 +341,7 @@ class _Keeper:
         self._steps, self._undone = [base], []
         home = None if design.home.path is None else str(design.home.path)
         lines: list[dict[str, JSON]] = [
-            {"format": _FORMAT, "name": design.name, "home": home, "text": self._text}
+            {"format": _FORMAT, "name": design.name, "home": home, "text": self._text, "by": self.by}
         ]
         lines += [self._next(one, design.originals) for one in steps]
         if sum(len(str(line.get("put", ""))) for line in lines) > _MOST_BYTES // 2:

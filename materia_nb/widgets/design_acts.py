@@ -6,7 +6,7 @@ message that lacks one is refused before anything is done. The operations of :mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from inspect import Parameter, signature
@@ -28,6 +28,7 @@ from materia_nb.loadout.models import Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
 from materia_nb.loadout.report import MendStep, do
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
+from materia_nb.store.drafts import Draft
 from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField, spots_in
 from materia_nb.widgets.picks import Pick, members_of, owner_of, way_pick, ways_of
 
@@ -633,15 +634,74 @@ def save(session: DesignState, to: JSON = None, *, anyway: bool = False) -> str 
 @act
 def draft(session: DesignState, file: JSON = None, *, discard: bool = False) -> str:
     """Go on with a draft, or throw it away."""
-    drafts = session.bench.loadouts.drafts(session.design.name)
-    kept = next((one for one in drafts if one.path.name == file), None)
-    if kept is None:
-        raise refused("this draft is not there any more", "draft", "open the design once more")
+    kept = _draft_named(session, file)
     if not discard:
         return kept.take_into(session.design)
     kept.discard()
     session.offer_draft()
     return f"threw {kept} away"
+
+
+@act
+def review(session: DesignState, file: JSON = None, at: int = 0, kept: int = 0) -> str:
+    """Do the next step of an agent's draft that can be done, and ask whether to keep it; ``kept`` counts those that were."""
+    draft_ = _draft_named(session, file)
+    left = []
+    for number in range(at, len(draft_.steps)):
+        try:
+            words = draft_.do_step(number, session.design)
+        except MateriaError as error:
+            left.append(f"{number + 1} is left out: {error.what}")
+            continue
+        session.proposed = session.design.now
+        _ask_to_keep(session, draft_, number, kept, left)
+        return "; ".join([*left, f"done, to be judged: {words}"])
+    draft_.discard()
+    return "; ".join(
+        [*left, f"kept {kept} of the {counted(len(draft_.steps), 'step')} by {draft_.by}; not saved yet"]
+    )
+
+
+def _ask_to_keep(
+    session: DesignState, draft: Draft, number: int, kept: int, left: Sequence[str] = ()
+) -> None:
+    asked = {"kind": "judge", "file": draft.path.name, "at": number, "kept": kept}
+    answers = {"Keep it": "keep", "Refuse it": "refuse", "Keep all": "all", "Refuse all": "none"}
+    words = f"Step {number + 1} of {len(draft.steps)} by {draft.by}: {draft.steps[number].words}. {'; '.join(left)}"
+    choices = tuple((label, {**asked, "verdict": verdict}) for label, verdict in answers.items())
+    session.question = DesignQuestion(words.strip(), choices)
+
+
+@act
+def judge(session: DesignState, file: JSON, at: int, kept: int, verdict: str) -> str:
+    """Keep the step of a draft that was done last, or take it back, and go on to the next, or decide all that follow alike."""
+    draft_ = _draft_named(session, file)
+    if verdict in ("refuse", "none"):
+        if session.design.now is not session.proposed:
+            _ask_to_keep(session, draft_, at, kept)
+            what = "you went on from this step"
+            raise refused(what, "draft", "undo what you did, and then refuse it; or keep it")
+        session.design.undo()
+    else:
+        kept += 1
+    if verdict == "none":
+        draft_.discard()
+        return f"kept {kept} of the {counted(len(draft_.steps), 'step')} by {draft_.by}"
+    if verdict == "all":
+        for number in range(at + 1, len(draft_.steps)):
+            with suppress(MateriaError):
+                draft_.do_step(number, session.design)
+                kept += 1
+        at = len(draft_.steps)
+    return review(session, file, at + 1, kept)
+
+
+def _draft_named(session: DesignState, file: JSON) -> Draft:
+    drafts = session.bench.loadouts.drafts(session.design.name)
+    kept = next((one for one in drafts if one.path.name == file), None)
+    if kept is None:
+        raise refused("this draft is not there any more", "draft", "open the design once more")
+    return kept
 
 
 @act

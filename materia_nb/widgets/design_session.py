@@ -26,7 +26,7 @@ class DesignSession(DesignState):
         """Do what a message asks for; what cannot be done is said in ``note``, and nothing has changed."""
         not_kept, words = self.design.not_kept, None
         try:
-            if kind not in ("answer", "pick"):
+            if kind not in ("answer", "pick") and not self.reviewing:
                 self.question = None
             words = act_on(self, kind, values)
         except MateriaError as error:

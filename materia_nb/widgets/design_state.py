@@ -73,6 +73,7 @@ class DesignState:
         self.route: tuple[str, ...] = ()
         self.odds: dict[str, float] = {}
         self.estimated: tuple[Change, str] | None = None
+        self.proposed: Change | None = None
         self.cast_made: Callable[[Cast], object] | None = None
         self._parts: tuple[Change, Object, list[tuple[str, Pick]]] | None = None
         self._prompts: tuple[Graph, list[PromptForm | None], tuple[Prompts, Prompts]] | None = None
@@ -132,14 +133,22 @@ class DesignState:
             return key in self.design.definitions
         return kind == "loadout" or (kind in _KINDS and self.knows(kind, key))
 
+    @property
+    def reviewing(self) -> bool:
+        """Whether a person is asked about a step of a draft."""
+        return self.question is not None and self.question.choices[0][1]["kind"] == "judge"
+
     def offer_draft(self) -> None:
         """Ask whether to go on with what was designed before and not saved, where there is such a draft."""
         drafts = self.bench.loadouts.drafts(self.design.name)
         draft = next((one for one in drafts if one.is_news(self.design)), None)
         if draft is not None:
-            take = {"kind": "draft", "file": draft.path.name}
-            choices = ("Go on with it", take), ("Throw it away", {**take, "discard": True})
-            self.question = DesignQuestion(f"There is {draft}, which was not saved.", choices)
+            take: dict[str, JSON] = {"kind": "draft", "file": draft.path.name}
+            choices: list[tuple[str, Mapping[str, JSON]]] = [("Go on with it", take)]
+            if draft.by:
+                choices.insert(0, ("Look at each step", {**take, "kind": "review"}))
+            choices.append(("Throw it away", {**take, "discard": True}))
+            self.question = DesignQuestion(f"There is {draft}, which was not saved.", tuple(choices))
 
 
 def spots_in(document: Object) -> dict[str, tuple[float, float]]:

@@ -18,8 +18,8 @@ from materia_nb.agents.tools import MOST_TEXT, MoreTools, Toolbox, choose_tools,
 from materia_nb.agents.tools.more_tools import Finder, close_servers, function_tool
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
-from materia_nb.interrupts import Stop
 from materia_nb.loadout import check_config
+from materia_nb.platform import Stop
 from mcp_stand_in import over_http
 from model_helpers import Heard, agent, turn
 from model_server import calls, says, serving

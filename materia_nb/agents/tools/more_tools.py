@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, get_type_hints
 
 from materia_nb import platform
 from materia_nb.agents.background import CALLERS, BackgroundLoop, can_leave, leavable
@@ -34,17 +34,17 @@ from materia_nb.agents.tools.tool import (
     named,
     readable,
 )
-from materia_nb.errors import named_error
-from materia_nb.interrupts import HeldInterrupts, Stop
+from materia_nb.errors import MateriaError, named_error
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.facts import as_list, as_object
-from materia_nb.secrets import holds_key, scrubbed_part
+from materia_nb.outgoing import holds_key, scrubbed_part
+from materia_nb.platform import HeldInterrupts, Stop
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.types import CallToolResult
     from mcp.types import Tool as Offered
-    from pydantic import BaseModel, ValidationError
+    from pydantic import ValidationError
 
 CONNECT_S: Final = 30.0
 """How long a server may take until it has told its tools."""
@@ -84,53 +84,70 @@ def function_tool(function: Callable[..., Any], *, name: str | None = None, ask:
         )
         hint = "give it a name of letters, digits, _ and -: wb.tool(function, name=...)"
         raise AgentError(f"{called!r:.80} {taken}", hint=hint, kind="bad_tool")
-    model = _arguments_of(function, called)
-    keys = {field: str(info.alias) for field, info in model.model_fields.items()}
+    model = arguments_of(function, called)
 
     def run(args: Mapping[str, JSON], stop: threading.Event | None) -> ToolResult:
-        from pydantic import ValidationError
-
-        try:
-            checked = model.model_validate(dict(args))
-        except ValidationError as error:
-            raise Refused(f"{called} was not run: {_faults(error)}") from None
-        given = {key: getattr(checked, field) for field, key in keys.items()}
+        given = model.read(args)
         try:
             return ToolResult(_told(_called(function, given, stop)), ok=True)
-        except AgentError:
-            raise  # left behind, or interrupted
+        except MateriaError as error:
+            if error.kind == "interrupted":  # left behind
+                raise
+            return ToolResult(str(error), ok=False)
         except Exception as error:  # noqa: BLE001 - a person's function raises what it likes; the model may do better
             return ToolResult(f"{called} failed with {named_error(error)}", ok=False)
 
     about = inspect.getdoc(function) or f"Call {called}."
-    return Tool(
-        called, about[:_LONGEST_ABOUT], model.model_json_schema(), changes=True, free=not ask, run=run
-    )
+    return Tool(called, about[:_LONGEST_ABOUT], model.schema, changes=True, free=not ask, run=run)
 
 
-def _arguments_of(function: Callable[..., Any], called: str) -> type[BaseModel]:
-    """Return the model of what a function takes; its fields have names of ours, as not every name may be a field's."""
-    from pydantic import ConfigDict, Field, create_model
+class Arguments(NamedTuple):
+    """What a function takes: ``schema`` as a model is told, ``read`` gives them as the function wants them, or raises Refused."""
+
+    schema: Mapping[str, JSON]
+    read: Callable[[Mapping[str, JSON]], dict[str, Any]]
+
+
+def arguments_of(
+    function: Callable[..., Any], called: str, skip: int = 0, spelt: Callable[[str], str] = str
+) -> Arguments:
+    """Return the arguments of a function but for the first ``skip``; ``spelt`` gives the name that a model is told of each.
+
+    Raises:
+        AgentError: one cannot be described to a model (``bad_tool``).
+    """
+    from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
     from pydantic.errors import PydanticUserError
 
     hint = "let each parameter have a name and a type that JSON can say, such as str, int, list[str]"
+    fields: dict[str, Any] = {}  # by names of ours, as not every name may be a field's
+    parameters = list(inspect.signature(function).parameters.values())[skip:]
     try:
         hints = get_type_hints(function, include_extras=True)
-        fields: dict[str, Any] = {}
-        for number, one in enumerate(inspect.signature(function).parameters.values()):
+        for number, one in enumerate(parameters):
             if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD, one.POSITIONAL_ONLY):
                 raise TypeError(f"the parameter {one} has no name to call it by")  # noqa: TRY301 - told as all others
-            default = ... if one.default is one.empty else one.default
-            fields[f"argument_{number}"] = (hints.get(one.name, Any), Field(default, alias=one.name))
+            # What is left out keeps the function's own default; the model's is only told.
+            default = one.default if isinstance(one.default, (str, int, float, list, dict)) else None
+            default = ... if one.default is one.empty else default
+            fields[f"argument_{number}"] = (hints.get(one.name, Any), Field(default, alias=spelt(one.name)))
         model: type[BaseModel] = create_model(called, __config__=ConfigDict(extra="forbid"), **fields)
-        model.model_json_schema()
+        schema = model.model_json_schema()
     except (TypeError, ValueError, NameError, PydanticUserError) as error:
         said = str(error).splitlines()[0]
-        raise AgentError(
-            f"The function {called} cannot be a tool: {said}", hint=hint, kind="bad_tool"
-        ) from error
-    model.__doc__ = None
-    return model
+        what = f"The function {called} cannot be a tool: {said}"
+        raise AgentError(what, hint=hint, kind="bad_tool") from error
+
+    def read(args: Mapping[str, JSON]) -> dict[str, Any]:
+        try:
+            checked = model.model_validate(dict(args))
+        except ValidationError as error:
+            raise Refused(f"{called} was not run: {_faults(error)}") from None
+        given = checked.model_fields_set
+        named = zip(parameters, fields, strict=True)
+        return {one.name: getattr(checked, field) for one, field in named if field in given}
+
+    return Arguments({key: value for key, value in schema.items() if key != "title"}, read)
 
 
 def _faults(error: ValidationError) -> str:

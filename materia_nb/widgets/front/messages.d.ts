@@ -264,6 +264,8 @@ export interface ToDesign {
   explore: {};
   /** Let go of what was typed and refused. */
   forget: { of?: unknown; field?: unknown };
+  /** Keep the step of a draft that was done last, or take it back, and go on to the next, or decide all that follow alike. */
+  judge: { file: unknown; at: unknown; kept: unknown; verdict: string };
   /** Say how often an edge may be taken (R18); None takes the limit away */
   limit_edge: { source: string; place: unknown; max_traversals: unknown };
   /** Make a loop of sockets, over the items of the generator that leads into it, with the edges that lead on as its exits. */
@@ -316,6 +318,8 @@ export interface ToDesign {
   rename_loop: { old: string; new: string };
   /** Give a socket another id and change every reference to it: entry, edges, loops, exits, layout */
   rename_socket: { old: string; new: string };
+  /** Do the next step of an agent's draft that can be done, and ask whether to keep it; ``kept`` counts those that were. */
+  review: { file?: unknown; at?: unknown; kept?: unknown };
   /** Save the design where it is kept, or elsewhere; ask first where something would be lost. */
   save: { to?: unknown; anyway?: boolean };
   /** Take the value of one field, whole, for the part that it was typed at; what is refused stays there. */

@@ -1,0 +1,234 @@
+"""``materia mcp``: a scripted client builds a loadout, properties come back as casts, and a person judges each step."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import anyio
+import pytest
+
+import cast_helpers as h
+from materia_nb import Workbench
+from materia_nb.cast import open_cast
+from materia_nb.shell.mcp_server import DesignServer
+from materia_nb.widgets.design_session import DesignSession
+
+MATERIA = {"Plan": h.agent("Plan"), "Check": h.agent("Check {{request}}"), "Ship": h.agent("Ship")}
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / ".pi").mkdir()
+    start = {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Plan"}}}
+    config = {"materia": MATERIA, "loadouts": {"Mine": start}}
+    (tmp_path / ".pi" / "pi-materia.json").write_text(json.dumps(config))
+    return tmp_path
+
+
+@pytest.fixture
+def server(project):
+    made = DesignServer(project, "robot\x1b")
+    yield made
+    made.close()
+    made.bench.close()
+
+
+def does(server, name, **args):
+    result = server.call(name, args)
+    assert result.ok, result.text
+    return result.text
+
+
+def built(server):
+    """Three sockets: a check that sends work back to the plan or on to the end."""
+    does(server, "open_loadout", loadout="Mine")
+    does(server, "add_socket", materia="Check")
+    does(server, "add_socket", materia="Ship")
+    does(server, "add_edge", source="Socket-1", to="Socket-2")
+    does(server, "add_edge", source="Socket-2", to="Socket-3", when="satisfied")
+    does(server, "set_socket", id="Socket-2", field="parse", value="json")
+    return does(server, "add_edge", source="Socket-2", to="Socket-1", when="not_satisfied", max_traversals=2)
+
+
+def test_operations_change_a_draft_and_say_how_it_stands(server, project):
+    before = (project / ".pi" / "pi-materia.json").read_text()
+    said = built(server)
+    assert said.splitlines()[1].startswith("0 problems")
+    assert "6. " in does(server, "show")
+    assert does(server, "undo").startswith("undone: ")
+    assert does(server, "redo").startswith("done again: ")
+    wrong = server.call("add_edge", {"source": "Socket-9", "to": "Socket-1"})
+    assert (wrong.ok, "no socket 'Socket-9'" in wrong.text) == (False, True)
+    wrong = server.call("add_edge", {"from": "Socket-1"})
+    assert (wrong.ok, "source" in wrong.text) == (False, True)
+    assert (project / ".pi" / "pi-materia.json").read_text() == before, "it cannot save"
+
+
+def test_before_a_loadout_is_open_each_tool_says_so(server):
+    assert "Mine" in does(server, "loadouts")
+    for name in ("show", "check", "undo", "explore", "odds", "require", "hand_over"):
+        result = server.call(name, {})
+        assert (result.ok, "open_loadout" in result.text) == (False, True), name
+    assert not server.call("save", {}).ok
+
+
+def test_a_property_that_does_not_hold_comes_back_with_a_cast_that_shows_it(server, project):
+    built(server)
+    said = does(
+        server,
+        "require",
+        never=["Socket-2#2", "held"],
+        possible=["complete", "Socket-3"],
+        most_turns=2,
+        items=[1],
+    ).splitlines()
+    assert said[0].startswith("FAILS: never Socket-2#2: Socket-1 → Socket-2 → Socket-1")
+    assert said[1] == "holds: never held"
+    assert said[2:4] == ["holds: complete is possible", "holds: Socket-3 is possible"]
+    assert said[4] == "holds: an end can be reached from everywhere"
+    assert said[5].startswith("FAILS: at most 2 turns (there can be ")
+    id_ = said[0].split("cast ")[1].split()[0]
+    [run_dir] = (project / ".pi" / "pi-materia").glob(f"**/{id_}")
+    cast = open_cast(run_dir)
+    assert cast.status == "complete", cast
+    assert [one[0] for one in cast.route][:3] == ["Socket-1", "Socket-2", "Socket-1"]
+
+
+def test_the_drafts_of_a_counterexample_are_accepted(server, project):
+    built(server)
+    does(server, "set_materia", id="Check", field="multiTurn", value=True)
+    said = does(server, "require", never=["Socket-3"], items=[1]).splitlines()[0]
+    [run_dir] = (project / ".pi" / "pi-materia").glob(f"**/{said.split('cast ')[1].split()[0]}")
+    assert [one[0] for one in open_cast(run_dir).route] == ["Socket-1", "Socket-2", "Socket-3"]
+    assert open_cast(run_dir).status == "complete"
+
+
+def test_what_is_explored_must_have_no_problems(server):
+    does(server, "open_loadout", loadout="Mine")
+    does(server, "add_socket", materia="Check")
+    does(server, "set_socket", id="Socket-2", field="materia", value="Nobody")
+    result = server.call("explore", {})
+    assert (result.ok, "unknown-materia" in result.text) == (False, True)
+    does(server, "undo")
+    assert "come to its end  1 visit" in does(server, "explore", items=[1])
+    assert "1.00 turns" in does(server, "odds", satisfied=0.5, items=1)
+
+
+# -- a person ------------------------------------------------------------------------------
+
+
+def handed_over(server):
+    built(server)
+    assert "6 steps of Mine wait for a person" in does(server, "hand_over")
+
+
+def choose(session, label):
+    labels = [one for one, _ in session.question.choices]
+    session.heard("answer", {"number": labels.index(label)})
+    assert session.note[0] == "status", session.note
+
+
+@pytest.fixture
+def session(server, project):
+    handed_over(server)
+    with Workbench(project) as wb:
+        made = DesignSession(wb, wb.design("Mine"))
+        made.offer_draft()
+        yield made
+
+
+def test_a_person_sees_each_step_and_keeps_or_refuses_it(session):
+    assert "by robot\N{SYMBOL FOR ESCAPE} (6 steps)" in session.question.words
+    choose(session, "Look at each step")
+    assert session.question.words.startswith("Step 1 of 6 by robot")
+    assert "Socket-2" in session.design.document["sockets"], "it is seen on the graph"
+    choose(session, "Keep it")
+    assert session.question.words.startswith("Step 2 of 6")
+    choose(session, "Refuse it")
+    assert "Socket-3" not in session.design.document["sockets"]
+    choose(session, "Keep it")
+    assert session.question.words.startswith("Step 5 of 6"), (
+        "an edge to a socket that was refused is left out"
+    )
+    assert "4 is left out" in session.question.words
+    choose(session, "Refuse it")
+    assert session.question is None
+    assert session.note[1].startswith("6 is left out: this step builds on what is not there")
+    assert "kept 2 of the 6 steps by robot" in session.note[1]
+    assert session.design.document["sockets"] == {
+        "Socket-1": {"materia": "Plan", "edges": [{"when": "always", "to": "Socket-2"}]},
+        "Socket-2": {"materia": "Check"},
+    }
+    assert session.bench.loadouts.drafts() == ()
+
+
+@pytest.mark.parametrize("label, sockets, steps", [("Keep all", 3, 6), ("Refuse all", 1, 0)])
+def test_all_that_follow_are_decided_alike(session, label, sockets, steps):
+    choose(session, "Look at each step")
+    choose(session, label)
+    assert session.question is None
+    assert len(session.design.document["sockets"]) == sockets
+    assert len(session.design.steps) == steps
+
+
+def test_a_step_that_the_person_built_on_is_not_taken_back(session):
+    choose(session, "Look at each step")
+    session.heard("add", {"materia": "Ship"})
+    assert session.reviewing, "the question stays"
+    session.heard("answer", {"number": 1})
+    assert session.note[0] == "alert"
+    assert "you went on from this step" in session.note[1]
+    assert session.reviewing, "it can be kept still"
+    assert len(session.design.document["sockets"]) == 3
+
+
+def test_what_the_person_changed_meanwhile_is_not_written_over(session):
+    session.heard("answer", {"number": -1})
+    session.design.add_edge("Socket-1", "end")
+    session.offer_draft()
+    choose(session, "Look at each step")
+    choose(session, "Keep it")
+    choose(session, "Keep it")
+    assert "3 is left out" in session.question.words
+    assert session.design.document["sockets"]["Socket-1"]["edges"] == [{"when": "always", "to": "end"}]
+
+
+# -- over stdio ----------------------------------------------------------------------------
+
+
+def test_a_scripted_client_builds_over_stdio_and_what_it_left_is_offered(project):
+    from mcp import Client, StdioServerParameters
+    from mcp.types import Implementation
+
+    start = StdioServerParameters(
+        command=sys.executable, args=["-m", "materia_nb", "mcp", "--project", str(project)]
+    )
+
+    async def script():
+        async with Client(start, client_info=Implementation(name="coder", version="1")) as client:
+            tools = {one.name for one in (await client.list_tools()).tools}
+            assert {"open_loadout", "add_edge", "require", "hand_over", "make_loop"} <= tools
+
+            async def call(name, **args):
+                result = await client.call_tool(name, args)
+                return result.is_error, result.content[0].text
+
+            failed, said = await call("show")
+            assert failed
+            assert "open_loadout" in said
+            failed, _ = await call("open_loadout", loadout="Mine")
+            assert not failed
+            failed, said = await call("add_socket", materia="Check")
+            assert not failed, said
+            failed, said = await call("add_edge", source="Socket-1", to="Socket-2")
+            assert not failed, said
+            failed, said = await call("require", never=["Socket-2"])
+            assert not failed
+            assert said.startswith("FAILS: never Socket-2: Socket-1 → Socket-2 → complete; cast ")
+
+    anyio.run(script)
+    with Workbench(project) as wb:
+        [draft] = wb.loadouts.drafts("Mine")
+        assert (draft.by, len(draft.steps)) == ("coder", 2)
+        assert len(wb.casts()) == 1
