@@ -1,8 +1,8 @@
 """Write the tests of the gallery's cards: ``python scripts/make_gallery.py``.
 
-A pattern gets a case for its own cast and one for each other way in which it can end, as exploring finds them; a
-mistake gets one of the cast that goes wrong and one of the same answers after it was mended. The cases lie beside the
-cards in materia_nb/gallery/, where pytest runs them; each follows the card's loadout, so that a change of it is told.
+A pattern gets a case for its own cast; a mistake gets one of the cast that goes wrong and one of the same answers after it was
+mended. The cases lie beside the cards in materia_nb/gallery/, where pytest runs them; each follows the card's loadout, so that a
+change of it is told. Those of the ways in which a card can end, in a folder of its name, are written by ``make_docs.py``.
 """
 
 from __future__ import annotations
@@ -47,13 +47,7 @@ def cases_of(card: Card, place: Path, beside: Path) -> Iterator[tuple[str, str]]
             yield "wrong", _case(card.document, card, card.answers, place / "wrong", follows)
         yield "mended", _case(card.mended, card, card.answers, place / "mended", None)
         return
-    yield "complete", _case(card.document, card, card.answers, place / "complete", follows)
-    with closing(Workbench(place, bundled=False)) as wb:
-        wb.load(card.document)
-        explored = wb.explore()
-    for end in explored.ends:
-        if end != "complete":
-            yield end, _case(card.document, card, explored.witness(end).answers, place / end, follows)
+    yield "cast", _case(card.document, card, card.answers, place / "cast", follows)
 
 
 def _case(
