@@ -21,7 +21,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, about
 from materia_nb.engine.rules import Look, Rules
 from materia_nb.engine.session import Session, output_name
-from materia_nb.engine.state import CastState, Failure, Item, Visit
+from materia_nb.engine.state import NEW_ITEM, CastState, Failure, Item, Visit
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.protocol import in_brief
 from materia_nb.jsonvalue import JSON
@@ -145,6 +145,9 @@ def forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketSt
 def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
     """Make the visit that was recorded, where the engine has no such item or would not enter."""
     state = as_visited(rules, state, socket, recorded)
+    item = state.at.item if state.at else None
+    if item is not None:  # it was entered, so that it is not taken for one that was passed over
+        state = state._replace(items={**state.items, item.id: state.items.get(item.id, NEW_ITEM)})
     prompt = None if rules.sockets[socket].socket.is_utility else entering.prompt_for(rules, state)
     return Transition(state, (), None, prompt)
 
@@ -172,7 +175,7 @@ def as_visited(rules: Rules, state: CastState, socket: str, recorded: SocketStar
         steps=visit.step,
         failure=None,
         visits={**state.visits, socket: number},
-        trail=(*state.trail, socket),
+        trail=(*state.trail, socket)[-rules.trail :],
     )
 
 

@@ -331,6 +331,16 @@ def test_a_lost_plan_still_shows_the_route_with_its_items(tmp_path):
     assert opened.now.differences
 
 
+def test_a_lost_plan_costs_no_more_for_each_step_the_longer_the_cast_is(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(20, long=LONG))
+    cast.run()
+    (cast.run_dir / "sockets/Socket-1/1.md").unlink()
+    live, opened = cast.now.engine, open_cast(cast.run_dir).now.engine
+    assert opened.trail == live.trail
+    assert opened.items == live.items == {}
+    assert not opened.passed  # each item was entered, though nobody knows what it was
+
+
 def test_a_journal_that_is_removed_or_replaced_is_noticed_before_anything_is_lost(tmp_path):
     cast = h.start(tmp_path, h.chain_config(3), reply)
     cast.run(steps=1)
