@@ -1,0 +1,48 @@
+"""A cast of a model with an MCP server, then of the coding agents' stand-ins: ``... URL PROJECT`` casts until it is killed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import cast_helpers as h
+from materia_nb.agents import AgentTable, ModelAgent
+from materia_nb.cast import start_cast
+
+PROGRAMS = ("claude", "codex", "gemini", "goose", "opencode", "aider")
+LAST = f"Socket-{len(PROGRAMS) + 2}"
+SERVER = {
+    "command": str(Path(sys.executable).with_name("mcp-server-time")),
+    "args": ["--local-timezone", "UTC"],
+}
+
+
+def document() -> dict[str, Any]:
+    """Plan by the clock, let each program work, and tell: six programs cost 5.2 cents, as far as it is known."""
+    sockets = {"Socket-1": h.at("Plan", ("always", "Socket-2"))}
+    for number, _ in enumerate(PROGRAMS, 2):
+        sockets[f"Socket-{number}"] = h.at("Work", ("always", f"Socket-{number + 1}"))
+    sockets[LAST] = h.at("Tell")
+    materia = {
+        "Plan": h.agent("Plan {{request}}", tools=["time.convert_time"]),
+        "Work": h.agent("Work {{lastOutput}}", tools="readOnly"),
+        "Tell": h.agent("Tell {{lastOutput}}"),
+    }
+    return h.config(sockets, materia, mcpServers={"time": SERVER}, budget={"maxCostUsd": 0.043})
+
+
+def agents(url: str) -> AgentTable:
+    """Who answers."""
+    model = ModelAgent("openai:tiny", base_url=url, first_pause_s=0.001)
+    programs = {f"Socket-{number}": f"command:{name}" for number, name in enumerate(PROGRAMS, 2)}
+    return h.table({"Plan": model, "Tell": model, **programs})
+
+
+if __name__ == "__main__":
+    url, project = sys.argv[1:]
+    cast = start_cast(h.plan(Path(project), document()), "the widget", agents(url))
+    cast.run()
+    assert [call.tool for call in cast.approvals.asking] == ["time.convert_time"], cast.status
+    cast.approvals.approve()
+    cast.run()
