@@ -5,7 +5,8 @@ Plain JSON. The page fills the colours of its theme into the pictures (:data:`~m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Final, TypeAlias
 
 from materia_nb.display.escape import part
@@ -58,6 +59,9 @@ class Scene:
         self._chips: dict[str, str] = {}
         self._picks: dict[str, Pick] = {}
         self._latest: tuple[Marks, Look] | None = None
+        self._drawn: dict[str, tuple[object, dict[str, str]]] = {}
+        self._keys: dict[str, list[Any]] = {}
+        """What marks have of each line: its routes, its way, its place."""
         for loop_id, box in self.placed.loops.items():
             title = self.placed.titles.get(loop_id)
             corner = (box.x + 10, box.y + 6) if title is None else (title.x, title.y)
@@ -169,6 +173,12 @@ class Scene:
         if pick is not None:
             self._picks[made] = pick
         self._lines[made] = line
+        self._keys[made] = [
+            key
+            for one in (link, *line.shared)
+            for key in (one.route, one.traversal, (one.source, one.place))
+            if key
+        ]
         if label is not None:
             self._chips[made] = self._node("c", link.key, label, "chip", None)
             self.nodes[-1]["of"] = made
@@ -206,11 +216,16 @@ class Scene:
         return look
 
     def _look(self, marks: Marks) -> Look:
+        """Draw the elements anew of which the marks say something else than before: a step changes a few of hundreds."""
         look: Look = {}
+        said = [(one.name, value) for one in fields(Marks) if (value := getattr(marks, one.name))]
         for loop_id, box in self.placed.loops.items():
             look[self._ids["l", loop_id]] = self._loop_look(loop_id, box, marks)
         for socket_id, box in self.placed.nodes.items():
-            look[self._ids["n", socket_id]] = self._socket_look(self.graph.sockets[socket_id], box, marks)
+            made = self._ids["n", socket_id]
+            socket = self.graph.sockets[socket_id]
+            about = _about(said, (socket_id,))
+            look[made] = self._kept(made, about, lambda: self._socket_look(socket, box, marks))  # noqa: B023 - called at once
         for key, box in self.placed.signs.items():
             at = Box(EDGE, EDGE, box.w, box.h)
             reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
@@ -220,14 +235,25 @@ class Scene:
                 "svg": _picture(sign(key, at, marks, PLACES), box),
             }
         for made, line in self._lines.items():
-            look[made] = self._line_look(line, marks)
+            about = _about(said, self._keys[made])
+            look[made] = self._kept(made, about, lambda: self._line_look(line, marks))  # noqa: B023
             if line.label is not None:
-                look[self._chips[made]] = {
-                    "classes": "",
-                    "words": look[made]["words"],
-                    "svg": self._chip(line, line.label, marks),
-                }
+                look[self._chips[made]] = self._kept(
+                    self._chips[made],
+                    about,
+                    lambda: {
+                        "classes": "",
+                        "words": look[made]["words"],  # noqa: B023
+                        "svg": self._chip(line, line.label, marks),  # noqa: B023
+                    },
+                )
         return look
+
+    def _kept(self, element: str, about: object, draw: Callable[[], dict[str, str]]) -> dict[str, str]:
+        kept = self._drawn.get(element)
+        if kept is None or kept[0] != about:
+            kept = self._drawn[element] = about, draw()
+        return kept[1]
 
     def _chip(self, line: Line, box: Box, marks: Marks) -> str:
         drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, PLACES)
@@ -291,6 +317,27 @@ class Scene:
             if line.label is not None
             else "",
         }
+
+
+_OF_THE_CURRENT: Final = ("waiting", "working", "held")
+
+
+def _about(said: Sequence[tuple[str, Any]], keys: Sequence[object]) -> list[tuple[str, object]]:
+    """Return what marks say of the element that these keys stand for: of mappings and sets what they have of it."""
+    found: list[tuple[str, object]] = []
+    here = False
+    for name, value in said:
+        if isinstance(value, Mapping):
+            found += [(name, value[key]) for key in keys if key in value]
+        elif isinstance(value, frozenset):
+            found += [(name, key) for key in keys if key in value]
+        elif isinstance(value, bool):
+            if here or name not in _OF_THE_CURRENT:
+                found.append((name, value))
+        elif value in keys:
+            found.append((name, value))
+            here = here or name == "current"
+    return found
 
 
 def condition_class(condition: Condition) -> str:

@@ -860,7 +860,7 @@ def test_the_end_shows_the_result_and_what_can_come_next(cast, make):
     assert (
         shown["top"][2] == {"is": "pre", "text": "The handoff of Narrate."} or shown["top"][2]["is"] == "pre"
     )
-    assert [one["kind"] for one in shown["next"]] == ["fork", "compare", "page", "label"]
+    assert [one["kind"] for one in shown["next"]] == ["fork", "compare", "page", "label", "keep_test"]
     assert ".html" in say(panel, "page")
     assert (cast.now.project / f"{cast.id}.html").is_file()
     say(panel, "label", text="the first")
@@ -1070,7 +1070,6 @@ def test_the_end_says_what_it_took_and_is_kept_as_a_test(looped):
     assert said["work"].endswith("s of agents")
     assert said["waited"] == "never"
     assert said["tokens"] == said["cost"] == "unknown", "nobody reported them: that is not zero"
-    assert [one["kind"] for one in content["next"]] == ["fork", "compare", "page", "label", "keep_test"]
     assert "pytest runs it" in say(looped, "keep_test")
     (kept,) = looped.cast.now.project.glob("*.materia-case.json")
     assert json.loads(kept.read_text())["expect"]["ends"] == "complete"

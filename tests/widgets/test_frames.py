@@ -20,7 +20,7 @@ from materia_nb.widgets.cast_surface import CastSurface
 from materia_nb.widgets.graph_panel import GraphPanel
 
 FRAMES = int(os.environ.get("MATERIA_FRAMES", "200"))
-HOLD_A_CAST = {"base", "cast_surface", "cast_panel", "graph_panel", "predict"}
+HOLD_A_CAST = {"base", "cast_surface", "explorer", "cast_panel", "graph_panel", "predict"}
 """Panels, and what follows a cast; the files of the designer, ``design*``, make casts."""
 
 

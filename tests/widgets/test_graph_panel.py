@@ -19,6 +19,7 @@ from ipywidgets.widgets import widget as widget_module
 from cast_helpers import loop_agents, loop_config, start
 from display_graphs import chain, graph, hello, loop, rework, socket, tangle
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
+from materia_nb.cast.views.status import marks_of
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.escape import Html
 from materia_nb.display.geometry import bend, points_of, text_width
@@ -1003,3 +1004,20 @@ def test_two_routes_of_one_name_are_two_elements():
     doubled = replace(made, loops={old.id: replace(old, routes=routes)})
     exits = [one for one in drawn(doubled).edges if "exit" in one["classes"].split()]
     assert len({one["id"] for one in exits}) == len({one["pick"][1] for one in exits}) == 2
+
+
+def test_what_is_drawn_again_is_what_a_new_picture_would_show(tmp_path):
+    cast = start(tmp_path, loop_config(), loop_agents(2, refuse=(1,)))
+    cast.breakpoints.add("Socket-2", after=True)
+    drawn = place(cast.graph)
+    kept = Scene(cast.graph, drawn)
+    moments = [marks_of(cast.now)]
+    while cast.status == "ready":
+        cast.step()
+        moments.append(marks_of(cast.now))
+    moments += [replace(one, working=True, waiting=True) for one in moments[:3]]
+    moments += [
+        replace(one, never=frozenset({("Socket-2", 0)}), only={"Socket-3": "A"}) for one in moments[:2]
+    ]
+    for marks in [*moments, *reversed(moments)]:
+        assert kept.look(marks) == Scene(cast.graph, drawn).look(marks)
