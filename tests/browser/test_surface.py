@@ -183,13 +183,23 @@ def test_an_earlier_step_is_looked_at_gone_back_to_and_forked_in_place(lab: Lab)
     panel.is_("ready · Eval is next")
 
 
-def test_a_right_click_compares_a_step_with_the_last_visit_word_by_word(lab: Lab):
+def test_the_keys_of_a_debugger_a_comparison_by_right_click_and_all_casts(lab: Lab):
     lab.open(
-        lab.notebook(AGENTS, "%load_ext materia_nb\n%materia use Plan-Build-Eval\n%materia cast a guide")
+        lab.notebook(
+            AGENTS,
+            "%load_ext materia_nb\n%materia use Plan-Build-Eval\n%materia cast a guide",
+            'wb.cast("another guide").close()\nwb.casts',
+        )
     )
     lab.run_all()
     panel = Surface(lab, 1)
-    panel.press("Run")
+    keys = lab.page.keyboard
+    panel.button("Step").focus()
+    keys.press("F10")
+    panel.is_("ready · Build is next")
+    keys.press("Shift+F10")
+    panel.at.get_by_role("tab", name="Items 1/2").wait_for()
+    keys.press("F8")
     panel.is_("done")
     panel.at.locator("[data-index='4']").click(button="right")
     panel.at.get_by_role("menuitem", name="with the last visit").click()
@@ -202,7 +212,22 @@ def test_a_right_click_compares_a_step_with_the_last_visit_word_by_word(lab: Lab
     panel.tab("Timeline")
     panel.at.locator("[data-index='4']").click(button="right")
     panel.at.get_by_role("menuitem", name="Compare the cast with").click()
-    panel.at.get_by_text("no other cast is here").wait_for()
+    panel.at.get_by_role("menuitem", name="another guide").wait_for()
+    keys.press("Escape")
+
+    casts = lab.cell(2).locator(".mnb-casts")
+    casts.get_by_role("button", name="look again which casts there are").click()
+    first, second = (casts.locator(".mnb-gridrow", has_text=words) for words in ("another guide", "complete"))
+    expect(second).to_contain_text("a guide")
+    first.drag_to(second)
+    casts.get_by_role("region", name="how they differ").get_by_text("A stands at the start").wait_for()
+    second.click()
+    casts.get_by_role("button", name="Delete…").click()
+    casts.get_by_role("menuitem", name="Keep it").click()
+    casts.get_by_label("find casts by name, request, loadout or tag").fill("another")
+    expect(casts.get_by_role("grid")).to_have_attribute("aria-rowcount", "2")
+    lab.screenshot("casts", cell=2)
+    lab.screenshot("casts", cell=2, dark=True)
 
 
 def test_the_keyboard_alone_steps_looks_and_edits_and_the_notebook_keeps_its_cells(lab: Lab):
