@@ -244,7 +244,7 @@ class Scene:
                     lambda: {
                         "classes": "",
                         "words": look[made]["words"],  # noqa: B023
-                        "svg": self._chip(line, line.label, marks),  # noqa: B023
+                        "svg": self._chip(line, marks),  # noqa: B023
                     },
                 )
         return look
@@ -255,7 +255,9 @@ class Scene:
             kept = self._drawn[element] = about, draw()
         return kept[1]
 
-    def _chip(self, line: Line, box: Box, marks: Marks) -> str:
+    def _chip(self, line: Line, marks: Marks) -> str:
+        if (box := line.label) is None:
+            return ""
         drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, PLACES)
         return _picture(drawn, box)
 
