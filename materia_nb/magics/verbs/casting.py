@@ -126,6 +126,7 @@ _MEANT: Final = ("after", "refused", "not_satisfied", "same_again", "hollow_answ
         "stop each time that so much more is used: 20000 tokens, 2.5 usd, 60 seconds, 10 turns",
         "option",
     ),
+    Argument("--with-forks", "of --every: count what the cast and all its forks use together", "flag"),
     Argument("--nth", "only the n-th time in a cast", "option", whole=True),
     Argument("--lane", "only in the lane of this name", "option"),
     Argument(
@@ -147,7 +148,7 @@ def break_(call: Call) -> Any:
     elif path is not None:
         bench.breakpoints.watch(str(path), nth=nth)
     elif (every := call.get("every")) is not None:
-        bench.breakpoints.every(*amount_of(every), socket)
+        bench.breakpoints.every(*amount_of(every), socket, with_forks=bool(call.get("with_forks")))
     elif socket is not None or any(where.values()):
         bench.breakpoints.add(
             socket, _condition(when, call) if when else None, **where, nth=nth, lane=call.get("lane")
