@@ -52,6 +52,11 @@ _ITEM_VARIABLES: Final = (
     ("itemJson", "the whole item, as JSON"),
 )
 
+_NO_MODELS: Final = {
+    "shape": "provider:model",
+    "unit": "none is offered: no provider that is installed here has its key",
+}
+
 
 def inspector_slice(session: DesignSession) -> DesignSlice:
     """Return the form of what is selected: of a socket with its materia, an edge, an exit, a loop, or the loadout."""
@@ -76,7 +81,10 @@ def _fields(
         "name of a protocol": protocol_names(),
         "model": ready_models() if model is AgentMateria else (),
     }
-    return [_sent(session, of, one, prefix) for one in form_of(model, raw, known)]
+    fields = form_of(model, raw, known)
+    if model is AgentMateria and not known["model"]:
+        fields = [one._replace(**_NO_MODELS) if one.name == "model" else one for one in fields]
+    return [_sent(session, of, one, prefix) for one in fields]
 
 
 def _sent(session: DesignSession, of: tuple[str, str], field: FormField, prefix: str) -> DesignSlice:

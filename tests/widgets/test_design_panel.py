@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from ipywidgets.widgets.widget import _instances as live
 
@@ -78,6 +80,22 @@ def test_gestures_of_the_canvas_are_acts_of_the_design(panel):
     send({"kind": "undo"})
     send({"kind": "ground"})
     assert panel.front.design["inspector"]["kind"] == "loadout"
+
+
+def test_models_are_offered_or_it_is_said_that_none_is_known(panel, monkeypatch):
+    def model():
+        hear(panel, "pick", what=None)
+        hear(panel, "pick", what=["socket", "Socket-2"])
+        return next(
+            one for one in panel.front.design["inspector"]["materia"]["fields"] if one["name"] == "model"
+        )
+
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    assert "none is offered" in model()["unit"]
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    assert any(value.startswith("openai:") for value, _ in model()["options"])
+    assert model()["unit"] == ""
 
 
 def test_conditions_and_order_of_ways_out_are_changed_on_the_canvas(panel):
