@@ -52,10 +52,7 @@ _ITEM_VARIABLES: Final = (
     ("itemJson", "the whole item, as JSON"),
 )
 
-_NO_MODELS: Final = {
-    "shape": "provider:model",
-    "unit": "none is offered: no provider that is installed here has its key",
-}
+_NO_MODELS: Final = "none is offered: no provider that is installed here has its key"
 
 
 def inspector_slice(session: DesignSession) -> DesignSlice:
@@ -83,7 +80,7 @@ def _fields(
     }
     fields = form_of(model, raw, known)
     if model is AgentMateria and not known["model"]:
-        fields = [one._replace(**_NO_MODELS) if one.name == "model" else one for one in fields]
+        fields = [one._replace(unit=_NO_MODELS) if one.name == "model" else one for one in fields]
     return [_sent(session, of, one, prefix) for one in fields]
 
 
