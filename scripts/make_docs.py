@@ -202,10 +202,10 @@ def with_operations(page: str) -> str:
 
 def with_failures(page: str) -> str:
     """Put the acts where a cast failed, and the kinds of failure that offer each, between their markers."""
-    says = {"materia": "MATERIA", "socket": "SOCKET"}
+    says = {"materia": "MATERIA", "socket": "SOCKET", "folders": "folder:DIR"}
     acts = ["| on the button | does | verbs | offered where |", "|---|---|---|---|"]
     acts += [
-        f"| {act.words.format(**says)} | {cell(act.does)} | `{act.verbs.format(**says)}` | {act.when} |"
+        f"| {act.words.format(**says)} | {cell(act.does.format(**says))} | `{act.verbs.format(**says)}` | {act.when} |"
         for act in ACTS.values()
     ]
     kinds = ["| kind | what happened | ways on, the likeliest first |", "|---|---|---|"]

@@ -17,7 +17,7 @@ from typing import Any, Final
 from materia_nb.engine import entering
 from materia_nb.engine.evolve import begin_at
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Session, TurnRecord
+from materia_nb.engine.session import Edit, Session, TurnRecord, all_steps
 from materia_nb.engine.state import CastState, Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import replace_file
@@ -119,7 +119,7 @@ def _words(visit: Any) -> str:
 def _visits(session: Session) -> list[JSON]:
     return [
         {"socket": step.socket, "visit": step.visit, "item": step.item_key, "to": sides.went(step)}
-        for step in session.steps
+        for step in all_steps(session)
     ]
 
 

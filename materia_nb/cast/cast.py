@@ -21,7 +21,7 @@ from materia_nb.cast.attempt import Attempts, Wording
 from materia_nb.cast.cast_breakpoints import OVER, CastBreakpoints, Pause
 from materia_nb.cast.edits import Approvals, Edits, Labels
 from materia_nb.cast.exports import Exports
-from materia_nb.cast.listing import StepList
+from materia_nb.cast.listing import StepList, steps_of
 from materia_nb.cast.pins import Pins
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
@@ -198,7 +198,7 @@ class Cast:
     @property
     def steps(self) -> StepList:
         """Every step so far, in order; ``steps[-1]`` is the latest. It shows itself as a table, see :class:`StepList`."""
-        return StepList(self.runner.session.steps, self.graph)
+        return steps_of(self.runner.session, self.graph)
 
     @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:
@@ -579,21 +579,23 @@ class Cast:
         """
         return self._record(decide.refine, clean(message))
 
-    def accept(self, decision: str | None = None) -> StepRecord:
+    def accept(self, decision: str | None = None, *, lane: str | None = None) -> StepRecord:
         """Accept what an agent has given so far: a draft, for which it then gives the final result; or the output with which it holds the cast.
 
         Args:
             decision: of an output that holds the cast: what counts as its word (satisfied, not_satisfied), or a socket
                 to go on to, whatever the edges say; as the output says itself if left out.
+            lane: where several lanes are held: which.
 
         Raises:
             MateriaError: there is no draft, or nothing is held (``not_held``), or there is no such socket.
         """
-        if decision is None and self.status != "held":
+        if decision is None and self.status != "held" and not self.runner.lanes_at_work:
             return self._record(decide.finalize)
         word = None if decision is None else decision.replace(" ", "_")
         satisfied = next((one.satisfied for one, condition in WAITING_FOR.items() if condition == word), None)
-        return self.approvals.decide(satisfied=satisfied, target=decision if satisfied is None else None)
+        asked = self.approvals if lane is None else self.approvals.in_lane(lane)
+        return asked.decide(satisfied=satisfied, target=decision if satisfied is None else None)
 
     def _record(self, command: Callable[..., Events], *given: object) -> StepRecord:
         self.runner.and_ask(command, *given)
@@ -713,9 +715,10 @@ class Cast:
             raise MateriaError(
                 f"No step changed {path!r}.", hint="blame tells where a value comes from", kind="no_change"
             )
-        # A person's edit came behind its step, or while that still waited: then it cannot be gone back to.
-        behind = made.rule == "edit" and self.steps.at(made.step).after.status in ("ready", "complete")
-        return made.step if behind else made.step - 1
+        # A person's edit came behind its step, or while that still waited: then it cannot be gone back to. What lanes
+        # brought came behind the step that handed the items out.
+        by_hand = made.rule == "edit" and self.steps.at(made.step).after.status in ("ready", "complete")
+        return made.step if by_hand or made.rule == "P6" else made.step - 1
 
     def fork(self, step: int | None = None, *, root: Path | None = None) -> Cast:
         """Start another cast from a step, in a directory of its own; this one stays as it is (R55).

@@ -485,9 +485,12 @@ class Approvals(Asked):
         Raises:
             MateriaError: the cast is not held (``not_held``), or the answer is blank.
         """
+        self._needs_lane()
         return self._ask(decide.answer_hold, clean(text))
 
-    def approve(self, *, always: bool = False, calls: Sequence[ToolCall] | None = None) -> StepRecord:
+    def approve(
+        self, *, always: bool = False, calls: Sequence[ToolCall] | None = None, lane: str | None = None
+    ) -> StepRecord:
         """Approve what an agent asks a person for, and let it go on: tool calls, or one exact command.
 
         Consent to a command is for one use and expires.
@@ -495,36 +498,50 @@ class Approvals(Asked):
         Args:
             always: whether later calls of the same tools need not ask in this cast.
             calls: the tool calls that were looked at; if others wait by now, they are not approved.
+            lane: where several lanes ask: which.
 
         Raises:
             MateriaError: nothing waits for approval, or other calls than ``calls`` (``not_asked``),
-                or the request has expired (``approval``).
+                or the request has expired (``approval``). Several lanes ask (``which_lane``).
         """
+        if lane is not None:
+            return self.in_lane(lane).approve(always=always, calls=calls)
+        self._needs_lane()
         if self.asking or always or calls is not None:
             return self._ask(decide.decide_calls, "always" if always else "once", "", calls)
         return self._ask(decide.approve, self._asked())
 
-    def deny(self, reason: str = "", *, calls: Sequence[ToolCall] | None = None) -> StepRecord:
+    def deny(
+        self, reason: str = "", *, calls: Sequence[ToolCall] | None = None, lane: str | None = None
+    ) -> StepRecord:
         """Refuse the tool calls, or the command, that the agent asks approval for; it goes on without.
 
         Args:
             reason: why, for the agent.
             calls: as for :meth:`approve`.
+            lane: where several lanes ask: which.
         """
+        if lane is not None:
+            return self.in_lane(lane).deny(reason, calls=calls)
+        self._needs_lane()
         if self.asking or calls is not None:
             return self._ask(decide.decide_calls, "denied", clean(reason), calls)
         return self._ask(decide.deny, self._asked(), clean(reason))
 
+    def _needs_lane(self) -> None:
+        if self._work is self._runner and self._runner.lanes_that_ask:
+            self._runner.lane_meant(None)  # which says that several ask
+
     def _asked(self) -> Approval:
-        if self._cast.held is None:
+        if self.cast.held is None:
             raise MateriaError(
-                f"Nothing waits for approval; the cast is {self._cast.status}.",
+                f"Nothing waits for approval; the cast is {self.cast.status}.",
                 hint="allow lets a tool run without asking",
                 kind="not_asked",
             )
         approval = self.request
         if approval is None:
-            needs = self._cast.held.needs or "a decision"
+            needs = self.cast.held.needs or "a decision"
             raise MateriaError(
                 f"The agent does not ask for consent to a command but for {needs}.",
                 hint="reply, or accept its output",
@@ -542,6 +559,7 @@ class Approvals(Asked):
         Raises:
             MateriaError: the cast is not held (``not_held``), or there is no such socket.
         """
+        self._needs_lane()
         with self._runner.lock():
             self._runner.begin()
             self._runner.stop.clear()

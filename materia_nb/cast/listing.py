@@ -10,7 +10,7 @@ from materia_nb.display.blocks import Block, Cell, Code, Fold, Shown, Table, Vie
 from materia_nb.display.escape import shorten
 from materia_nb.engine.conversation import MateriaEvent
 from materia_nb.engine.routing import short
-from materia_nb.engine.session import StepRecord
+from materia_nb.engine.session import Session, StepRecord
 from materia_nb.errors import MateriaError, counted, needs_one_of
 from materia_nb.handoff.protocol import EVENT_SEVERITIES
 from materia_nb.insight import sides
@@ -110,9 +110,11 @@ class EventsView(TableOf[MateriaEvent]):
     """What outputs told beside their handoff; iterating gives the events themselves (R39)."""
 
     def __init__(self, events: Sequence[MateriaEvent]) -> None:
+        lanes = any(one.lane for one in events)
         rows = [
             (
                 str(one.sequence),
+                *[shorten(one.lane, 40)] * lanes,
                 str(one.step),
                 one.socket,
                 f"{one.item_key} {short(one.item_label or '', 40)}" if one.item_key is not None else "",
@@ -124,19 +126,22 @@ class EventsView(TableOf[MateriaEvent]):
             )
             for one in events
         ]
-        columns = ("event", "step", "socket", "item", "severity", "type", "message", "source", "payload")
-        super().__init__(events, columns, rows, "no output told an event")
+        columns = ("step", "socket", "item", "severity", "type", "message", "source", "payload")
+        super().__init__(events, ("event", *["lane"] * lanes, *columns), rows, "no output told an event")
 
 
 class StepList(Listed[StepRecord]):
     """The steps of a cast as they were when it was asked for them; ``steps[-1]`` is the latest."""
 
-    __slots__ = ("_graph",)
+    __slots__ = ("_graph", "_note")
 
-    def __init__(self, steps: Sequence[StepRecord], graph: Graph) -> None:
-        """Show ``steps`` of a cast of ``graph``."""
+    def __init__(self, steps: Sequence[StepRecord], graph: Graph, note: str = "") -> None:
+        """Show ``steps`` of a cast of ``graph``; ``note`` says what other steps there are."""
         super().__init__(steps)
-        self._graph = graph
+        self._graph, self._note = graph, note
+
+    def _blocks(self) -> list[Block]:
+        return [self.table, *lines(filter(None, [self._note]), "quiet")]
 
     @property
     def table(self) -> Table:
@@ -237,6 +242,14 @@ class StepList(Listed[StepRecord]):
         }
 
 
+def steps_of(session: Session, graph: Graph) -> StepList:
+    """Return the steps of a cast itself; shown, they say how many more its lanes have made."""
+    lanes = (lane for streams in session.streams for lane in streams.lanes.values())
+    others = sum(len(lane.session.steps) for lane in lanes)
+    note = f"{counted(others, 'more step')} in lanes: cast.now.all_steps" if others else ""
+    return StepList(session.steps, graph, note)
+
+
 def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
     """Return the step of that number; see :meth:`StepList.at`."""
     whole = type(number) is int  # what comes from a notebook need not be what the annotation says
@@ -305,14 +318,17 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
         "files": [str(step.files.in_all) if step.files and step.files.in_all else "" for step in steps],
     }
     more = {title: cells for title, cells in more.items() if any(cells)}
+    lanes = any(step.lane for step in steps)
     for place, step in enumerate(steps):
+        lane = (shorten(step.lane, 40),) if lanes else ()
         materia = graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
         output = shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), 60)
         way, took = way_words(step), sides.time_of(step).words
-        row = (str(step.number), step.socket, materia, str(step.visit), item, output, way, took)
+        row = (str(step.number), *lane, step.socket, materia, str(step.visit), item, output, way, took)
         rows.append((*row, *(cells[place] for cells in more.values())))
-    return Table((*STEP_COLUMNS, *more), rows, "no steps yet")
+    first, *others = STEP_COLUMNS
+    return Table((first, *["lane"] * lanes, *others, *more), rows, "no steps yet")
 
 
 _READ: Final = 4_000

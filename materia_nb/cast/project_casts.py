@@ -280,7 +280,7 @@ class Casts(Shown):
             except MateriaError as error:
                 problems.append((str(_id_of(one)), error.what))
                 continue
-            found += [(cast, match) for match in cast.steps.ask(expression)]
+            found += [(cast, match) for match in cast.all_steps.ask(expression)]
         return FoundView(found, problems)
 
     def compare(self, a: object, b: object) -> Compared:
@@ -340,11 +340,15 @@ class Casts(Shown):
         Args:
             loadout: only those of a loadout of this name.
         """
-        entries = [one for one in self(loadout=loadout) if one.status in ("waiting", "held")]
         found = []
-        for one in entries:
+        for one in self(loadout=loadout):
+            in_lanes = one.status == "ready" and (one.path / "parallel").is_dir()
+            if one.status not in ("waiting", "held") and not in_lanes:
+                continue
             try:
-                found.append(waiting(one, self._looked_at(one), self._graph_now(one.loadout)))
+                cast = self._looked_at(one)
+                if not in_lanes or any(lane.wants_a_person for lane in cast.now.lanes.values()):
+                    found.append(waiting(one, cast, self._graph_now(one.loadout)))
             except MateriaError as error:  # it cannot be read
                 found.append(Waiting(one, "nobody knows what", "cannot", error.what))
         return Inbox(found)

@@ -10,13 +10,27 @@ from difflib import ndiff
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.cast.snapshot import Snapshot
+from materia_nb.cast.snapshot import LaneNow, Snapshot
+from materia_nb.engine import decide
 from materia_nb.engine.item_edits import WORKED_ON
+from materia_nb.engine.session import lanes_at_work
+from materia_nb.handoff.protocol import BASE
 from materia_nb.jsonvalue import JSON, MISSING, pretty, same
 from materia_nb.utilities.utility_step import beside_config
 
 ActName: TypeAlias = Literal[
-    "take", "resend", "recast", "budget", "revive", "reword", "answer", "correct", "pin", "skip", "skip_item"
+    "take",
+    "resend",
+    "recast",
+    "budget",
+    "revive",
+    "allow_folder",
+    "reword",
+    "answer",
+    "correct",
+    "pin",
+    "skip",
+    "skip_item",
 ]
 
 
@@ -54,6 +68,12 @@ ACTS: Final[Mapping[ActName, Act]] = {
         "go on, the limit that stopped it granted once more",
         "retry --limit",
         "a limit was reached",
+    ),
+    "allow_folder": Act(
+        "Let it work there, and retry",
+        "this cast may work from now on in {folders}",
+        "allow {folders}, then retry",
+        "it would work outside the project",
     ),
     "reword": Act(
         "Change its prompt",
@@ -130,7 +150,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "budget": Kind("used up the budget", ("budget", "revive")),
     "aborted": Kind("was stopped by a person", ("recast", "resend", "revive", *_BY_HAND)),
     "no_folder": Kind("has no directory to work in", ("recast", *_BY_HAND)),
-    "folder_asks": Kind("would work outside the project", ("recast", *_BY_HAND)),
+    "folder_asks": Kind("would work outside the project", ("allow_folder", "recast", *_BY_HAND)),
+    "stream_failed": Kind("has lanes that did not come to their end", ("allow_folder", "revive", "recast")),
     "agent_error": Kind("failed", _PASSING),
     "agent_timeout": Kind("took too long", _PASSING),
     "agent_not_started": Kind("could not be started", _SETUP),
@@ -246,6 +267,7 @@ def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Offer]:
         return []
     socket = cast.graph.sockets.get(failure.socket or "")
     says = {"materia": socket.materia.id if socket else "", "socket": socket.id if socket else ""}
+    says["folders"] = ", ".join(folders_asked(cast))
     names = KINDS.get(failure.kind, OTHER).acts
     return [
         Offer(name, *(text.format(**says) for text in ACTS[name][:3]))
@@ -254,14 +276,34 @@ def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Offer]:
     ]
 
 
+def folders_asked(cast: Snapshot) -> list[str]:
+    """Return the directories outside the project that a cast, or lanes of it, stopped before, as ``allow`` takes them (P8)."""
+    base = cast.run_dir / cast.session.folder if cast.session.folder else cast.project
+    stopped = [cast.engine, *(lane.now.engine for lane in _failed_lanes(cast))]
+    asks = [
+        one
+        for one in stopped
+        if one.failure is not None and one.failure.kind == "folder_asks" and one.scope != BASE
+    ]
+    return list(dict.fromkeys(f"{decide.FOLDER}{base / one.scope.cwd}" for one in asks))
+
+
+def _failed_lanes(cast: Snapshot) -> list[LaneNow]:
+    return [lane for lane in cast.lanes.values() if lane.status == "failed"]
+
+
 def _can(cast: Snapshot, name: ActName, changed: Redefinition | None) -> bool:
+    if lanes_at_work(cast.session) is not None and name in ("correct", "skip_item"):
+        return False  # they have begun from what that would change
     cut_short = cast.prompt_cut_short is not None
     can: dict[ActName, bool] = {
         "take": changed is not None and not changed.kept,
         "resend": cut_short,
         "reword": cut_short,
         "budget": cast.budget_used_up,
-        "revive": cast.at_limit and not cast.budget_used_up,
+        "revive": any(one.at_limit for one in (cast, *(lane.now for lane in _failed_lanes(cast))))
+        and not cast.budget_used_up,
+        "allow_folder": bool(folders_asked(cast)),
         "correct": bool(cast.steps) and bool(cast.steps[-1].turns),
         **dict.fromkeys(("answer", "pin", "skip"), cast.owed),
         "skip_item": WORKED_ON in cast.standings,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from materia_nb.cast.breakpoint import Breakpoint, Stops
-from materia_nb.cast.listing import StepList, nth
+from materia_nb.cast.listing import StepList, nth, steps_of
 from materia_nb.display.escape import part
 from materia_nb.engine import decide, entering
 from materia_nb.engine.conversation import Message, ToolCall
@@ -24,14 +24,14 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.remarks import Remark, remarks_of
 from materia_nb.engine.routing import used_up
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Lane, Session, StepRecord, Steps, lanes_at_work
+from materia_nb.engine.session import Edit, Lane, Session, StepRecord, Steps, all_steps, lanes_at_work
 from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import Failure, Hold, Item, Pin, Status, Usage, Visit
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.approval import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.insight.queries import Suggestion, conclusion_of, suggestions_of
 from materia_nb.insight.sides import Side
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.outgoing import scrubbed
@@ -161,7 +161,12 @@ class Snapshot:
     @cached_property
     def steps(self) -> StepList:
         """Every step so far, in order; ``steps[-1]`` is the latest. It shows itself as a table, see :class:`StepList`."""
-        return StepList(self.session.steps, self.rules.graph)
+        return steps_of(self.session, self.rules.graph)
+
+    @cached_property
+    def all_steps(self) -> StepList:
+        """The steps of the cast and of its lanes: one lane behind the other, behind the step that handed the items out."""
+        return StepList(all_steps(self.session), self.rules.graph)
 
     @property
     def latest(self) -> StepRecord | None:
@@ -191,6 +196,16 @@ class Snapshot:
             return {}
         return {name: LaneNow(lane, self) for name, lane in self.session.streams[-1].lanes.items()}
 
+    @cached_property
+    def lane_of_item(self) -> Mapping[int, LaneNow]:
+        """Which of :attr:`lanes` works, or has worked, on an item, by its place in the list as it is now."""
+        lanes = list(self.lanes.values())
+        if not lanes or not same(
+            lanes[0].lane.session.start.data.get(WORK_ITEMS), self.state.get(WORK_ITEMS)
+        ):
+            return {}  # the items were changed since, or are those of another generator
+        return {index: lane for lane in lanes for index in lane.indexes}
+
     def lane(self, name: str | None) -> Snapshot:
         """Return one of :attr:`lanes` as a cast is shown; this snapshot itself without a name.
 
@@ -200,13 +215,34 @@ class Snapshot:
         if not name:
             return self
         needs_one_of(name, self.lanes, f"The cast has no lane {name!r}.", "unknown_lane")
-        now: Snapshot = self.lanes[name].now
-        return now
+        here: Snapshot = self.lanes[name].now
+        return here
+
+    @property
+    def lanes_go_on(self) -> bool:
+        """Whether this is a lane, or a cast in the middle of its lanes: nothing is edited that these have begun from."""
+        return self.engine.lane is not None or lanes_at_work(self.session) is not None
+
+    def maker_of(self, step: StepRecord) -> Snapshot:
+        """Return the lane that made one of :attr:`all_steps`, as a cast is shown; this snapshot itself if the cast did."""
+        lanes = (streams.lanes[step.lane] for streams in self.session.streams if step.lane in streams.lanes)
+        made = next((lane for lane in lanes if any(one is step for one in lane.session.steps)), None)
+        return self if made is None else LaneNow(made, self).now
 
     @property
     def failure(self) -> Failure | None:
         """Why the cast stopped, when it failed or was aborted."""
         return self.engine.failure
+
+    @property
+    def failed_at(self) -> tuple[str, str]:
+        """The socket where the cast stopped, and the lane if it did so in one: the first that did not come to its end."""
+        failure = self.failure
+        lanes = self.lanes.values() if failure is not None and failure.kind == "stream_failed" else ()
+        for lane in lanes:
+            if lane.status == "failed" and (inside := lane.now.failure) is not None:
+                return inside.socket or "", lane.name
+        return (failure.socket or "" if failure is not None else ""), ""
 
     @property
     def at_limit(self) -> bool:
@@ -357,6 +393,10 @@ class Snapshot:
             MateriaError: there is no such step (``no_step``).
         """
         record = self.steps.at(step) if isinstance(step, int) else step
+        if record is not None and record.lane:
+            return (
+                Label()
+            )  # those of lanes have numbers that steps of the cast have too, and cannot be labelled
         return session_label(self.session, record)
 
     @property
@@ -382,12 +422,12 @@ class Snapshot:
     @property
     def suggestions(self) -> list[Suggestion]:
         """What the accepted outputs of this cast suggest to remember, in order, each thing once."""
-        return suggestions_of(self.rules, self.steps, self.session.kept)
+        return suggestions_of(self.rules, self.all_steps, self.session.kept)
 
     @property
     def conclusion(self) -> list[str]:
         """What the agents of a complete cast tell a person, a line each; empty where their protocols have no such field."""
-        return conclusion_of(self.rules, self.steps) if self.status == "complete" else []
+        return conclusion_of(self.rules, self.all_steps) if self.status == "complete" else []
 
     @property
     def stopping(self) -> str | None:
@@ -459,7 +499,7 @@ class Snapshot:
         following = self.steps[after_it].entry if after_it < len(self.steps) else self.ended_by
         why = explain(
             self.rules,
-            record.title if self.engine.lane is None else f"{record.title} in lane {self.engine.lane.name}",
+            record.title,
             record.decision,
             after,
             record.entry,
@@ -504,47 +544,48 @@ class Asked:
         self._seen = seen
 
     def __repr__(self) -> str:
-        return f"<approvals of {self._cast.id}: {len(self.asking)} asked for>"
+        return f"<approvals of {self.cast.id}: {len(self.asking)} asked for>"
 
     @property
-    def _cast(self) -> Snapshot:
+    def cast(self) -> Snapshot:
+        """The cast, or the lane of it, whose agents ask."""
         return self._seen()
 
     @property
     def asking(self) -> tuple[ToolCall, ...]:
         """The tool calls that wait for a person's leave; empty when none does."""
-        return decide.asking(self._cast.session)
+        return decide.asking(self.cast.session)
 
     @property
     def due(self) -> tuple[ToolCall, ...]:
         """The tool calls that a person allowed and that have not run yet."""
-        return tuple(call for call in self._cast.session.asking if call.decided is not None)
+        return tuple(call for call in self.cast.session.asking if call.decided is not None)
 
     @property
     def tools(self) -> dict[str, bool]:
         """The tools that change something, and whether each is allowed to without asking."""
-        known = decide.asking_tools(self._cast.rules)
+        known = decide.asking_tools(self.cast.rules)
         return {tool: tool in self.allowed for tool in dict.fromkeys([*known, *sorted(self.allowed)])}
 
     @property
     def request(self) -> Approval | None:
         """The command that consent is asked for, sealed with its fingerprint; None when none is asked for."""
-        hold = self._cast.held
+        hold = self.cast.held
         if hold is None or hold.needs != "consent" or not isinstance(hold.reading.value, dict):
             return None
-        request, asked_at = request_of(hold.reading.value), (self._cast.steps[-1].ended or 0) / 1000
+        request, asked_at = request_of(hold.reading.value), (self.cast.steps[-1].ended or 0) / 1000
         return sealed_from(request, asked_at) if can_be_granted(request) else None
 
     @property
     def grant(self) -> Grant | None:
         """A person's consent to one exact command, while the waiting agent may still use it; None when none stands (R44)."""
-        grant = self._cast.waiting_at.grant if self._cast.waiting_at else None
+        grant = self.cast.waiting_at.grant if self.cast.waiting_at else None
         return grant if grant is not None and grant.at(time.time()).standing == "PENDING" else None
 
     @property
     def allowed(self) -> frozenset[str]:
         """The tools that change something and yet need not ask in this cast."""
-        return self._cast.session.allowed
+        return self.cast.session.allowed
 
 
 class LaneNow:

@@ -59,11 +59,12 @@ class MateriaEvent:
     """What an output told beside its handoff, in its ``event`` field (R39).
 
     Attributes:
-        sequence: its number in the cast, from 1.
+        sequence: its number in the cast, from 1; in lanes that were at work side by side, in each from there.
         step: the number of its step.
         ts: when it was kept, in milliseconds since the epoch.
         severity: debug, info, warning, error or critical; ``info`` when the output did not say.
         refused: whether the output was refused, for another reason (R53).
+        lane: the lane whose output told it, "" for the cast itself.
     """
 
     sequence: int
@@ -79,6 +80,7 @@ class MateriaEvent:
     source: str = ""
     payload: JSON = None
     refused: bool = False
+    lane: str = ""
 
     @property
     def name(self) -> str:

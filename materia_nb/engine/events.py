@@ -384,7 +384,7 @@ class RecoveryExhausted(Output):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MateriaTold(VisitEvent):
-    """The output just before told it in its `event` field (R39); `sequence` counts in the cast, from 1 and never twice.
+    """The output just before told it in its `event` field (R39); `sequence` counts in the cast, from 1 and never twice; lanes count on from there, each by itself.
 
     `refused` marks what an output told that was refused for another reason (R53).
     """

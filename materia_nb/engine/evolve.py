@@ -312,6 +312,7 @@ def _side_events(step: Transition, ts: int, number: int) -> tuple[MateriaEvent, 
             item_label=event.about.get("itemLabel"),
             ts=ts,
             refused=bool(event.refused),
+            lane=step.state.lane.name if step.state.lane is not None else "",
             **event.event,
         )
         for event in step.events

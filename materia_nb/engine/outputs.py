@@ -382,13 +382,13 @@ LONGEST: Final = 64
 
 
 class PastStates:
-    """The states around plain steps, one behind the other: that before the first, and the output of each."""
+    """The states around plain steps, one behind the other: that before the first (``start``), and the output of each."""
 
-    __slots__ = ("_first", "_latest", "_outputs", "_rules", "_start")
+    __slots__ = ("_first", "_latest", "_outputs", "_rules", "start")
 
     def __init__(self, rules: Rules, start: CastState) -> None:
         """Begin with the state that the first step was entered from."""
-        self._rules, self._start = rules, start
+        self._rules, self.start = rules, start
         self._first = start.steps + 1
         self._latest = (start, start)
         self._outputs: dict[int, tuple[str, str | None, Usage | None]] = {}
@@ -421,7 +421,7 @@ class PastStates:
 
     def compute(self, count: int) -> tuple[CastState, ...]:
         """Compute the states around the first ``count`` steps."""
-        states = [self._start]
+        states = [self.start]
         for text, artifact, usage in list(self._outputs.values())[:count]:
             waiting = enter(self._rules, states[-1]).state
             states.append(output(self._rules, waiting, text, usage, artifact=artifact).state)

@@ -155,9 +155,16 @@ class StepRecord(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Such as ``Step 3: Socket-3, visit 1, item WI-1 (Part 1)``."""
+        """Such as ``Step 3: Socket-3, visit 1, item WI-1 (Part 1) in lane ui``."""
         item = f", item {self.item_key} ({self.item_label})" if self.item_key else ""
-        return f"Step {self.number}: {self.socket}, visit {self.visit}{item}"
+        lane = f" in lane {self.lane}" if self.lane else ""
+        return f"Step {self.number}: {self.socket}, visit {self.visit}{item}{lane}"
+
+    @property
+    def lane(self) -> str:
+        """The lane that made it, "" for the cast itself: steps of several lanes have the same numbers."""
+        of_lane = (self.states[0] if isinstance(self.states, tuple) else self.states.start).lane
+        return of_lane.name if of_lane is not None else ""
 
     @property
     def item_key(self) -> str | None:
@@ -472,6 +479,19 @@ def parts_of(session: Session) -> Iterator[Session]:
     for streams in session.streams:
         for lane in streams.lanes.values():
             yield lane.session
+
+
+def all_steps(session: Session) -> Sequence[StepRecord]:
+    """Return the steps of a cast with those of its lanes: one lane behind the other, behind the step that handed the items out."""
+    if not session.streams:
+        return session.steps
+    found: list[StepRecord] = []
+    done = 0
+    for streams in session.streams:
+        found += session.steps[done : streams.step]
+        found += (step for lane in streams.lanes.values() for step in lane.session.steps)
+        done = streams.step
+    return [*found, *session.steps[done:]]
 
 
 def label_of(session: Session, step: StepRecord | None = None) -> Label:

@@ -432,6 +432,10 @@ def waiting_visit(state: CastState) -> Visit:
 class Past(Protocol):
     """Finds the states around steps that lie behind, see :mod:`materia_nb.engine.outputs`."""
 
+    @property
+    def start(self) -> CastState:
+        """The state before the first of them."""
+
     def before(self, number: int) -> CastState:
         """Return the state that step ``number`` was entered from."""
 

@@ -5,12 +5,12 @@ What they did counts: answers, decisions, states and ends. Time, cost, ids and w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from materia_nb.engine.session import StepRecord
+from materia_nb.engine.session import StepRecord, Streams, all_steps
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
 from materia_nb.insight import sides
@@ -57,25 +57,53 @@ class Comparison:
     @cached_property
     def first(self) -> FirstDifference | None:
         """Where they first differ in what they did, and why; None when they did the same."""
-        ones, others = self.a.session.steps, self.b.session.steps
-        for one, other in zip(ones, others, strict=False):
-            if sides.differs(one, other, self._names):
-                return self.at(one, other)
+        return self.first_where(lambda one, other: bool(sides.differs(one, other, self._names)))
+
+    def first_where(self, differ: Callable[[StepRecord, StepRecord], bool]) -> FirstDifference | None:
+        """Where they first differ in the sense of ``differ``, or in how far they went, lane by lane; None where they do not."""
+        right_of = {streams.step: streams for streams in self.b.session.streams}
+        left_of = {streams.step: streams for streams in self.a.session.streams}
+        for one, other in zip(self.a.session.steps, self.b.session.steps, strict=False):
+            if differ(one, other):
+                return self._at(one, other)
+            left, right = left_of.get(one.number), right_of.get(one.number)
+            if (found := self._in_lanes(left, right, one, differ)) is not None:
+                return found
         return after_the_last(self.a, self.b)
 
-    def at(self, one: StepRecord, other: StepRecord) -> FirstDifference:
-        """How two steps of theirs differ, all steps before them having gone the same way."""
+    def _in_lanes(
+        self,
+        left: Streams | None,
+        right: Streams | None,
+        behind: StepRecord,
+        differ: Callable[[StepRecord, StepRecord], bool],
+    ) -> FirstDifference | None:
+        if left is None or right is None:
+            if left is right:
+                return None
+            shorter, longer = ("B", "A") if right is None else ("A", "B")
+            why = f"{longer} has handed the items to lanes; {shorter} has not yet."
+            way = sides.went(behind)
+            return FirstDifference(behind.number, way, way, (why,), (), "", "B" if right is None else "A")
+        found = []
+        for name in left.lanes:
+            if name in right.lanes:
+                a = self.a._replace(session=left.lanes[name].session)
+                b = self.b._replace(session=right.lanes[name].session)
+                found.append(Comparison(a, b).first_where(differ))
+        known = [one for one in found if one is not None]
+        return next((one for one in known if not one.shorter), known[0] if known else None)
+
+    def _at(self, one: StepRecord, other: StepRecord) -> FirstDifference:
         aspects = sides.differs(one, other, self._names)
         return between(one, other, aspects, self._names, (self.a.rules.graph, self.b.rules.graph))
 
-    @cached_property
+    @property
     def stands(self) -> str | None:
         """Which of the two, ``A`` or ``B``, only has not gone on yet: all of its steps are the other's; None if neither."""
-        first, ones, others = self.first, self.a.session.steps, self.b.session.steps
-        if first is None or first.aspects or len(ones) == len(others):
-            return None
-        name, side = ("A", self.a) if len(ones) < len(others) else ("B", self.b)
-        return name if side.session.state.status in ("ready", "waiting") else None
+        name = "" if self.first is None else self.first.shorter
+        side = self.a if name == "A" else self.b
+        return name if name and side.session.state.status in ("ready", "waiting") else None
 
     @cached_property
     def parted(self) -> int | None:
@@ -91,10 +119,10 @@ class Comparison:
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
         """The steps of both, aligned: by index as long as they do the same, then by socket, item and how many times."""
-        ones, others = tuple(self.a.session.steps), tuple(self.b.session.steps)
+        ones, others = tuple(all_steps(self.a.session)), tuple(all_steps(self.b.session))
         together = 0
         for one, other in zip(ones, others, strict=False):
-            if one.socket != other.socket or one.item_key != other.item_key:
+            if (one.socket, one.item_key, one.lane) != (other.socket, other.item_key, other.lane):
                 break
             together += 1
         pairs: list[_Aligned] = list(zip(ones[:together], others[:together], strict=True))
@@ -117,11 +145,14 @@ class Comparison:
     @property
     def beside(self) -> StepComparison | None:
         """The step in which they first differ, of both: answer, prompt, state; None where not both have it."""
-        place = self.first.step - 1 if self.first is not None else -1
-        ones, others = self.a.session.steps, self.b.session.steps
-        if not 0 <= place < min(len(ones), len(others)):
+        first, found = self.first, list[StepRecord]()
+        if first is None:
             return None
-        return StepComparison(ones[place], others[place], self._names)
+        for side in (self.a, self.b):
+            steps = all_steps(side.session) if first.lane else side.session.steps[first.step - 1 :][:1]
+            found += [one for one in steps if (one.number, one.lane) == (first.step, first.lane)]
+        one, other = found if len(found) == 2 else (None, None)
+        return None if one is None or other is None else StepComparison(one, other, self._names)
 
     @property
     def usage(self) -> tuple[Usage, Usage]:
@@ -131,13 +162,13 @@ class Comparison:
     @property
     def time(self) -> tuple[int | None, int | None]:
         """How many milliseconds the steps of each were worked on, None where that is unknown (R56)."""
-        a, b = (sides.worked(side.session.steps)[0] for side in (self.a, self.b))
+        a, b = (sides.worked(all_steps(side.session))[0] for side in (self.a, self.b))
         return a, b
 
     @property
     def sockets(self) -> Mapping[str, Where]:
         """Which of the two was at a socket, by its id."""
-        return where(*([step.socket for step in side.session.steps] for side in (self.a, self.b)))
+        return where(*([step.socket for step in all_steps(side.session)] for side in (self.a, self.b)))
 
     @property
     def routes(self) -> Mapping[Route, Where]:
@@ -191,8 +222,9 @@ def visit_before(steps: Sequence[StepRecord], number: int) -> StepRecord:
     Raises:
         MateriaError: its socket was not visited before (``no_step``).
     """
-    step = steps[number - 1]
-    earlier = [one for one in steps[: number - 1] if one.socket == step.socket]
+    place = number - steps[0].number  # the steps of a lane are numbered on from where it began
+    step = steps[place]
+    earlier = [one for one in steps[:place] if one.socket == step.socket]
     if not earlier:
         raise MateriaError(
             f"{step.socket} was not visited before step {number}.", hint="compare other steps", kind="no_step"
@@ -217,15 +249,15 @@ def _aligned(a: Sequence[StepRecord], b: Sequence[StepRecord]) -> list[_Aligned]
     return made
 
 
-def _keys(steps: Sequence[StepRecord]) -> list[tuple[str, str, int]]:
-    """Name each step by its socket, its item, and how many times the socket had worked on it."""
-    keys = ((step.socket, step.item_key or "") for step in steps)
+def _keys(steps: Sequence[StepRecord]) -> list[tuple[str, str, str, int]]:
+    """Name each step by its lane, its socket, its item, and how many times the socket had worked on it."""
+    keys = ((step.lane, step.socket, step.item_key or "") for step in steps)
     return [(*key, times) for key, times in sides.counted_keys(keys)]
 
 
 def _routes(side: Side) -> list[Route]:
     found: list[Route] = []
-    for decision in (step.decision for step in side.session.steps):
+    for decision in (step.decision for step in all_steps(side.session)):
         if decision is None or decision.socket is None or decision.failure is not None:
             continue
         chosen = decision.chosen

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Session, StepRecord, parts_of
+from materia_nb.engine.session import Edit, Session, StepRecord, Streams, parts_of
 from materia_nb.engine.state import Usage, known_sum
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.capabilities import Concludes, Reported, SuggestionKind, Suggests
@@ -35,12 +35,13 @@ Query = Callable[[JSON], list[JSON]]
 
 
 class Found(NamedTuple):
-    """A value that a question found: in which step's output, of which socket and item."""
+    """A value that a question found: in which step's output, of which socket, item and lane."""
 
     step: int
     socket: str
     item: str | None
     value: JSON
+    lane: str = ""
 
 
 def query_of(expression: str) -> Query:
@@ -88,7 +89,7 @@ def ask(steps: Iterable[StepRecord], expression: str) -> list[Found]:
         value: JSON = step.output if step.reading is None else step.reading.value
         if value is None or value is MISSING:
             continue
-        found += [Found(step.number, step.socket, step.item_key, one) for one in query(value)]
+        found += [Found(step.number, step.socket, step.item_key, one, step.lane) for one in query(value)]
         if len(found) >= MOST_FOUND:
             return found[:MOST_FOUND]
     return found
@@ -120,9 +121,9 @@ def _refused(expression: str, why: str) -> MateriaError:
 
 # -- what made a value -----------------------------------------------------------------------
 
-Rule: TypeAlias = Literal["start", "R10", "R11", "R12", "edit"]
+Rule: TypeAlias = Literal["start", "R10", "R11", "R12", "P6", "edit"]
 """By what a value came to be: given at the start, the state patch or a canonical field of an answer (R10), an
-assignment (R11), the current item as the state shows it (R12), or a person."""
+assignment (R11), the current item as the state shows it (R12), lanes that came together (P6), or a person."""
 
 
 Data: TypeAlias = Mapping[str, JSON]
@@ -132,8 +133,9 @@ class Blamed(NamedTuple):
     """One change of a value.
 
     Attributes:
-        step: the step that made it; for an edit the one after which, or in which, it was made; 0 for the start.
-        socket: the socket of the step, None for a person's edit and for the start.
+        step: the step that made it; for an edit the one after which, or in which, it was made; 0 for the start; for lanes
+            the one that handed their items out.
+        socket: the socket of the step, None for a person's edit, for the start and for lanes.
         item_key: the item of the step.
         rule: by what it came to be.
         source: where in the answer it stood, such as ``$.context``, or what an assignment read; None where
@@ -169,16 +171,19 @@ def blame(session: Session, path: str) -> list[Blamed]:
         was, now = get_path(dict(before), segments), get_path(dict(after), segments)
         if same(was, now):
             continue
-        if isinstance(made, Edit):
+        if isinstance(made, Streams):
+            found.append(Blamed(made.step, None, None, "P6", None, was, now))
+        elif isinstance(made, Edit):
             found.append(Blamed(made.step, None, None, "edit", None, was, now))
         else:
             found.append(_by_step(made, segments, was, now))
     return [one for one in reversed(found) if one.rule != "start" or one.after is not MISSING]
 
 
-def _changes(session: Session) -> Iterator[tuple[StepRecord | Edit, Data, Data]]:
+def _changes(session: Session) -> Iterator[tuple[StepRecord | Edit | Streams, Data, Data]]:
     """Go through all that changed the state, in order: who did, the state before and after."""
     yield from _edits([one for one in session.edits if one.step == 0])
+    joined = {streams.step: streams for streams in session.streams if streams.status == "joined"}
     for step in session.steps:
         edits = [one for one in session.edits if one.step == step.number]
         inside = [one for one in edits if one.before.status in ("waiting", "held")]
@@ -189,7 +194,27 @@ def _changes(session: Session) -> Iterator[tuple[StepRecord | Edit, Data, Data]]
             at = edit.after.data
         if not inside or step.after is not inside[-1].before:
             yield step, at, step.after.data
-        yield from _edits([one for one in edits if one not in inside])
+        behind = [one for one in edits if one not in inside]
+        if (streams := joined.get(step.number)) is None:
+            yield from _edits(behind)
+        else:
+            following = session.steps[step.number :][:1]
+            then = following[0].before.data if following else session.state.data
+            yield from _around(streams, behind, step.after.data, then)
+
+
+def _around(
+    streams: Streams, edits: Sequence[Edit], at: Data, then: Data
+) -> Iterator[tuple[Edit | Streams, Data, Data]]:
+    """Give the edits before lanes were at work, what these brought when they came together, and the edits after that."""
+    for place, edit in enumerate(edits):
+        if edit.before.data != at:
+            yield streams, at, edit.before.data
+            yield from _edits(edits[place:])
+            return
+        yield from _edits([edit])
+        at = edit.after.data
+    yield streams, at, then
 
 
 def _edits(edits: Sequence[Edit]) -> Iterator[tuple[Edit, Data, Data]]:

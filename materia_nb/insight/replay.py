@@ -79,26 +79,23 @@ class Replay:
         A cast that came to its end and would have gone on goes elsewhere. One that was under way, or whose agent
         failed, goes on in its replay too: that is the same way.
         """
-        steps = self.original.session.steps
-        for one, other in zip(steps, self.replayed.session.steps, strict=False):
-            if sides.led(one) != sides.led(other):
-                return self.compared.at(one, other)
-        found, state = sides.after_the_last(self.original, self.replayed), self.original.session.state
-        if found is None or self.needs is None or state.status == "complete":
+        found = self.compared.first_where(lambda one, other: sides.led(one) != sides.led(other))
+        state = self.original.session.state
+        if found is None or found.aspects or self.needs is None or state.status == "complete":
             return found
         by_rule = state.failure is not None and (
             state.failure.blocked is not None or state.failure.allow is not None
         )
-        goes_on = found.step >= len(steps) and not by_rule
-        return None if goes_on else found
+        return None if found.shorter != "B" and not by_rule else found
 
     @property
     def beside(self) -> FirstDifference | None:
         """What is first done otherwise on the same way: what decided, what was put into the state; None for nothing."""
         found, elsewhere = self.compared.first, self.first
-        if found is None or not found.aspects or (elsewhere is not None and elsewhere.step <= found.step):
+        if found is None or not found.aspects:
             return None
-        return found
+        at_once = elsewhere is not None and elsewhere.lane == found.lane and elsewhere.step <= found.step
+        return None if at_once else found
 
     @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:

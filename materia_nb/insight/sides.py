@@ -234,6 +234,8 @@ class FirstDifference(NamedTuple):
         b: where the second went.
         lines: which answer, verdict, edge or exit made the difference, a sentence each.
         aspects: in what the step differs; empty when only one of them has gone on, or they ended otherwise.
+        lane: the lane of the step, "" for the cast itself.
+        shorter: ``A`` or ``B`` where only the other has gone on from there, else "".
     """
 
     step: int
@@ -241,6 +243,13 @@ class FirstDifference(NamedTuple):
     b: str | None
     lines: tuple[str, ...]
     aspects: tuple[Aspect, ...] = ()
+    lane: str = ""
+    shorter: Literal["", "A", "B"] = ""
+
+    @property
+    def place(self) -> str:
+        """Which step it is, and of which lane, in words."""
+        return f"step {self.step}{f' in lane {self.lane}' if self.lane else ''}"
 
     @property
     def why(self) -> str:
@@ -248,7 +257,7 @@ class FirstDifference(NamedTuple):
         return " ".join(self.lines)
 
     def __str__(self) -> str:
-        head = f"Step {self.step}: A went to {self.a or 'nowhere'}, B to {self.b or 'nowhere'}."
+        head = f"S{self.place[1:]}: A went to {self.a or 'nowhere'}, B to {self.b or 'nowhere'}."
         return "\n  ".join([head, *self.lines])
 
 
@@ -276,22 +285,24 @@ def between(
         places = _places(state_changes(one.after.data, other.after.data, names), "state")
         told.append(f"What was put into the state differs: {places}.")
     told += _loadouts(graphs, one, other)
-    return FirstDifference(one.number, went(one), went(other), tuple(told), aspects)
+    return FirstDifference(one.number, went(one), went(other), tuple(told), aspects, one.lane)
 
 
 def after_the_last(a: Side, b: Side) -> FirstDifference | None:
     """Tell how two casts differ whose common steps are alike: in how far they went, or how they ended."""
     ones, others = a.session.steps, b.session.steps
-    number = min(len(ones), len(others))
-    left, right = (went(steps[number - 1]) if number else None for steps in (ones, others))
+    count = min(len(ones), len(others))
+    left, right = (went(steps[count - 1]) if count else None for steps in (ones, others))
+    state = a.session.start
+    number, lane = state.steps + count, state.lane.name if state.lane is not None else ""
     if len(ones) != len(others):
         shorter, longer, names = (a, b, "AB") if len(ones) < len(others) else (b, a, "BA")
-        following = longer.session.steps[number]
+        following = longer.session.steps[count]
         why = f"{names[0]} {_stands(shorter)} there; {names[1]} went on with {_place_words(following)}."
-        return FirstDifference(number, left, right, (why,))
+        return FirstDifference(number, left, right, (why,), (), lane, "A" if shorter is a else "B")
     if _end(a) == _end(b):
         return None
-    return FirstDifference(number, left, right, (f"A {_stands(a)}; B {_stands(b)}.",))
+    return FirstDifference(number, left, right, (f"A {_stands(a)}; B {_stands(b)}.",), (), lane)
 
 
 def _end(side: Side) -> tuple[str, str | None]:

@@ -20,6 +20,7 @@ from materia_nb.cast import Cast
 from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import StepView
 from materia_nb.cast.workbench import Workbench
+from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.file_io import read_own
 from materia_nb.magics.cast_display import running
@@ -175,9 +176,9 @@ def status_after(call: Call, _: object) -> Any:
     return StatusView(call.cast.now)
 
 
-def step_after(call: Call, _: object) -> Any:
-    """Show the step that the cast is at by then."""
-    return StepView(call.cast.now)
+def step_after(call: Call, made: object) -> Any:
+    """Show the step that the cast is at by then, or the lane whose step was made."""
+    return StepView(call.cast.now, lane=made.lane if isinstance(made, StepRecord) else "")
 
 
 _OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {

@@ -152,7 +152,7 @@ def data_of(value: object, bench: DryBench) -> dict[str, JSON]:
             "loadout": now.graph.name,
             "request": now.request,
             "status": now.status,
-            "steps": len(now.steps),
+            "steps": len(now.all_steps),
             "next": now.next_socket,
             "failure": None
             if now.failure is None

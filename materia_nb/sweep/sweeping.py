@@ -140,7 +140,7 @@ def _has_draft(cast: Cast) -> bool:
 
 def came(cast: Cast) -> Came:
     """Say what came of a cast."""
-    state, steps, sockets = cast.now.engine, cast.steps, cast.now.rules.sockets
+    state, steps, sockets = cast.now.engine, cast.now.all_steps, cast.now.rules.sockets
     milliseconds, _ = worked(steps)
     ends = {"waiting": "person", "ready": "stopped"}.get(cast.status, cast.status)
     why = cast.now.held.reason if cast.now.held else _waits(cast)

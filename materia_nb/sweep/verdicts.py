@@ -217,13 +217,13 @@ def _given(name: str, cast: Cast) -> Any:
 
 
 def route_of(cast: Cast) -> list[str]:
-    """Return the sockets in the order in which they were visited."""
-    return [step.socket for step in cast.steps]
+    """Return the sockets in the order in which they were visited, lanes one behind the other."""
+    return [step.socket for step in cast.now.all_steps]
 
 
 def outputs_of(cast: Cast) -> dict[str, JSON]:
     """Return what each socket said last: parsed where it is JSON, else the text."""
-    return {step.socket: sides.answer(step) for step in cast.steps if step.output is not None}
+    return {step.socket: sides.answer(step) for step in cast.now.all_steps if step.output is not None}
 
 
 def ends_of(cast: Cast) -> str:
@@ -309,7 +309,7 @@ def _context(case: Any, cast: Cast) -> Any:
     from pydantic_evals.otel import SpanTreeRecordingError
 
     last = cast.steps[-1] if cast.steps else None
-    taken = sides.worked(cast.steps)[0] or 0
+    taken = sides.worked(cast.now.all_steps)[0] or 0
     usage = cast.now.usage
     return EvaluatorContext(
         name=case.name,
@@ -322,7 +322,11 @@ def _context(case: Any, cast: Cast) -> Any:
         attributes={"cast": cast.id, "route": route_of(cast), "ends": cast.status},
         metrics={
             name: number
-            for name, number in (("steps", len(cast.steps)), ("tokens", usage.tokens), ("cost", usage.cost))
+            for name, number in (
+                ("steps", len(cast.now.all_steps)),
+                ("tokens", usage.tokens),
+                ("cost", usage.cost),
+            )
             if number is not None
         },
     )

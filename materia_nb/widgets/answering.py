@@ -65,7 +65,7 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
         state["asks"] = hold_state(now)
     elif visit is not None and now.prompt is not None and alive and not busy:
         state["form"] = form_state(now, visit)
-    elif alive and not busy and now.status == "ready":
+    elif alive and not busy and now.status == "ready" and not now.lanes_go_on:
         state["enter"] = _can_enter(now)
     if alive and not busy and (record := _correctable(now)) is not None:
         state["correct"] = {
@@ -273,7 +273,8 @@ def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
 
 def _correctable(now: Snapshot) -> StepRecord | None:
     record = now.latest
-    return record if record is not None and record.turns and now.status != "waiting" else None
+    can = record is not None and record.turns and now.status != "waiting" and not now.lanes_go_on
+    return record if can else None
 
 
 def _edited_since(now: Snapshot) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 from materia_nb.cast import Cast
 from materia_nb.cast.breakpoint import breakpoint_of, condition_of
 from materia_nb.cast.cases import SUFFIX
+from materia_nb.cast.edits import Approvals
 from materia_nb.cast.listing import nth
-from materia_nb.cast.repairs import changed_definition
+from materia_nb.cast.repairs import changed_definition, folders_asked
 from materia_nb.cast.views.compare_view import CompareView, StepCompareView
 from materia_nb.display.blocks import Block, Line
 from materia_nb.display.escape import part
@@ -165,6 +166,13 @@ class CastPanel(CastSurface):
         self._start(message, "Retry", self.cast.retry)
 
     @_act.register
+    def _allow_folder(self, message: ToCast.AllowFolder) -> None:
+        if message.folders != folders_asked(self.cast.now):
+            raise _asked_otherwise()
+        self.cast.approvals.allow(*message.folders)
+        self._start(message, "Retry", self.cast.retry)
+
+    @_act.register
     def _pin_text(self, message: ToCast.PinText) -> None:
         self.cast.pins.add(message.socket, message.text)
         self._start(message, "Retry", self.cast.retry)
@@ -308,6 +316,7 @@ class CastPanel(CastSurface):
 
     def _answer(self, text: str) -> None:
         self.cast.reply(text, lane=self.lane or None)
+        self.lane = ""  # the next one that asks, if one does
         self.select(None)
 
     @_act.register
@@ -329,25 +338,33 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _answer_hold(self, message: ToCast.Answer) -> None:
-        self._start(message, "Answer", lambda: self.cast.approvals.answer(message.text))
+        approvals = self._approvals
+        self._start(message, "Answer", lambda: approvals.answer(message.text))
 
     @_act.register
     def _decide(self, message: ToCast.Decide) -> None:
         self._needs_still(message.seen)
-        self.cast.approvals.decide(satisfied=message.satisfied, target=message.target)
+        self._approvals.decide(satisfied=message.satisfied, target=message.target)
 
     @_act.register
     def _allow(self, message: ToCast.Allow) -> None:
         self._needs_still(message.seen)
-        calls = self.cast.approvals.asking or None
+        approvals = self._approvals
+        calls = approvals.asking or None
         always = message.always and calls is not None
-        self._start(message, "Allow", lambda: self.cast.approvals.approve(always=always, calls=calls))
+        self._start(message, "Allow", lambda: approvals.approve(always=always, calls=calls))
 
     @_act.register
     def _deny(self, message: ToCast.Deny) -> None:
         self._needs_still(message.seen)
-        calls = self.cast.approvals.asking or None
-        self._start(message, "Deny", lambda: self.cast.approvals.deny(message.reason, calls=calls))
+        approvals = self._approvals
+        calls = approvals.asking or None
+        self._start(message, "Deny", lambda: approvals.deny(message.reason, calls=calls))
+
+    @property
+    def _approvals(self) -> Approvals:
+        """What is asked where the inspector tells about: in the cast itself, or in a lane of it."""
+        return self.cast.approvals.in_lane(self.lane) if self.lane else self.cast.approvals
 
     @_act.register
     def _disallow(self, message: ToCast.Disallow) -> None:
@@ -356,9 +373,7 @@ class CastPanel(CastSurface):
     def _needs_still(self, seen: str) -> None:
         """A click on what was shown must not allow what is asked by now."""
         if seen != asked_key(self.here):
-            raise MateriaError(
-                "Something else is asked by now.", hint="look at it, then decide", kind="not_asked"
-            )
+            raise _asked_otherwise()
 
     @_act.register
     def _enter(self, _: ToCast.Enter) -> None:
@@ -511,6 +526,10 @@ class CastPanel(CastSurface):
         ends = [f"step {step}" if step else "the start" for step in (message.a, message.b)]
         blocks = changed_blocks(before, after, f"from {ends[0]} to {ends[1]}")
         self.front.answer("diff", message.token, blocks=blocks)
+
+
+def _asked_otherwise() -> MateriaError:
+    return MateriaError("Something else is asked by now.", hint="look at it, then decide", kind="not_asked")
 
 
 def show(

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from materia_nb.cast.views.files_view import files_blocks
-from materia_nb.cast.views.lanes import lanes_blocks
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.cast.views.tables import items_view
 from materia_nb.display.blocks import Block, JsonView, text_of
@@ -23,6 +22,7 @@ from materia_nb.widgets.cast_slices import (
     bar_state,
     compare_blocks,
     events_blocks,
+    lanes_tab,
     timeline_state,
 )
 from materia_nb.widgets.inspector_tabs import inspector_state
@@ -210,7 +210,7 @@ PARTS: Final[dict[str, Part]] = {
             name="lanes",
             at="dock",
             title=lambda seen, _: f"Lanes {len(seen.now.lanes)}" if seen.now.lanes else "",
-            blocks=lambda seen: lanes_blocks(seen.now),
+            blocks=lambda seen: lanes_tab(seen.now, busy=seen.doing.busy),
         ),
         Part(
             name="events",

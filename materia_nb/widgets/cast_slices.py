@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from time import time as now_in_seconds
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.cast.listing import output_words, way_words
 from materia_nb.cast.views.compare_view import CompareView
-from materia_nb.cast.views.lanes import where_words
+from materia_nb.cast.views.lanes import axis_of, lanes_blocks, where_words
+from materia_nb.cast.views.status import steps_words
 from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
@@ -62,7 +64,9 @@ def standing(now: Snapshot, doing: Doing) -> Standing:
         words = "done, with remarks" if remarks else "done"
         return Standing("done", words, detail="; ".join(map(str, remarks[:3])))
     if failure is not None:
-        where = f" · {names[failure.socket]}" if failure.socket in names else ""
+        socket, lane = now.failed_at
+        where = f" · {part(lane, 40)}" if lane else ""
+        where += f" · {names[socket]}" if socket in names else ""
         return Standing(
             "aborted" if status == "aborted" else "failed", f"{status}{where}", detail=plain(failure.message)
         )
@@ -189,8 +193,8 @@ def _why_not(now: Snapshot, *, busy: bool, yours: bool) -> str:
 
 
 def _counts(now: Snapshot) -> str:
-    words = counted(len(now.steps), "step")
-    return f"{words} · {worked_words(*worked(now.steps))} at work" if now.steps else words
+    words = steps_words(now)
+    return f"{words} · {worked_words(*worked(now.all_steps))} at work" if now.steps else words
 
 
 def asked_key(now: Snapshot) -> str:
@@ -377,6 +381,7 @@ def timeline_state(now: Snapshot, rows: StepRows, at: int | None, *, busy: bool)
             ),
         ],
         "total": total,
+        "lanes": [axis_of(now, _clock(busy=busy)).as_json()] if now.lanes and rows.line is None else [],
         "tail": rows.between(now, total - TAIL + 1, total),
         "span": list(rows.span(now)),
         "at": at,
@@ -386,12 +391,25 @@ def timeline_state(now: Snapshot, rows: StepRows, at: int | None, *, busy: bool)
     }
 
 
+def _clock(*, busy: bool) -> int | None:
+    """Return the time up to which an axis goes while something runs; None for as far as something is known."""
+    return int(now_in_seconds() * 1000) if busy else None
+
+
+def lanes_tab(now: Snapshot, *, busy: bool) -> list[Block]:
+    """Return how each lane stands, up to this moment while something runs."""
+    return lanes_blocks(now, _clock(busy=busy))
+
+
 def events_blocks(now: Snapshot, line: int | None) -> list[Block]:
     """Return what the latest steps of a line told in their event field, the latest first."""
-    events = [one for step in now.line(line)[-TAIL * 4 :] for one in step.events]
+    steps = now.all_steps if line is None else now.line(line)
+    events = [one for step in steps[-TAIL * 4 :] for one in step.events]
+    lanes = any(one.lane for one in events)
     rows = [
         (
             str(one.sequence),
+            *[part(one.lane, 40)] * lanes,
             str(one.step),
             now.names.get(one.socket, one.socket),
             one.severity,
@@ -400,7 +418,8 @@ def events_blocks(now: Snapshot, line: int | None) -> list[Block]:
         )
         for one in reversed(events[-100:])
     ]
-    return [Table(("event", "step", "socket", "severity", "type", "message"), rows)]
+    headers = ("event", *["lane"] * lanes, "step", "socket", "severity", "type", "message")
+    return [Table(headers, rows)]
 
 
 def compare_blocks(casts: Sequence[Snapshot], place: int) -> list[Block]:

@@ -81,7 +81,7 @@ class CastSurface(Panel):
         self.alone = PARTS.get(alone)
         self._tabs: list[list[str]] = []
         self._bench, self._forked = bench, forked
-        self.aborting = self._ticking = self._asked = False
+        self.aborting = self._ticking = self._asked = self._joined = False
         self._said: dict[str, str] = {}
         self.compares: Callable[[Snapshot], Sequence[Block]] | None = None
         self.designing: Designing | None = None
@@ -241,10 +241,12 @@ class CastSurface(Panel):
         casts = [cast.now for cast in self.casts]  # the moment that this frame is about
         now = casts[self.casts.index(self.cast)]
         wanting = [name for name, lane in now.lanes.items() if lane.wants_a_person]
-        if wanting and not busy and self.lane not in wanting:
-            self.lane = wanting[0]
-        elif self.lane not in now.lanes or now.session.streams[-1].status == "joined":
+        joined = bool(now.lanes) and now.session.streams[-1].status == "joined"
+        if self.lane not in now.lanes or (joined and not self._joined):
             self.lane = ""
+        if wanting and not busy and not self.lane:
+            self.lane = wanting[0]
+        self._joined = joined
         asks = not busy and (
             bool(wanting) or bool(now.approvals.asking) or now.held is not None or now.status == "failed"
         )

@@ -7,8 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.listing import cost_words
-from materia_nb.cast.repairs import KINDS, OTHER, Redefinition, changed_definition, offers
-from materia_nb.cast.views.status import tried_words
+from materia_nb.cast.repairs import KINDS, OTHER, Redefinition, changed_definition, folders_asked, offers
+from materia_nb.cast.views.status import steps_words, tried_words
 from materia_nb.display.blocks import Block, Code, Diff, Facts, Fold, Heading, Line, Table, bounded, lines
 from materia_nb.display.escape import part
 from materia_nb.display.sections import issue_rows
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _STDERR: Final = 4_000
 _REMARKS: Final = 8
 _CONCLUSION: Final = 20
+_OF_LANES: Final = ("recast", "revive")
+"""What is offered in a lane that failed: it goes for all lanes that did. The rest is offered for the cast."""
 
 
 def failure_state(now: Snapshot) -> dict[str, Any] | None:
@@ -54,11 +56,13 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
         "offers": [
             {"name": one.name, "words": part(one.words, 80), "does": one.does}
             for one in (offers(now, changed) if now.writable else [])
+            if now.engine.lane is None or one.name in _OF_LANES
         ],
         "socket": socket,
         "says": "what it would print" if here is not None and here.socket.is_utility else "the answer",
         "form": "as text" if text else "as JSON",
         "budget": _twice(now.engine),
+        "folders": folders_asked(now),
     }
 
 
@@ -71,7 +75,8 @@ def _twice(state: CastState) -> str:
 def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     failure = now.failure
     assert failure is not None  # noqa: S101 - the caller asks
-    name = now.names.get(failure.socket or "", "The cast")
+    in_lanes = failure.kind == "stream_failed"
+    name = "The cast" if in_lanes else now.names.get(failure.socket or "", "The cast")
     command = _command(now)
     ended = _ended_words(command) or KINDS.get(failure.kind, OTHER).words
     parts = [Heading(f"{name} {ended}", tone="bad"), Line(" · ".join(_under(now)), "quiet")]
@@ -175,7 +180,7 @@ def end_blocks(now: Snapshot) -> list[Block]:
     if now.status != "complete":
         return []
     remarks = now.remarks
-    done = f"Complete{', with remarks' if remarks else ''}, after {len(now.steps)} steps"
+    done = f"Complete{', with remarks' if remarks else ''}, after {steps_words(now)}"
     parts: list[Block] = [Heading(done, tone="warn" if remarks else "good")]
     record = next((step for step in reversed(now.steps) if step.output is not None), None)
     if now.conclusion:

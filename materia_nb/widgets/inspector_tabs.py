@@ -152,7 +152,7 @@ class _Tabs:
         if self.present and self.at_present:
             waiting = cast.prompt or cast.prompt_cut_short
             if waiting is not None:
-                edit = cast.writable and not self.busy
+                edit = cast.writable and not self.busy and not cast.lanes_go_on
                 turn = cast.engine.at.turn if cast.engine.at else 0
                 against = against_last_visit(cast.steps, cast.steps[-1], waiting)
                 return prompt_part(
@@ -170,6 +170,7 @@ class _Tabs:
             if made is None:
                 return any_blocks([Line(why_not, "quiet")])
             enter = self.at_present and cast.writable and not self.busy and cast.status == "ready"
+            enter = enter and not cast.lanes_go_on
             more = " Change a layer here, and it is entered with it, for this turn only." if enter else ""
             return prompt_part(
                 f"A preview: what would be asked if it were entered now.{more}",
@@ -202,7 +203,7 @@ class _Tabs:
             "nodes": tree_of(data),
             "blocks": changed,
             "limits": limit_blocks(shown),
-            "edit": self.present and shown.writable and not self.busy,
+            "edit": self.present and shown.writable and not self.busy and not shown.lanes_go_on,
             "watched": list(self.now.breakpoints.paths),
             "steps": len(self.now.steps),
             "at": len(shown.steps),
@@ -212,9 +213,10 @@ class _Tabs:
 def _socket_title(cast: Snapshot, element: Element | None, *, at_present: bool) -> dict[str, Any]:
     if element is None:
         name = "the end" if cast.next_socket == END else "the cast"
-        return {"kind": "cast", "name": name, "chips": [cast.status], "id": None, "present": True}
+        chips = [*_lane(cast), cast.status]
+        return {"kind": "cast", "name": name, "chips": chips, "id": None, "present": True}
     socket, pinned = cast.graph.sockets[element.id], cast.pinned_at(element.id)
-    chips = [part(element.id, 40), _who(cast, element.id, pinned)]
+    chips = [*_lane(cast), part(element.id, 40), _who(cast, element.id, pinned)]
     at = cast.engine.at
     if at_present and at is not None and at.socket == element.id and cast.status != "ready":
         chips.append(f"visit {at.visit}" + (f" · {at.item.key} {part(at.item.label, 40)}" if at.item else ""))
@@ -230,6 +232,10 @@ def _socket_title(cast: Snapshot, element: Element | None, *, at_present: bool) 
         "pinned": pinned is not None,
         "answered": any(step.socket == element.id and step.turns for step in cast.steps[-500:]),
     }
+
+
+def _lane(cast: Snapshot) -> list[str]:
+    return [] if cast.engine.lane is None else [f"lane {part(cast.engine.lane.name, 40)}"]
 
 
 def _who(cast: Snapshot, socket: str, pinned: str | None) -> str:

@@ -120,6 +120,11 @@ class ToCast:
     class Take(Starting, WhenIdle):
         """Take what the workbench has changed of the materia where the cast failed, and run it once more."""
 
+    class AllowFolder(Starting, WhenIdle):
+        """Let the cast work in these directories outside the project, those that were shown, and run what asked once more."""
+
+        folders: Annotated[list[LongText], Field(max_length=100)]
+
     class ByHand(WhenIdle):
         """Answer in the place of what failed."""
 

@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from materia_nb.display.blocks import Block, Heading, Line, Table
+from materia_nb.display.escape import part
 from materia_nb.engine.item_edits import WORK_ITEMS, WORKED_ON, ListEdit, lay_out, origins_of
 from materia_nb.engine.items import Standing
 from materia_nb.engine.routing import edges_used, limits_of
@@ -137,10 +138,14 @@ def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
         "more": max(0, len(items) - MOST_ITEMS),
         "base": base_of(items),
         "stands": stands[:MOST_ITEMS],
+        "lanes": {
+            str(place): f"{part(lane.name, 40)}, {lane.status}" for place, lane in cast.lane_of_item.items()
+        },
         "done": stands.count("done"),
         "current": _current(cast, stands),
         "at": at.socket if at is not None and at.item is not None else None,
-        "can": cast.writable and not busy and len(items) <= MOST_ITEMS,
+        "can": cast.writable and not busy and len(items) <= MOST_ITEMS and not cast.lanes_go_on,
+        "frozen": cast.lanes_go_on,
         "busy": busy,
         "undo": cast.can_undo and not busy,
         "lists": any(loop.iterator is not None for loop in cast.graph.loops.values()),

@@ -15,6 +15,7 @@ from materia_nb.display.blocks import json_of
 from materia_nb.errors import MateriaError
 from materia_nb.insight.compare import Comparison, visit_before
 from materia_nb.loadout import build_graph
+from stream_helpers import stream_agents, streams_config
 
 
 @pytest.fixture
@@ -254,3 +255,55 @@ def test_the_verb_compares_casts_steps_and_loadouts(shell, bench):
         run(shell, "%materia compare --visit 1")
     with pytest.raises(MateriaError, match="no step"):
         run(shell, "%materia compare --steps one two")
+
+
+# -- lanes -------------------------------------------------------------------------------------
+
+
+def in_lanes(tmp_path, name, **agents):
+    cast = start(tmp_path / name, streams_config(), stream_agents(**agents))
+    cast.run()
+    return cast
+
+
+def test_the_first_difference_names_lane_and_item(tmp_path):
+    def check(item, last):
+        good = item["title"] != "Part 0"
+        return json.dumps({"satisfied": True, "context": f"checked {last}" if good else "other"})
+
+    one, same = in_lanes(tmp_path, "a"), in_lanes(tmp_path, "b")
+    other = in_lanes(tmp_path, "c", Check=check)
+    assert not Comparison(one.now.side, same.now.side)
+    compared = Comparison(one.now.side, other.now.side)
+    first = compared.first
+    assert (first.lane, first.step, first.place) == ("ui", 6, "step 6 in lane ui")
+    assert "WI-1" in first.why
+    assert "by a person" not in first.why
+    assert compared.beside.a.lane == "ui"
+    assert len(compared.pairs) == 10
+    assert [pair.a.number for pair in compared.pairs if pair.did] == [6]
+
+
+def test_a_lane_that_has_only_not_gone_on_hides_no_difference_of_another(tmp_path):
+    whole = in_lanes(tmp_path, "a")
+    behind = start(
+        tmp_path / "b",
+        streams_config(),
+        stream_agents(Setup=lambda lane: "other" if lane == "api" else f"ready for {lane}"),
+    )
+    behind.step()
+    assert Comparison(whole.now.side, behind.now.side).stands == "B"
+    behind.step()
+    compared = Comparison(whole.now.side, behind.now.side)
+    assert (compared.first.lane, compared.first.aspects[:1]) == ("api", ("answer",))
+    assert compared.stands is None
+
+
+def test_a_replay_goes_otherwise_in_a_lane(tmp_path):
+    agents = {"Check": lambda visit: json.dumps({"satisfied": visit > 1, "context": "x"})}
+    cast = in_lanes(tmp_path, "a", **agents)
+    assert cast.replay(streams_config()).first is None
+    config = streams_config()
+    config["loadouts"]["T"]["sockets"]["Socket-4"]["edges"][1]["to"] = "Socket-4"
+    first = cast.replay(config).first
+    assert (first.lane, first.step) == ("ui", 4)

@@ -1073,3 +1073,56 @@ def test_the_end_says_what_it_took_and_is_kept_as_a_test(looped):
     assert "pytest runs it" in say(looped, "keep_test")
     (kept,) = looped.cast.now.project.glob("*.materia-case.json")
     assert json.loads(kept.read_text())["expect"]["ends"] == "complete"
+
+
+# -- lanes, and folders ------------------------------------------------------------------------
+
+OUT = """import json, sys
+given = json.load(sys.stdin)
+print(json.dumps({"scopeTransition": {"kind": "replace", "scope": {"id": "side", "cwd": given["params"]["cwd"]}}}))
+"""
+
+
+def test_a_lane_may_be_let_work_outside_the_project_by_a_button(tmp_path, make):
+    project, outside = tmp_path / "project", tmp_path / "outside"
+    project.mkdir()
+    outside.mkdir()
+    config = streams_config()
+    config["materia"]["Setup"] = {
+        **h.python(OUT, parse="json", params={"cwd": str(outside)}),
+        "parallelSafe": True,
+    }
+    panel = make(h.start(project, config, stream_agents()))
+    say(panel, "run")
+    done(panel)
+    shown = content(panel, "answer")["failed"]
+    assert [one["name"] for one in shown["offers"]] == ["allow_folder", "recast"]
+    assert str(outside) in shown["offers"][0]["does"]
+    assert "Something else" in say(panel, "allow_folder", folders=["folder:/"])
+    say(panel, "allow_folder", folders=shown["folders"])
+    done(panel)
+    say(panel, "run")
+    done(panel)
+    assert panel.cast.status == "complete"
+
+
+def test_an_answer_goes_to_the_lane_that_is_looked_at(tmp_path, make):
+    def check(last, lane):
+        return json.dumps({"satisfied": True, "context": f"{last} in {lane}"})
+
+    agents = stream_agents(Check=check)
+    del agents["Build"]
+    panel = make(h.start(tmp_path, streams_config(), agents))
+    say(panel, "run")
+    done(panel)
+    lanes = panel.cast.now.lanes
+    assert [name for name, lane in lanes.items() if lane.wants_a_person] == ["ui", "api"]
+    assert panel.lane == "ui"
+    say(panel, "lane", lane="api")
+    assert panel.front.inspector["title"]["chips"][0] == "lane api"
+    say(panel, "reply", text="built by me")
+    assert panel.lane == "ui"
+    assert panel.cast.now.lanes["api"].now.latest.output == "built by me"
+    assert panel.front.items["lanes"] == {"0": "ui, running", "1": "api, running", "2": "ui, running"}
+    assert panel.front.items["frozen"]
+    assert panel.front.timeline["lanes"][0]["lanes"] == ["", "ui", "api"]

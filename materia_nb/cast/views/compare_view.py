@@ -23,10 +23,11 @@ from materia_nb.display.blocks import (
     Words,
     lines,
 )
+from materia_nb.display.escape import shorten
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import GraphPicture
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.session import StepRecord
+from materia_nb.engine.session import StepRecord, all_steps
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.protocol import Issue
@@ -71,19 +72,19 @@ class CompareView(Shown, Comparison):
         return self.picture, GraphPicture(self.b.rules.graph, self.picture.marks)
 
     def _lines(self) -> list[str]:
-        counts = [counted(len(side.session.steps), "step") for side in (self.a, self.b)]
+        counts = [counted(len(all_steps(side.session)), "step") for side in (self.a, self.b)]
         first = self.first
         if first is None:
             return [f"A and B did the same, in {counts[0]}."]
         if self.stands is not None:
             other = "B" if self.stands == "A" else "A"
-            after = f"after step {first.step}" if first.step else "at the start"
+            after = f"after {first.place}" if first.step else "at the start"
             return [f"{self.stands} stands {after}; nothing differs so far. {other} has gone on from there."]
-        lines = [f"A has {counts[0]}, B {counts[1]}. They first differ in step {first.step}."]
+        lines = [f"A has {counts[0]}, B {counts[1]}. They first differ in {first.place}."]
         lines += [f"  {line}" for line in first.lines]
         if found := self.loadouts.differences:
             lines.append(f"Their loadouts differ in {counted(len(found), 'thing')} (.loadouts).")
-        if self.parted is not None and self.parted > first.step:
+        if self.parted is not None and self.parted > first.step and not first.lane:
             lines.append(f"Their routes are the same up to step {self.parted}.")
         return lines
 
@@ -117,7 +118,7 @@ class CompareView(Shown, Comparison):
             said += changes_table(self.a.kept, self.a.session.files, self.b.session.files)
         if steps := self.beside:
             both = StepCompareView(steps.a, steps.b, steps.names)
-            said += [Heading(f"step {steps.a.number}"), *both.in_words(), *self._later(steps.a)]
+            said += [Heading(f"step {_numbered(steps.a)}"), *both.in_words(), *self._later(steps.a)]
         if self.state:
             now = (dict(side.session.state.data) for side in (self.a, self.b))
             said += [Heading("state, as each stands now"), _changed_tree(*now)]
@@ -128,7 +129,7 @@ class CompareView(Shown, Comparison):
         others = [pair for pair in self.pairs if pair.did and pair.a is not first]
         for a, b, differs in others[:_LATER_SHOWN]:
             if a is not None and b is not None:
-                title = f"step {a.number}, {b.number} in B: {_place(a)} differs in {', '.join(Pair(a, b, differs).did)}"
+                title = f"step {_numbered(a)}, {b.number} in B: {_place(a)} differs in {', '.join(Pair(a, b, differs).did)}"
                 yield Fold(title, StepCompareView(a, b, self._names).in_words(), brief=0)
 
     def _blocks(self) -> list[Block]:
@@ -153,7 +154,7 @@ class StepCompareView(Shown, StepComparison):
         """Say what each answered, was asked and left in the state, what only A has struck out, what only B has marked."""
         a, b = self.a, self.b
         rows = [
-            ("step", *(f"{one.number}: {_place(one)}, visit {one.visit}" for one in (a, b))),
+            ("step", *(f"{_numbered(one)}: {_place(one)}, visit {one.visit}" for one in (a, b))),
             ("went to", sides.went(a) or "", sides.went(b) or ""),
             ("tokens", *(sides.used(one).tokens_words for one in (a, b))),
             ("time", *(sides.time_of(one).words for one in (a, b))),
@@ -275,10 +276,10 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
         first, beside, needs = self.first, self.beside, self.needs
         said = ["It goes as it did." if beside is None else "It goes the same way."]
         if first is not None:
-            said = [f"It goes otherwise from step {first.step}.", *(f"  {line}" for line in first.lines)]
+            said = [f"It goes otherwise from {first.place}.", *(f"  {line}" for line in first.lines)]
         if beside is not None:
             when = "Before that" if first is not None else "On it"
-            said += [f"{when} step {beside.step} differs.", *(f"  {line}" for line in beside.lines)]
+            said += [f"{when} {beside.place} differs.", *(f"  {line}" for line in beside.lines)]
         if needs is not None:
             item = f", item {needs.item_key}" if needs.item_key else ""
             said.append(
@@ -324,11 +325,16 @@ class BlameView(TableOf["Blamed"]):
 def _who(one: Blamed) -> str:
     if one.socket is not None:
         return f"{one.socket}, corrected by a person" if one.corrected else one.socket
-    return "a person" if one.rule == "edit" else "the start"
+    return {"edit": "a person", "P6": "the lanes"}.get(one.rule, "the start")
 
 
 def _by(one: Blamed) -> str:
-    words = {"R10": "its answer", "R11": "an assignment", "R12": "the current item"}.get(one.rule)
+    words = {
+        "R10": "its answer",
+        "R11": "an assignment",
+        "R12": "the current item",
+        "P6": "all came together",
+    }.get(one.rule)
     if words is None:
         return one.rule
     return f"{words}{f', {one.source}' if one.source else ''} ({one.rule})"
@@ -367,14 +373,16 @@ def replayed_words(one: ReplayView[Any]) -> tuple[str, str, str]:
     """Say whether a replay goes otherwise, from which step, and why."""
     if one.first is None:
         beside = one.beside
-        return "the same way", *(("", "") if beside is None else (str(beside.step), beside.why))
+        return "the same way", *(
+            ("", "") if beside is None else (beside.place.removeprefix("step "), beside.why)
+        )
     goes = "otherwise" if one.needs is None else f"otherwise, needs {one.needs.socket}"
-    return goes, str(one.first.step), one.first.why
+    return goes, one.first.place.removeprefix("step "), one.first.why
 
 
 def _row(pair: Pair, names: Mapping[str, str]) -> tuple[str, ...]:
     a, b = pair.a, pair.b
-    numbers = list(dict.fromkeys(str(one.number) for one in (a, b) if one is not None))
+    numbers = list(dict.fromkeys(_numbered(one) for one in (a, b) if one is not None))
     words = f"only in {pair.where}" if pair.where != "both" else ", ".join(pair.did)
     return " / ".join(numbers), _way(a, names), _way(b, names), words
 
@@ -384,6 +392,10 @@ def _way(step: StepRecord | None, names: Mapping[str, str]) -> str:
         return ""
     place, way = _place(step, names), sides.went(step) or "failed"
     return f"{place}, waiting" if step.decision is None else f"{place} → {names.get(way, way)}"
+
+
+def _numbered(step: StepRecord) -> str:
+    return f"{step.number} in {shorten(step.lane, 40)}" if step.lane else str(step.number)
 
 
 def _place(step: StepRecord, names: Mapping[str, str] = FrozenDict()) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.cast.snapshot import LaneNow, Snapshot
-from materia_nb.display.blocks import Action, Badge, Block, Line, Picture, Table
-from materia_nb.display.escape import esc, part
+from materia_nb.display.blocks import Action, Badge, Block, Line, Table
+from materia_nb.display.escape import Html, esc, part
 from materia_nb.display.geometry import fit
 from materia_nb.display.shapes import FONT
 from materia_nb.errors import counted
-from materia_nb.insight.sides import seconds_words
+from materia_nb.insight.sides import seconds_words, time_of, worked, worked_words
+from materia_nb.jsonvalue import JSON
 
 if TYPE_CHECKING:
     from materia_nb.engine.session import StepRecord
@@ -19,24 +21,87 @@ if TYPE_CHECKING:
 _WIDE: Final = 760.0
 _NAME: Final = 96.0
 _ROW: Final = 26.0
-_MOST_BARS: Final = 400
-_INK: Final = "#767676"  # legible on a light and on a dark page: the picture knows of neither
-_NOW: Final = "#b57f00"
-_BAD: Final = "#d5404d"
+_MOST_BARS: Final = 200
+_IDLE_MS: Final = 1_000
+_AT_ONCE_MS: Final = 100
+"""A lane that begins sooner has not waited for a place."""
+_FOLD: Final = 0.03
+_MOST_FOLDED: Final = 0.3
+_TAIL: Final = 0.12
+"""How wide what still waits is drawn: nobody knows for how long it will."""
+
+Kind: TypeAlias = Literal["work", "now", "wait", "bad", "unsure"]
+"""Of a bar: it was worked, is worked, it waits, it failed, or nobody knows how much of it was work (R56)."""
 
 
 class _Bar(NamedTuple):
-    """A step, or a wait, on the axis: from when to when in milliseconds since the epoch."""
+    """A step, or a wait, by the clock: from when to when in milliseconds since the epoch; without an end it goes on."""
 
     words: str
     begins: int
-    ends: int
-    colour: str = _INK
-    waits: bool = False
+    ends: int | None
+    kind: Kind
 
 
-def lanes_blocks(cast: Snapshot) -> list[Block]:
-    """Say how each lane stands that the cast is in the middle of, or had last; nothing where there were none."""
+@dataclass(frozen=True, slots=True)
+class Axis(Block):
+    """A row for the cast and one for each lane on one axis of time, in which stretches without any work are folded.
+
+    Attributes:
+        words: what it shows, in a few words.
+        rows: the name of each, and its bars: left end and width as shares of the whole, kind, label, what it says when pointed at.
+        ticks: places on the axis, as shares of the whole, and what the clock said there since the items were planned.
+        lanes: the lane of each row, "" for the cast itself.
+    """
+
+    words: str
+    rows: Sequence[tuple[str, Sequence[tuple[float, float, Kind, str, str]]]]
+    ticks: Sequence[tuple[float, str]]
+    lanes: Sequence[str]
+
+    def as_text(self, width: int = 0) -> str:  # noqa: ARG002
+        """Say nothing: the table beside it has the same in words."""
+        return ""
+
+    def as_html(self) -> Html:
+        """Draw it in the colours of the page around it."""
+        wide, high = _WIDE - _NAME - 8, _ROW * len(self.rows) + 22
+        words = esc(self.words)
+        parts = [
+            (
+                f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{words}" width="{_WIDE:.0f}" '
+                f'height="{high:.0f}" viewBox="0 0 {_WIDE:.0f} {high:.0f}" font-family="{FONT}" font-size="11" '
+                f'fill="currentColor" stroke="none"><title>{words}</title>'
+            )
+        ]
+        for place, label in self.ticks:
+            x, anchor = _NAME + place * wide, "end" if place > 1 - _TAIL / 2 else "start"
+            parts.append(
+                f'<text x="{x:.0f}" y="12" text-anchor="{anchor}">{esc(label)}</text>'
+                f'<path d="M{x:.1f} 18V{high:.0f}" stroke="currentColor" stroke-opacity=".25"/>'
+            )
+        for number, (name, bars) in enumerate(self.rows):
+            y = 22 + number * _ROW
+            parts.append(f'<text x="2" y="{y + 14:.0f}">{esc(fit(name, 11, _NAME - 8))}</text>')
+            parts += [_drawn(bar, wide, y) for bar in bars]
+        return Html("".join([*parts, "</svg>"]))
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return it for a panel."""
+        return {
+            "is": "axis",
+            "text": self.words,
+            "rows": [[name, [list(bar) for bar in bars]] for name, bars in self.rows],
+            "ticks": [list(tick) for tick in self.ticks],
+            "lanes": list(self.lanes),
+        }
+
+
+def lanes_blocks(cast: Snapshot, now: int | None = None) -> list[Block]:
+    """Say how each lane stands that the cast is in the middle of, or had last; nothing where there were none.
+
+    ``now`` is the time in milliseconds while the cast runs, up to which the axis goes.
+    """
     lanes = cast.lanes
     if not lanes:
         return [Line("The cast has handed no items to lanes.", "quiet")]
@@ -55,14 +120,14 @@ def lanes_blocks(cast: Snapshot) -> list[Block]:
     ]
     ways = [
         Action(
-            f"{part(name, 60)} waits for you.",
-            "Answer",
-            "show what is asked in this lane",
+            f"{part(name, 60)} waits for you." if lane.wants_a_person else f"{part(name, 60)} failed.",
+            "Answer" if lane.wants_a_person else "Look",
+            "show this lane in the inspector",
             "lane",
             {"lane": name},
         )
         for name, lane in lanes.items()
-        if lane.wants_a_person
+        if lane.wants_a_person or lane.status == "failed"
     ]
     wrong = [
         Line(f"{part(name, 60)}: {part(lane.error, 300)}", "bad")
@@ -71,7 +136,7 @@ def lanes_blocks(cast: Snapshot) -> list[Block]:
     ]
     return [
         Line(f"{counted(len(lanes), 'lane')}, {streams.limit} at once; {_barrier_words(cast)}"),
-        Picture(_axis(cast, until)),
+        axis_of(cast, now),
         Table(("lane", "status", "at", "item", "done", "took"), rows),
         *ways,
         *wrong,
@@ -118,64 +183,122 @@ def _latest(cast: Snapshot) -> int:
 # -- the axis ---------------------------------------------------------------------------------
 
 
-def _bars(cast: Snapshot, steps: Sequence[StepRecord], until: int) -> Iterator[_Bar]:
-    for step in steps[-_MOST_BARS:]:
-        item = step.at.item
-        words = cast.names.get(step.socket, step.socket) + (
-            f" {item.position + 1}" if item is not None else ""
-        )
-        colour = _NOW if step.ended is None else _INK
-        yield _Bar(words, step.started, step.ended if step.ended is not None else until, colour)
-
-
-def _lane_bars(lane: LaneNow, forked: int, until: int) -> list[_Bar]:
-    begun, bars = lane.lane.started, list(_bars(lane.now, lane.now.steps, until))
-    first = bars[0].begins if bars else begun if begun is not None else until
-    if first > forked:
-        bars.insert(0, _Bar("waits for a place", forked, first, waits=True))
-    if lane.status == "failed" and bars:
-        bars[-1] = bars[-1]._replace(colour=_BAD)
-    return bars
-
-
-def _axis(cast: Snapshot, until: int) -> str:
-    """Draw a row for the cast and one for each lane, all on one axis of time."""
+def axis_of(cast: Snapshot, now: int | None = None) -> Axis:
+    """Lay the steps of a cast that has lanes, and of these, out on one axis of time; ``now`` as in :func:`lanes_blocks`."""
     generator = cast.steps.at(cast.session.streams[-1].step)
     forked = generator.ended or generator.started
     own = [step for step in cast.steps if step.number >= generator.number]
-    rows = [("cast", list(_bars(cast, own, until)))]
-    rows += [(part(name, 40), _lane_bars(lane, forked, until)) for name, lane in cast.lanes.items()]
-    start = generator.started
-    scale = (_WIDE - _NAME - 8) / max(1, until - start)
-    high = _ROW * len(rows) + 22
-    words = f"{len(rows) - 1} lanes over {seconds_words(max(0, until - start))}"
-    root = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{esc(words)}" width="{_WIDE:.0f}" '
-        f'height="{high:.0f}" viewBox="0 0 {_WIDE:.0f} {high:.0f}" font-family="{FONT}" font-size="11">'
-    )
-    parts = [root, f"<title>{esc(words)}</title>"]
-    for share in (0.0, 0.5, 1.0):
-        x = _NAME + share * (_WIDE - _NAME - 8)
-        anchor = ("start", "middle", "end")[round(share * 2)]
-        label = seconds_words(round(share * (until - start)))
-        parts.append(
-            f'<text x="{x:.0f}" y="12" fill="{_INK}" text-anchor="{anchor}">{label}</text>'
-            f'<path d="M{x:.1f} 18V{high:.0f}" stroke="{_INK}" stroke-opacity=".25"/>'
+    rows = [("cast", list(_bars(cast, own)))]
+    rows += [(part(name, 40), _lane_bars(lane, forked)) for name, lane in cast.lanes.items()]
+    until = max(now or 0, _latest(cast))
+    clock = _Clock(rows, generator.started, until, running=now is not None)
+    begun = generator.started
+    work = worked_words(*worked([*own, *(step for lane in cast.lanes.values() for step in lane.now.steps)]))
+    words = f"{counted(len(rows) - 1, 'lane')}: {seconds_words(max(0, until - begun))} by the clock, {work} of work"
+    drawn = [(name, [clock.laid(bar) for bar in bars]) for name, bars in rows]
+    ticks = [(clock.at(time), seconds_words(time - begun)) for time in clock.ticks()]
+    return Axis(words, drawn, ticks, ["", *cast.lanes])
+
+
+def _bars(cast: Snapshot, steps: Sequence[StepRecord]) -> Iterator[_Bar]:
+    """Give the bars of steps: what was worked on each first, then how long it stood still."""
+    for step in steps[-_MOST_BARS:]:
+        item, time = step.at.item, time_of(step)
+        words = cast.names.get(step.socket, step.socket) + (
+            f" {item.position + 1}" if item is not None else ""
         )
-    for number, (name, bars) in enumerate(rows):
-        y = 22 + number * _ROW
-        parts.append(f'<text x="2" y="{y + 14:.0f}" fill="{_INK}">{esc(fit(name, 11, _NAME - 8))}</text>')
-        parts += [_drawn(bar, _NAME + (bar.begins - start) * scale, y, scale) for bar in bars]
-    return "".join([*parts, "</svg>"])
+        if step.ended is None:
+            yield _Bar(words, step.started, None, "now")
+        elif time.work is None:
+            yield _Bar(f"{words}, at most", step.started, step.ended, "unsure")
+        else:
+            worked_until = step.ended - (time.waited or 0)
+            if not time.waited or time.work:
+                yield _Bar(words, step.started, worked_until, "work")
+            if time.waited:
+                yield _Bar(f"{words}, waited", worked_until, step.ended, "wait")
 
 
-def _drawn(bar: _Bar, x: float, y: float, scale: float) -> str:
-    wide = max(2.0, (bar.ends - bar.begins) * scale - 1)
-    dash, fill = (' stroke-dasharray="4 3"', 0.0) if bar.waits else ("", 0.18)
-    label = fit(part(bar.words, 60), 11, wide - 8) if wide > 24 else ""
-    words = esc(f"{part(bar.words, 60)}: {seconds_words(max(0, bar.ends - bar.begins))}")
+def _lane_bars(lane: LaneNow, forked: int) -> list[_Bar]:
+    begun, bars = lane.lane.started, list(_bars(lane.now, lane.now.steps))
+    first = bars[0].begins if bars else begun if begun is not None else lane.lane.ended
+    if first is None or first - forked > _AT_ONCE_MS:
+        bars.insert(0, _Bar("waits for a place", forked, first, "wait"))
+    last = bars[-1] if bars else None
+    if last is not None and last.kind == "now" and lane.wants_a_person:
+        bars[-1] = last._replace(kind="wait", words=f"{last.words}, waits for you")
+    elif last is not None and lane.lane.is_over and lane.status != "accepted":
+        bars[-1] = last._replace(kind="bad", ends=last.ends or lane.lane.ended)
+    return bars
+
+
+class _Clock:
+    """Where a time stands on an axis, as a share of the whole: stretches in which nothing worked are all equally short."""
+
+    def __init__(
+        self, rows: Sequence[tuple[str, Sequence[_Bar]]], begins: int, until: int, *, running: bool
+    ) -> None:
+        bars = [bar for _, bars in rows for bar in bars]
+        self._until = until
+        self.tail = _TAIL if not running and any(bar.ends is None for bar in bars) else 0.0
+        busy = sorted((bar.begins, bar.ends or until) for bar in bars if bar.kind != "wait")
+        self._idle: list[tuple[int, int]] = []
+        at = begins
+        for start, end in [*busy, (until, until)]:
+            if start - at > _IDLE_MS:
+                self._idle.append((at, start))
+            at = max(at, end)
+        self._begins = begins
+        fold = min(_FOLD, _MOST_FOLDED / max(1, len(self._idle)))
+        self._folds = fold
+        length = until - begins - sum(end - start for start, end in self._idle)
+        self._scale = (1 - self.tail - fold * len(self._idle)) / max(1, length)
+
+    def at(self, time: int) -> float:
+        """Return where a time is."""
+        place = float(time - self._begins) * self._scale
+        for start, end in self._idle:
+            if time > start:
+                passed = min(time, end) - start
+                place += passed / (end - start) * self._folds - passed * self._scale
+        return min(1.0, max(0.0, place))
+
+    def ticks(self) -> list[int]:
+        """Return the times that are written at the axis: its ends, and where work went on after a fold."""
+        times = [self._begins, *(end for _, end in self._idle[-4:]), self._until]
+        middle = (self._begins + self._until) // 2
+        return sorted({*times, *([] if self._idle else [middle])})
+
+    def laid(self, bar: _Bar) -> tuple[float, float, Kind, str, str]:
+        """Lay a bar out; one that has no end goes on to that of the axis."""
+        left = self.at(bar.begins)
+        right = self.at(bar.ends) if bar.ends is not None else 1.0
+        took = seconds_words(max(0, (bar.ends or self._until) - bar.begins))
+        words = part(bar.words, 60)
+        return left, max(0.002, right - left), bar.kind, words, f"{words}: {took}"
+
+
+_STROKES: Final[dict[Kind, str]] = {
+    "work": 'fill-opacity=".16" stroke="currentColor" stroke-opacity=".55"',
+    "now": 'fill="#e0a100" fill-opacity=".25" stroke="#b57f00"',
+    "wait": 'fill="none" stroke="currentColor" stroke-opacity=".55" stroke-dasharray="4 3"',
+    "bad": 'fill="#d5404d" fill-opacity=".2" stroke="#d5404d"',
+    "unsure": 'fill="none" stroke="currentColor" stroke-opacity=".55"',
+}
+
+
+def _drawn(bar: tuple[float, float, Kind, str, str], wide: float, y: float) -> str:
+    left, share, kind, words, title = bar
+    x, long = _NAME + left * wide, max(2.0, share * wide - 1)
+    strokes = _hatched(x, y, long) if kind == "wait" else ""
+    label = fit(words, 11, long - 8) if long > 24 else ""
     return (
-        f'<g><title>{words}</title><rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="18" rx="4" fill="{bar.colour}" '
-        f'fill-opacity="{fill}" stroke="{bar.colour}"{dash}/>'
-        f'<text x="{x + 4:.1f}" y="{y + 13:.1f}" fill="{bar.colour}">{esc(label)}</text></g>'
+        f'<g><title>{esc(title)}</title><rect x="{x:.1f}" y="{y:.1f}" width="{long:.1f}" height="18" rx="4" '
+        f'{_STROKES[kind]}/>{strokes}<text x="{x + 4:.1f}" y="{y + 13:.1f}">{esc(label)}</text></g>'
     )
+
+
+def _hatched(x: float, y: float, wide: float) -> str:
+    """Draw the strokes through a bar that stands for waiting; without an id, so that several may stand in one page."""
+    strokes = "".join(f"M{x + 6 * n:.1f} {y + 18:.1f}l6 -18" for n in range(int(wide // 6)))
+    return f'<path d="{strokes}" stroke="currentColor" stroke-opacity=".3"/>' if strokes else ""

@@ -21,7 +21,7 @@ from materia_nb.display.svg import graph_svg
 from materia_nb.engine.items import standings, walk_of
 from materia_nb.engine.remarks import Remark
 from materia_nb.engine.routing import edges_used, short
-from materia_nb.engine.session import StepRecord
+from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import Hold
 from materia_nb.errors import counted
 from materia_nb.handoff.approval import request_of
@@ -107,14 +107,20 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
         if any(lane.wants_a_person for lane in cast.lanes.values()):
             lines.append(f"waits for you{because}: reply --lane NAME")
         else:
-            lines.append(
-                f"next: {now.next}{because}"
-                if now.next != END
-                else "next: end (step or run completes the cast)"
-            )
+            lines.append(f"next: {_next(cast)}{because}")
     elif now.status == "complete":
         lines += _concluded(cast)
     return tuple(lines)
+
+
+def _next(cast: Snapshot) -> str:
+    """Say what step or run would do: enter a socket, go on in lanes, or complete the cast."""
+    if lanes_at_work(cast.session) is not None:
+        waits = [
+            shorten(name, 60) for name, lane in cast.lanes.items() if lane.status in ("running", "waiting")
+        ]
+        return f"lanes {', '.join(waits)}" if waits else "the barrier, where the lanes come together"
+    return str(cast.engine.next) if cast.engine.next != END else "end (step or run completes the cast)"
 
 
 def _offered(cast: Snapshot) -> Iterator[str]:
@@ -140,7 +146,7 @@ def _standing(cast: Snapshot) -> list[str]:
     """How far a cast is, and what it has used."""
     now = cast.engine
     stands = f"{now.status}, with remarks," if cast.remarks else now.status
-    lines = [f"{cast.graph.name}: {stands} after {counted(len(cast.steps), 'step')}"]
+    lines = [f"{cast.graph.name}: {stands} after {steps_words(cast)}"]
     said = cast.label_of().words
     if loops := _loops(cast):
         lines[0] += f" ({loops})"
@@ -151,6 +157,12 @@ def _standing(cast: Snapshot) -> list[str]:
     if now.budget.max_cost_usd is not None:
         lines.append(f"cost: {now.usage.cost_words} of {now.budget.max_cost_usd:.4f} USD")
     return [*lines, shorten(said, 200)] if said else lines
+
+
+def steps_words(cast: Snapshot) -> str:
+    """Say how many steps a cast has made, and how many of its lanes."""
+    in_lanes = len(cast.all_steps) - len(cast.steps)
+    return counted(len(cast.steps), "step") + (f", {in_lanes} in lanes" if in_lanes else "")
 
 
 def _lanes(cast: Snapshot) -> Iterator[str]:
@@ -326,9 +338,11 @@ def marks_of(cast: Snapshot) -> Marks:
     route: Route | None = None
     if last is not None and last.socket is not None and last.target is not None:
         route = (last.socket, "end" if chosen is None else chosen.route or chosen.place or 0)
-    failed = now.failure.socket if now.failure and now.status == "failed" else None
+    failed = cast.failed_at[0] if now.status == "failed" else None
     visit = visit or (now.at if now.status == "held" else None)
     current = visit.socket if visit else now.next if now.next in cast.graph.sockets else None
+    if now.failure is not None and lanes_at_work(cast.session) is not None:
+        current = None  # what comes next is in the lanes that go on, when they do
     visits, standing_at = Counter(now.visits), dict[str, tuple[str, ...]]()
     for streams in cast.session.streams:
         for lane in streams.lanes.values():
@@ -400,9 +414,9 @@ def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
 
 
 def steps_view(cast: Snapshot) -> Table:
-    """The steps of a cast, one a row."""
-    table = step_table(cast.steps, cast.graph)
-    said = [cast.label_of(step).words for step in cast.steps]
+    """The steps of a cast and of its lanes, one a row."""
+    table = step_table(cast.all_steps, cast.graph)
+    said = [cast.label_of(step).words for step in cast.all_steps]
     if not any(said):
         return table
     rows = [(*cells, shorten(words, 80)) for cells, words in zip(table.rows, said, strict=True)]

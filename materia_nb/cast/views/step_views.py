@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from materia_nb.cast.listing import step_table, way_words, why_blocks
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.cast.views.files_view import FilesView
+from materia_nb.cast.views.lanes import lanes_blocks
 from materia_nb.cast.views.status import draft_of, marks_of, status_lines
 from materia_nb.cast.views.tables import known_words
 from materia_nb.display.blocks import (
+    Action,
     Block,
     Code,
     Facts,
@@ -53,16 +55,17 @@ _MOST_FILES = 2_000
 class StepView(Shown):
     """The latest step of a cast: what came, what was made of it, where it goes.
 
-    ``approved`` is what a person has consented to, for the step to go on.
+    ``approved`` is what a person has consented to, for the step to go on; ``lane`` is the one whose latest step is shown.
     """
 
-    def __init__(self, cast: Snapshot, approved: Sequence[str] = ()) -> None:
+    def __init__(self, cast: Snapshot, approved: Sequence[str] = (), lane: str = "") -> None:
         self.status = (*(f"approved: {line}" for line in approved[:1]), *approved[1:], *status_lines(cast))
-        self.step = cast.steps[-1] if cast.steps else None
-        self.why = cast.why() if self.step else None
+        here = cast.lane(lane)
+        self.step = here.steps[-1] if here.steps else None
+        self.why = here.why() if self.step else None
         self.title = self.why.title if self.why else ""
-        self.asking = cast.approvals.asking
-        self.prompt = None if draft_of(cast) else cast.prompt
+        self.asking = here.approvals.asking
+        self.prompt = None if draft_of(here) else here.prompt
 
     def _blocks(self) -> list[Block]:
         step, said = self.step, list[Block]()
@@ -84,7 +87,7 @@ class PromptView(Shown):
 
     def __init__(self, step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = ()) -> None:
         self.prompt = prompt
-        self.title = f"Prompt of step {step.number}: {step.socket}, visit {step.visit}"
+        self.title = f"Prompt of s{step.title[1:]}"
         turns = step.turns[1:] if prompt is step.prompt else []
         asked = [
             (turn.mode, turn.prompt.text if turn.message is None else turn.message)
@@ -121,7 +124,7 @@ def against_last_visit(steps: Sequence[StepRecord], step: StepRecord, prompt: Pr
     """Say which parts are other than when the socket of a step was visited before; empty at its first visit, or of a later turn."""
     if not prompt.begins:
         return ""
-    earlier = (steps[number] for number in range(min(step.number - 1, len(steps)) - 1, -1, -1))
+    earlier = (one for one in reversed(steps) if one.number < step.number)
     last = next((one for one in earlier if one.socket == step.socket and one.prompt is not None), None)
     if last is None or last.prompt is None:
         return ""
@@ -137,7 +140,7 @@ class HandoffView(Shown):
     """What a step handed on; see :func:`handoff_blocks`."""
 
     def __init__(self, cast: Snapshot, step: StepRecord) -> None:
-        self.title = f"Handoff of step {step.number}: {step.socket}, visit {step.visit}"
+        self.title = f"Handoff of s{step.title[1:]}"
         self.cast, self.step = cast, step
 
     def _blocks(self) -> list[Block]:
@@ -297,18 +300,27 @@ def cast_page_html(cast: Snapshot) -> str:
 
 
 def _page_blocks(cast: Snapshot) -> list[Block]:
-    failure, steps = cast.failure, cast.steps[-_MOST_STEPS:]
+    failure, steps = cast.failure, cast.all_steps[-_MOST_STEPS:]
     facts = [("request", cast.request), *(("how it stands", line) for line in status_lines(cast))]
     said: list[Block] = [Facts(facts), *([Code(failure.message)] if failure else [])]
     said += [Heading("Graph"), Picture(graph_svg(cast.graph, marks_of(cast)))]
     said.append(Fold("Graph as text", [Code(graph_text(cast.graph, marks_of(cast)), most=200_000)]))
+    if cast.lanes:
+        said += [Heading("Lanes"), *(one for one in lanes_blocks(cast) if not isinstance(one, Action))]
     said.append(Heading("Timeline"))
-    if left_out := len(cast.steps) - len(steps):
+    if left_out := len(cast.all_steps) - len(steps):
         said.append(Line(f"{left_out:,} earlier steps are not shown."))
     timeline = step_table(steps, cast.graph)
-    linked = [(Jump(str(row[0]), f"step-{row[0]}"), *row[1:]) for row in timeline.rows]
+    anchors = [
+        f"lane-step-{place}" if step.lane else f"step-{step.number}" for place, step in enumerate(steps)
+    ]
+    linked = [
+        (Jump(str(row[0]), anchor), *row[1:]) for anchor, row in zip(anchors, timeline.rows, strict=True)
+    ]
     said += [Table(timeline.headers, linked, timeline.empty), Heading("Steps")]
-    said += [_page_step(cast, step) for step in steps]
+    said += [
+        _page_step(cast.maker_of(step), step, anchor) for step, anchor in zip(steps, anchors, strict=True)
+    ]
     said += [Heading("State at the end"), Tree(dict(cast.state))]
     if cast.session.keeps:
         said += [Heading("Files"), *FilesView(cast).in_words()]
@@ -321,7 +333,7 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
     return [*said, Heading("Artifacts"), Table(("what", "file"), kept)] if kept else said
 
 
-def _page_step(cast: Snapshot, step: StepRecord) -> Block:
+def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
     """One step, folded; a failed one is open."""
     events = [
         f"{one.severity}: {one.name}" + (f": {one.message}" if one.message else "") for one in step.events
@@ -331,4 +343,4 @@ def _page_step(cast: Snapshot, step: StepRecord) -> Block:
     inside += [Code(step.shown, title="Output")] if step.shown is not None else []
     inside += [*handoff_blocks(cast, step), *told]
     failed = way_words(step).startswith("failed")
-    return Fold(step.title, inside, opened=failed, anchor=f"step-{step.number}")
+    return Fold(step.title, inside, opened=failed, anchor=anchor)

@@ -73,7 +73,7 @@ def found_view(found: Sequence[Found]) -> Table:
     """What a question found in the outputs of the steps, one match a row."""
     rows = [
         (
-            str(one.step),
+            str(one.step) + (f" in {shorten(one.lane, 40)}" if one.lane else ""),
             one.socket,
             one.item or "",
             shorten(one.value if isinstance(one.value, str) else compact(one.value), 200),
@@ -206,17 +206,26 @@ class ItemsView(View):
     def __init__(self, rows: Sequence[tuple[str, ...]], said: Sequence[str]) -> None:
         self.rows = rows
         super().__init__(
-            "", [Table(("item", "state", "title", "context"), rows, "no work items"), *lines(said)]
+            "",
+            [
+                Table(
+                    ("item", "state", "title", "context", "lane")[: len(rows[0]) if rows else 4],
+                    rows,
+                    "no work items",
+                ),
+                *lines(said),
+            ],
         )
 
 
 def items_view(cast: Snapshot, said: Sequence[str] = ()) -> ItemsView:
-    """The work items and how each stands (R46); ``said`` is what an edit of them moved."""
-    rows = []
+    """The work items, how each stands (R46) and in which lane; ``said`` is what an edit of them moved."""
+    rows, lanes = [], cast.lane_of_item
     for index, (item, stands) in enumerate(zip(cast.work_items, cast.standings, strict=True)):
         title = item.get("title", "") if isinstance(item, dict) else pretty(item)
         context = item.get("context", "") if isinstance(item, dict) else ""
-        rows.append((f"WI-{index + 1}", stands, shorten(str(title), 80), shorten(str(context), 120)))
+        lane = (f"{shorten(lanes[index].name, 40)}, {lanes[index].status}",) if index in lanes else ()
+        rows.append((f"WI-{index + 1}", stands, shorten(str(title), 80), shorten(str(context), 120), *lane))
     return ItemsView(rows, said)
 
 

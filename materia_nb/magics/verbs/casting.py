@@ -12,6 +12,7 @@ from materia_nb.cast.views.status import StatusView, consent_lines
 from materia_nb.cast.views.step_views import StepView
 from materia_nb.cast.views.tables import allowed_view, breakpoints_view
 from materia_nb.cast.workbench import Workbench
+from materia_nb.engine.session import lanes_at_work
 from materia_nb.errors import MateriaError
 from materia_nb.magics.cast_display import running
 from materia_nb.magics.registry import Argument, Call, from_method, status_after, step_after, value_of, verb
@@ -47,7 +48,7 @@ def step(call: Call) -> Any:
     with running(current):
         current.run(steps=count) if count is not None else current.step()
     current.write_now()
-    return StepView(current.now)
+    return StatusView(current.now) if lanes_at_work(current.now.session) else StepView(current.now)
 
 
 @verb(
@@ -75,16 +76,22 @@ from_method(
 )
 
 
-@verb("approve", Argument("--always", "later calls of the same tools need not ask in this cast", "flag"))
+@verb(
+    "approve",
+    Argument("--always", "later calls of the same tools need not ask in this cast", "flag"),
+    Argument("--lane", "where several lanes ask: which", "option"),
+)
 def approve(call: Call) -> Any:
     """Approve the tool calls that wait for it, or the exact command that the agent asks consent for, and show which."""
-    approved = consent_lines(call.cast.now)
+    lane = call.get("lane")
+    asked = call.cast.approvals if lane is None else call.cast.approvals.in_lane(str(lane))
+    approved = consent_lines(asked.cast)
     with running(call.cast):
-        call.cast.approvals.approve(always=bool(call.get("always")))
-    return StepView(call.cast.now, approved)
+        made = asked.approve(always=bool(call.get("always")))
+    return StepView(call.cast.now, approved, made.lane)
 
 
-from_method("deny", Approvals.deny, step_after, only="reason", runs=True)
+from_method("deny", Approvals.deny, step_after, only="reason lane", runs=True)
 
 
 @verb(

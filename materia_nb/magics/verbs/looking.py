@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from materia_nb import lessons
 from materia_nb.cast import Cast
 from materia_nb.cast.edits import most_of
+from materia_nb.cast.snapshot import Snapshot
 from materia_nb.cast.views.loadout_views import EstimateView
 from materia_nb.cast.views.status import StatusView, steps_view
 from materia_nb.cast.views.step_views import HandoffView, PromptView, TranslationView
@@ -261,6 +262,7 @@ def _number(given: object) -> int:
 from_method("blame", Cast.blame, value_of, example="%materia blame workItems.0.title")
 
 _STEP = Argument("step", "a step number; -1, the latest, if left out", whole=True)
+_LANE = Argument("--lane", "the lane that made the step", "option")
 
 
 @verb("status")
@@ -273,11 +275,12 @@ def status(call: Call) -> Any:
     "state",
     Argument("path", "a dotted path, such as workItems.0.title, or JSONPath; in quotes if it has spaces"),
     Argument("--step", "the state after this step", "option", whole=True),
+    Argument("--lane", "the state of this lane", "option"),
     example="%materia state workItems.0",
 )
 def state(call: Call) -> Any:
     """Show the state, or what stands at a path in it; several matches of a JSONPath as a list."""
-    current, number = call.cast, call.get("step")
+    current, number = _here(call), call.get("step")
     data = dict(current.state if number is None else current.steps.at(number).after.data)
     path = call.get("path")
     if path is None:
@@ -310,7 +313,7 @@ def ask(call: Call) -> Any:
     expression, tag = str(call.get("expression")), call.get("tag")
     if call.get("all") or tag is not None:
         return call.bench.casts.ask(expression, call.bench.casts(tag=tag or ()))
-    return found_view(call.cast.steps.ask(expression))
+    return found_view(call.cast.now.all_steps.ask(expression))
 
 
 @verb(
@@ -323,7 +326,7 @@ def ask(call: Call) -> Any:
 def events(call: Call) -> Any:
     """List the events that outputs reported."""
     wanted = {name: call.get(name) for name in ("severity", "type", "socket")}
-    return call.cast.steps.events(**wanted)
+    return call.cast.now.all_steps.events(**wanted)
 
 
 @verb(
@@ -338,7 +341,12 @@ def usage(call: Call) -> Any:
 
 def _step(call: Call) -> StepRecord:
     """The step that is meant; the latest if none is named."""
-    return call.cast.steps.at(call.get("step", -1))
+    return _here(call).steps.at(call.get("step", -1))
+
+
+def _here(call: Call) -> Snapshot:
+    """The cast as it is now, or the lane of it that is named."""
+    return call.cast.now.lane(call.get("lane"))
 
 
 @verb(
@@ -348,6 +356,7 @@ def _step(call: Call) -> StepRecord:
         f"in another format, with what that cannot hold: {one_of_words(OWN_PROTOCOLS)}, or one of another package",
         "option",
     ),
+    _LANE,
     _STEP,
     example="%materia handoff 3\n%materia handoff --as sparse 3",
 )
@@ -358,12 +367,12 @@ def handoff(call: Call) -> Any:
     return HandoffView(call.cast.now, _step(call))
 
 
-@verb("prompt", _STEP)
+@verb("prompt", _LANE, _STEP)
 def prompt(call: Call) -> Any:
     """Show the prompt that waits for an answer, or that of a step."""
-    current = call.cast
-    if call.get("step") is None and current.now.prompt is not None:
-        return PromptView(current.steps[-1], current.now.prompt, current.steps)
+    current = _here(call)
+    if call.get("step") is None and current.prompt is not None:
+        return PromptView(current.steps[-1], current.prompt, current.steps)
     record = _step(call)
     if record.prompt is None:
         raise MateriaError(
@@ -377,7 +386,7 @@ def prompt(call: Call) -> Any:
 @verb(
     "why",
     Argument("--traceback", "show where in your code the agent of the cast raised what made it fail", "flag"),
-    Argument("--lane", "the lane that made the step", "option"),
+    _LANE,
     _STEP,
     example="%materia why 3",
 )

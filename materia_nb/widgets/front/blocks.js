@@ -45,12 +45,28 @@ function blockNode(one, open, send) {
       return h("div", { class: "mnb-tree" }, treeNode(one.root, one.opened, open, ""));
     case "picture":
       return h("img", { class: "mnb-picture", alt: one.text, src: `data:image/svg+xml;utf8,${encodeURIComponent(one.svg)}` });
+    case "axis":
+      return axisNode(one, send);
     case "action":
       return h("p", { class: "mnb-p" }, `${one.text} `, button(one.words, one.explained, () => send(one.kind, one.values), { class: "mnb-b mnb-small" }));
     default:
       throw new Error(`no block is ${one.is}`);
   }
 }
+
+const share = (/** @type {number} */ part) => `${(part * 100).toFixed(3)}%`;
+
+/** Rows of bars on one axis of time, see Axis in cast/views/lanes.py. @param {Block} one @param {(kind: any, values?: any) => void} send */
+const axisNode = (one, send) =>
+  h("div", { class: "mnb-axis", role: "group", "aria-label": one.text },
+    h("div", { class: "mnb-axisrow" }, h("span", {}), h("div", { class: "mnb-axisbars" }, one.ticks.map(([place, words], index) =>
+      h("span", { class: index + 1 === one.ticks.length ? "mnb-tick mnb-tick-last" : "mnb-tick", style: `left:${share(place)}` }, words)))),
+    one.rows.map(([name, bars], row) => h("div", { class: "mnb-axisrow" },
+      button(name, one.lanes[row] ? `show lane ${name} in the inspector` : "show the cast itself in the inspector", () => send("lane", { lane: one.lanes[row] }), { class: "mnb-axisname" }),
+     
+      h("div", { class: "mnb-axisbars" }, /** @type {[number, number, string, string, string][]} */ (bars).map(([left, wide, kind, words, title]) =>
+        h("span", { class: `mnb-axisbar mnb-axis-${kind}`, style: `left:${share(left)};width:${share(wide)}`, title }, h("span", {}, words)))))),
+    h("p", { class: "mnb-p mnb-dim" }, one.text));
 
 /** What was taken out and what was put in, and what is the same. @param {[sign: string, text: string][]} parts */
 const wordParts = (parts) => parts.map(([sign, text]) => (sign === " " ? text : h(sign === "+" ? "ins" : "del", {}, text)));

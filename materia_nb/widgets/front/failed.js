@@ -60,6 +60,7 @@ export function failedBox(send, opens) {
       const tokens = h("input", { class: "mnb-in mnb-num", value: data.budget, "aria-label": "budget of this cast: tokens, or a cost as in 2.50 USD; empty for none" });
       return [h("span", { class: "mnb-row mnb-nowrap" }, tokens, button("Raise it", way.does, () => send("raise_budget", { budget: tokens.value }), style))];
     },
+    allow_folder: (way, style, data) => [button("Let it", way.does, () => send("allow_folder", { folders: data.folders }), style)],
     correct: (way, style) => [button("Correct…", way.does, () => opens.correct(), style)],
     reword: (way) => [button("Open it", way.does, () => send("tab", { tab: "prompt" }))],
   };

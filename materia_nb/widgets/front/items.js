@@ -176,8 +176,9 @@ export function itemsPart(host, send, controls) {
     if (!one) return { cells: ["", "", "", "", "", ""], key: `none ${place}` };
     const how = stand(one), next = place === data.current && how === "open" && !changed, before = was(one), id = `WI-${place + 1}`;
     const state = h("span", { class: "mnb-state" }, h("span", { "aria-hidden": "true" }, `${SIGNS[how]} `), next ? "open, next" : how);
-    const key = JSON.stringify([one, how, place, next, data.can, ...["title", "context", ""].map((name) => issues.get(`${place}.${name}`))]), style = `mnb-is-${how.replaceAll(" ", "-")}`;
-    if (!data.can) return { cells: ["", id, state, one.title, h("span", { title: one.context }, one.context), ""], class: style, key };
+    const lane = one.origin === null ? "" : data.lanes?.[one.origin] ?? "", said = lane && `lane ${lane}`;
+    const key = JSON.stringify([one, how, place, next, data.can, lane, ...["title", "context", ""].map((name) => issues.get(`${place}.${name}`))]), style = `mnb-is-${how.replaceAll(" ", "-")}`;
+    if (!data.can) return { cells: ["", id, state, one.title, h("span", { title: one.context }, one.context), h("span", { class: "mnb-dim", title: said }, lane)], class: style, key };
     const act = (/** @type {string} */ name, /** @type {string} */ title, /** @type {() => void} */ done, label = title) => button(name, title, done, { class: "mnb-x", "aria-label": label });
     const redo = before === "being worked on" ? act(abandon ? "Keep" : "Abandon", abandon ? "go on with it after all" : "give it up: the cast goes on with the next item (key a)", giveUp, `${abandon ? "keep" : "abandon"} ${id}`)
       : (before === "done" || before === "passed over") && act(one.again ? "Not again" : "Again", one.again ? "leave it as it is" : "work on it again, first of the open ones (key a)", () => again(place), `${one.again ? "do not work on" : "work on"} ${id} again`);
@@ -300,7 +301,7 @@ export function itemsPart(host, send, controls) {
     const wrong = firstTrouble(), blank = rows.some((one) => !one.title.trim() || !one.context.trim()), busy = data.busy ? "a step is running" : "";
     setEnabled(apply, data.can && changed && !wrong && !blank, !changed ? "nothing is changed" : busy || (wrong ? wrong.message : "every item needs a title and a context"));
     setEnabled(revert, changed || stale, "nothing is changed");
-    setEnabled(add, data.can, busy || "this cast is only looked at");
+    setEnabled(add, data.can, busy || (data.frozen ? "its lanes have begun from these items: go back before them to change these" : "this cast is only looked at"));
     setEnabled(undo, Boolean(data.undo), "no edit since the last step");
     here.hidden = data.current === null;
     trouble.hidden = !wrong;

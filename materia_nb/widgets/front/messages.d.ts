@@ -24,6 +24,8 @@ export interface ToCast {
   revive: { first?: Array<Record<string, unknown>> };
   /** Take what the workbench has changed of the materia where the cast failed, and run it once more. */
   take: { first?: Array<Record<string, unknown>> };
+  /** Let the cast work in these directories outside the project, those that were shown, and run what asked once more. */
+  allow_folder: { first?: Array<Record<string, unknown>>; folders: Array<string> };
   /** Answer in the place of what failed. */
   by_hand: { text: string };
   /** Let a text answer the socket where the cast failed, from now on, and go on. */

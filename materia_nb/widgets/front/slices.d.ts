@@ -32,7 +32,7 @@ type Correction = {key: string, words: string, text: string, open: boolean, why_
 
 // failed.js
 type WayOn = {name: string, words: string, does: string};
-type Failure = {key: string, socket: string, offers: WayOn[], form: string, says: string, budget: string, blocks: Blocks, more: Blocks};
+type Failure = {key: string, socket: string, offers: WayOn[], form: string, says: string, budget: string, folders: string[], blocks: Blocks, more: Blocks};
 /** A button, and what it opens */
 type Made = [act: Node, opens?: Node];
 
@@ -55,7 +55,7 @@ type Step = [number: number, id: string, name: string, item: [string, string]|nu
 type Span = [ms: number, waits: number];
 type Timeline = {
   id: string; total: number; at: number|null; tail: Step[]; span: Span; lines: [number|null, string][]; line: number|null;
-  busy: boolean; can: boolean;
+  busy: boolean; can: boolean; lanes?: Blocks;
 };
 
 // items.js
@@ -64,7 +64,7 @@ type Item = {title: string, context: string, origin: number|null, again: boolean
 type ItemField = "title"|"context";
 type Items = {
   items: [title: string, context: string][]; stands: string[]; current: number|null; can: boolean; base: string; busy?: boolean;
-  at?: string; undo?: boolean; lists?: boolean;
+  at?: string; undo?: boolean; lists?: boolean; lanes?: Record<string, string>; frozen?: boolean;
 };
 
 // design_bar.js

@@ -2,6 +2,7 @@
 import { h, button, isNew, refill, setText, setAttr, setEnabled } from "./dom.js";
 import { countWords } from "./words.js";
 import { makeGrid } from "./grid.js";
+import { drawBlocks } from "./blocks.js";
 import { compareMenu } from "./compare.js";
 
 const COLUMNS = "48px minmax(88px,1.2fr) minmax(96px,0.9fr) minmax(130px,3fr) minmax(60px,1.1fr) 60px 54px 44px minmax(64px,0.9fr)";
@@ -53,7 +54,9 @@ export function timelinePart(host, send, controls) {
   const back = button("Back to here", "the cast goes on from here; the later steps are kept as a branch. Files stay as they are; where they are kept, the tab Files brings those of then back too.", () => send("back", { step: data.at ?? 0 }), small);
   const fork = button("Fork", "another cast from here, shown in place; this one stays as it is. It works on the same files, or where they are kept on a copy of those of then.", () => send("fork", { step: data.at ?? null }), small);
   controls.append(line, back, fork, now, play, speed, slider, filter);
-  host.append(grid.node);
+  const lanes = h("div", { class: "mnb-lanesaxis", tabindex: "0", hidden: true });
+  host.classList.add("mnb-timeline");
+  host.append(lanes, grid.node);
 
   const look = (/** @type {number} */ step) => {
     clearTimeout(looking);
@@ -139,6 +142,8 @@ export function timelinePart(host, send, controls) {
         filtered = null;
         filter.value = "";
       }
+      lanes.hidden = !data.lanes?.length;
+      drawBlocks(lanes, data.lanes, send);
       for (const row of data.tail ?? []) rows.set(row[0], row);
       const lines = data.lines ?? [], line_ = data.line ?? null, past = data.at ?? null, sought = filter.value.trim();
       if (isNew(line, lines)) refill(line, lines.map(([value, words]) => h("option", { value: value ?? "" }, words)));

@@ -26,6 +26,8 @@ interface Block {
   open: boolean;
   inside: Block[];
   rows: any[][];
+  ticks: [place: number, words: string][];
+  lanes: string[];
   headers: string[];
   [name: string]: any;
 }

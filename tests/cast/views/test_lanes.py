@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import cast_helpers as h
 from materia_nb.cast.breakpoint import breakpoint_of
-from materia_nb.cast.views.lanes import lanes_blocks
-from materia_nb.cast.views.status import marks_of, status_lines
-from materia_nb.display.blocks import Picture, html_of, text_of
+from materia_nb.cast.repairs import offers
+from materia_nb.cast.views.lanes import axis_of, lanes_blocks
+from materia_nb.cast.views.status import marks_of, status_lines, steps_view
+from materia_nb.cast.views.step_views import HandoffView, StepView, cast_page_html
+from materia_nb.cast.views.tables import items_view
+from materia_nb.display.blocks import html_of, text_of
 from materia_nb.errors import MateriaError
 from stream_helpers import stream_agents, streams_config
 
@@ -49,10 +54,42 @@ def test_lanes_stand_on_the_cards_of_the_graph_and_count_there(waiting):
 
 
 def test_every_lane_is_a_row_of_the_axis_and_its_name_is_harmless(waiting):
-    picture = next(one for one in lanes_blocks(waiting.now) if isinstance(one, Picture))
-    assert "<title>Build 3: " in picture.svg
-    assert "<title>Build 2: " in picture.svg
-    assert "<img" not in picture.svg + html_of(lanes_blocks(waiting.now))
+    axis = axis_of(waiting.now)
+    assert [name for name, _ in axis.rows] == ["cast", "ui", HOSTILE]
+    assert list(axis.lanes) == ["", "ui", HOSTILE]
+    assert [(kind, words) for _, _, kind, words, _ in axis.rows[1][1]] == [
+        ("work", "Setup"),
+        ("work", "Build 3"),
+        ("wait", "Check 3, waits for you"),
+    ]
+    assert "<title>Build 2: " in axis.as_html()
+    assert "<img" not in html_of(lanes_blocks(waiting.now)) + cast_page_html(waiting.now)
+
+
+def test_bars_stand_on_one_clock_and_what_nobody_worked_on_is_folded(tmp_path, monkeypatch):
+    at = [1_000_000]
+    monkeypatch.setattr("materia_nb.cast.turns.time.time_ns", lambda: at[0] * 1_000_000)
+
+    def build(item):
+        at[0] += 2_000
+        return "built"
+
+    agents = stream_agents(Build=build)
+    del agents["Check"]
+    cast = h.start(tmp_path, streams_config(1), agents)
+    cast.run()
+    at[0] += 3_600_000  # an hour until the person answers
+    cast.reply('{"satisfied": true, "context": "good"}', lane="ui")
+    cast.run()
+    axis = axis_of(cast.now)
+    ends = [left + wide for _, bars in axis.rows for left, wide, *_ in bars]
+    assert max(ends) <= 1.0001
+    bars = {words: (left, wide, kind) for _, row in axis.rows for left, wide, kind, words, _ in row}
+    waited = bars["Check 3, waited"]
+    assert waited[2] == "wait"
+    assert waited[1] < 0.4  # an hour, folded, in which the other lane worked for two of six seconds
+    assert bars["Build 3"][1] == pytest.approx(bars["Build 1"][1], rel=0.05)
+    assert "by the clock" in axis.words
 
 
 def test_a_lane_that_failed_says_why(tmp_path):
@@ -102,3 +139,97 @@ def test_a_breakpoint_may_name_a_lane_and_is_kept_so(tmp_path):
     }
     cast.breakpoints.clear("Socket-4")
     assert cast.run() == "complete"
+
+
+# -- nothing is left out in silence ------------------------------------------------------------
+
+
+@pytest.fixture
+def done(tmp_path):
+    cast = h.start(tmp_path, streams_config(), stream_agents())
+    assert cast.run() == "complete"
+    return cast
+
+
+def test_steps_of_lanes_are_counted_and_shown_where_they_were_made(done):
+    now = done.now
+    assert status_lines(now)[0].startswith("T: complete after 2 steps, 8 in lanes")
+    assert [(step.number, step.lane) for step in now.all_steps] == [
+        (1, ""),
+        *((number, "ui") for number in range(2, 7)),
+        *((number, "api") for number in range(2, 5)),
+        (2, ""),
+    ]
+    assert steps_view(now).headers[:3] == ("step", "lane", "socket")
+    assert "8 more steps in lanes: cast.now.all_steps" in repr(done.steps)
+    assert "lane" not in steps_view(done.at(1)).headers
+    assert "more" not in repr(done.at(1).steps)
+
+
+def test_a_question_and_events_name_the_lane(tmp_path):
+    def check(last):
+        event = [{"type": "seen", "message": str(last)}]
+        return json.dumps({"satisfied": True, "context": "fine", "event": event})
+
+    cast = h.start(tmp_path, streams_config(), stream_agents(Check=check))
+    cast.run()
+    found = cast.now.all_steps.ask("$.context")
+    assert [(one.lane, one.item, one.value) for one in found] == [
+        ("ui", "WI-3", "fine"),
+        ("ui", "WI-1", "fine"),
+        ("api", "WI-2", "fine"),
+    ]
+    told = cast.now.all_steps.events()
+    assert [(one.lane, one.sequence) for one in told] == [("ui", 1), ("ui", 2), ("api", 1)]
+    assert told.headers[:2] == ("event", "lane")
+
+
+def test_an_item_says_which_lane_works_on_it(done, waiting, tmp_path):
+    assert [row[1:2] + row[4:] for row in items_view(waiting.now).rows] == [
+        ("open", "ui, running"),
+        ("being worked on", f"{HOSTILE}, running"),
+        ("being worked on", "ui, running"),
+    ]
+    assert [row[4] for row in items_view(done.now).rows] == ["ui, accepted", "api, accepted", "ui, accepted"]
+    joined = h.start(tmp_path / "joined", streams_config(), stream_agents())
+    joined.run("Socket-5")
+    assert set(joined.now.lane_of_item) == {0, 1, 2}
+    joined.edit.items([])
+    assert joined.now.lane_of_item == {}
+    assert "<img" not in items_view(waiting.now).as_html()
+
+
+def test_what_lanes_brought_into_the_state_is_blamed_on_them(done):
+    (one,) = done.blame("parallelResults.0.name")
+    assert (one.step, one.socket, one.rule, one.after) == (1, None, "P6", "ui")
+    assert "the lanes" in repr(done.blame("parallelResults"))
+    done.back(change="parallelResults")
+    assert (len(done.steps), done.status) == (1, "ready")
+
+
+def test_nothing_is_offered_in_lanes_that_would_be_refused(tmp_path):
+    def build(item):
+        if item["title"] == "Part 1":
+            raise ValueError("no room")
+        return "built"
+
+    cast = h.start(tmp_path, streams_config(), stream_agents(Build=build))
+    cast.run()
+    assert [one.name for one in offers(cast.now)] == ["recast"]
+    assert cast.now.failed_at == ("Socket-3", "api")
+    assert marks_of(cast.now).failed == "Socket-3"
+    again = h.start(
+        tmp_path / "again", streams_config(), stream_agents(Check=lambda: json.dumps({"satisfied": False}))
+    )
+    again.run()
+    assert [one.name for one in offers(again.now)] == ["revive", "recast"]
+
+
+def test_verbs_look_into_a_lane(done):
+    now = done.now
+    step = now.lanes["ui"].now.steps.at(4)
+    assert (
+        HandoffView(now, step).title == "Handoff of step 4: Socket-4, visit 1, item WI-3 (Part 2) in lane ui"
+    )
+    assert StepView(now, lane="ui").title.endswith("in lane ui")
+    assert "<img" not in cast_page_html(now)
