@@ -13,6 +13,7 @@ import click
 
 from materia_nb.cast import Cast
 from materia_nb.cast.dry_bench import DryBench
+from materia_nb.cast.project_casts import Casts
 from materia_nb.cast.views.compare_view import CompareView, LoadoutCompareView, StepCompareView
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.cast.views.status import StatusView
@@ -172,6 +173,8 @@ def _plain(value: Any) -> JSON:
         case Table():
             headers = [cell_text(one) or "mark" for one in value.headers]
             plain = [dict(zip(headers, map(cell_text, row), strict=True)) for row in value.rows]
+        case Casts():
+            plain = _plain(value())
         case Graph():
             plain = value.name
         case Mapping():
