@@ -7,7 +7,7 @@ import json
 import operator
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from materia_nb.engine.events import EVENTS, CastStart, Event, Output, TurnSpent
 from materia_nb.engine.remarks import hollow_fields, repeats
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, StepRecord, TurnRecord
+from materia_nb.engine.session import Session, StepRecord, TurnRecord, every_step
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import opened, read_plain, replace_file
 from materia_nb.insight.sides import used
@@ -178,7 +178,7 @@ class Breakpoint(NamedTuple):
             return found[-1:] == [last] and self._is_time(lambda: len(found))
         if self.kind == "every":
             forks = 0.0 if run_dir is None or not self.forks else self._used_by_forks(rules, run_dir)
-            return self._is_about(last) and self._passed(session, last, forks)
+            return self._passed(session, last, forks)
         if self.kind == "refused":
             here = self._is_about(last) and bool(last.turns) and _is_refused(last.turns[-1])
         else:
@@ -191,10 +191,17 @@ class Breakpoint(NamedTuple):
         return (step for step in session.steps if hollow_fields(rules, step))
 
     def _passed(self, session: Session, last: StepRecord, besides: float) -> bool:
-        """Whether the last step used up one more amount, where so much was used ``besides``."""
-        after = besides + sum(self._used(step) for step in session.steps if self._is_about(step))
+        """Whether the last step, with the lanes joined before it, used up one more amount, where so much was used ``besides``."""
+        after = besides + self._used_by(step for step, _ in every_step(session))
+        joined = (one for one in session.streams if one.step == last.number - 1)
+        lanes = (
+            step for one in joined for lane in one.lanes.values() for step, _ in every_step(lane.session)
+        )
         amount = self.amount or 0.0
-        return (after - self._used(last)) // amount < after // amount
+        return (after - self._used_by((last, *lanes))) // amount < after // amount
+
+    def _used_by(self, steps: Iterable[StepRecord]) -> float:
+        return sum(self._used(step) for step in steps if self._is_about(step))
 
     def _used(self, step: StepRecord) -> float:
         if self.unit == "turns":

@@ -159,7 +159,8 @@ class Settable(Stops):
     ) -> None:
         """Make runs stop, to be asked, behind the step with which so much is used, and again each time that so much more is.
 
-        Unlike the budget, which fails a cast, this is a soft limit: ``run`` goes on past it. Such as::
+        Unlike the budget, which fails a cast, this is a soft limit: ``run`` goes on past it. What going back left behind
+        counts. A lane counts by itself, and with the whole cast once the lanes have come together. Such as::
 
             cast.breakpoints.every(20_000, "tokens")
             cast.breakpoints.every(0.5, "usd", socket="Socket-2")

@@ -444,6 +444,7 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     state = edit.back_to(steps[-1].after if steps else session.start, session.state)
     left = session.steps[event.step :]
     forked = tuple(one for one in session.streams if one.step < event.step)
+    not_forked = session.streams[len(forked) :]
     kept = tuple(one for one in session.edits if one.step < event.step)
     return session.forgetting()._replace(
         state=state,
@@ -451,6 +452,7 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
         abandoned=(*session.abandoned, left) if left else session.abandoned,
         edits=kept,
         streams=forked,
+        streams_left=session.streams_left + not_forked,
         turns=turns_in(rules, steps),
         prompt=None,
         ending=None,

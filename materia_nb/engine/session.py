@@ -366,6 +366,7 @@ class Session(NamedTuple):
         files: the commit that holds them as they were last.
         folder: the folder of the run directory that the cast works in; empty where that is the project.
         streams: each time that items were handed to lanes, on the way to the present; the last may still run.
+        streams_left: those of the branches that going back left behind.
         forks: how often that was in all, also in branches that were left.
         prefix: where its files stand in the run directory: "" for the cast itself, else that of a lane.
     """
@@ -393,6 +394,7 @@ class Session(NamedTuple):
     keeps: str = ""
     files: str | None = None
     streams: tuple[Streams, ...] = ()
+    streams_left: tuple[Streams, ...] = ()
     forks: int = 0
     folder: str = ""
     prefix: str = ""
@@ -479,6 +481,15 @@ def parts_of(session: Session) -> Iterator[Session]:
     for streams in session.streams:
         for lane in streams.lanes.values():
             yield lane.session
+
+
+def every_step(session: Session) -> Iterator[tuple[StepRecord, bool]]:
+    """Yield each step that was ever made, in lanes too, and whether going back left it behind."""
+    for part in parts_of(session):
+        yield from ((step, False) for step in part.steps)
+        yield from ((step, True) for line in part.abandoned for step in line)
+    for streams in session.streams_left:
+        yield from ((step, True) for lane in streams.lanes.values() for step, _ in every_step(lane.session))
 
 
 def all_steps(session: Session) -> Sequence[StepRecord]:

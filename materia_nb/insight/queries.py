@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Session, StepRecord, Streams, parts_of
+from materia_nb.engine.session import Edit, Session, StepRecord, Streams, every_step
 from materia_nb.engine.state import Usage, known_sum
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.capabilities import Concludes, Reported, SuggestionKind, Suggests
@@ -316,10 +316,7 @@ def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> li
     for name in by:
         needs_one_of(name, GROUPS, f"Nothing is added up by {name!r}.", "unknown_group")
     found: dict[tuple[str, ...], Spent] = {}
-    left_behind = ((step, True) for line in session.abandoned for step in line)
-    for step, left in chain(
-        ((step, False) for part in parts_of(session) for step in part.steps), left_behind
-    ):
+    for step, left in every_step(session):
         named = {
             "socket": step.socket,
             "materia": rules.sockets[step.socket].socket.materia.id,

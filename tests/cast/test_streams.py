@@ -485,3 +485,23 @@ def test_the_usage_of_lanes_is_in_every_sum(tmp_path):
     assert usage["bySocket"]["Socket-3"]["total"] == 12
     assert usage["tokens"]["total"] == 12
     assert sum(row.usage.tokens or 0 for row in cast.usage("item")) == 12
+
+
+def test_what_lanes_used_is_known_when_the_cast_goes_back_in_front_of_them(tmp_path):
+    cast = run(tmp_path, Build=lambda: Reply("built", Usage(3, 1)))
+    cast.back(0)
+    assert [(row.of, row.left.tokens) for row in cast.usage() if row.usage.tokens] == [(("Socket-3",), 12)]
+    cast.run()
+    assert sum(row.usage.tokens or 0 for row in cast.usage()) == 24
+
+
+def test_a_soft_limit_counts_lanes_once_they_are_joined_and_what_was_left_behind(tmp_path):
+    cast = h.start(tmp_path, streams_config(), stream_agents(Build=lambda: Reply("built", Usage(3, 1))))
+    cast.breakpoints.every(10, "tokens")
+    assert cast.run() == "breakpoint", "three items, 4 tokens each"
+    assert (cast.status, len(cast.steps)) == ("ready", 2)
+    cast.back(0)
+    cast.breakpoints.clear()
+    cast.breakpoints.every(20, "tokens")
+    assert cast.run() == "breakpoint", "12 of before and 12 more"
+    assert (cast.status, len(cast.steps)) == ("ready", 2)

@@ -128,8 +128,9 @@ def arguments_of(
             if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD, one.POSITIONAL_ONLY):
                 raise TypeError(f"the parameter {one} has no name to call it by")  # noqa: TRY301 - told as all others
             # What is left out keeps the function's own default; the model's is only told.
-            default = one.default if isinstance(one.default, (str, int, float, list, dict)) else None
-            default = ... if one.default is one.empty else default
+            default: Any = one.default if isinstance(one.default, (str, int, float, list, dict)) else None
+            if one.default is one.empty:
+                default = ...
             fields[f"argument_{number}"] = (hints.get(one.name, Any), Field(default, alias=spelt(one.name)))
         model: type[BaseModel] = create_model(called, __config__=ConfigDict(extra="forbid"), **fields)
         schema = model.model_json_schema()
