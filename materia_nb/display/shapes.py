@@ -191,15 +191,14 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
     title = fit(socket_name(socket), TITLE_SIZE, box.w - 2 * PAD - ICON - 6 - COUNT_ROOM, bold=True)
     parts.append(text(left + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"'))
     end = ' text-anchor="end"'
-    if visits := marks.visits.get(socket.id, 0):
-        count = count_words(visits) if visits > 1 else ""
-        small = small_size(level)
+    visits = marks.visits.get(socket.id, 0)
+    count = count_words(visits) if visits > 1 else ""
+    small = small_size(level)
+    if count:
         parts.append(text(right, middle + 4, count, small, colours["soft"], end))
-        if not words:
-            at = right - ICON - (text_width(count, small) + 3 if count else 0)
-            parts.append(icon("check", at, middle - ICON / 2, colours["satisfied"]))
-    if failed:
-        parts.append(icon("warning", right - ICON, middle - ICON / 2, colours["bad"]))
+    if sign := "warning" if failed else "check" if visits and not words else "":
+        at = right - ICON - (text_width(count, small) + 3 if count else 0)
+        parts.append(icon(sign, at, middle - ICON / 2, colours["bad" if failed else "satisfied"]))
     if level > 1:
         ink = {"now": colours["now-ink"], "line": colours["soft"]}.get(use, colours[use])
         state = fit(words, SMALL_SIZE, box.w - 2 * PAD)

@@ -53,6 +53,14 @@ def texts(root):
     return [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
+def icons(root):
+    return [
+        element
+        for element in root.iter("{http://www.w3.org/2000/svg}g")
+        if "scale" in element.get("transform", "")
+    ]
+
+
 @pytest.mark.parametrize("start", range(len(HOSTILE)))
 def test_hostile_text_in_every_field_stays_text(start):
     graph = hostile_graph(HOSTILE[start:] + HOSTILE[:start])
@@ -162,6 +170,22 @@ def test_marks_are_told_in_words():
         assert words in found
     svg = graph_svg(graphs.rework(), RUNNING)
     assert "; breakpoint</title>" in svg
+
+
+def test_the_sign_of_a_failed_card_stands_beside_how_often_it_was_visited():
+    def moved(failed):
+        once, often = (
+            graph_svg(graphs.rework(), Marks(failed=failed, visits={"Socket-5": visits})) for visits in (1, 5)
+        )
+        assert "\u00d75" in texts(parse(often))
+        return [
+            there.get("transform")
+            for here, there in zip(icons(parse(once)), icons(parse(often)), strict=True)
+            if here.get("transform") != there.get("transform")
+        ]
+
+    assert len(moved("Socket-5")) == 1
+    assert moved("Socket-5") == moved(None)  # the check of a card that did not fail is there too
 
 
 def test_who_is_asked_is_told_from_who_is_at_work():
