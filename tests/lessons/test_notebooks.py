@@ -56,8 +56,8 @@ def stem(name):
 # -- their form -----------------------------------------------------------------------------
 
 
-def test_there_are_lessons_from_edges_to_being_on_duty():
-    assert [name[:2] for name in LESSONS] == [f"{number:02}" for number in range(1, 17)]
+def test_there_are_lessons_from_edges_to_streams():
+    assert [name[:2] for name in LESSONS] == [f"{number:02}" for number in range(1, 18)]
 
 
 @pytest.mark.parametrize("name", LESSONS)
