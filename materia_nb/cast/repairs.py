@@ -171,6 +171,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "bad_settings": Kind("has a setting that cannot be", _SETUP),
     "no_key": Kind("has no key", _SETUP),
     "no_model": Kind("has no model", _SETUP),
+    "bad_tool": Kind("has a tool that cannot be told to it", _SETUP),
+    "tool_server": Kind("needs a tool server that does not run", _SETUP),
     "not_installed": Kind("needs a package", _SETUP),
     "unknown_preset": Kind("has no such preset", _SETUP),
     "scripted_exhausted": Kind("has no scripted answer left", _SETUP),

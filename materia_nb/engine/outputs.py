@@ -16,7 +16,7 @@ from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repai
 from materia_nb.engine.routing import about, decision_of, repairs_allowed
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, TurnRecord
-from materia_nb.engine.state import CastState, Draft, Failure, Hold, Usage, View, Visit, waiting_visit
+from materia_nb.engine.state import CastState, Draft, Failure, Hold, OfLane, Usage, View, Visit, waiting_visit
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.approval import Grant
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading
@@ -382,16 +382,21 @@ LONGEST: Final = 64
 
 
 class PastStates:
-    """The states around plain steps, one behind the other: that before the first (``start``), and the output of each."""
+    """The states around plain steps, one behind the other: that before the first, and the output of each."""
 
-    __slots__ = ("_first", "_latest", "_outputs", "_rules", "start")
+    __slots__ = ("_first", "_latest", "_outputs", "_rules", "_start")
 
     def __init__(self, rules: Rules, start: CastState) -> None:
         """Begin with the state that the first step was entered from."""
-        self._rules, self.start = rules, start
+        self._rules, self._start = rules, start
         self._first = start.steps + 1
         self._latest = (start, start)
         self._outputs: dict[int, tuple[str, str | None, Usage | None]] = {}
+
+    @property
+    def lane(self) -> OfLane | None:
+        """Where in a lane they were made, None outside of them."""
+        return self._start.lane
 
     def take(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
         """Take a step that began where this ends, with the same rules; False when it did not."""
@@ -421,7 +426,7 @@ class PastStates:
 
     def compute(self, count: int) -> tuple[CastState, ...]:
         """Compute the states around the first ``count`` steps."""
-        states = [self.start]
+        states = [self._start]
         for text, artifact, usage in list(self._outputs.values())[:count]:
             waiting = enter(self._rules, states[-1]).state
             states.append(output(self._rules, waiting, text, usage, artifact=artifact).state)

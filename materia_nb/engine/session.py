@@ -163,7 +163,7 @@ class StepRecord(NamedTuple):
     @property
     def lane(self) -> str:
         """The lane that made it, "" for the cast itself: steps of several lanes have the same numbers."""
-        of_lane = (self.states[0] if isinstance(self.states, tuple) else self.states.start).lane
+        of_lane = (self.states[0] if isinstance(self.states, tuple) else self.states).lane
         return of_lane.name if of_lane is not None else ""
 
     @property

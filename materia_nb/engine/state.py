@@ -433,8 +433,8 @@ class Past(Protocol):
     """Finds the states around steps that lie behind, see :mod:`materia_nb.engine.outputs`."""
 
     @property
-    def start(self) -> CastState:
-        """The state before the first of them."""
+    def lane(self) -> OfLane | None:
+        """Where in a lane they were made, None outside of them."""
 
     def before(self, number: int) -> CastState:
         """Return the state that step ``number`` was entered from."""

@@ -11,6 +11,7 @@ import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents import AgentTable
 from materia_nb.cast import open_cast
+from materia_nb.cast.breakpoint import Breakpoint
 from materia_nb.cast.cast_breakpoints import CastBreakpoints
 from materia_nb.cast.edits import Approvals, Edits, Labels
 from materia_nb.cast.pins import Pins, choose
@@ -86,6 +87,10 @@ def rows(wb):
 
 KINDS = (two_casts, parent_and_fork, fork_and_parent, two_forks, forks_late, quests, links, rows)
 
+def shout(text: str) -> str:
+    return text.upper()
+
+
 WAYS = {
     Edits: {
         "items": lambda cast: cast.edit.items([*cast.work_items, h.item("more")]),
@@ -118,6 +123,7 @@ WAYS = {
     },
     CastBreakpoints: {
         "add": lambda cast: cast.breakpoints.add("Socket-3"),
+        "put": lambda cast: cast.breakpoints.put(Breakpoint("before", "Socket-3")),
         "watch": lambda cast: cast.breakpoints.watch("mood"),
         "every": lambda cast: cast.breakpoints.every(10, "turns", "Socket-2"),
         "toggle": lambda cast: (
@@ -130,6 +136,7 @@ WAYS = {
     },
     AgentTable: {
         "set": lambda cast: (cast.agents.set("Socket-2", lambda: "x"), cast.agents.set("*", "person")),
+        "add_tool": lambda cast: cast.agents.add_tool(shout),
         "remove": lambda cast: (cast.agents.remove("Socket-2"), cast.agents.remove("*")),
         "copy": lambda cast: cast.agents.copy().set("Socket-2", "person"),
         "frozen": lambda cast: cast.agents.frozen().set("Socket-2", "person"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import display_graphs as graphs
 from display_hostile import HOSTILE
+from materia_nb.cast.views.lanes import Axis
 from materia_nb.display import blocks
 from materia_nb.display.blocks import (
     Action,
@@ -186,13 +187,14 @@ def every_block(text):
         View(text, [Line(text)]),
         Text(text),
         JsonView(text, text),
+        Axis(text, [(text[:60], [(0, 0.5, "work", text[:60], text)])], [(0, text[:60])], [text]),
     ]
 
 
 def test_there_is_an_example_of_each_kind_and_the_front_end_draws_it():
     examples = every_block("x")
     kinds = {one for one in vars(blocks).values() if isinstance(one, type) and issubclass(one, Block)}
-    assert {type(one) for one in examples} == kinds - {Block, Shown}
+    assert {type(one) for one in examples} == (kinds | {Axis}) - {Block, Shown}
     drawn = set(
         re.findall(
             r'case "(\w+)":',
@@ -205,9 +207,9 @@ def test_there_is_an_example_of_each_kind_and_the_front_end_draws_it():
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text_in_every_block_and_on_a_page(text):
-    examples = every_block(text)
-    check(html_of(examples), PAGE_TAGS)
-    check(page_of(text, examples), PAGE_TAGS)
+    examples, tags = every_block(text), PAGE_TAGS | {"g", "path", "rect", "text"}
+    check(html_of(examples), tags)
+    check(page_of(text, examples), tags)
     assert "\x1b" not in text_of(examples) + json.dumps(json_of(examples), ensure_ascii=False)
 
 

@@ -1,0 +1,71 @@
+"""How large the package is: each limit may only be lowered, or raised by a commit that says for what."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "materia_nb"
+LAYOUT = {
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER
+}  # fmt: skip
+WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+LIMITS = {
+    "files": 247,
+    "lines of code": 53_400,
+    "lines of code in one module": 600,
+    "public names that stand for two things": 215,
+}
+
+
+def code_lines(text: str, tree: ast.Module) -> int:
+    """Count the lines that hold more than a comment or a docstring."""
+    docstrings = {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None
+        for line in range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
+    }
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    spans = [range(one.start[0], one.end[0] + 1) for one in tokens if one.type not in LAYOUT]
+    return len({line for span in spans for line in span} - docstrings)
+
+
+def public_names(tree: ast.Module) -> set[str]:
+    """The functions, classes and constants that a module offers."""
+    names: set[str] = set()
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names.add(node.name)
+            case ast.Assign():
+                names |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+    return {name for name in names if not name.startswith("_")}
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, int]:
+    texts = [path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))]
+    trees = [ast.parse(text) for text in texts]
+    lines = [code_lines(text, tree) for text, tree in zip(texts, trees, strict=True)]
+    offered = Counter(name for tree in trees for name in public_names(tree))
+    sizes = (len(texts), sum(lines), max(lines), sum(count > 1 for count in offered.values()))
+    return dict(zip(LIMITS, sizes, strict=True))
+
+
+@pytest.mark.parametrize("what", LIMITS)
+def test_the_package_does_not_grow_unnoticed(measured, what):
+    assert measured[what] <= LIMITS[what], "make it smaller, or raise the limit and say for what"
+
+
+def test_docstrings_and_comments_are_no_code():
+    text = '"""Say."""\n\n# why\ndef f():\n    """Do."""\n    return """a\nb"""\n'
+    assert code_lines(text, ast.parse(text)) == 3
