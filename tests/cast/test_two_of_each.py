@@ -87,6 +87,7 @@ def rows(wb):
 
 KINDS = (two_casts, parent_and_fork, fork_and_parent, two_forks, forks_late, quests, links, rows)
 
+
 def shout(text: str) -> str:
     return text.upper()
 
