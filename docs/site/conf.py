@@ -37,6 +37,7 @@ include_patterns = ["*.md", "docs/**"]
 # Without these, which hold no page, whole environments would be searched for pages.
 exclude_patterns = [
     ".*",
+    "RELEASE_NOTES.md",
     "benchmarks",
     "binder",
     "build",

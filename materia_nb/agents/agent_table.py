@@ -82,7 +82,7 @@ class AgentTable:
         self._agents.pop(name, None)
 
     def add_tool(self, function: Callable[..., Any], *, name: str | None = None, ask: bool = False) -> Tool:
-        """Let a function be a tool of models whose materia name it; see :func:`~materia_nb.agents.tools.more_tools.function_tool`."""
+        """Let a function be a tool of models whose materia name it; see ``function_tool`` in ``materia_nb.agents.tools.more_tools``."""
         from materia_nb.agents.tools.more_tools import function_tool
 
         made = function_tool(function, name=name, ask=ask)

@@ -84,7 +84,7 @@ class Breakpoint(NamedTuple):
         unit: what is counted. What nobody reported is not counted (R56).
         forks: whether what all its forks, and those that it is a fork of, used besides is counted too; None if not.
         lane: only in the lane of this name; in every lane, and outside of them, if None.
-        where: only where this condition holds, such as ``state.score < 3``; see :func:`condition_of`.
+        where: only where this condition holds, such as ``state.score < 3``; see ``condition_of``.
     """
 
     kind: BreakKind

@@ -242,7 +242,7 @@ class Cast:
     def on(self, kind: type[_E], reader: Callable[[_E], object]) -> Callable[[], None]:
         """Call ``reader`` with each event of a kind, once the journal has it; returns a function that ends it.
 
-        Kinds are the classes of :mod:`materia_nb.engine.events`, ``Event`` for all of them::
+        Kinds are the classes of ``materia_nb.engine.events``, ``Event`` for all of them::
 
             cast.on(SocketComplete, lambda event: print(event.about["socket"], event.usage))
 

@@ -112,7 +112,7 @@ class Settable(Stops):
         Args:
             socket: which; may be left out for an output of any socket that is refused or not satisfied.
             condition: runs stop only where it holds: a text such as ``state.score < 3``, which is kept (see
-                :func:`~materia_nb.cast.breakpoint.condition_of`), or a function of the cast, which is gone with this kernel.
+                ``condition_of`` in ``materia_nb.cast.breakpoint``), or a function of the cast, which is gone with this kernel.
             after: behind the socket.
             edge: when this way out of it is taken: an edge by its number, from 1, or all ways to a socket or ``end``.
                 A loop that is passed over because its list is empty takes none.

@@ -94,7 +94,7 @@ class Workbench(DryBench):
                 return PRICES[part]
 
         Its parameters and their types are what the model is told, its docstring says what it does; see
-        :func:`~materia_nb.agents.tools.more_tools.function_tool`.
+        ``function_tool`` in ``materia_nb.agents.tools.more_tools``.
 
         Args:
             function: sync or async.

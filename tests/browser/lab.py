@@ -242,7 +242,10 @@ class Lab:
             self.page.remove_listener(event, heard)
 
     def _raised(self, error: Error) -> None:
-        if not (self._kernel_ends and any(words in str(error) for words in LEAVING)):
+        of_lab = "create_subshell_request" in str(
+            error
+        )  # JupyterLab's own, of a notebook that is closed at once
+        if not of_lab and not (self._kernel_ends and any(words in str(error) for words in LEAVING)):
             self.page_errors.append(str(error))
 
     def _logged(self, message: ConsoleMessage) -> None:

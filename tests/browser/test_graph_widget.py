@@ -475,7 +475,8 @@ def test_designing_by_mouse_and_by_keyboard_is_told(lab: Lab):
     ) == [True, 2, 0, ["n:Socket-2"]]
     # The same by keyboard: from Eval to what stands before it, and away with an edge.
     picture.click("n:Socket-3")
-    for key in ("c", "ArrowLeft"):
+    (left, top), (x, y) = picture.where("n:Socket-2"), picture.where("n:Socket-3")
+    for key in ("c", "ArrowUp" if y - top > x - left else "ArrowLeft"):
         lab.page.keyboard.press(key)
     picture.wait_for_class("n:Socket-2", "aimed")
     for key in ("Enter", "Escape", "e", "2", "]", "Delete", "Control+z"):
