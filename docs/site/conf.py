@@ -37,7 +37,6 @@ include_patterns = ["*.md", "docs/**"]
 # Without these, which hold no page, whole environments would be searched for pages.
 exclude_patterns = [
     ".*",
-    "RELEASE_NOTES.md",
     "benchmarks",
     "binder",
     "build",
@@ -140,7 +139,7 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
     parts["Decisions"] = [
         f"docs/decisions/{path.stem}" for path in sorted((ROOT / "docs/decisions").glob("*.md"))
     ]
-    parts["Project"] = ["CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY", "CHANGELOG"]
+    parts["Project"] = ["CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY", "CHANGELOG", "RELEASE_NOTES"]
     for caption, pages in parts.items():
         source[0] += CONTENTS.format(caption=caption, pages="\n".join(f"/{one}" for one in pages))
 
