@@ -40,7 +40,7 @@ from materia_nb.loadout import LoadoutError, build_graph, check_config
 from materia_nb.loadout.graph import Socket
 from materia_nb.loadout.resolve import sketch_graph
 
-ANY_JSON = Requirements("json", False, None, False, True, frozenset(), ())
+_ANY_JSON = Requirements("json", False, None, False, True, frozenset(), ())
 """What a socket wants that neither guards its edges nor assigns anything."""
 
 
@@ -88,12 +88,12 @@ def _equal(name: str, found: JSON, wanted: JSON) -> bool:
 _NOW = 1_000_000.0
 
 
-def run_output(vector: Mapping[str, Any]) -> list[str]:
+def _run_output(vector: Mapping[str, Any]) -> list[str]:
     """Read one reply: what is wrong with it, who repairs it, and where it leads."""
     given, context = vector["input"], vector["input"].get("context") or {}
     text = generated(given["generate"]) if "generate" in given else given["text"]
     facts = TurnFacts(agent_id=context.get("task_agent_id", ""), given=context.get("input_envelope") or {})
-    seen = contract_protocol.examine(contract_fields.find(text), ANY_JSON, facts)
+    seen = contract_protocol.examine(contract_fields.find(text), _ANY_JSON, facts)
     found = {
         **_read(seen.reading),
         "repair_action": seen.checked.repair,
@@ -119,7 +119,7 @@ def _parsed(contract: Mapping[str, JSON], facts: TurnFacts) -> dict[str, JSON]:
     }
 
 
-def run_transition(vector: Mapping[str, Any]) -> list[str]:
+def _run_transition(vector: Mapping[str, Any]) -> list[str]:
     """Report a status after others."""
     given = vector["input"]
     record = contract_fields.Record()
@@ -138,7 +138,7 @@ def run_transition(vector: Mapping[str, Any]) -> list[str]:
     return differences(found, vector["expect"])
 
 
-def run_merge(vector: Mapping[str, Any]) -> list[str]:
+def _run_merge(vector: Mapping[str, Any]) -> list[str]:
     """Merge one payload into one stored section."""
     given = vector["input"]
     name = given["contract"]
@@ -152,7 +152,7 @@ def run_merge(vector: Mapping[str, Any]) -> list[str]:
     return differences(found, vector["expect"])
 
 
-def run_updates(vector: Mapping[str, Any]) -> list[str]:
+def _run_updates(vector: Mapping[str, Any]) -> list[str]:
     """Apply the update clause of one contract to the project context."""
     given = vector["input"]
     done = contract_fields.apply_updates(
@@ -169,14 +169,14 @@ def run_updates(vector: Mapping[str, Any]) -> list[str]:
     return differences(found, vector["expect"])
 
 
-def run_repair(vector: Mapping[str, Any]) -> list[str]:
+def _run_repair(vector: Mapping[str, Any]) -> list[str]:
     """Read one reply after another until one is accepted or the repairs are used up."""
     given, context = vector["input"], vector["input"]["context"]
     spared = contract_protocol.MOST_REPAIRS - context.get("max_repairs", contract_protocol.MOST_REPAIRS)
     repairs, seen = 0, None
     for text in given["outputs"]:
         facts = TurnFacts(agent_id=context.get("task_agent_id", ""), refused=repairs + spared)
-        seen = contract_protocol.examine(contract_fields.find(text), ANY_JSON, facts)
+        seen = contract_protocol.examine(contract_fields.find(text), _ANY_JSON, facts)
         if seen.reading.accepted or seen.reading.action != "reissue":
             break
         repairs += 1
@@ -191,10 +191,10 @@ def run_repair(vector: Mapping[str, Any]) -> list[str]:
     return differences({**_read(seen.reading), "repairs": repairs, "parsed": parsed}, vector["expect"])
 
 
-def run_approval(vector: Mapping[str, Any]) -> list[str]:
+def _run_approval(vector: Mapping[str, Any]) -> list[str]:
     """Ask a person, and use what is granted."""
     given = vector["input"]
-    reading = contract_protocol.examine(given["contract"], ANY_JSON).reading
+    reading = contract_protocol.examine(given["contract"], _ANY_JSON).reading
     grant = None
     if given["human"] == "approve" and reading.needs == "consent":
         grant = approval.sealed_from(approval.request_of(given["contract"]), _NOW).grant(_NOW)
@@ -212,7 +212,7 @@ def run_approval(vector: Mapping[str, Any]) -> list[str]:
     return differences(found, vector["expect"])
 
 
-def run_envelope(vector: Mapping[str, Any]) -> list[str]:
+def _run_envelope(vector: Mapping[str, Any]) -> list[str]:
     """Check an envelope that is an object already, and where it leads."""
     given, context = vector["input"], vector["input"]["context"]
     value = json.loads(generated(given["generate_json"])) if "generate_json" in given else given["object"]
@@ -221,7 +221,7 @@ def run_envelope(vector: Mapping[str, Any]) -> list[str]:
         meta=context.get("kernel") or {}, rounds=loop.get("iteration", 0), most_rounds=loop.get("max", 3)
     )
     reading = handoff_envelope.read_object(
-        value, ANY_JSON, facts, profile=context["profile"], channel=context["channel"]
+        value, _ANY_JSON, facts, profile=context["profile"], channel=context["channel"]
     )
     return differences(_found(reading), vector["expect"])
 
@@ -241,13 +241,13 @@ def _found(reading: Reading) -> dict[str, JSON]:
     }
 
 
-def run_parse(vector: Mapping[str, Any]) -> list[str]:
+def _run_parse(vector: Mapping[str, Any]) -> list[str]:
     """Find the object in a reply, without checking its fields."""
     value, issue = handoff_envelope.find(vector["input"]["text"])
     return differences({**judged(filter(None, [issue])), "parsed": value}, vector["expect"])
 
 
-def run_finalization(vector: Mapping[str, Any]) -> list[str]:
+def _run_finalization(vector: Mapping[str, Any]) -> list[str]:
     """Ask for the envelope until one is valid or the tries are used up; the work itself runs once."""
     given = vector["input"]
     tries = given["context"].get("max_attempts", handoff_envelope.MOST_TRIES)
@@ -257,9 +257,9 @@ def run_finalization(vector: Mapping[str, Any]) -> list[str]:
         facts = TurnFacts(meta=kernel, refused=attempts + handoff_envelope.MOST_TRIES - tries)
         attempts += 1
         if isinstance(reply, str):
-            reading = handoff_envelope.EnvelopeProtocol().read(reply, ANY_JSON, facts)
+            reading = handoff_envelope.EnvelopeProtocol().read(reply, _ANY_JSON, facts)
         else:
-            reading = handoff_envelope.read_object(reply, ANY_JSON, facts)
+            reading = handoff_envelope.read_object(reply, _ANY_JSON, facts)
         if reading.action != "reissue":
             break
     if reading is None:
@@ -291,17 +291,17 @@ def _path(given: Mapping[str, Any]) -> dict[str, JSON]:
     return {**fine, "final": names.final, "draft": names.draft}
 
 
-PROTOCOL_KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
-    "envelope": run_envelope,
-    "parse": run_parse,
-    "finalization": run_finalization,
+_PROTOCOL_KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "envelope": _run_envelope,
+    "parse": _run_parse,
+    "finalization": _run_finalization,
     "path": run_path,
-    "output": run_output,
-    "transition": run_transition,
-    "merge": run_merge,
-    "update_contracts": run_updates,
-    "repair": run_repair,
-    "approval": run_approval,
+    "output": _run_output,
+    "transition": _run_transition,
+    "merge": _run_merge,
+    "update_contracts": _run_updates,
+    "repair": _run_repair,
+    "approval": _run_approval,
 }
 """The kinds of vectors here, with the function that runs one."""
 
@@ -329,7 +329,7 @@ def run_vector(vector: Mapping[str, Any]) -> list[str]:
         return [f"stopped by an unexpected error: {error!r}"]
 
 
-def run_validate(vector: Mapping[str, Any]) -> list[str]:
+def _run_validate(vector: Mapping[str, Any]) -> list[str]:
     """Check a config: whether it is valid, and that the named problems are among those found."""
     report = check_config(vector["config"])
     expect = vector["expect"]
@@ -343,7 +343,7 @@ def run_validate(vector: Mapping[str, Any]) -> list[str]:
     return wrong
 
 
-def run_handoff(vector: Mapping[str, Any]) -> list[str]:
+def _run_handoff(vector: Mapping[str, Any]) -> list[str]:
     """Read one output at a socket: accepted and parsed, or refused for the expected reasons."""
     socket = {**vector["socket"], "materia": "M"}
     others = {edge["to"] for edge in socket.get("edges", []) if edge.get("to") != "end"}
@@ -415,7 +415,7 @@ class _VectorAgent:
         return replies[index] if index < len(replies) else None
 
 
-def run_cast(vector: Mapping[str, Any]) -> list[str]:
+def _run_cast(vector: Mapping[str, Any]) -> list[str]:
     """Run a whole cast with real utilities and the vector's replies, and compare how it went."""
     expect = vector["expect"]
     try:
@@ -490,23 +490,23 @@ def _abbreviated(found: JSON, wanted: JSON) -> JSON:
 
 
 KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
-    "cast": run_cast,
-    "validate": run_validate,
-    "handoff": run_handoff,
-    **PROTOCOL_KINDS,
+    "cast": _run_cast,
+    "validate": _run_validate,
+    "handoff": _run_handoff,
+    **_PROTOCOL_KINDS,
 }
 """The kinds of vectors that can be run, with the function that runs one."""
 
-NEEDED: dict[str, tuple[str, ...]] = {
+_NEEDED: dict[str, tuple[str, ...]] = {
     "cast": ("config",),
     "validate": ("config",),
     "handoff": ("text", "materia", "socket"),
-    **dict.fromkeys(PROTOCOL_KINDS, ("input",)),
+    **dict.fromkeys(_PROTOCOL_KINDS, ("input",)),
 }
 """The fields that a vector of each kind must have, beside id, kind and expect."""
 
 
-USAGE: Final = "usage: python -m materia_nb.conformance FILE...\n\nFILE holds one JSON vector a line.\n"
+_USAGE: Final = "usage: python -m materia_nb.conformance FILE...\n\nFILE holds one JSON vector a line.\n"
 
 
 class UnusableInput(Exception):
@@ -516,7 +516,7 @@ class UnusableInput(Exception):
 def main(arguments: Sequence[str]) -> int:
     """Run the vector files and return the exit code: 0 all passed, 1 some failed, 2 unusable input."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        (sys.stdout if arguments else sys.stderr).write(USAGE)
+        (sys.stdout if arguments else sys.stderr).write(_USAGE)
         return 0 if arguments else 2
     passed: Counter[str] = Counter()
     failed: Counter[str] = Counter()
@@ -550,7 +550,7 @@ def _vectors(name: str) -> Iterator[dict[str, Any]]:
             raise UnusableInput(f"{place}: not JSON: {error}") from error
         if not isinstance(vector, dict):
             raise UnusableInput(f"{place}: not a vector: an object is needed")
-        missing = {"id", "kind", "expect", *NEEDED.get(str(vector.get("kind")), ())} - vector.keys()
+        missing = {"id", "kind", "expect", *_NEEDED.get(str(vector.get("kind")), ())} - vector.keys()
         if missing:
             raise UnusableInput(f"{place}: not a vector: it has no {', '.join(sorted(missing))}")
         yield vector

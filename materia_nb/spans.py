@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Attribute: TypeAlias = str | bool | int | float | tuple[str, ...]
 
-CONTENT_CHARS: Final = 20_000
+_CONTENT_CHARS: Final = 20_000
 """How much of a text a span holds; the whole is in the run directory."""
 _MESSAGE_CHARS: Final = 1_000
 _UNTOLD: Final = frozenset(
@@ -265,9 +265,9 @@ class _Told:
             if call.decided is not None:
                 attributes["materia.tool.decided"] = call.decided
             if self._content:
-                attributes["gen_ai.tool.call.arguments"] = _cut(_written(dict(call.args)), CONTENT_CHARS)
+                attributes["gen_ai.tool.call.arguments"] = _cut(_written(dict(call.args)), _CONTENT_CHARS)
                 if call.result is not None:
-                    attributes["gen_ai.tool.call.result"] = _cut(call.result, CONTENT_CHARS)
+                    attributes["gen_ai.tool.call.result"] = _cut(call.result, _CONTENT_CHARS)
             start = ts - round(call.seconds * 1000)
             span = Span(f"execute_tool {_cut(call.tool, 100)}", start, parent, attributes, ts)
             if not call.ok:
@@ -353,8 +353,8 @@ def _model_attributes(event: ev.Output) -> dict[str, Attribute]:
 
 
 def _messages(role: str, text: str, thinking: str | None = None) -> str:
-    parts = [{"type": "reasoning", "content": _cut(thinking, CONTENT_CHARS)}] if thinking else []
-    parts.append({"type": "text", "content": _cut(text, CONTENT_CHARS)})
+    parts = [{"type": "reasoning", "content": _cut(thinking, _CONTENT_CHARS)}] if thinking else []
+    parts.append({"type": "text", "content": _cut(text, _CONTENT_CHARS)})
     return json.dumps([{"role": role, "parts": parts}], ensure_ascii=False)
 
 

@@ -10,7 +10,7 @@ from materia_nb.agents.notebook_agents import AgentLike, PersonAgent, agent_from
 from materia_nb.agents.tools.tool import Tool
 from materia_nb.outgoing import shown_by_its_view
 
-EVERYONE: Final = "*"
+_EVERYONE: Final = "*"
 """The name of the default: everyone who is not set otherwise."""
 
 
@@ -65,7 +65,7 @@ class AgentTable:
             MateriaError: there is no socket or materia of that name (``unknown_materia``), a process answers there
                 (``not_an_agent``), or it is no agent (``bad_agent``).
         """
-        if name == EVERYONE:
+        if name == _EVERYONE:
             self.default = agent
             return self.default
         if self._check is not None:
@@ -77,7 +77,7 @@ class AgentTable:
 
     def remove(self, name: str) -> None:
         """Go back to the default for a name, or to the first default for ``*``; nothing happens when it was not set."""
-        if name == EVERYONE:
+        if name == _EVERYONE:
             self._default = None
         self._agents.pop(name, None)
 

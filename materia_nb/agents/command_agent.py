@@ -17,7 +17,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.outgoing import scrubbed, scrubbed_part, secret_arguments
 from materia_nb.utilities.process import STDERR_SUMMARY, ProcessResult, run_process, summarize
 
-LONGEST_REPLY: Final = 8 * 1024 * 1024
+_LONGEST_REPLY: Final = 8 * 1024 * 1024
 """The longest answer taken from a program, in bytes."""
 
 _SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
@@ -100,7 +100,7 @@ class CommandAgent:
                 stdin=asked.encode(errors="replace"),
                 cwd=self.cwd or turn.project,
                 timeout_s=self.timeout_s,
-                keep_bytes=LONGEST_REPLY,
+                keep_bytes=_LONGEST_REPLY,
                 stop=turn.stop,
             )
         stdout = scrubbed(result.stdout.decode(errors="replace").strip(), *secret_arguments(argv))
@@ -184,7 +184,7 @@ class CommandAgent:
         elif result.code != 0:
             kind, how = "agent_exit", f"ended with {result.ending}"
         elif result.stdout_truncated:
-            kind, how = "agent_reply_too_long", f"answered with more than {LONGEST_REPLY} bytes"
+            kind, how = "agent_reply_too_long", f"answered with more than {_LONGEST_REPLY} bytes"
         else:
             return
         said = summarize(

@@ -357,7 +357,7 @@ def _turn(given: str | Reply | RecordedTurn) -> RecordedTurn:
     return RecordedTurn(Reply(given) if isinstance(given, str) else given)
 
 
-ScriptEntry: TypeAlias = str | Mapping[str, object] | Reply
+_ScriptEntry: TypeAlias = str | Mapping[str, object] | Reply
 
 _REPLY_KEYS: Final = frozenset({"text", "usage", "user"})
 
@@ -380,7 +380,7 @@ class ScriptedAgent:
     at_once = True
 
     def __init__(
-        self, replies: Mapping[str, Sequence[ScriptEntry] | ScriptEntry], *, name: str = "script"
+        self, replies: Mapping[str, Sequence[_ScriptEntry] | _ScriptEntry], *, name: str = "script"
     ) -> None:
         self.name = name
         self._replies = {key: _entries(key, value) for key, value in replies.items()}
@@ -423,7 +423,7 @@ class ScriptedAgent:
         return f"ScriptedAgent({counts})"
 
 
-def _entries(key: str, value: Sequence[ScriptEntry] | ScriptEntry) -> tuple[Reply, ...]:
+def _entries(key: str, value: Sequence[_ScriptEntry] | _ScriptEntry) -> tuple[Reply, ...]:
     if isinstance(value, (str, Mapping, Reply)):
         value = [value]
     # what comes from a notebook need not be what the annotation says
@@ -437,7 +437,7 @@ def _entries(key: str, value: Sequence[ScriptEntry] | ScriptEntry) -> tuple[Repl
     )
 
 
-def _entry(who: str, entry: ScriptEntry) -> Reply:
+def _entry(who: str, entry: _ScriptEntry) -> Reply:
     if isinstance(entry, Mapping):
         text = entry.get("text")
         # Any other object, also one that has a text among other fields, is the output itself.

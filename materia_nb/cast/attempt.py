@@ -202,7 +202,7 @@ def _asks(session: Session) -> str:
 Wording = str | Mapping[str, str]
 """Another prompt of the materia, with the same variables; or texts of layers of the whole prompt, by name."""
 
-FIELDS: Final = (
+_FIELDS: Final = (
     *("number", "agent", "wording", "valid", "satisfied", "leads", "turns", "calls", "input", "output"),
     *("tokens", "cost", "seconds", "text", "error"),
 )
@@ -368,7 +368,7 @@ class Attempts(AttemptsView):
         """
         rows = (
             {
-                **{name: getattr(one, name, None) for name in FIELDS},
+                **{name: getattr(one, name, None) for name in _FIELDS},
                 "input": one.usage.input,
                 "output": one.usage.output,
                 "tokens": one.usage.tokens,
@@ -376,7 +376,7 @@ class Attempts(AttemptsView):
             }
             for one in self
         )
-        return data_frame(rows, FIELDS)
+        return data_frame(rows, _FIELDS)
 
 
 def _to_ask(runner: Runner, socket: str | None) -> Session:

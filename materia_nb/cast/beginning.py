@@ -97,7 +97,7 @@ def started(plan: Plan, request: str, agents: AgentTable | None = None) -> Runne
         artifact_root=str(plan.root),
         loadout=plan.graph.name,
         project=str(plan.project),
-        owners=owners_of(plan.graph),
+        owners=_owners_of(plan.graph),
         engine=ENGINE,
         knowledge=read_context(plan.root) if rules.tells_knowledge else {},
         state=dict(plan.data),
@@ -284,7 +284,7 @@ def replayed(runner: Runner, replay: Replay) -> Path:
         artifact_root=str(root),
         loadout=rules.graph.name,
         project=str(runner.project),
-        owners=owners_of(rules.graph),
+        owners=_owners_of(rules.graph),
         engine=ENGINE,
         session=rules.session,
         knowledge=runner.session.start.knowledge,
@@ -321,7 +321,7 @@ def _ask_anew(runner: Runner) -> bool:
         return runner.session is not before
 
 
-def owners_of(graph: Graph) -> dict[str, JSON]:
+def _owners_of(graph: Graph) -> dict[str, JSON]:
     """Return the directories of the config files that materia came from, by their ids (R24)."""
     return {one.id: str(one.owner) for socket in graph.sockets.values() if (one := socket.materia).owner}
 

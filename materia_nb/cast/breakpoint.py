@@ -161,7 +161,7 @@ class Breakpoint(NamedTuple):
             run_dir: where the cast is kept, to find its forks.
         """
         return self._is_at(rules, session, upcoming, run_dir) and (
-            self.where is None or condition_of(self.where)(facts_of(session))
+            self.where is None or condition_of(self.where)(_facts_of(session))
         )
 
     def _is_at(self, rules: Rules, session: Session, upcoming: str | None, run_dir: Path | None) -> bool:
@@ -215,7 +215,7 @@ class Breakpoint(NamedTuple):
         """What the answers took that stand in the journals of the cast's forks, or of what it is a fork of, alone."""
         told = [
             data
-            for data in forks_of(run_dir, rules.session).answers()
+            for data in _forks_of(run_dir, rules.session).answers()
             if self.socket in (None, data.get("socket"))
         ]
         if self.unit == "turns":
@@ -358,7 +358,7 @@ _COMPARED: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
 }
 
 
-def facts_of(session: Session) -> Facts:
+def _facts_of(session: Session) -> Facts:
     """What a condition can speak of: the state, the current item, the last output, the number of steps, visits by socket."""
     last = session.steps.latest
     data = dict(session.state.data)
@@ -373,7 +373,7 @@ def facts_of(session: Session) -> Facts:
 
 @lru_cache(maxsize=256)
 def condition_of(text: str) -> Callable[[Facts], bool]:
-    """Read a condition: comparisons, ``in``, ``and``, ``or`` and ``not`` over what :func:`facts_of` gives; nothing is called but ``len``.
+    """Read a condition: comparisons, ``in``, ``and``, ``or`` and ``not`` over what :func:`_facts_of` gives; nothing is called but ``len``.
 
     Such as ``state.score < 3``, ``item.title == "Draft"``, ``"TODO" in output``, ``visits["Socket-3"] > 1 and not state.done``. What is not
     there is null, and what cannot be compared does not hold.
@@ -526,7 +526,7 @@ class Forks:
 
 
 @lru_cache(maxsize=32)
-def forks_of(run_dir: Path, session: str) -> Forks:
+def _forks_of(run_dir: Path, session: str) -> Forks:
     """Return what reads the journals of a cast and its forks, the same while it is asked for."""
     return Forks(run_dir, session)
 

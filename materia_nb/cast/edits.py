@@ -234,7 +234,7 @@ class Edits:
             self._runner.begin()
             files = self._runner.files
             before = json.loads(files.text_of(CONFIG))
-            after, rules = redefined(before, self._runner.rules, materia, definition, owner)
+            after, rules = _redefined(before, self._runner.rules, materia, definition, owner)
             made, previous = (document["materia"][materia] for document in (after, before))
             with HeldInterrupts():  # between any two of these the rules and the journal would not agree
                 self._runner.do(decide.redefine, materia, made, previous)
@@ -396,7 +396,7 @@ def _place(items: Sequence[JSON], wanted: int | str) -> int:
     return found[0]
 
 
-def redefined(
+def _redefined(
     document: JSON, rules: Rules, materia: str, definition: Mapping[str, JSON], owner: Path | None
 ) -> tuple[JSON, Rules]:
     """Return the config of a cast with another definition of a materia, and what it runs by then.

@@ -27,7 +27,7 @@ from materia_nb.store.files import disk
 
 Kind: TypeAlias = Literal["pattern", "mistake"]
 
-FOLDER: Final = Path(__file__).parents[1] / "gallery"
+_FOLDER: Final = Path(__file__).parents[1] / "gallery"
 CASES: Final = ".materia-case.json"
 _CARD: Final = ".card.json"
 _FOLDERS: Final[Mapping[Kind, str]] = {"pattern": "patterns", "mistake": "mistakes"}
@@ -105,7 +105,7 @@ class Card(Shown):
     @property
     def folder(self) -> Path:
         """Where its files are."""
-        return FOLDER / _FOLDERS[self.kind]
+        return _FOLDER / _FOLDERS[self.kind]
 
     @property
     def cases(self) -> tuple[Path, ...]:
@@ -206,7 +206,7 @@ def gallery() -> Gallery:
         [
             _card(kind, path)
             for kind, folder in _FOLDERS.items()
-            for path in sorted((FOLDER / folder).glob(f"*{_CARD}"))
+            for path in sorted((_FOLDER / folder).glob(f"*{_CARD}"))
         ]
     )
 

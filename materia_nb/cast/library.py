@@ -213,7 +213,7 @@ class Loadouts(Mapping[str, str], Shown):
         ``materia``, which are then defined in this notebook too. It is chosen, unless it has problems:
         then the one chosen before is still cast, and the cast says so.
         """
-        check_name(name, "loadout")
+        _check_name(name, "loadout")
         document = read_text(body, where=name) if isinstance(body, str) else dict(body)
         if not isinstance(document, dict):
             raise MateriaError("A loadout is an object.", where=name, hint="give it entry and sockets")
@@ -278,7 +278,7 @@ class Loadouts(Mapping[str, str], Shown):
         if draft is not False:
             return self._from_draft(self._draft_of(name) if draft is True else draft)
         if new:
-            check_name(name or "", "loadout")
+            _check_name(name or "", "loadout")
             made = new_design(self.config, name or "", self.project)
         else:
             if name is not None and name not in self.config.loadout_names:
@@ -322,9 +322,9 @@ class Loadouts(Mapping[str, str], Shown):
 
         if to == "notebook" or (to is None and design.home.path is None):
             refuse_problems(design, anyway=anyway)
-            check_name(design.name, "loadout")
+            _check_name(design.name, "loadout")
             for id_, raw in design.changed_materia.items():
-                check_name(id_, "materia")
+                _check_name(id_, "materia")
                 self._notebook["materia"][id_] = None if raw is None else self.whole("materia", id_, raw)
             self._notebook["loadouts"][design.name] = self.whole("loadout", design.name, design.document)
             self._config, self._chosen, self.refused = None, design.name, None
@@ -352,7 +352,7 @@ class Loadouts(Mapping[str, str], Shown):
 
     def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
         """Define a materia in this notebook; of one that other layers have, the fields given here are changed (R33)."""
-        check_name(name, "materia")
+        _check_name(name, "materia")
         self._notebook["materia"][name] = dict(definition)
         self._config = None
 
@@ -363,7 +363,7 @@ class Loadouts(Mapping[str, str], Shown):
 
         The script reads one JSON object on stdin and writes its result to stdout. Returns its path.
         """
-        check_name(name, "utility")
+        _check_name(name, "utility")
         if parse not in ("json", "text"):
             raise MateriaError(f"parse must be json or text, not {parse!r}.", where=name, kind="bad_utility")
         try:
@@ -415,7 +415,7 @@ class Loadouts(Mapping[str, str], Shown):
             MateriaError: there is no such loadout, there is one of the new name, or the file cannot be written.
         """
         name, new = self.needs(name), new or f"{name}-Copy"
-        check_name(new, "loadout")
+        _check_name(new, "loadout")
         if new in self:
             raise MateriaError(
                 f"There is a loadout {new!r} already, from the layer {self[new]}.",
@@ -480,7 +480,7 @@ def utility_folder() -> Path:
     return profile_directory(os.environ) / utility_step.FOLDER
 
 
-def check_name(name: str, what: str) -> None:
+def _check_name(name: str, what: str) -> None:
     """Raise MateriaError (``bad_name``) unless something can be called so."""
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise MateriaError(

@@ -307,7 +307,7 @@ def _time(milliseconds: int | None) -> datetime | None:
         return None
 
 
-STEP_COLUMNS: Final = ("step", "socket", "materia", "visit", "item", "output", "next", "took")
+_STEP_COLUMNS: Final = ("step", "socket", "materia", "visit", "item", "output", "next", "took")
 
 
 def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
@@ -327,7 +327,7 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
         way, took = way_words(step), sides.time_of(step).words
         row = (str(step.number), *lane, step.socket, materia, str(step.visit), item, output, way, took)
         rows.append((*row, *(cells[place] for cells in more.values())))
-    first, *others = STEP_COLUMNS
+    first, *others = _STEP_COLUMNS
     return Table((first, *["lane"] * lanes, *others, *more), rows, "no steps yet")
 
 

@@ -211,7 +211,7 @@ class Casts(Shown):
         """What a cast was asked and found, for one that goes on from it."""
         cast = self.held(reference)
         cast.now.needs_castable()  # else its state is not known
-        return told_to_the_next(cast.now.engine, cast.id, cast.graph.name)
+        return _told_to_the_next(cast.now.engine, cast.id, cast.graph.name)
 
     # -- those that are open --------------------------------------------------------
 
@@ -407,11 +407,11 @@ LONGEST_REQUEST: Final = 2_000
 LONGEST_OUTPUT: Final = 4_000
 LONGEST_CONTEXT: Final = 4_000
 MOST_TITLES: Final = 50
-LONGEST_TITLE: Final = 200
+_LONGEST_TITLE: Final = 200
 """Characters, and titles of work items, that are handed on at most."""
 
 
-def told_to_the_next(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
+def _told_to_the_next(state: CastState, cast_id: str, loadout: str) -> dict[str, JSON]:
     """Return what ``state`` tells a later cast.
 
     Of the output the beginning is kept, of the context the end, since its latest entries are there.
@@ -436,7 +436,7 @@ def told_to_the_next(state: CastState, cast_id: str, loadout: str) -> dict[str, 
     items = state.data.get("workItems")
     if isinstance(items, list) and items:
         titles = [item.get("title") for item in items[:MOST_TITLES] if isinstance(item, dict)]
-        told["workItems"] = [_beginning(title, LONGEST_TITLE) for title in titles if isinstance(title, str)]
+        told["workItems"] = [_beginning(title, _LONGEST_TITLE) for title in titles if isinstance(title, str)]
     return told
 
 

@@ -18,7 +18,7 @@ from materia_nb.handoff.protocol import BASE
 from materia_nb.jsonvalue import JSON, MISSING, pretty, same
 from materia_nb.utilities.utility_step import beside_config
 
-ActName: TypeAlias = Literal[
+_ActName: TypeAlias = Literal[
     "take",
     "resend",
     "recast",
@@ -43,7 +43,7 @@ class Act(NamedTuple):
     when: str
 
 
-ACTS: Final[Mapping[ActName, Act]] = {
+ACTS: Final[Mapping[_ActName, Act]] = {
     "take": Act(
         "Take the changed {materia} and retry",
         "this cast uses it from here on",
@@ -122,15 +122,15 @@ class Kind(NamedTuple):
     """
 
     words: str
-    acts: tuple[ActName, ...]
+    acts: tuple[_ActName, ...]
     note: str = ""
 
 
-_BY_HAND: Final[tuple[ActName, ...]] = ("answer", "pin", "skip_item", "skip")
-_UTILITY: Final[tuple[ActName, ...]] = ("take", "recast", *_BY_HAND)
-_PASSING: Final[tuple[ActName, ...]] = ("resend", "recast", "take", "reword", *_BY_HAND)
-_SETUP: Final[tuple[ActName, ...]] = ("take", "resend", "recast", *_BY_HAND)
-_SAYING: Final[tuple[ActName, ...]] = ("reword", "resend", "take", "recast", *_BY_HAND)
+_BY_HAND: Final[tuple[_ActName, ...]] = ("answer", "pin", "skip_item", "skip")
+_UTILITY: Final[tuple[_ActName, ...]] = ("take", "recast", *_BY_HAND)
+_PASSING: Final[tuple[_ActName, ...]] = ("resend", "recast", "take", "reword", *_BY_HAND)
+_SETUP: Final[tuple[_ActName, ...]] = ("take", "resend", "recast", *_BY_HAND)
+_SAYING: Final[tuple[_ActName, ...]] = ("reword", "resend", "take", "recast", *_BY_HAND)
 
 KINDS: Final[Mapping[str, Kind]] = {
     "utility_exit": Kind("ended with an error", _UTILITY),
@@ -206,7 +206,7 @@ class Redefinition(NamedTuple):
     def lines(self) -> list[tuple[str, str]]:
         """The fields that differ, written as JSON: each line behind ``+``, ``-`` or a blank; what is far from a change is left out."""
         found: list[tuple[str, str]] = []
-        for key in differing(self.old, self.new):
+        for key in _differing(self.old, self.new):
             told = ndiff(_field(key, self.old), _field(key, self.new))
             lines = [(line[0], line[2:]) for line in told if line[0] != "?"]
             near = {at + by for at, (sign, _) in enumerate(lines) if sign != " " for by in (-1, 0, 1)}
@@ -218,7 +218,7 @@ def _field(key: str, definition: Mapping[str, JSON]) -> list[str]:
     return pretty({key: definition[key]}).splitlines()[1:-1] if key in definition else []
 
 
-def differing(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
+def _differing(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
     """Name the fields in which two definitions differ, in the order of the new one."""
     keys = dict.fromkeys((*new, *old))
     return [key for key in keys if not same(old.get(key, MISSING), new.get(key, MISSING))]
@@ -228,7 +228,7 @@ def redefinition(
     old: Mapping[str, JSON], new: Mapping[str, JSON], materia: str, owner: Path | None
 ) -> Redefinition | None:
     """Compare a cast's copy of a definition with another one, whose config file is in ``owner``; None when they are the same."""
-    changed = differing(old, new)
+    changed = _differing(old, new)
     if not changed or same(dict(old), beside_config(new, owner)):
         return None
     return Redefinition(materia, old, new, tuple(sorted({*changed} - REDEFINED)))
@@ -251,7 +251,7 @@ def changed_definition(cast: Snapshot) -> Redefinition | None:
 class Offer(NamedTuple):
     """An act that is offered now, in the words of this failure."""
 
-    name: ActName
+    name: _ActName
     words: str
     does: str
     verbs: str
@@ -294,11 +294,11 @@ def _failed_lanes(cast: Snapshot) -> list[LaneNow]:
     return [lane for lane in cast.lanes.values() if lane.status == "failed"]
 
 
-def _can(cast: Snapshot, name: ActName, changed: Redefinition | None) -> bool:
+def _can(cast: Snapshot, name: _ActName, changed: Redefinition | None) -> bool:
     if lanes_at_work(cast.session) is not None and name in ("correct", "skip_item"):
         return False  # they have begun from what that would change
     cut_short = cast.prompt_cut_short is not None
-    can: dict[ActName, bool] = {
+    can: dict[_ActName, bool] = {
         "take": changed is not None and not changed.kept,
         "resend": cut_short,
         "reword": cut_short,

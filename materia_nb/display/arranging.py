@@ -14,13 +14,13 @@ from typing import Final, TypeAlias
 from materia_nb.display.graph_parts import Link, Region, regions
 from materia_nb.loadout.graph import Graph
 
-Arc: TypeAlias = tuple[str, str]
+_Arc: TypeAlias = tuple[str, str]
 Spot: TypeAlias = tuple[float, float]
 LOOP: Final = "\x00loop:"
 """Begins the key of a loop that is drawn as one card."""
 MOST_ABREAST: Final = 4
 """Cards beside each other; more than this cannot be read in a notebook's width."""
-Frame: TypeAlias = tuple[float, float, float, float]
+_Frame: TypeAlias = tuple[float, float, float, float]
 """The room that the frame of a loop takes, in cards: before and behind its members along the flow, and across it."""
 
 
@@ -37,7 +37,7 @@ def arrange(
     graph: Graph,
     links: Sequence[Link],
     folded: Iterable[str],
-    frame: Frame,
+    frame: _Frame,
     longest: float | None = None,
     abreast: int = MOST_ABREAST,
 ) -> dict[str, Spot]:
@@ -52,7 +52,7 @@ def arrange(
         abreast: how many cards stand beside each other at most.
     """
     root, around, _ = regions(graph, frozenset())
-    arcs: dict[int, list[Arc]] = {}
+    arcs: dict[int, list[_Arc]] = {}
     for link in links:
         if link.source in around and link.target in around:
             region, tail, head = _meeting(around, link)
@@ -75,9 +75,9 @@ def _stand_in(socket: str, path: tuple[Region, ...], depth: int) -> str:
 
 def _block(
     region: Region,
-    arcs: Mapping[int, Sequence[Arc]],
+    arcs: Mapping[int, Sequence[_Arc]],
     folded: frozenset[str],
-    frame: Frame,
+    frame: _Frame,
     longest: float | None,
     abreast: int,
     *,
@@ -156,7 +156,7 @@ def _stacked(
     return _Block(along, high - low, {key: (f, c - low) for key, (f, c) in spots.items()})
 
 
-def _framed(block: _Block, frame: Frame) -> _Block:
+def _framed(block: _Block, frame: _Frame) -> _Block:
     """Give a loop the room for its frame and its heading."""
     before, behind, left, right = frame
     return _Block(
@@ -166,7 +166,7 @@ def _framed(block: _Block, frame: Frame) -> _Block:
     )
 
 
-def walk(items: Sequence[str], arcs: Sequence[Arc], roots: Sequence[str]) -> tuple[list[str], set[int]]:
+def walk(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequence[str]) -> tuple[list[str], set[int]]:
     """Walk the arcs depth first, in their order, from ``roots`` and then from whatever was not reached.
 
     Returns the items in the order in which they were met, and the indices of the arcs that close a cycle.
@@ -201,7 +201,7 @@ def walk(items: Sequence[str], arcs: Sequence[Arc], roots: Sequence[str]) -> tup
     return met, back
 
 
-def ranks(order: Sequence[str], arcs: Sequence[Arc], back: set[int], *, most: int) -> dict[str, int]:
+def ranks(order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, most: int) -> dict[str, int]:
     """Give each item a rank below all that lead to it, with at most ``most`` items on a rank.
 
     Backward arcs count the other way round.

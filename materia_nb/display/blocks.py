@@ -41,15 +41,15 @@ from materia_nb.handoff.capabilities import Pointer
 from materia_nb.jsonvalue import JSON, MISSING, pretty
 from materia_nb.outgoing import plain
 
-SHOWN_CHARS: Final = 6_000
+_SHOWN_CHARS: Final = 6_000
 """How much of a text is shown; the whole is in the artifact."""
-CELL_CHARS: Final = 1_000
-LINE_CHARS: Final = 20_000
+_CELL_CHARS: Final = 1_000
+_LINE_CHARS: Final = 20_000
 _HEADING_CHARS: Final = 300
 _MOST_ROWS: Final = 200
 """Rows of one table that a panel is told."""
 
-Tone: TypeAlias = Literal["", "bad", "warn", "good", "quiet", "said"]
+_Tone: TypeAlias = Literal["", "bad", "warn", "good", "quiet", "said"]
 
 
 class Block:
@@ -76,7 +76,7 @@ class Heading(Block):
 
     text: str
     small: bool = False
-    tone: Tone = ""
+    tone: _Tone = ""
 
     def as_text(self, width: int = WIDTH) -> str:
         return part(self.text, _HEADING_CHARS)
@@ -93,13 +93,13 @@ class Line(Block):
     """A sentence, or a few lines of text; ``bad`` is what a person must not overlook."""
 
     text: str
-    tone: Tone = ""
+    tone: _Tone = ""
 
     def as_text(self, width: int = WIDTH) -> str:
-        return bounded(self.text, LINE_CHARS)
+        return bounded(self.text, _LINE_CHARS)
 
     def as_html(self) -> Html:
-        return html_line(clip(self.text, LINE_CHARS), self.tone)
+        return html_line(clip(self.text, _LINE_CHARS), self.tone)
 
     def as_json(self) -> dict[str, JSON]:
         return {"is": "line", "text": self.as_text(), "tone": self.tone}
@@ -110,12 +110,12 @@ class Code(Block):
     """A text as it was written, ``most`` characters of it, under a title if it has one."""
 
     text: str
-    most: int = SHOWN_CHARS
+    most: int = _SHOWN_CHARS
     title: str = ""
 
     def as_text(self, width: int = WIDTH) -> str:
         text = bounded(self.text, self.most)
-        return titled(self.title, text) if "\n" in text or not self.title else f"{self.title}: {text}"
+        return _titled(self.title, text) if "\n" in text or not self.title else f"{self.title}: {text}"
 
     def as_html(self) -> Html:
         title = html_heading(self.title) if self.title else Html()
@@ -132,13 +132,13 @@ class Diff(Block):
     rows: Sequence[tuple[str, str]]
 
     def as_text(self, width: int = WIDTH) -> str:
-        return "\n".join(f"{sign} {bounded(text, CELL_CHARS)}" for sign, text in self.rows)
+        return "\n".join(f"{sign} {bounded(text, _CELL_CHARS)}" for sign, text in self.rows)
 
     def as_html(self) -> Html:
         return html_pre(self.as_text())
 
     def as_json(self) -> dict[str, JSON]:
-        rows: list[JSON] = [[sign, bounded(text, CELL_CHARS)] for sign, text in self.rows[:_MOST_ROWS]]
+        rows: list[JSON] = [[sign, bounded(text, _CELL_CHARS)] for sign, text in self.rows[:_MOST_ROWS]]
         return {"is": "diff", "rows": rows}
 
 
@@ -151,7 +151,7 @@ class Words(Block):
 
     @property
     def _parts(self) -> Parts:
-        return word_parts(*(bounded(one, LINE_CHARS) for one in (self.was, self.text)))
+        return word_parts(*(bounded(one, _LINE_CHARS) for one in (self.was, self.text)))
 
     def as_text(self, width: int = WIDTH) -> str:
         return _wrapped(_marked(self._parts).split("\n"), width)
@@ -186,7 +186,7 @@ class Tree(Block):
         if self.was is not MISSING:
             return _wrapped(_leaves(json_tree(self.value, self.name, self.was), ""), width)
         name = f"{plain(self.name)} = " if self.name else ""
-        return name + bounded(pretty(self.value), SHOWN_CHARS)
+        return name + bounded(pretty(self.value), _SHOWN_CHARS)
 
     def as_html(self) -> Html:
         return html_json(self.value, self.opened, name=self.name, was=self.was)
@@ -223,7 +223,7 @@ class Fold(Block):
 
     def as_text(self, width: int = WIDTH) -> str:
         text = text_of(self.inside, width - 2)
-        return titled(self.title, text if self.opened else _beginning(text, self.brief))
+        return _titled(self.title, text if self.opened else _beginning(text, self.brief))
 
     def as_html(self) -> Html:
         return html_fold(self.title, html_of(self.inside), opened=self.opened, anchor=self.anchor)
@@ -308,7 +308,7 @@ Cell: TypeAlias = str | int | float | Pointer | Badge | Bar | Jump
 
 def cell_text(cell: Cell) -> str:
     """Return what stands in a cell, as harmless text."""
-    return bounded(str(getattr(cell, "text", cell)), CELL_CHARS)
+    return bounded(str(getattr(cell, "text", cell)), _CELL_CHARS)
 
 
 def _cell_html(cell: Cell) -> str:
@@ -358,7 +358,7 @@ class Shown(Block):
 
     def as_text(self, width: int = WIDTH) -> str:
         title = self._title()
-        return titled(title, text_of(self._blocks(), width - 2 * bool(title)))
+        return _titled(title, text_of(self._blocks(), width - 2 * bool(title)))
 
     def as_html(self) -> Html:
         inside = html_of(self._blocks())
@@ -419,7 +419,7 @@ class Table(Shown):
         if not self.rows:
             return self.empty
         rows = [[cell if isinstance(cell, int) else cell_text(cell) for cell in row] for row in self.rows]
-        written = table(rows, [*map(cell_text, self.headers)], limit=CELL_CHARS, width=width)
+        written = table(rows, [*map(cell_text, self.headers)], limit=_CELL_CHARS, width=width)
         return written if any(self.headers) else written.split("\n", 2)[2]
 
     def as_html(self) -> Html:
@@ -468,7 +468,7 @@ class JsonView(Shown):
         return [Tree(self.value, self.name, opened=2)]
 
 
-def lines(texts: Iterable[str], tone: Tone = "") -> list[Block]:
+def lines(texts: Iterable[str], tone: _Tone = "") -> list[Block]:
     """Make a line of each text."""
     return [Line(text, tone) for text in texts]
 
@@ -511,7 +511,7 @@ def _beginning(text: str, most: int) -> str:
     return clip(text, most) if cut < 0 else f"{text[:cut]}\n… [{len(text):,} characters in all]"
 
 
-def titled(title: str, text: str) -> str:
+def _titled(title: str, text: str) -> str:
     """Put a text, moved in, under a title if there is one."""
     return f"{plain(title)}\n{indent(text, '  ')}".rstrip() if title else text
 

@@ -179,7 +179,7 @@ def _with_unique_keys(found: list[Link]) -> list[Link]:
     return unique
 
 
-def may_fall_through(socket: Socket) -> bool:
+def _may_fall_through(socket: Socket) -> bool:
     """Whether its written edges leave a boolean without a match, which ends the cast (R3)."""
     conditions = {edge.when for edge in socket.edges}
     return bool(conditions) and not covered(conditions, text=socket.parse != "json")
@@ -289,12 +289,12 @@ def socket_notes(socket: Socket, *, short: bool = False) -> tuple[str, ...]:
         notes.append(f"for each {part(socket.iterator.items)} as {part(socket.iterator.alias)}")
     if socket.advance is not None:
         notes.append(advance_words(socket.advance, short=short))
-    if may_fall_through(socket):
+    if _may_fall_through(socket):
         notes.append("no match ▸ end")
     return tuple(notes)
 
 
-def lanes_words(graph: Graph, loop: Loop) -> str:
+def _lanes_words(graph: Graph, loop: Loop) -> str:
     """Say how many lanes a loop runs in at once; empty where its items are worked on one after another."""
     at_once = next((one.at_once for one in graph.regions.values() if one.loop == loop.id), None)
     return "" if at_once is None else f"in lanes, {at_once} at once"
@@ -302,7 +302,7 @@ def lanes_words(graph: Graph, loop: Loop) -> str:
 
 def loop_words(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None) -> str:
     """Say what a loop goes over, how far it has come, and in how many lanes."""
-    parts = [lanes] if (lanes := lanes_words(graph, loop)) else []
+    parts = [lanes] if (lanes := _lanes_words(graph, loop)) else []
     if loop.generator is not None:
         parts.append(f"consumes {part(loop.output or 'workItems')} of {part(loop.generator)}")
     elif loop.iterator is not None:
@@ -312,7 +312,7 @@ def loop_words(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None
     return " · ".join(parts) or "no list"
 
 
-def budget_words(limit: int, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
+def _budget_words(limit: int, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
     """Say how often an edge may be taken, or how often it was, for the current item or in all (R18)."""
     if used is None:
         return f"max {limit}"
@@ -337,7 +337,7 @@ def link_words(link: Link, marks: Marks | None = None, *, short: bool = False) -
         used = marks.budgets.get((link.source, link.place)) if marks is not None else None
         in_item = marks is not None and marks.in_item
         parts.append(
-            f"{used[0]}/{used[1]}" if short and used else budget_words(link.limit, used, item=in_item)
+            f"{used[0]}/{used[1]}" if short and used else _budget_words(link.limit, used, item=in_item)
         )
     if marks is not None and link.route in marks.never:
         parts.append(NEVER)
@@ -354,9 +354,9 @@ def line_legend() -> str:
 
 
 def edge_words(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
-    """Say when an edge is taken, to where, and how often it may be, or how often it was; see :func:`budget_words`."""
+    """Say when an edge is taken, to where, and how often it may be, or how often it was; see :func:`_budget_words`."""
     most = edge.max_traversals
-    limit = f" ({budget_words(most, used, item=item)})" if most is not None else ""
+    limit = f" ({_budget_words(most, used, item=item)})" if most is not None else ""
     return f"{described(edge.when).sign} → {part(edge.to)}{limit}"
 
 
@@ -395,7 +395,7 @@ def summary(graph: Graph, marks: Marks | None = None) -> str:
 TITLE_SIZE: Final = 13.0
 SMALL_SIZE: Final = 11.0
 """The size of what is small, where cards say more than their name."""
-LEAST_SIZE: Final = 9.0
+_LEAST_SIZE: Final = 9.0
 """Smaller than this no text is seen, as far as it can be helped."""
 LINE: Final = 16.0
 ICON: Final = 16.0
@@ -420,7 +420,7 @@ def small_size(level: int) -> float:
 
 def readable(level: int) -> float:
     """Return the zoom under which text of a level would be smaller than what can be read."""
-    return LEAST_SIZE / small_size(level)
+    return _LEAST_SIZE / small_size(level)
 
 
 def socket_name(socket: Socket) -> str:
@@ -480,7 +480,7 @@ def chip_words(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
     """
     first = links[0]
     if stub:
-        words = stub_label(first)
+        words = _stub_label(first)
     elif len(links) > 1:
         words = " ".join([first.lanes, "exit", *(described(link.condition).short for link in links)]).lstrip()
     else:
@@ -489,7 +489,7 @@ def chip_words(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
     return " · ".join(one for one in (words, only) if one)
 
 
-def stub_label(link: Link) -> str:
+def _stub_label(link: Link) -> str:
     """Label of a line that only names its target."""
     words = link_words(link, short=True)
     return f"{words} ▸ {part(link.to, 40)}".lstrip()
@@ -498,7 +498,7 @@ def stub_label(link: Link) -> str:
 def stub_size(link: Link, level: int = 2) -> tuple[float, float]:
     """Width and height of the label of a line that only names its target."""
     size = small_size(level)
-    return (text_width(stub_label(link), size) + 14, size + 8)
+    return (text_width(_stub_label(link), size) + 14, size + 8)
 
 
 def label_size(*links: Link, level: int = 2) -> tuple[float, float]:
@@ -519,7 +519,7 @@ def loop_title(graph: Graph, loop: Loop) -> str:
         words = (
             f"{'items' if words == 'workItems' else words} of {socket_name(graph.sockets[loop.generator])}"
         )
-    lanes = lanes_words(graph, loop)
+    lanes = _lanes_words(graph, loop)
     return f"{words} · {lanes}" if lanes else words
 
 

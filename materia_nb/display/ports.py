@@ -11,7 +11,7 @@ from materia_nb.display.graph_parts import Link
 from materia_nb.display.routing import AHEAD, BESIDE, DOWN, LEFT, RIGHT, UP, Way
 from materia_nb.loadout.vocabulary import SENDING_BACK
 
-CHIP: Final = 10.0
+_CHIP: Final = 10.0
 """How far from its card a chip stands."""
 _SLOT: Final = 14.0
 """How much of a side a line takes that has no chip there."""
@@ -42,7 +42,7 @@ class Led:
     def way(self, loops: frozenset[str]) -> Way:
         """What routing leads: from the far end of the chip to the target."""
         dx, dy = AHEAD[self.out]
-        far = 0.0 if self.label is None else CHIP + (self.label.w if dx else self.label.h)
+        far = 0.0 if self.label is None else _CHIP + (self.label.w if dx else self.label.h)
         start = (self.port[0] + dx * far, self.port[1] + dy * far)
         return Way(self.key, start, self.out, self.tip, self.into, f"{self.target} {self.into}", loops)
 
@@ -127,14 +127,14 @@ def _on_side(box: Box, side: int, at: float) -> Point:
 def _chip_at(port: Point, side: int, size: tuple[float, float]) -> Box:
     """Return where the chip of a line stands that leaves at a port."""
     (dx, dy), (w, h) = AHEAD[side], size
-    x, y = port[0] + dx * (CHIP + w / 2), port[1] + dy * (CHIP + h / 2)
+    x, y = port[0] + dx * (_CHIP + w / 2), port[1] + dy * (_CHIP + h / 2)
     return Box(x - w / 2, y - h / 2, w, h)
 
 
 def _strip(box: Box, side: int, chip: tuple[float, float]) -> Box:
     """Return the room beside a box that chips on one side may take."""
     (dx, dy), (w, h) = AHEAD[side], chip
-    deep, wide = (CHIP + (w if dx else h), (box.h if dx else box.w) + 4)
+    deep, wide = (_CHIP + (w if dx else h), (box.h if dx else box.w) + 4)
     x, y = box.cx + dx * (box.w + deep + 2) / 2, box.cy + dy * (box.h + deep + 2) / 2
     w, h = (deep, wide) if dx else (wide, deep)
     return Box(x - w / 2, y - h / 2, w, h)
@@ -207,7 +207,7 @@ def _sides(source: Box, target: Box | None, line: Led, flow: int) -> tuple[int, 
 
 def _along(source: Box, target: Box, chip: tuple[float, float], line: Led) -> tuple[int, int]:
     """Choose them where the flow runs to the right; ``^ 1`` exchanges right and down, left and up."""
-    wide, high = ((size + CHIP if chip[1] else 0.0) + 1.5 * BESIDE for size in chip)
+    wide, high = ((size + _CHIP if chip[1] else 0.0) + 1.5 * BESIDE for size in chip)
     ahead, back = target.x - source.right, source.x - target.right
     below, above = target.y - source.bottom, source.y - target.bottom
     if ahead >= wide:

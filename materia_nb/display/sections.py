@@ -89,7 +89,7 @@ def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Bloc
             )
         if call.result is not None:
             inside.append(Code(call.result, title="what it was told"))
-        found.append(Fold(f"{call_title(call)} ({call_outcome(call)})", inside, opened=waits))
+        found.append(Fold(f"{_call_title(call)} ({_call_outcome(call)})", inside, opened=waits))
     return found
 
 
@@ -100,14 +100,14 @@ def call_words(call: ToolCall) -> str:
     stands for each line end, and of more than 2,000 characters the beginning and the end are told.
     """
     if call.result is not None:
-        return call_title(call)
+        return _call_title(call)
     main = next((name for name in _MAIN if isinstance(call.args.get(name), str)), None)
     others = [judged_words(name, as_text(value)) for name, value in call.args.items() if name != main]
     about = _in_words(call.args[main]) if main else ""
     return ", ".join([f"{part(call.tool, 40)} {about}".rstrip(), *others])
 
 
-def call_outcome(call: ToolCall) -> str:
+def _call_outcome(call: ToolCall) -> str:
     """Say in a word or two what became of a call."""
     if call.decided == "denied":
         return "not allowed"
@@ -118,7 +118,7 @@ def call_outcome(call: ToolCall) -> str:
     return ("done" if call.ok else "failed") + leave + took
 
 
-def call_title(call: ToolCall) -> str:
+def _call_title(call: ToolCall) -> str:
     """Name a call by its tool and its main argument."""
     about = next((value for name in _MAIN if isinstance(value := call.args.get(name), str)), "")
     return f"{part(call.tool, 40)} {part(about, 80)}".rstrip()

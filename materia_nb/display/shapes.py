@@ -254,7 +254,7 @@ def _progress(right: float, y: float, done: int, whole: int, size: float, colour
     """How many items are done, in words and as a bar that ends at ``right``."""
     bar = Box(right - 34, y + 4.5, 34, 7)
     filled = Box(bar.x, bar.y, bar.w * min(1.0, done / whole), bar.h)
-    words = fit(f"{count_of(done)} of {count_of(whole)}", size, PROGRESS_ROOM - 40)
+    words = fit(f"{_count_of(done)} of {_count_of(whole)}", size, PROGRESS_ROOM - 40)
     return (
         text(bar.x - 5, y + 11.5, words, size, colours["soft"], ' text-anchor="end"')
         + plate(bar, colours["bar"], "none", radius=3.5)
@@ -262,7 +262,7 @@ def _progress(right: float, y: float, done: int, whole: int, size: float, colour
     )
 
 
-def count_of(number: int) -> str:
+def _count_of(number: int) -> str:
     """Write a number in few characters."""
     return count_words(number)[1:]
 

@@ -50,7 +50,7 @@ _NEVER: Final = (1, 9)
 INK, PLATE, RIM, NOW = LIGHT["ink"], LIGHT["plate"], LIGHT["rim"], LIGHT["now"]
 
 
-def placed_for_page(graph: Graph, direction: Direction | None = None, wide: float = CELL_WIDTH) -> Placed:
+def _placed_for_page(graph: Graph, direction: Direction | None = None, wide: float = CELL_WIDTH) -> Placed:
     """Lay out a graph for a page, or a cell, that is so wide: of the ways that fit the one that is the least high."""
     return best_place(graph, (wide, 10_000.0), directions=(direction,) if direction else ("right", "down"))
 
@@ -75,7 +75,7 @@ def graph_svg(
         colours: others than those of a theme.
     """
     marks = marks or Marks()
-    placed = placed or placed_for_page(graph, direction)
+    placed = placed or _placed_for_page(graph, direction)
     colours = colours or THEMES[theme]
     bounds, (width, height) = placed.bounds, placed.size
     title = part(summary(graph, marks), 300)

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from materia_nb.jsonvalue import JSON
 
-Role: TypeAlias = Literal["user", "assistant"]
+_Role: TypeAlias = Literal["user", "assistant"]
 Decided: TypeAlias = Literal["once", "always", "denied"]
 """What a person said to a tool call that had asked for approval."""
 
@@ -117,6 +117,6 @@ class Message:
     ``calls`` are the tool calls that an agent made before it said ``text``.
     """
 
-    role: Role
+    role: _Role
     text: str
     calls: tuple[ToolCall, ...] = ()

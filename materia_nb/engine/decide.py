@@ -36,7 +36,7 @@ from materia_nb.handoff.approval import Approval, Grant, answer_note
 from materia_nb.handoff.protocol import RefusedAnswer
 from materia_nb.jsonvalue import JSON, too_deep_to_write
 
-READING: Final = ("read", "grep", "find", "ls")
+_READING: Final = ("read", "grep", "find", "ls")
 """The tools of the project that change nothing."""
 ASKING: Final = ("bash", "edit", "write")
 """The tools that ask for approval unless a cast allows them."""
@@ -713,7 +713,7 @@ def asking_tools(rules: Rules) -> tuple[str, ...]:
     """Return the tools that may ask for approval: those of the project, and those from elsewhere that a materia names."""
     scopes = [one.socket.materia.tools for one in rules.sockets.values()]
     named = (name for names in scopes if not isinstance(names, str) for name in names)
-    return tuple(dict.fromkeys([*ASKING, *(name for name in named if name not in READING)]))
+    return tuple(dict.fromkeys([*ASKING, *(name for name in named if name not in _READING)]))
 
 
 def known_tools(rules: Rules, tools: Sequence[str]) -> frozenset[str]:

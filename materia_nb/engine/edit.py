@@ -29,7 +29,7 @@ from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, same, too_de
 _COMPARED: Final = 20_000
 """Lists of more characters of JSON are replaced as a whole in a patch."""
 
-WORK_ITEMS = "state.workItems"
+_WORK_ITEMS = "state.workItems"
 
 
 def check_items(items: JSON) -> None:

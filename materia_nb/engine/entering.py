@@ -40,7 +40,7 @@ from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.graph import END, PromptForm, Region
 from materia_nb.loadout.vocabulary import SENDING_BACK
 
-MOST_ROUNDS: Final = 3
+_MOST_ROUNDS: Final = 3
 """How often a loop may be taken whose edge has no ``maxTraversals``."""
 
 
@@ -115,14 +115,14 @@ def _rounds(rules: Rules, here: SocketRules, state: View, visit: Visit) -> tuple
     """How often the socket sent work back, and how often it may."""
     edge = next((edge for edge in here.socket.edges if edge.when in SENDING_BACK), None)
     if edge is None:
-        return 0, MOST_ROUNDS
+        return 0, _MOST_ROUNDS
     used, limit = edge_use(rules, state, visit, edge)
     if edge.max_traversals is not None and limit is not None:
         return used, limit
     if visit.item is None:
-        return used, MOST_ROUNDS
+        return used, _MOST_ROUNDS
     record = state.items.get(visit.item.id)
-    return (record.cycles if record else 0), MOST_ROUNDS
+    return (record.cycles if record else 0), _MOST_ROUNDS
 
 
 def begin(

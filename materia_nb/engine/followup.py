@@ -13,7 +13,7 @@ from materia_nb.loadout.vocabulary import Result
 if TYPE_CHECKING:
     from materia_nb.loadout.graph import Socket
 
-REASON_CHARS: Final = 900
+_REASON_CHARS: Final = 900
 RENDERED_CHARS: Final = 2_400
 KEPT: Final = 5
 SCANNED: Final = 500
@@ -77,11 +77,11 @@ def shown_to(kept: tuple[FollowUp, ...], target: str, item: Item | None) -> list
 def _reason(context: str | None, output: str) -> str:
     said = " ".join(context.split()) if context else ""
     if said:
-        return cut(said, REASON_CHARS)
+        return cut(said, _REASON_CHARS)
     excerpt = " ".join(output.split())
     if not excerpt:
         return "(no context and no output were given)"
-    return cut(f"(no context was given; excerpt of the output) {excerpt}", REASON_CHARS)
+    return cut(f"(no context was given; excerpt of the output) {excerpt}", _REASON_CHARS)
 
 
 def cut(text: str, most: int) -> str:

@@ -23,8 +23,6 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, FrozenList, frozen, get_path, same, set_path
 
 Path: TypeAlias = tuple[str, ...]
-Origins: TypeAlias = Sequence[int | None]
-"""For each item of a new list, where it stood in the old one; None for a new item."""
 
 WORK_ITEMS: Final = "workItems"
 """The path of the work items in the state."""

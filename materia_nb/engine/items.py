@@ -160,7 +160,7 @@ def standing(state: View, item: ItemId) -> Standing:
     cursor, index, outer = item
     if item in state.joined:
         return "done"
-    if (lane := lane_of(state, cursor)) is not None:
+    if (lane := _lane_of(state, cursor)) is not None:
         at = state.cursors.get(cursor, 0)
         behind = lane.indexes[: lane.indexes.index(at)] if at in lane.indexes else lane.indexes
         return "done" if index in behind else "being worked on" if item in state.items else "open"
@@ -172,14 +172,14 @@ def standing(state: View, item: ItemId) -> Standing:
     return "passed over" if state.status == "complete" else "open"
 
 
-def lane_of(state: View, cursor: str) -> OfLane | None:
+def _lane_of(state: View, cursor: str) -> OfLane | None:
     """Return the lane of a state whose items the cursor walks; None for any other cursor, and outside lanes."""
     return state.lane if state.lane is not None and state.lane.cursor == cursor else None
 
 
 def moved_on(state: View, cursor: str, length: int) -> int:
     """Return where a cursor goes from the item that it is at: to the next one, in a lane to that of its stream (R14)."""
-    lane, at = lane_of(state, cursor), state.cursors.get(cursor, 0)
+    lane, at = _lane_of(state, cursor), state.cursors.get(cursor, 0)
     if lane is None:
         return at + 1
     onward = dict(zip(lane.indexes, lane.indexes[1:], strict=False))
@@ -188,7 +188,7 @@ def moved_on(state: View, cursor: str, length: int) -> int:
 
 def moved_back(state: View, cursor: str) -> int:
     """Return where a cursor was before it moved on."""
-    lane, at = lane_of(state, cursor), state.cursors[cursor]
+    lane, at = _lane_of(state, cursor), state.cursors[cursor]
     if lane is None:
         return at - 1
     back = dict(zip(lane.indexes[1:], lane.indexes, strict=False))

@@ -15,8 +15,8 @@ LabelKey: TypeAlias = tuple[int, int]
 WHOLE_CAST: Final[LabelKey] = (0, 0)
 """The key of what is said of the cast itself."""
 VERDICTS: Final = ("good", "bad", "unsure")
-MOST_TAGS: Final = 20
-NOTE_CHARS: Final = 10_000
+_MOST_TAGS: Final = 20
+_NOTE_CHARS: Final = 10_000
 _LISTED_NOTE_CHARS: Final = 200  # every later line of the journal repeats it, for the list of casts
 
 # A letter first: the ids of casts begin with a digit, so a name is never the beginning of one.
@@ -120,13 +120,13 @@ def _check(label: Label) -> None:
                 f"{tag[:80]!r} cannot be a tag.",
                 "one word of letters, digits and . : + - _, at most 40 characters",
             )
-    if len(label.tags) > MOST_TAGS:
+    if len(label.tags) > _MOST_TAGS:
         raise _bad(
-            f"There are {len(label.tags)} tags, and {MOST_TAGS} are the most.", "take some away: untag"
+            f"There are {len(label.tags)} tags, and {_MOST_TAGS} are the most.", "take some away: untag"
         )
-    if len(label.note) > NOTE_CHARS:
+    if len(label.note) > _NOTE_CHARS:
         raise _bad(
-            f"The note has {len(label.note):,} characters, and {NOTE_CHARS:,} are the most.", "say less"
+            f"The note has {len(label.note):,} characters, and {_NOTE_CHARS:,} are the most.", "say less"
         )
     if label.verdict and label.verdict not in VERDICTS:
         raise _bad(f"{label.verdict[:80]!r} is no verdict.", did_you_mean(label.verdict, VERDICTS))

@@ -24,7 +24,7 @@ from materia_nb.jsonvalue import JSON, frozen
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import Result
 
-GO_ON: Final = "Go on with this work where you stopped."
+_GO_ON: Final = "Go on with this work where you stopped."
 
 CORRECT_THE_UTILITY: Final = "correct the utility, then retry; the cast keeps its copy of the definition until edit redefine takes a changed one"
 """What to do about a utility that failed."""
@@ -55,7 +55,7 @@ def continued(
     event = ev.SocketContinued(about=about(rules, visit), visit=visit.visit, reason=reading.reason)
     asked = resume_prompt(
         prompt,
-        "\n".join([GO_ON, *([reading.reason] if reading.reason else [])]),
+        "\n".join([_GO_ON, *([reading.reason] if reading.reason else [])]),
         form_for(rules, here, draft, visit, short=True),
     )
     return Transition(
@@ -63,7 +63,7 @@ def continued(
     )
 
 
-def detoured(
+def _detoured(
     rules: Rules, here: SocketRules, draft: Draft, visit: Visit, text: str, reading: Reading
 ) -> Transition:
     """Run the named socket first; then go the way of a satisfied output, or do this one again."""
@@ -163,10 +163,10 @@ def _held(rules: Rules, state: CastState) -> tuple[Visit, SocketRules]:
     return state.at, rules.sockets[state.at.socket]
 
 
-ANSWER_CUT: Final = "answer_cut"
+_ANSWER_CUT: Final = "answer_cut"
 """The code of the issue that an answer was cut off by a limit (R52)."""
 
-MOST_REFUSED: Final = 2
+_MOST_REFUSED: Final = 2
 """How often an output is asked for again at most where its protocol wants another one each time."""
 
 
@@ -217,7 +217,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
     if reading.action == "route":
         return complete(rules, here, draft, visit, text, reading)
     if reading.action == "detour":
-        return detoured(rules, here, draft, visit, text, reading)
+        return _detoured(rules, here, draft, visit, text, reading)
     if reading.action == "reissue":
         return continued(
             rules, here, draft, visit, reading, prompt or first_prompt(rules, here, draft.done(), visit)
@@ -230,7 +230,7 @@ def _cut_off(reading: Reading, text: str, by: str) -> Reading:
     blank = not text.strip()
     what = "there is no answer" if blank else "this is not all of it"
     issue = Issue(
-        "$", f"The answer was cut off by {by}, so {what}.", "be shorter, and give all of it", ANSWER_CUT
+        "$", f"The answer was cut off by {by}, so {what}.", "be shorter, and give all of it", _ANSWER_CUT
     )
     if reading.error is None and not blank:
         return reading._replace(warnings=(issue, *reading.warnings))
@@ -332,7 +332,7 @@ def _refused(
         events = (refused, *events)
         return fail(rules, here, draft, visit, Result.REFUSED, failure, events=events, reading=reading)
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
-    if reading.action == "escalate" or (asks and visit.repairs >= MOST_REFUSED):
+    if reading.action == "escalate" or (asks and visit.repairs >= _MOST_REFUSED):
         return held(rules, draft, visit, text, reading)
     allowed = repairs_allowed(rules, draft, visit)
     if visit.repairs >= allowed and not asks:
@@ -340,7 +340,7 @@ def _refused(
             "repair_exhausted",
             f"{visit.socket} gave an unusable answer {counted(visit.repairs + 1, 'time')}. {told}",
             visit.socket,
-            _MORE_TOKENS if reading.issues[0].code == ANSWER_CUT else _ASK_AGAIN,
+            _MORE_TOKENS if reading.issues[0].code == _ANSWER_CUT else _ASK_AGAIN,
             refused=(reading.issues, text),
         )
         exhausted = ev.RecoveryExhausted(about=of_visit, visit=visit.visit, error=told, attempt=visit.repairs)
@@ -350,7 +350,7 @@ def _refused(
     draft.at = visit
     before = prompt or first_prompt(rules, here, draft.done(), visit)
     kind = "json_parse" if reading.error == "not_json" else "handoff_validation"
-    most = MOST_REFUSED if asks else allowed
+    most = _MOST_REFUSED if asks else allowed
     start = ev.RecoveryStart(
         about=of_visit,
         visit=visit.visit,

@@ -67,7 +67,7 @@ def recast(rules: Rules, state: CastState) -> Transition:
     visit = visit._replace(
         mode=here.first_mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None, grant=None, changed=()
     )
-    return waiting_again(rules, here, state, visit, ev.CastRecast(about=about(rules, visit)))
+    return _waiting_again(rules, here, state, visit, ev.CastRecast(about=about(rules, visit)))
 
 
 def resend(rules: Rules, state: CastState) -> Transition:
@@ -171,7 +171,7 @@ def revive(rules: Rules, state: CastState) -> Transition:
         "resume",
     ):  # the same question, in the same conversation
         return Transition(state._replace(status="waiting", failure=None), (event,))
-    again = waiting_again(rules, here, state, visit, event)
+    again = _waiting_again(rules, here, state, visit, event)
     if failure and failure.refused and again.prompt:
         goes_on = here.first_mode in here.any_text  # what was worked out stays
         wanted = form_for(rules, here, state, visit, short=goes_on)
@@ -180,7 +180,7 @@ def revive(rules: Rules, state: CastState) -> Transition:
     return again
 
 
-def waiting_again(
+def _waiting_again(
     rules: Rules, here: SocketRules, state: CastState, visit: Visit, event: Event
 ) -> Transition:
     """Let ``visit`` wait for an output once more, from its first prompt."""

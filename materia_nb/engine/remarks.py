@@ -16,7 +16,7 @@ from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.regions import reachable_from
 from materia_nb.loadout.vocabulary import SENDING_BACK, Result
 
-RemarkCode: TypeAlias = Literal[
+_RemarkCode: TypeAlias = Literal[
     "unanswered-verdict",
     "no-edge-matched",
     "exhausted-unmatched",
@@ -28,7 +28,7 @@ RemarkCode: TypeAlias = Literal[
 ]
 
 
-_CODES: Final[tuple[RemarkCode, ...]] = get_args(RemarkCode)
+_CODES: Final[tuple[_RemarkCode, ...]] = get_args(_RemarkCode)
 
 Said: TypeAlias = frozenset[tuple[str, str]]
 
@@ -48,7 +48,7 @@ class Remark(NamedTuple):
         sockets: of an empty loop, the sockets that only its exits lead to and that were not visited otherwise.
     """
 
-    code: RemarkCode
+    code: _RemarkCode
     message: str
     socket: str | None = None
     step: int | None = None

@@ -30,7 +30,7 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, TAKEN, 
 ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. When you have answered, you are asked to hand it over."
 """What an agent is told whose handoff is asked for in a turn of its own."""
 
-TRAIL: Final = 16
+_TRAIL: Final = 16
 """How many sockets back a round can be told at least; one that visits each socket once always fits."""
 
 
@@ -88,7 +88,7 @@ class Choice(NamedTuple):
     limit: int | None = None
 
 
-Choices: TypeAlias = Mapping[Result, Choice]
+_Choices: TypeAlias = Mapping[Result, Choice]
 """What is chosen for each thing that can happen to a visit."""
 
 
@@ -97,7 +97,7 @@ def matches(when: str, result: Result) -> bool:
     return described(when).holds(result)
 
 
-def edge_choices(edges: Sequence[Edge]) -> Choices:
+def _edge_choices(edges: Sequence[Edge]) -> _Choices:
     """Take the first edge that matches, else the implied end (R3); without an output, nothing where no edge waits for that."""
     choices = {result: _edge(edges, result) for result in Result}
     return {result: choice for result, choice in choices.items() if choice is not None}
@@ -113,7 +113,7 @@ def _edge(edges: Sequence[Edge], result: Result) -> Choice | None:
     return Choice(END, "implied end", tuple(looks)) if result in TAKEN else None
 
 
-def exit_choices(routes: Sequence[ExitRoute]) -> Choices:
+def _exit_choices(routes: Sequence[ExitRoute]) -> _Choices:
     """Leave an exhausted loop: the guarded route that fits, then ``always``, then the end (R16)."""
     return {result: _exit(routes, result) for result in TAKEN}
 
@@ -175,8 +175,8 @@ class SocketRules:
     resuming: ResumesAfterAnswers | None
     assign: tuple[tuple[str, tuple[str, ...], str], ...]
     exits: tuple[ExitRoute, ...]
-    goes: Choices
-    leaves: Choices
+    goes: _Choices
+    leaves: _Choices
     reports: bool
     bounded: bool
     consumer_cursors: tuple[str, ...]
@@ -210,7 +210,7 @@ class Rules:
         self.sockets: dict[str, SocketRules] = FrozenDict(
             {socket.id: _socket_rules(graph, socket) for socket in graph.sockets.values()}
         )
-        self.trail = max(TRAIL, len(self.sockets)) + 1
+        self.trail = max(_TRAIL, len(self.sockets)) + 1
         self.names = _names(graph)
         self.nests = any(
             not text.startswith("$") for here in self.sockets.values() for _, _, text in here.assign
@@ -302,8 +302,8 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         resuming=spoken if isinstance(spoken, ResumesAfterAnswers) else None,
         assign=tuple((target, tuple(split_path(target)), text) for target, text in socket.assign),
         exits=exits,
-        goes=FrozenDict(edge_choices(socket.edges)),
-        leaves=FrozenDict(exit_choices(exits)),
+        goes=FrozenDict(_edge_choices(socket.edges)),
+        leaves=FrozenDict(_exit_choices(exits)),
         reports=socket.is_utility
         and wanted.parse == "json"
         and not any(

@@ -415,7 +415,7 @@ class Session(NamedTuple):
     @property
     def said(self) -> tuple[Message, ...]:
         """What was said in the conversation of the visit, before what is asked now."""
-        return tuple(message for turn in self.spoken for message in said_by(turn))
+        return tuple(message for turn in self.spoken for message in _said_by(turn))
 
 
 def files_after(session: Session, number: int) -> str | None:
@@ -426,7 +426,7 @@ def files_after(session: Session, number: int) -> str | None:
     return None if files is None else files.after if number else files.before
 
 
-LaneStatus: TypeAlias = Literal["waiting", "running", "accepted", "failed", "interrupted"]
+_LaneStatus: TypeAlias = Literal["waiting", "running", "accepted", "failed", "interrupted"]
 
 
 class Lane(NamedTuple):
@@ -438,7 +438,7 @@ class Lane(NamedTuple):
     name: str
     indexes: tuple[int, ...]
     session: Session
-    status: LaneStatus = "waiting"
+    status: _LaneStatus = "waiting"
     error: str = ""
     started: int | None = None
     ended: int | None = None
@@ -531,7 +531,7 @@ def moved_by(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId | None
     return (*walked[-1], tuple(walked[:-1]))
 
 
-def said_by(turn: TurnRecord) -> tuple[Message, Message]:
+def _said_by(turn: TurnRecord) -> tuple[Message, Message]:
     """Return one question and its answer."""
     asked = turn.message if turn.message is not None else turn.prompt.text if turn.prompt else ""
     return Message("user", asked), Message("assistant", turn.text, turn.calls)

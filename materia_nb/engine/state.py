@@ -553,9 +553,9 @@ View: TypeAlias = CastState | Draft
 """A state to read from, finished or in the making."""
 
 
-PinKind: TypeAlias = Literal["text", "visits", "function"]
+_PinKind: TypeAlias = Literal["text", "visits", "function"]
 
-_KINDS: Final[Mapping[JSON, PinKind]] = {"text": "text", "visits": "visits", "function": "function"}
+_KINDS: Final[Mapping[JSON, _PinKind]] = {"text": "text", "visits": "visits", "function": "function"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -569,7 +569,7 @@ class Pin:
         visits: the answers by socket and number of the visit, when there is one for each.
     """
 
-    kind: PinKind
+    kind: _PinKind
     words: str
     text: str = ""
     visits: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: NOTHING)

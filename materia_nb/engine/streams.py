@@ -118,7 +118,7 @@ def with_lane(session: Session, lane: Lane) -> Session:
 
 def joined(session: Session, streams: Streams) -> Session:
     """Return the session behind the barrier: the state of before, and what the lanes handed over (P6)."""
-    results: list[JSON] = [result_of(lane) for lane in streams.lanes.values()]
+    results: list[JSON] = [_result_of(lane) for lane in streams.lanes.values()]
     state, turns = session.state, dict(session.turns)
     for lane in streams.lanes.values():
         for key, count in lane.session.turns.items():
@@ -138,7 +138,7 @@ def joined(session: Session, streams: Streams) -> Session:
     return session._replace(state=state, turns=FrozenDict(turns), streams=(*session.streams[:-1], streams))
 
 
-def result_of(lane: Lane) -> dict[str, JSON]:
+def _result_of(lane: Lane) -> dict[str, JSON]:
     """Return what a lane hands over: the last output of each of its items, what it added to the context, its exports."""
     last: dict[int, JSON] = {}
     cursor = lane.session.start.lane.cursor if lane.session.start.lane is not None else ""

@@ -66,11 +66,11 @@ HEADINGS: Final[Mapping[PartName, str]] = {
 """What stands above each part; the names are the keys by which a part is reworded."""
 
 CONTEXTS_CHARS: Final = 16_000
-TITLE_CHARS: Final = 120
+_TITLE_CHARS: Final = 120
 AROUND: Final = 10
 AROUND_AT_LEAST: Final = 5
 HANDOFFS_INSIDE, HANDOFFS_OUTSIDE = 2_000, 6_000
-LABEL_CHARS: Final = 200
+_LABEL_CHARS: Final = 200
 
 
 def tokens_of(characters: int) -> int:
@@ -127,7 +127,7 @@ class Expanded(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def expanded_by(prompt: str, shown: tuple[tuple[str, ...], ...]) -> Expanded:
+def _expanded_by(prompt: str, shown: tuple[tuple[str, ...], ...]) -> Expanded:
     """Look up what the variables of a materia prompt tell (R31); ``shown`` are the paths under which the item is (R12)."""
     names = {name for _, _, name in variables(prompt)} - {""}
     paths, item, fields, quoting = set(), set(), set(), set()
@@ -179,7 +179,7 @@ class Placed(NamedTuple):
 def placed(socket: Socket, graph: Graph, form: PromptForm = "md") -> Placed:
     """Work out what the agent of a socket is told of the cast at every visit; ``form`` is that of its model's profile."""
     materia, iterator = socket.materia, socket.iterator
-    label = cut(" ".join(materia.label.split()), LABEL_CHARS)
+    label = cut(" ".join(materia.label.split()), _LABEL_CHARS)
     named = label if label == materia.id else f"{label} (materia {materia.id})"
     names = ["item", "currentWorkItem", *([iterator.alias] if iterator else [])]
     if iterator and iterator.numbered_as_work_items:
@@ -191,7 +191,7 @@ def placed(socket: Socket, graph: Graph, form: PromptForm = "md") -> Placed:
         len(graph.sockets) == 1,
         socket.is_generator,
         socket.cast_context,
-        expanded_by(materia.prompt, aliases),
+        _expanded_by(materia.prompt, aliases),
         state_path(iterator.items) if iterator else (),
         next((walk.cursor for walk in walks if state_path(walk.items) == ("workItems",)), None),
         socket.prompt_form or form,
@@ -490,7 +490,7 @@ class Told(NamedTuple):
         )
         if why or last is None:
             return Part("previous", "", why)
-        of = f"{last.id} ({cut(_one_line(last.materia.label), LABEL_CHARS)})"
+        of = f"{last.id} ({cut(_one_line(last.materia.label), _LABEL_CHARS)})"
         if last.parse == "text":
             text, note = bounded(state.last_output or "", room.output)
             told = f"Of {of}:\n{self.quoted(text)}" if text else ""
@@ -602,7 +602,7 @@ class Told(NamedTuple):
             text = middle(kept.text if kept is not None else entry.reason, max(room, NOTICE_CHARS))
             room -= len(text)
             about = f" about {entry.item[0] and self._key_of(entry.item)}" if entry.item else ""
-            label = cut(_one_line(entry.label), LABEL_CHARS)
+            label = cut(_one_line(entry.label), _LABEL_CHARS)
             blocks.append(f"{entry.source} ({label}){about}:\n{self.quoted(text)}")
             tells.append(("handoff" if kept is not None else "reason", str(entry.step)))
         head = (
@@ -649,7 +649,7 @@ _STANDING: Final = {
 
 
 def _title(item: JSON, key: str) -> str:
-    return cut(_one_line(item_label(item, key)), TITLE_CHARS)
+    return cut(_one_line(item_label(item, key)), _TITLE_CHARS)
 
 
 def _context_of(item: JSON) -> str:

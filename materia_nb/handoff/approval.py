@@ -14,8 +14,8 @@ from typing import Final, Literal, TypeAlias
 
 from materia_nb.jsonvalue import JSON
 
-GRANT_SECONDS: Final = 60 * 60
-PENDING_SECONDS: Final = 24 * 60 * 60
+_GRANT_SECONDS: Final = 60 * 60
+_PENDING_SECONDS: Final = 24 * 60 * 60
 _SEALED: Final = (
     "operation",
     "exact_content",
@@ -27,7 +27,7 @@ _SEALED: Final = (
 )
 _APPROVAL_ID = re.compile(r"P-[0-9a-f]{32}")
 
-GrantStanding: TypeAlias = Literal["PENDING", "CONSUMED", "EXPIRED"]
+_GrantStanding: TypeAlias = Literal["PENDING", "CONSUMED", "EXPIRED"]
 
 
 def fingerprint(value: JSON) -> str:
@@ -43,7 +43,7 @@ class Grant:
     approval_id: str
     exact_content: str
     expires_at: float
-    standing: GrantStanding = "PENDING"
+    standing: _GrantStanding = "PENDING"
 
     def use(self, command: str, now: float) -> tuple[bool, Grant]:
         """Say whether ``command`` may run now, and return the grant as it is afterwards.
@@ -78,9 +78,9 @@ class Approval:
 
     def grant(self, now: float) -> Grant | None:
         """Consent to the exact command; None when nobody answered within a day."""
-        if now >= self.asked_at + PENDING_SECONDS:
+        if now >= self.asked_at + _PENDING_SECONDS:
             return None
-        return Grant(self.approval_id, self.sealed["exact_content"], now + GRANT_SECONDS)
+        return Grant(self.approval_id, self.sealed["exact_content"], now + _GRANT_SECONDS)
 
 
 def request_of(contract: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -118,5 +118,5 @@ def answer_note(grant: Grant | None) -> str:
         return f"No consent was given. Do not run the command. {tail}"
     return (
         f"Consent was given ({grant.approval_id}) to run exactly this command once, within "
-        f"{GRANT_SECONDS // 60} minutes:\n{grant.exact_content}\n{tail}"
+        f"{_GRANT_SECONDS // 60} minutes:\n{grant.exact_content}\n{tail}"
     )

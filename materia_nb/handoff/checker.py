@@ -8,10 +8,10 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from materia_nb.handoff.protocol import TEXT, Issue, closed_object, listed_as, one_of
 from materia_nb.jsonvalue import JSON
 
-FieldKind: TypeAlias = Literal["any", "word", "text", "texts", "flag", "numbers", "object", "objects"]
+_FieldKind: TypeAlias = Literal["any", "word", "text", "texts", "flag", "numbers", "object", "objects"]
 MOST_NOTED: Final = 1000
 """How many issues are kept; a reply of a megabyte could have a million, which nobody reads."""
-MOST_SHOWN: Final = 100
+_MOST_SHOWN: Final = 100
 """How many characters of a wrong word a code shows."""
 
 
@@ -51,7 +51,7 @@ class Field(NamedTuple):
         optional: whether a schema lets it out.
     """
 
-    kind: FieldKind = "any"
+    kind: _FieldKind = "any"
     missing: str = ""
     fix: str = "add it"
     lacks: Callable[[Any], bool] | None = None
@@ -65,7 +65,7 @@ class Field(NamedTuple):
 
 
 Fields: TypeAlias = Mapping[str, Field]
-_KINDS: Final[Mapping[FieldKind, tuple[type, str, object, Callable[[Any], bool]]]] = {
+_KINDS: Final[Mapping[_FieldKind, tuple[type, str, object, Callable[[Any], bool]]]] = {
     "any": (object, "", None, is_missing),
     "word": (object, "", "", is_missing),
     "text": (str, "a string", "", is_blank),
@@ -138,7 +138,7 @@ class Check:
             return ""
         word, choices = field.fold(value), ", ".join(field.words)
         if word not in field.words:
-            shown = str(value).strip()[:MOST_SHOWN] if field.typed else str(word)[: 2 * MOST_SHOWN]
+            shown = str(value).strip()[:_MOST_SHOWN] if field.typed else str(word)[: 2 * _MOST_SHOWN]
             self.refuse(
                 f"{field.code}:{shown}", path, f"{path} is none of {choices}.", f"write one of {choices}"
             )
@@ -159,7 +159,7 @@ def schema_of(fields: Fields) -> dict[str, JSON]:
 
 
 def _schema(field: Field) -> JSON:
-    made: dict[FieldKind, Callable[[], JSON]] = {
+    made: dict[_FieldKind, Callable[[], JSON]] = {
         "any": dict,
         "word": lambda: one_of(field.words),
         "text": lambda: TEXT,

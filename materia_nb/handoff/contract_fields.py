@@ -29,7 +29,7 @@ from materia_nb.handoff.protocol import (
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.facts import told_in
 
-ItemKind: TypeAlias = Literal["text", "number", "flag"]
+_ItemKind: TypeAlias = Literal["text", "number", "flag"]
 
 
 def merge(stored: JSON, update: JSON) -> JSON:
@@ -67,7 +67,7 @@ def _united(stored: list[JSON], update: list[JSON]) -> list[JSON]:
     return _distinct(both)
 
 
-def _kind(item: JSON) -> ItemKind | None:
+def _kind(item: JSON) -> _ItemKind | None:
     if isinstance(item, bool):
         return "flag"
     if isinstance(item, (int, float)):
@@ -243,10 +243,10 @@ def part(owner: JSON, name: str) -> dict[str, JSON]:
 def plan_status(contract: Mapping[str, JSON]) -> str:
     """Return the status as it is compared: text, trimmed, upper case, without closing punctuation."""
     value = part(contract, "agent_status").get("plan_status")
-    return "" if value is None else folded_status(str(value))
+    return "" if value is None else _folded_status(str(value))
 
 
-def folded_status(text: str) -> str:
+def _folded_status(text: str) -> str:
     """Fold a reported status: trimmed, upper case, without closing punctuation."""
     return text.strip().upper().rstrip(".,;").rstrip()
 
@@ -450,7 +450,7 @@ def output_of(contract: Mapping[str, JSON]) -> Output:
     )
 
 
-MOST_IN_PROGRESS: Final = 2
+_MOST_IN_PROGRESS: Final = 2
 """How many times in a row an agent may report that it is still at work."""
 
 
@@ -493,7 +493,7 @@ def legal_next(status: str | None) -> tuple[str, ...]:
 
 def report(record: Record, status: str) -> StatusStep:
     """Record a reported status, or refuse it and leave the record as it was."""
-    status = folded_status(status)
+    status = _folded_status(status)
     legal = legal_next(record.status)
     path = "$.agent_status.plan_status"
     if status not in legal:
@@ -507,16 +507,16 @@ def report(record: Record, status: str) -> StatusStep:
     if status != "IN_PROGRESS":
         return StatusStep(Record(status))
     count = record.in_progress + 1 if record.status == "IN_PROGRESS" else 1
-    if count > MOST_IN_PROGRESS:
+    if count > _MOST_IN_PROGRESS:
         issue = Issue(
             path,
-            f"It would be IN_PROGRESS {count} times in a row; {MOST_IN_PROGRESS} are allowed.",
+            f"It would be IN_PROGRESS {count} times in a row; {_MOST_IN_PROGRESS} are allowed.",
             "finish, or say what is missing",
             f"IN_PROGRESS_RETRY_LIMIT:{count}",
         )
         return StatusStep(record, issue)
     warning = Issue(path, "This is the last turn of its kind.", "finish", "IN_PROGRESS_RETRY_LIMIT_NEXT")
-    return StatusStep(Record(status, count), None, warning if count == MOST_IN_PROGRESS else None)
+    return StatusStep(Record(status, count), None, warning if count == _MOST_IN_PROGRESS else None)
 
 
 @dataclass(frozen=True, slots=True)

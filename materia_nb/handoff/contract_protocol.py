@@ -70,7 +70,7 @@ from materia_nb.handoff.protocol import (
 )
 from materia_nb.jsonvalue import JSON, set_path
 
-Tier: TypeAlias = Literal["ok", "repair", "reissue"]
+_Tier: TypeAlias = Literal["ok", "repair", "reissue"]
 Repair: TypeAlias = Literal["none", "resume_same_agent_contract_repair", "escalate_contract_repair"]
 
 _NOT_RUN = re.compile(r"not run|not executed|skipped|n/a")
@@ -87,7 +87,7 @@ class Checked(NamedTuple):
     status: str
     issues: tuple[Issue, ...]
     warnings: tuple[Issue, ...]
-    tier: Tier
+    tier: _Tier
     repair: Repair
 
     @property
@@ -116,11 +116,11 @@ def validate(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Checked:
         if not issues:
             warnings += _updates(found, facts)
     hopeless = not part(found, "agent_status") or status not in STATUSES
-    tier: Tier = "ok" if not issues else "reissue" if hopeless else "repair"
+    tier: _Tier = "ok" if not issues else "reissue" if hopeless else "repair"
     return Checked(status, tuple(issues), tuple(warnings), tier, _repair(found, facts, tier))
 
 
-def _repair(contract: Mapping[str, JSON], facts: TurnFacts, tier: Tier) -> Repair:
+def _repair(contract: Mapping[str, JSON], facts: TurnFacts, tier: _Tier) -> Repair:
     if tier == "ok":
         return "none"
     known = contract_fields.is_agent_id(contract_fields.agent_id(contract)) or contract_fields.is_agent_id(

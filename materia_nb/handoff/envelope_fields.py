@@ -32,11 +32,11 @@ from materia_nb.handoff.protocol import (
 from materia_nb.jsonvalue import JSON
 
 STATUSES: Final = ("VERIFIED", "UNVERIFIED", "BLOCKED")
-RECOMMENDATIONS: Final = ("CONTINUE", "LOOP", "DETOUR", "ESCALATE")
-SEVERITIES: Final = ("HIGH", "MEDIUM", "LOW")
-IDENTITY: Final = ("step_id", "flow_key", "agent_key")
+_RECOMMENDATIONS: Final = ("CONTINUE", "LOOP", "DETOUR", "ESCALATE")
+_SEVERITIES: Final = ("HIGH", "MEDIUM", "LOW")
+_IDENTITY: Final = ("step_id", "flow_key", "agent_key")
 """The fields of meta that must be the runtime's own."""
-META: Final = (*IDENTITY, "timestamp")
+META: Final = (*_IDENTITY, "timestamp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +116,13 @@ _SUMMARY: Final[Fields] = {
         },
     ),
 }
-FIELDS: Final[Fields] = {
+_FIELDS: Final[Fields] = {
     "status": _one_of(STATUSES, "STATUS"),
     "summary": Field("object", "SUMMARY", "add it, an object", fields=_SUMMARY),
     "concerns": Field(
         "objects",
         fields={
-            "severity": _one_of(SEVERITIES, "SEVERITY", "CONCERN:{place}.severity"),
+            "severity": _one_of(_SEVERITIES, "SEVERITY", "CONCERN:{place}.severity"),
             "description": _said("CONCERN:{place}.description"),
             "recommendation": _said("CONCERN:{place}.recommendation"),
             "location": _said(optional=True),
@@ -139,7 +139,7 @@ FIELDS: Final[Fields] = {
         "ROUTING",
         "add it, an object",
         fields={
-            "recommendation": _one_of(RECOMMENDATIONS, "RECOMMENDATION"),
+            "recommendation": _one_of(_RECOMMENDATIONS, "RECOMMENDATION"),
             "reason": _said("ROUTING_REASON"),
             "next_step_suggestion": _said(optional=True),
             "can_further_iteration_help": Field("flag", optional=True),
@@ -184,7 +184,7 @@ def validate(
     """
     check = Check()
     _meta(check, value, meta, demanded=channel == "file" and profile == "final")
-    said = check.read(_with_flag(check, value), FIELDS)
+    said = check.read(_with_flag(check, value), _FIELDS)
     summary, routing = said["summary"], said["routing"]
     envelope = Envelope(
         status=said["status"],
@@ -243,7 +243,7 @@ def _meta(check: Check, value: Mapping[str, JSON], known: Mapping[str, str], *, 
     given = check.read(value, {"meta": Field("object", fields=fields, demands=True)})["meta"]
     for name in META:
         text = given[name]
-        if text and name in IDENTITY and known.get(name) and text != known[name]:
+        if text and name in _IDENTITY and known.get(name) and text != known[name]:
             check.refuse(
                 f"META_MISMATCH:{name}",
                 f"meta.{name}",
@@ -413,10 +413,12 @@ def _lines(envelope: Envelope) -> Iterator[str]:
 
 def work_items(envelope: Envelope) -> list[JSON]:
     """Turn each concern into a work item: title and context as text."""
-    return [{"title": concern.description, "context": item_context(concern)} for concern in envelope.concerns]
+    return [
+        {"title": concern.description, "context": _item_context(concern)} for concern in envelope.concerns
+    ]
 
 
-def item_context(concern: Concern) -> str:
+def _item_context(concern: Concern) -> str:
     """Write what a concern says beside its description, a line each."""
     place = f"location: {concern.location}\n" if concern.location else ""
     return f"severity: {concern.severity}\n{place}recommendation: {concern.recommendation}"
@@ -492,7 +494,7 @@ def _outcome(envelope: Envelope) -> Outcome:
 
 def _piece(concern: Concern) -> Piece:
     plain = concern.severity == _PLAIN and not concern.location
-    return Piece(concern.description, concern.recommendation if plain else item_context(concern))
+    return Piece(concern.description, concern.recommendation if plain else _item_context(concern))
 
 
 def _concern(piece: Piece) -> JSON:
@@ -514,7 +516,7 @@ def schema(wanted: Requirements) -> dict[str, JSON] | None:
         return None
     read = {name: ANYTHING for _, source in wanted.sources if (name := first_field(source))}
     read.pop("workItems", None)  # made from the concerns
-    return closed_object({**read, **schema_of(FIELDS)["properties"]})
+    return closed_object({**read, **schema_of(_FIELDS)["properties"]})
 
 
 _SIGNS: Final = {"HIGH": "!!!", "MEDIUM": "!!", "LOW": "!"}
@@ -541,7 +543,9 @@ def layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
         sections.append(Section("assumptions", ("taken for granted", "why", "if it is wrong"), assumed))
     meta = value.get("meta")
     if isinstance(meta, dict):
-        written = told_rows([(name, str(meta[name])) for name in IDENTITY if isinstance(meta.get(name), str)])
+        written = told_rows(
+            [(name, str(meta[name])) for name in _IDENTITY if isinstance(meta.get(name), str)]
+        )
         sections += [Section("meta", rows=written)] if written else []
     return sections
 
@@ -561,7 +565,7 @@ def _envelope_headline(said: Envelope) -> list[tuple[str, Cell]]:
 
 
 def _rank(concern: Concern) -> int:
-    return SEVERITIES.index(concern.severity) if concern.severity in SEVERITIES else len(SEVERITIES)
+    return _SEVERITIES.index(concern.severity) if concern.severity in _SEVERITIES else len(_SEVERITIES)
 
 
 def _concern_row(concern: Concern, find: FindFile) -> tuple[Cell, ...]:

@@ -49,7 +49,7 @@ from materia_nb.handoff.protocol import (
 from materia_nb.jsonvalue import JSON, compact, set_path
 
 
-def not_object(value: JSON) -> Issue | None:
+def _not_object(value: JSON) -> Issue | None:
     """Return the issue of a value that is no object, or no JSON; None for an object."""
     if isinstance(value, dict):
         return _not_json(NotJson("it is nested too deeply")) if too_deep(value) else None
@@ -78,7 +78,7 @@ def find(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
             value = wide_json(taken[start : end + 1])[0]
         except NotJson as again:
             return None, _not_json(again)
-    issue = not_object(value)
+    issue = _not_object(value)
     return (None, issue) if issue else (value, None)
 
 
@@ -103,7 +103,7 @@ MOST_TRIES: Final = 3
 """How often an envelope is asked for in a turn, the first time included."""
 
 
-def with_meta(value: Mapping[str, JSON], known: Mapping[str, str]) -> dict[str, JSON]:
+def _with_meta(value: Mapping[str, JSON], known: Mapping[str, str]) -> dict[str, JSON]:
     """Return the envelope with the meta fields that it lacks and the runtime knows."""
     given = value.get("meta")
     meta: dict[str, JSON] = dict(given) if isinstance(given, dict) else {}
@@ -115,7 +115,7 @@ def with_meta(value: Mapping[str, JSON], known: Mapping[str, str]) -> dict[str, 
 
 def finished(value: Mapping[str, JSON], envelope: Envelope, known: Mapping[str, str]) -> dict[str, JSON]:
     """Return a valid envelope as it is kept: unknown fields too, words in upper case, meta filled in."""
-    done = with_meta(value, known)
+    done = _with_meta(value, known)
     done = set_path(done, ["status"], envelope.status)
     done = set_path(done, ["routing", "recommendation"], envelope.recommendation)
     if envelope.can_help is not None:
@@ -132,7 +132,7 @@ def fallback(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
     Its evidence is what the runtime itself saw change during the turn.
     """
     codes = ", ".join(issue.code or issue.path for issue in issues[:8])
-    return with_meta(
+    return _with_meta(
         {
             "status": "UNVERIFIED",
             "summary": {
@@ -218,7 +218,7 @@ class EnvelopeProtocol:
     form = staticmethod(form)
     schema = staticmethod(schema)
     layout = staticmethod(layout)
-    filed = staticmethod(with_meta)  # the meta that the runtime knows is filled in (section 6)
+    filed = staticmethod(_with_meta)  # the meta that the runtime knows is filled in (section 6)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Read an agent's reply; text sockets accept anything."""
@@ -266,7 +266,7 @@ def read_object(
     channel: Channel = "structured",
 ) -> Reading:
     """Read an envelope that is an object already: structured output, or a file that was decoded."""
-    issue = not_object(value)
+    issue = _not_object(value)
     if issue:
         return _refused(None, (issue,), (), facts)
     value = without_infinities(value)

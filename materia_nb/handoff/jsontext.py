@@ -17,7 +17,7 @@ Where: TypeAlias = Literal["whole", "fence", "prose"]
 MAX_DEPTH: Final = 256
 """How deep objects and arrays may be nested. Fixed, since what the interpreter bears depends on its stack."""
 
-MAX_DIGITS: Final = 4300
+_MAX_DIGITS: Final = 4300
 """How many digits a whole number may have where large ones are taken."""
 
 _STRUCTURE = re.compile(r'["{}]')
@@ -78,8 +78,8 @@ def _telling(duplicates: list[str]) -> Callable[[list[tuple[str, JSON]]], dict[s
 
 
 def _long(text: str) -> int:
-    if len(text.lstrip("-")) > MAX_DIGITS:
-        raise NotJson(f"a number has more than {MAX_DIGITS} digits")
+    if len(text.lstrip("-")) > _MAX_DIGITS:
+        raise NotJson(f"a number has more than {_MAX_DIGITS} digits")
     return int(text)
 
 
@@ -112,7 +112,7 @@ def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
     """Parse as :func:`strict_json` does, but take every number that the JSON grammar allows.
 
     ``1e400`` becomes an infinite float, which is no JSON value: :func:`without_infinities`
-    makes it one. Whole numbers have at most :data:`MAX_DIGITS` digits.
+    makes it one. Whole numbers have at most :data:`_MAX_DIGITS` digits.
     """
     return _parse(text, _WIDE, _WIDE_READY)
 

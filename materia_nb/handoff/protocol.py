@@ -75,7 +75,7 @@ def first_field(source: str) -> str | None:
     return match.group(1) or match.group(2) or match.group(3)
 
 
-CANONICAL = ("workItems", "satisfied", "context")
+_CANONICAL = ("workItems", "satisfied", "context")
 SCHEDULE: Final = "parallelSchedule"
 
 
@@ -119,7 +119,7 @@ def requirements(socket: Socket) -> Requirements:
         work_items=socket.is_generator,
         check_items=not socket.is_utility or socket.is_generator,
         streams=socket.materia.parallel,
-        fields=frozenset((*CANONICAL, *([SCHEDULE] if socket.materia.parallel else [])))
+        fields=frozenset((*_CANONICAL, *([SCHEDULE] if socket.materia.parallel else [])))
         | {name for _, source in sources if (name := first_field(source))},
         sources=sources,
         sends_back=any(edge.when in SENDING_BACK for edge in socket.edges),

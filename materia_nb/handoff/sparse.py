@@ -47,19 +47,19 @@ from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen
 MOST_EXPORTS: Final = 64
 LONGEST_EXPORT: Final = 65_536
 """Bytes of one export as JSON, without white space."""
-LONGEST_EXPORTS: Final = 262_144
-FIELD: Final = "scopeTransition"
+_LONGEST_EXPORTS: Final = 262_144
+_FIELD: Final = "scopeTransition"
 
-_HERE: Final = f"$.{FIELD}"
-_AS_WRITTEN: Final = f'{{"{FIELD}": {{"kind": "replace", "scope": {{"id": "...", "cwd": "..."}}}}}}'
+_HERE: Final = f"$.{_FIELD}"
+_AS_WRITTEN: Final = f'{{"{_FIELD}": {{"kind": "replace", "scope": {{"id": "...", "cwd": "..."}}}}}}'
 
 
-def take_scope(value: dict[str, JSON]) -> tuple[dict[str, JSON], Scope | None, tuple[Issue, ...]]:
+def _take_scope(value: dict[str, JSON]) -> tuple[dict[str, JSON], Scope | None, tuple[Issue, ...]]:
     """Take the field out of a utility's output: the rest, the scope that follows (None: the same), what is wrong with it."""
-    if FIELD not in value:
+    if _FIELD not in value:
         return value, None, ()
-    rest = {name: child for name, child in value.items() if name != FIELD}
-    given = value[FIELD]
+    rest = {name: child for name, child in value.items() if name != _FIELD}
+    given = value[_FIELD]
     if given == {"kind": "base"}:
         return rest, BASE, ()
     issues = tuple(_scope_issues(given))
@@ -117,9 +117,9 @@ def _export_issues(exports: JSON) -> Iterator[Issue]:
                 f"The export has {size:,} bytes, and at most {LONGEST_EXPORT:,} are kept.",
                 "write it to a file and export the name of that",
             )
-    if sizes > LONGEST_EXPORTS:
+    if sizes > _LONGEST_EXPORTS:
         yield Issue(
-            path, f"The exports have {sizes:,} bytes, and at most {LONGEST_EXPORTS:,} are kept.", "give less"
+            path, f"The exports have {sizes:,} bytes, and at most {_LONGEST_EXPORTS:,} are kept.", "give less"
         )
 
 
@@ -135,7 +135,7 @@ class SideChannel(NamedTuple):
     issues: tuple[Issue, ...] = ()
 
 
-def take_events(value: dict[str, JSON]) -> SideChannel:
+def _take_events(value: dict[str, JSON]) -> SideChannel:
     """Take the top-level ``event`` out of an object; whoever reads on sees nothing of it."""
     if "event" not in value:
         return SideChannel(value)
@@ -244,10 +244,10 @@ class SparseProtocol:
         except NotJson as error:
             issue = Issue("$", f"{error}.", "return one JSON object and nothing else")
             return Reading(None, "not_json", (issue,))
-        value, events, wrong = take_events(found.value)
+        value, events, wrong = _take_events(found.value)
         scope = None
         if wanted.utility:
-            value, scope, unsound = take_scope(value)
+            value, scope, unsound = _take_scope(value)
             wrong += unsound
         issues = (*wrong, *_issues(value, wanted), *(schedule_issues(value) if wanted.streams else ()))
         if not wanted.utility:

@@ -12,7 +12,7 @@ from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
 from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Socket
 
-MOST_CHANGES: Final = 200
+_MOST_CHANGES: Final = 200
 """How many places are told at most; two values that have nothing in common differ everywhere."""
 
 
@@ -25,8 +25,8 @@ class ValueChange(NamedTuple):
 
 
 def changes(a: JSON, b: JSON) -> list[ValueChange]:
-    """Return where ``b`` differs from ``a``, objects and lists looked into; at most :data:`MOST_CHANGES` places."""
-    return list(islice(_changes("", a, b), MOST_CHANGES))
+    """Return where ``b`` differs from ``a``, objects and lists looked into; at most :data:`_MOST_CHANGES` places."""
+    return list(islice(_changes("", a, b), _MOST_CHANGES))
 
 
 def _changes(path: str, a: JSON, b: JSON) -> Iterator[ValueChange]:

@@ -24,7 +24,7 @@ from materia_nb.jsonvalue import JSON, FrozenDict, frozen, get_path, replaced
 from materia_nb.loadout.graph import Graph, cast_context
 from materia_nb.loadout.vocabulary import SENDING_BACK, Result
 
-MOST_PROMPTS: Final = 1_000
+_MOST_PROMPTS: Final = 1_000
 """After how many steps a scripted cast is cut off."""
 
 
@@ -99,7 +99,7 @@ class Prompts:
         *,
         rework: bool = False,
         later: bool = False,
-        most: int = MOST_PROMPTS,
+        most: int = _MOST_PROMPTS,
     ) -> None:
         if context is not None:
             told = cast_context(_valid(context))
@@ -166,7 +166,7 @@ class Prompts:
                     return
                 state = turn.step.state
             if given is not None:
-                state = state._replace(data=with_items(state.data, answers.lists, given))
+                state = state._replace(data=_with_items(state.data, answers.lists, given))
             if state.status == "ready":
                 state = entering.enter(rules, state).state
         self.end = end_of(state) or self.end
@@ -194,7 +194,7 @@ def _same(before: str, now: str) -> int:
     return next((at for at in range(most) if before[at] != now[at]), most)
 
 
-def with_items(
+def _with_items(
     data: Mapping[str, JSON], lists: Iterable[tuple[str, ...]], given: list[JSON]
 ) -> Mapping[str, JSON]:
     """Put the items that a person gave in place of as many that were made up."""
@@ -352,7 +352,7 @@ class _Caster:
         """Do one cast, and give each turn of an agent; None at the end of a cast that was cut off."""
         rules = self._rules
         state = entering.enter(rules, entering.begin(rules, self._request)).state
-        for _ in range(MOST_PROMPTS):
+        for _ in range(_MOST_PROMPTS):
             if state.status != "waiting" or state.at is None:
                 return
             here = rules.sockets[state.at.socket]
@@ -374,7 +374,7 @@ class _Caster:
                     conversation = told + said
                     yield _Turn(here.socket.id, told, said, self._price(here.socket.id, told, said))
             if self._given is not None:
-                data = with_items(state.data, self._answers.lists, self._given)
+                data = _with_items(state.data, self._answers.lists, self._given)
                 state = state._replace(data=data)
             if state.status == "ready":
                 state = entering.enter(rules, state).state

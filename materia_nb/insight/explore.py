@@ -80,7 +80,7 @@ class Witness:
     drafts: tuple[str, ...] = ()
 
 
-def to_an_end(space: Space, start: int) -> list[tuple[int, Way]]:
+def _to_an_end(space: Space, start: int) -> list[tuple[int, Way]]:
     """Return the shortest way from a state to a success, else to a failure; empty when there is none."""
     came: dict[int, tuple[int, Way]] = {}
     todo, seen = deque([start]), {start}
@@ -106,7 +106,7 @@ def _back(came: Mapping[int, tuple[int, Way]], start: int, at: int) -> list[tupl
     return found[::-1]
 
 
-def witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int, Way]]) -> Witness:
+def _witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int, Way]]) -> Witness:
     """Return the cast that goes these ways, each with the state that it leaves."""
     visits: dict[str, list[Way]] = {}
     for number, way in ways:
@@ -376,7 +376,7 @@ class Exploration:
                 kind="no_witness",
             )
         at = found[-1][1].to if found else 0
-        return witness_of(self.graph, self._space, _words(what), [*found, *to_an_end(self._space, at)])
+        return _witness_of(self.graph, self._space, _words(what), [*found, *_to_an_end(self._space, at)])
 
     def ways_to_end(self) -> Iterator[tuple[str, str | None, Witness]]:
         """Give each way to end: ``complete`` or the kind of a failure, the socket where it fails, and a witness."""
@@ -385,7 +385,7 @@ class Exploration:
             if node.end is not None and (node.end, node.socket) not in seen:
                 seen.add((node.end, node.socket))
                 what = node.end if node.socket is None else f"{node.end} at {node.socket}"
-                yield node.end, node.socket, witness_of(self.graph, self._space, what, self._to(number))
+                yield node.end, node.socket, _witness_of(self.graph, self._space, what, self._to(number))
 
     @property
     def moves(self) -> tuple[str, ...]:

@@ -412,9 +412,9 @@ def check_names(graph: Graph, *given: Chances | None) -> None:
 
 BATCH: Final = 250
 """How many casts one worker does at a time."""
-MOST_VISITS: Final = 10_000
+_MOST_VISITS: Final = 10_000
 """Visits after which one cast is given up."""
-UNFINISHED: Final = "unfinished"
+_UNFINISHED: Final = "unfinished"
 """The end of a cast that was given up."""
 
 
@@ -525,9 +525,9 @@ def rehearse(
     batches: dict[int, Batch] = {}
     bar = Bar(progress, n, "casts")
     try:
-        for done in shared(run_job, jobs, executor):
+        for done in shared(_run_job, jobs, executor):
             job = jobs[done.place]
-            batches[done.place] = run_job(job) if done.result is None else done.result
+            batches[done.place] = _run_job(job) if done.result is None else done.result
             bar.add(job.end - job.start)
     finally:
         bar.close()
@@ -559,7 +559,7 @@ def ready(graph: bytes, items: int) -> tuple[Rules, Answers]:
     return rules, Answers(rules, (items,))
 
 
-def run_job(job: Job) -> Batch:
+def _run_job(job: Job) -> Batch:
     """Do the casts of a job, each with a seed of its own."""
     rules, answers = ready(job.graph, job.items)
     visits: Counter[str] = Counter()
@@ -584,7 +584,7 @@ def _run(
     state, passed = arrive(rules, entering.begin(rules, SAMPLE))
     taken: Counter[Taken] = Counter(passed)
     turns = 0
-    for _ in range(MOST_VISITS):
+    for _ in range(_MOST_VISITS):
         if state.status != "waiting" or state.at is None:
             break
         here = rules.sockets[state.at.socket]
@@ -595,7 +595,7 @@ def _run(
         taken.update(done.taken)
         state = done.state
     all_taken.update(taken)
-    return end_of(state) or UNFINISHED, turns, _retries(rules.graph, taken)
+    return end_of(state) or _UNFINISHED, turns, _retries(rules.graph, taken)
 
 
 def drawn(given: tuple[Scripted, ...], chance: Chance | None, rng: Random) -> Scripted:

@@ -25,13 +25,13 @@ LONGEST: Final = 500
 """Characters of an expression."""
 MOST_VALUES: Final = 100_000
 """Objects, lists and scalars in a value that is looked through."""
-MOST_FOUND: Final = 1_000
+_MOST_FOUND: Final = 1_000
 """Values that one question finds; the rest is left out."""
 
 _PATTERNS: Final = re.compile(r"=~|`")
 _DEEP: Final = re.compile(r"\.\.")
 
-Query = Callable[[JSON], list[JSON]]
+_Query = Callable[[JSON], list[JSON]]
 
 
 class Found(NamedTuple):
@@ -44,7 +44,7 @@ class Found(NamedTuple):
     lane: str = ""
 
 
-def query_of(expression: str) -> Query:
+def query_of(expression: str) -> _Query:
     """Return what reads an expression from a value: every match, none where nothing is there.
 
     Args:
@@ -82,7 +82,7 @@ def query_of(expression: str) -> Query:
 
 
 def ask(steps: Iterable[StepRecord], expression: str) -> list[Found]:
-    """Ask the output of every step, parsed where it is JSON and else the text; at most :data:`MOST_FOUND` values."""
+    """Ask the output of every step, parsed where it is JSON and else the text; at most :data:`_MOST_FOUND` values."""
     query = query_of(expression)
     found: list[Found] = []
     for step in steps:
@@ -90,8 +90,8 @@ def ask(steps: Iterable[StepRecord], expression: str) -> list[Found]:
         if value is None or value is MISSING:
             continue
         found += [Found(step.number, step.socket, step.item_key, one, step.lane) for one in query(value)]
-        if len(found) >= MOST_FOUND:
-            return found[:MOST_FOUND]
+        if len(found) >= _MOST_FOUND:
+            return found[:_MOST_FOUND]
     return found
 
 
@@ -121,7 +121,7 @@ def _refused(expression: str, why: str) -> MateriaError:
 
 # -- what made a value -----------------------------------------------------------------------
 
-Rule: TypeAlias = Literal["start", "R10", "R11", "R12", "P6", "edit"]
+_Rule: TypeAlias = Literal["start", "R10", "R11", "R12", "P6", "edit"]
 """By what a value came to be: given at the start, the state patch or a canonical field of an answer (R10), an
 assignment (R11), the current item as the state shows it (R12), lanes that came together (P6), or a person."""
 
@@ -148,7 +148,7 @@ class Blamed(NamedTuple):
     step: int
     socket: str | None
     item_key: str | None
-    rule: Rule
+    rule: _Rule
     source: str | None
     before: JSON
     after: JSON
@@ -228,7 +228,7 @@ def _by_step(step: StepRecord, segments: Sequence[str], was: JSON, now: JSON) ->
     return Blamed(step.number, step.socket, step.item_key, rule, source, was, now, corrected)
 
 
-def _rule(step: StepRecord, segments: Sequence[str], now: JSON) -> tuple[Rule, str | None]:
+def _rule(step: StepRecord, segments: Sequence[str], now: JSON) -> tuple[_Rule, str | None]:
     """Find what in a step set a value: its last assignment that reaches it, else its answer, else its item."""
     assigned = step.decision.assigned if step.decision else ()
     for one in reversed(assigned):
@@ -327,7 +327,7 @@ def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> li
     return list(found.values())
 
 
-SECTION: Final = "memory"
+_SECTION: Final = "memory"
 """The section of the project's document that holds what a person kept."""
 
 
@@ -384,14 +384,14 @@ def suggestion(found: list[Suggestion], number: int) -> Suggestion:
 
 def with_entry(stored: Mapping[str, JSON], entry: JSON) -> dict[str, JSON]:
     """Return the project's document with an entry at the end of its section, once."""
-    section = stored.get(SECTION, [])
+    section = stored.get(_SECTION, [])
     if not isinstance(section, list):
         raise MateriaError(
-            f"The section {SECTION!r} of what is kept about the project is no list.",
+            f"The section {_SECTION!r} of what is kept about the project is no list.",
             hint="mend the section in the document, or rename it",
             kind="bad_context",
         )
-    return {**stored, SECTION: section if entry in section else [*section, entry]}
+    return {**stored, _SECTION: section if entry in section else [*section, entry]}
 
 
 def conclusion_of(rules: Rules, steps: Sequence[StepRecord]) -> list[str]:

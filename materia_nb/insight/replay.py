@@ -21,9 +21,9 @@ from materia_nb.insight.compare import Comparison
 from materia_nb.insight.sides import FirstDifference, Side
 from materia_nb.jsonvalue import same
 
-AnswerKey: TypeAlias = tuple[str, str, str]
+_AnswerKey: TypeAlias = tuple[str, str, str]
 """What an answer belongs to: its socket, and the key and label of its item, empty where there is none."""
-Answers: TypeAlias = Mapping[tuple[AnswerKey, int], list[TurnRecord]]
+Answers: TypeAlias = Mapping[tuple[_AnswerKey, int], list[TurnRecord]]
 """The turns of each visit, by what it belongs to and how many times the socket had worked on that."""
 
 
@@ -186,7 +186,7 @@ class _Run:
         self.session = fold(self.rules, self.session, events)
         self.events += events
 
-    def all(self, answers: Answers, seen: Counter[AnswerKey] | None = None) -> Needed | None:
+    def all(self, answers: Answers, seen: Counter[_AnswerKey] | None = None) -> Needed | None:
         """Give every answer that is asked for; returns the first that is not there. Lanes go one after the other."""
         seen = Counter() if seen is None else seen
         while self.stands() == "ready":
@@ -204,7 +204,7 @@ class _Run:
                 break
             self._edit()
             visit = self.session.steps[-1]
-            key = answer_key(visit)
+            key = _answer_key(visit)
             seen[key] += 1
             turns = answers.get((key, seen[key]))
             if lacks := self._answer(list(turns or ())):
@@ -284,13 +284,13 @@ class _LaneRun(_Run):
         self._run.do(decide.in_lane, self._name, command, *given)
 
 
-def answer_key(step: StepRecord) -> AnswerKey:
+def _answer_key(step: StepRecord) -> _AnswerKey:
     """Return what an answer belongs to, beside how many times the socket had worked on it."""
     return step.socket, step.item_key or "", step.item_label or ""
 
 
-def _by_key(steps: Sequence[StepRecord]) -> Mapping[tuple[AnswerKey, int], StepRecord]:
-    return dict(zip(sides.counted_keys(map(answer_key, steps)), steps, strict=True))
+def _by_key(steps: Sequence[StepRecord]) -> Mapping[tuple[_AnswerKey, int], StepRecord]:
+    return dict(zip(sides.counted_keys(map(_answer_key, steps)), steps, strict=True))
 
 
 def _sources(original: Side, replayed: Side) -> list[StepRecord | None]:

@@ -142,10 +142,10 @@ def parts_that_differ(
 def parts_of(prompt: Prompt | None, cast: str) -> Mapping[str, str]:
     """Return the parts of a prompt that say something, by name, the id of its cast taken out."""
     parts = () if prompt is None else prompt.parts
-    return {part.name: without_id(part.text, cast) for part in parts if part.text}
+    return {part.name: _without_id(part.text, cast) for part in parts if part.text}
 
 
-def without_id(text: str, name: str) -> str:
+def _without_id(text: str, name: str) -> str:
     """Return a text in which the id of its cast is no longer told from another's."""
     return text.replace(name, "<cast>") if name else text
 
@@ -155,10 +155,10 @@ def alike(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> bool:
     if same(a, b):
         return True
     if isinstance(a, str) and isinstance(b, str):
-        return without_id(a, names[0]) == without_id(b, names[1])
+        return _without_id(a, names[0]) == _without_id(b, names[1])
     if not any(isinstance(a, kind) and isinstance(b, kind) for kind in (dict, list)):
         return False
-    return without_id(compact(a), names[0]) == without_id(compact(b), names[1])
+    return _without_id(compact(a), names[0]) == _without_id(compact(b), names[1])
 
 
 def counted_keys(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:

@@ -73,7 +73,7 @@ def _maker(name: str) -> MakesAnswers | None:
 _DEEPEST: Final = 4
 _BRACKETS: Final = re.compile(r"\[\s*(?:'([^']*)'|\"([^\"]*)\"|[^\]]*)\s*\]")
 
-StatePath: TypeAlias = tuple[str, ...]
+_StatePath: TypeAlias = tuple[str, ...]
 
 
 class Scripted(NamedTuple):
@@ -144,7 +144,7 @@ class Answers:
         self._known: dict[str, tuple[Scripted, ...]] = {}
 
     @property
-    def lists(self) -> frozenset[StatePath]:
+    def lists(self) -> frozenset[_StatePath]:
         """The paths of the state that are read as lists."""
         return self._lists
 
@@ -228,7 +228,7 @@ class Answers:
             return True
         return any(self._below(tuple(split_path(target))) for target, _ in here.wanted.sources)
 
-    def _below(self, path: StatePath) -> bool:
+    def _below(self, path: _StatePath) -> bool:
         return any(one[: len(path)] == path for one in self._lists)
 
     def _value(self, here: SocketRules, result: Result, count: int) -> dict[str, JSON]:
@@ -253,7 +253,7 @@ class Answers:
             given["state"] = {root: self._at((root,), count, 0) for root in self._orphans}
         return given
 
-    def _at(self, path: StatePath, count: int, depth: int) -> JSON:
+    def _at(self, path: _StatePath, count: int, depth: int) -> JSON:
         """What stands at a path of the state: a list where a loop reads one, an object above it, else a word."""
         if path in self._lists and depth < _DEEPEST:
             return [self._element(path, count, depth, n) for n in range(count)]
@@ -262,7 +262,7 @@ class Answers:
             return SAMPLE
         return {name: self._at((*path, name), count, depth + 1) for name in names}
 
-    def _element(self, path: StatePath, count: int, depth: int, number: int) -> JSON:
+    def _element(self, path: _StatePath, count: int, depth: int, number: int) -> JSON:
         element: dict[str, JSON] = {"title": f"Item {number + 1}", "context": SAMPLE}
         for alias in self._aliases.get(path, ()):
             inner = self._at(alias, count, depth + 1) if self._below(alias) else None
@@ -316,10 +316,10 @@ def _segments(source: str) -> list[str]:
     return [part for part in _BRACKETS.sub(named, source).split(".")[1:] if part]
 
 
-def _lists(graph: Graph) -> tuple[frozenset[StatePath], dict[StatePath, tuple[StatePath, ...]]]:
+def _lists(graph: Graph) -> tuple[frozenset[_StatePath], dict[_StatePath, tuple[_StatePath, ...]]]:
     """The paths of the state that are read as lists, and the names under which their items are shown."""
-    paths: set[StatePath] = set()
-    aliases: dict[StatePath, tuple[StatePath, ...]] = {}
+    paths: set[_StatePath] = set()
+    aliases: dict[_StatePath, tuple[_StatePath, ...]] = {}
     for socket in graph.sockets.values():
         if socket.iterator is not None and (path := state_path(socket.iterator.items)):
             paths.add(path)
@@ -330,7 +330,7 @@ def _lists(graph: Graph) -> tuple[frozenset[StatePath], dict[StatePath, tuple[St
 
 
 def _orphans(
-    graph: Graph, lists: frozenset[StatePath], aliases: Mapping[StatePath, Sequence[StatePath]]
+    graph: Graph, lists: frozenset[_StatePath], aliases: Mapping[_StatePath, Sequence[_StatePath]]
 ) -> tuple[str, ...]:
     """The lists, by the first part of their paths, that only the ``state`` of a utility can have set."""
     sockets = graph.sockets.values()

@@ -130,7 +130,7 @@ def release(folder: Path, lessons: Sequence[str] = ()) -> list[Path]:
         for name, path in targets.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, json.dumps(assignment(name), ensure_ascii=False, indent=1) + "\n")
-            copy_recordings(path.parent, read_own(path))
+            _copy_recordings(path.parent, read_own(path))
         config = folder / "nbgrader_config.py"
         if not config.exists():
             write_text(config, _CONFIG)
@@ -141,24 +141,24 @@ def assignment(name: str) -> dict[str, Any]:
     """Return the teacher's notebook of an assignment: cells tagged for nbgrader."""
     if name == EXERCISES:
         return notebook(_exercise_cells())
-    book = read_notebook(lessons_folder() / f"{name}.ipynb")
+    book = _read_notebook(lessons_folder() / f"{name}.ipynb")
     return notebook(_lesson_cells(name, book), book["metadata"])
 
 
 def _lesson_cells(name: str, book: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for place, cell in enumerate(book["cells"]):
-        source = source_of(cell)
+        source = _source_of(cell)
         if cell["cell_type"] == "markdown":
             if not source.startswith("## Solutions"):
                 yield markdown_cell(f"{source}\n\n{_NOTE}" if place == 0 else source)
             if place == 0:
                 yield from _learner_cells()
-        elif "parameters" in tags_of(cell):
+        elif "parameters" in _tags_of(cell):
             yield _tagged(_solved(source), "answers", solution=True)
             given = ", ".join(f"{one}={one}" for one in QUESTIONS[name])
             yield code_cell(f"mine.form({given})  # what your answers are read as")
             yield from map(_point, marked(name))
-        elif "raises-exception" not in tags_of(cell):  # the check cell, which works the answers out
+        elif "raises-exception" not in _tags_of(cell):  # the check cell, which works the answers out
             yield code_cell(source)
 
 
@@ -198,18 +198,18 @@ def _exercise_cells() -> Iterator[dict[str, Any]]:
 # -- cells -------------------------------------------------------------------------------
 
 
-def read_notebook(path: Path) -> dict[str, Any]:
+def _read_notebook(path: Path) -> dict[str, Any]:
     """Read a notebook of the package as JSON."""
     book: dict[str, Any] = json.loads(read_own(path))
     return book
 
 
-def source_of(cell: Mapping[str, Any]) -> str:
+def _source_of(cell: Mapping[str, Any]) -> str:
     """Return the source of a cell, which is one text or a list of lines."""
     return "".join(cell["source"])
 
 
-def tags_of(cell: Mapping[str, Any]) -> Sequence[str]:
+def _tags_of(cell: Mapping[str, Any]) -> Sequence[str]:
     """Return the tags of a cell."""
     tags: Sequence[str] = cell["metadata"].get("tags", ())
     return tags
@@ -232,7 +232,7 @@ def _tagged(
     return {**code_cell(source), "metadata": {"nbgrader": tag}}
 
 
-def copy_recordings(folder: Path, source: str) -> None:
+def _copy_recordings(folder: Path, source: str) -> None:
     """Bring what a lesson's cells read from beside it."""
     for path in (lessons_folder() / "recordings").glob("*.json"):
         if f"recordings/{path.name}" in source:
@@ -240,7 +240,7 @@ def copy_recordings(folder: Path, source: str) -> None:
             replace_file(folder / "recordings" / path.name, read_plain(path, follow=True))
 
 
-UNREAD: Final = object()
+_UNREAD: Final = object()
 """What was written is no literal, such as a sum or a call."""
 
 
@@ -283,14 +283,14 @@ def _run(lesson: str, learner: str) -> Numbers:
     """Run the lesson of the package in a folder that goes again; what it drew and compared."""
     from materia_nb.magics.unattended import run_cells
 
-    book = read_notebook(lessons_folder() / f"{lesson}.ipynb")
+    book = _read_notebook(lessons_folder() / f"{lesson}.ipynb")
     code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
-    (check,) = (place for place, cell in enumerate(code) if "raises-exception" in tags_of(cell))
+    (check,) = (place for place, cell in enumerate(code) if "raises-exception" in _tags_of(cell))
     with tempfile.TemporaryDirectory(prefix="materia-marks-") as place:
-        copy_recordings(Path(place), json.dumps(book))
+        _copy_recordings(Path(place), json.dumps(book))
         own = {LEARNER: learner, PLACE: str(Path(place) / "guesses.jsonl")}
         with contextlib.chdir(place), _environment(own):
-            names = run_cells((source_of(cell), cell is code[check]) for cell in code[: check + 1])
+            names = run_cells((_source_of(cell), cell is code[check]) for cell in code[: check + 1])
             names["wb"].close()
     mine = names["mine"]
     assert isinstance(mine, Numbers)  # noqa: S101 - a lesson of the package
@@ -314,13 +314,13 @@ def _environment(own: Mapping[str, str]) -> Iterator[None]:
 def answers_in(book: Mapping[str, Any]) -> dict[str, object]:
     """Return what a notebook assigns at the top of its code cells, the latest of each name.
 
-    A value is read as a literal and never run; what is none is :data:`UNREAD`.
+    A value is read as a literal and never run; what is none is :data:`_UNREAD`.
     """
     found: dict[str, object] = {}
     for cell in book.get("cells", ()):
         if cell.get("cell_type") == "code":
             with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-                for line in ast.parse(source_of(cell)).body:
+                for line in ast.parse(_source_of(cell)).body:
                     found |= _assigned(line)
     return found
 
@@ -331,7 +331,7 @@ def _assigned(line: ast.stmt) -> dict[str, object]:
     try:
         value = ast.literal_eval(line.value)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        value = UNREAD
+        value = _UNREAD
     return {target.id: value for target in line.targets if isinstance(target, ast.Name)}
 
 
@@ -358,7 +358,7 @@ def marks(lesson: str, who: str, book: Mapping[str, Any]) -> list[Mark]:
 
 
 def _marked(answer: object, right: Key) -> tuple[int, str]:
-    if answer is UNREAD:
+    if answer is _UNREAD:
         return 0, f"It is not written as a plain value, so it was not read. The answer is {right.ask.form}."
     if is_missing(answer):
         return 0, "It was not answered."

@@ -29,10 +29,10 @@ from materia_nb.lessons.checks import Ask, Asked, judged, kind_of
 from materia_nb.loadout import Graph, build_graph
 from materia_nb.loadout.graph import END
 
-Document: TypeAlias = dict[str, JSON]
-Verdicts: TypeAlias = dict[str, list[bool]]
+_Document: TypeAlias = dict[str, JSON]
+_Verdicts: TypeAlias = dict[str, list[bool]]
 
-TRIES: Final = 2
+_TRIES: Final = 2
 """Wrong checks after which the steps of the cast are shown."""
 _TITLES: Final = ("Ants", "Bees", "Cats", "Dogs", "Eels")
 _MOST_DRAWN: Final = 200
@@ -42,9 +42,9 @@ _MOST_DRAWN: Final = 200
 class Drawn:
     """What a template drew: a config, the items, and what is said of satisfied, visit by visit, by materia."""
 
-    document: Document
+    document: _Document
     items: tuple[str, ...] | None
-    verdicts: Verdicts
+    verdicts: _Verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Exercise(Shown):
         return build_graph(self.drawn.document)
 
     @property
-    def document(self) -> Document:
+    def document(self) -> _Document:
         """The config of the loadout."""
         return self.drawn.document
 
@@ -138,7 +138,7 @@ class Exercise(Shown):
             return judged(self.topic, self.seed, self._asks, asked, self.graph)
         except MateriaError as error:
             self._wrong += error.kind == "wrong_answer"
-            if error.kind == "wrong_answer" and self._wrong >= TRIES:
+            if error.kind == "wrong_answer" and self._wrong >= _TRIES:
                 error.hint = (
                     "look at the steps of the cast with steps() on this exercise, or try another seed"
                 )
@@ -155,9 +155,9 @@ class Exercise(Shown):
         Raises:
             MateriaError: it is too early (``not_yet``).
         """
-        if self._wrong < TRIES:
+        if self._wrong < _TRIES:
             raise MateriaError(
-                f"The steps are shown after {TRIES} tries.", hint="check your answers first", kind="not_yet"
+                f"The steps are shown after {_TRIES} tries.", hint="check your answers first", kind="not_yet"
             )
         return self.played.steps
 
@@ -209,7 +209,7 @@ def _words(given: Sequence[bool]) -> str:
 
 
 @contextmanager
-def cast_once(document: Document, request: str, answers: Mapping[str, Any]) -> Iterator[tuple[Cast, str]]:
+def cast_once(document: _Document, request: str, answers: Mapping[str, Any]) -> Iterator[tuple[Cast, str]]:
     """Run a cast in a folder that goes again; also give why it stopped."""
     with (
         tempfile.TemporaryDirectory(prefix="materia-lesson-") as folder,
@@ -243,9 +243,9 @@ def _play(drawn: Drawn) -> Played:
 # -- templates ---------------------------------------------------------------------------
 
 
-def _config(sockets: Mapping[str, JSON], loop: Document | None = None) -> Document:
+def _config(sockets: Mapping[str, JSON], loop: _Document | None = None) -> _Document:
     """A config around sockets; materia List is a generator, those whose sockets read JSON judge, others work."""
-    materia: Document = {}
+    materia: _Document = {}
     for socket in sockets.values():
         assert isinstance(socket, dict)  # noqa: S101 - made below
         name = str(socket["materia"])
@@ -255,21 +255,21 @@ def _config(sockets: Mapping[str, JSON], loop: Document | None = None) -> Docume
             "prompt": "{{request}}",
             "generator": name == "List",
         }
-    loadout: Document = {"entry": "Socket-1", "sockets": dict(sockets)}
+    loadout: _Document = {"entry": "Socket-1", "sockets": dict(sockets)}
     if loop is not None:
         loadout["loops"] = {"items": loop}
     return {"activeLoadout": "Exercise", "loadouts": {"Exercise": loadout}, "materia": materia}
 
 
-def _edge(when: str, to: str, most: int | None = None) -> Document:
+def _edge(when: str, to: str, most: int | None = None) -> _Document:
     return {"when": when, "to": to, **({} if most is None else {"maxTraversals": most})}
 
 
 def _edges(chance: Random) -> Drawn:
     """Four or five sockets, from which edges lead on to later ones, so that it ends."""
     count = chance.choice((4, 5))
-    sockets: Document = {}
-    verdicts: Verdicts = {}
+    sockets: _Document = {}
+    verdicts: _Verdicts = {}
     for number in range(1, count):
         later = [f"Socket-{one}" for one in range(number + 1, count + 1)]
         first, second = chance.choice(
@@ -284,7 +284,7 @@ def _edges(chance: Random) -> Drawn:
 
 def _rework(chance: Random) -> Drawn:
     """A critic that refuses some times, and an edge back that may be taken some times."""
-    sockets: Document = {
+    sockets: _Document = {
         "Socket-1": {"materia": "Draft", "edges": [_edge("always", "Socket-2")]},
         "Socket-2": {
             "materia": "Critique",
@@ -298,13 +298,13 @@ def _rework(chance: Random) -> Drawn:
 
 def _loop(chance: Random, exits: Sequence[str], advance: str | None, budget: int | None) -> Drawn:
     """Do and Check for each item; exits from Check by their conditions, to Socket-4 and, for the second, Socket-5."""
-    check: Document = {
+    check: _Document = {
         "materia": "Check",
         "parse": "json",
         "edges": [_edge("not_satisfied", "Socket-2", budget), _edge("satisfied", "Socket-2")],
         **({} if advance is None else {"advance": {"when": advance}}),
     }
-    sockets: Document = {
+    sockets: _Document = {
         "Socket-1": {"materia": "List", "edges": [_edge("always", "Socket-2")]},
         "Socket-2": {"materia": "Do", "edges": [_edge("always", "Socket-3")]},
         "Socket-3": check,
@@ -314,7 +314,7 @@ def _loop(chance: Random, exits: Sequence[str], advance: str | None, budget: int
         {"id": f"{when}", "from": "Socket-3", "condition": when, "targetSocketId": f"Socket-{4 + place}"}
         for place, when in enumerate(exits)
     ]
-    loop: Document = {
+    loop: _Document = {
         "sockets": ["Socket-2", "Socket-3"],
         "consumes": {"from": "Socket-1", "output": "workItems"},
         "exits": routes,

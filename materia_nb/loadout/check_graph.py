@@ -46,11 +46,11 @@ from materia_nb.loadout.vocabulary import GUARDS, described, source_fault
 ID_FORM = "a letter, then letters, digits, dots, dashes or underscores, at most 64 in all"
 
 
-NearMend: TypeAlias = Callable[[str | None], Mend | None]
+_NearMend: TypeAlias = Callable[[str | None], Mend | None]
 """Makes what mends a reference that leads nowhere, of the name that is plainly meant, where there is one."""
 
 
-def no_mend(_near: str | None) -> None:
+def _no_mend(_near: str | None) -> None:
     """Mend nothing: a person has to choose."""
 
 
@@ -58,7 +58,7 @@ def check_sockets(findings: Findings, facts: Facts) -> None:
     """Note what is wrong with the entry and with each socket of the loadout."""
     sockets = as_object(facts.raw.get("sockets"))
     if sockets:
-        check_endpoint(
+        _check_endpoint(
             findings, facts, facts.entry, "entry", end=False, near_mend=lambda _: _first_entry(facts)
         )
     for id_, raw in sockets.items():
@@ -79,7 +79,7 @@ def renumber(facts: Facts, id_: str) -> Mend:
     return mend(f"Call it {new}, labelled {id_}", do("rename_socket", id_, new), *label, words=words)
 
 
-def check_endpoint(
+def _check_endpoint(
     findings: Findings,
     facts: Facts,
     value: JSON,
@@ -88,7 +88,7 @@ def check_endpoint(
     required: bool = True,
     end: bool = True,
     advice: str | None = None,
-    near_mend: NearMend = no_mend,
+    near_mend: _NearMend = _no_mend,
 ) -> bool:
     """Note a reference that leads nowhere; whether it leads to a socket or, where allowed, to ``end``.
 
@@ -119,9 +119,9 @@ def _first_entry(facts: Facts) -> Mend | None:
     return suggest(f"Start at {first}", do("set_entry", first)) if first is not None else None
 
 
-def check_done(findings: Findings, facts: Facts, here: str, spec: Object | None) -> None:
+def _check_done(findings: Findings, facts: Facts, here: str, spec: Object | None) -> None:
     """Note a ``done`` of older loadouts that leads nowhere."""
-    check_endpoint(findings, facts, (spec or {}).get("done"), f"{here}.done", required=False)
+    _check_endpoint(findings, facts, (spec or {}).get("done"), f"{here}.done", required=False)
 
 
 def _check_socket(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
@@ -131,7 +131,7 @@ def _check_socket(findings: Findings, facts: Facts, id_: str, raw: Object) -> No
         _check_sources(findings, facts, id_)
         if facts.is_generator(id_):
             _check_agent_generator(findings, facts, id_)
-    check_done(findings, facts, f"{id_}.foreach", facts.foreach(id_))
+    _check_done(findings, facts, f"{id_}.foreach", facts.foreach(id_))
     advance = raw.get("advance")
     if is_object(advance):
         _check_advance(findings, facts, id_, advance)
@@ -187,7 +187,7 @@ def _check_edges(findings: Findings, facts: Facts, id_: str) -> None:
         if not is_object(edge):
             continue
         to_near = partial(_lead_to, id_, place)
-        check_endpoint(findings, facts, edge.get("to"), f"{here}.to", near_mend=to_near)
+        _check_endpoint(findings, facts, edge.get("to"), f"{here}.to", near_mend=to_near)
         if awaited and awaited.whatever and unconditional is None:
             unconditional = place
 
@@ -224,7 +224,7 @@ def _check_advance(findings: Findings, facts: Facts, id_: str, raw: Object) -> N
                 f"write {field}, give the socket a foreach, or list it in a loop that consumes work items"
             )
             findings.problem(INVALID_SOCKET, f"{here}.{field}", what, advice)
-    check_done(findings, facts, here, raw)
+    _check_done(findings, facts, here, raw)
 
 
 # -- loop regions ----------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def check_loops(findings: Findings, facts: Facts) -> None:
 def _check_loop(findings: Findings, facts: Facts, inbound: _Inbound, loop: LoopFacts) -> None:
     here = f"loops.{loop.id}"
     members_known = _check_members(findings, facts, loop, here)
-    check_done(findings, facts, f"{here}.iterator", loop.iterator)
+    _check_done(findings, facts, f"{here}.iterator", loop.iterator)
     if loop.consumes is not None:
         _check_consumes(findings, facts, inbound, loop, members_known=members_known)
     if loop.legacy is not None:
@@ -257,7 +257,7 @@ def _check_members(findings: Findings, facts: Facts, loop: LoopFacts, here: str)
     """Whether the list of members is well formed and every member exists."""
     members = as_list(loop.raw.get("sockets"))
     known = [
-        check_endpoint(findings, facts, member, f"{here}.sockets[{place}]", end=False)
+        _check_endpoint(findings, facts, member, f"{here}.sockets[{place}]", end=False)
         for place, member in enumerate(members)
     ]
     return bool(known) and all(known)
@@ -268,7 +268,7 @@ def _check_consumes(
 ) -> None:
     here = f"loops.{loop.id}.consumes"
     consumes = loop.consumes or {}
-    check_done(findings, facts, here, consumes)
+    _check_done(findings, facts, here, consumes)
     members = set(loop.members)
     entering = [(source, to) for source, to in inbound if to in members and source not in members]
     sources = {source for source, _ in entering}
@@ -277,7 +277,7 @@ def _check_consumes(
         if len(sources) == 1
         else None
     )
-    named = check_endpoint(
+    named = _check_endpoint(
         findings,
         facts,
         consumes.get("from"),
@@ -362,7 +362,7 @@ def _check_source(
 def _check_legacy_exit(findings: Findings, facts: Facts, loop: LoopFacts, legacy: Object) -> None:
     here = f"loops.{loop.id}.exit"
     source = _exit_source(findings, facts, loop, legacy.get("from"), f"{here}.from")
-    check_endpoint(findings, facts, legacy.get("to"), f"{here}.to")
+    _check_endpoint(findings, facts, legacy.get("to"), f"{here}.to")
     when = legacy.get("when")
     if source is None or not is_condition(when) or loop.consumes is None:
         return
@@ -397,10 +397,15 @@ def _check_legacy_advance(findings: Findings, facts: Facts, loop: LoopFacts, sou
 
 
 def _exit_source(
-    findings: Findings, facts: Facts, loop: LoopFacts, source: JSON, here: str, near_mend: NearMend = no_mend
+    findings: Findings,
+    facts: Facts,
+    loop: LoopFacts,
+    source: JSON,
+    here: str,
+    near_mend: _NearMend = _no_mend,
 ) -> str | None:
     """Check where a way out starts; its socket when that is a member."""
-    known = check_endpoint(findings, facts, source, here, end=False, near_mend=near_mend)
+    known = _check_endpoint(findings, facts, source, here, end=False, near_mend=near_mend)
     if not known or not isinstance(source, str):
         return None
     if source in loop.members:
@@ -436,7 +441,7 @@ def _check_exits(findings: Findings, facts: Facts, loop: LoopFacts) -> None:
                 findings.problem(INVALID_LOOP, f"{here}.condition", what, advice)
             conditions.add(key)
         target, source = route.get("targetSocketId"), f"{here}.targetSocketId"
-        check_endpoint(findings, facts, target, source, near_mend=remove)
+        _check_endpoint(findings, facts, target, source, near_mend=remove)
 
 
 def _check_cursors(findings: Findings, facts: Facts) -> None:

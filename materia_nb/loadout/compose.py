@@ -49,7 +49,7 @@ class LinkedPart:
     cursors: Mapping[str, str]
 
 
-def add_bridges(part: LinkedPart, graph: Graph, target: str, *, taken: Collection[str]) -> None:
+def _add_bridges(part: LinkedPart, graph: Graph, target: str, *, taken: Collection[str]) -> None:
     """Change a part so that it goes on to ``target`` wherever it would end.
 
     Args:
@@ -198,7 +198,7 @@ class _Ways:
 # What belongs to a part alone is kept apart: its socket ids, its loops, and its cursors, since a cursor
 # that an earlier part left at the end of its list would let the next one begin there.
 
-PREFIXES: Final = ("loadout", "materia")
+_PREFIXES: Final = ("loadout", "materia")
 _CURSOR: Final = re.compile(
     r"(\{\{\s*cursor\.)([^{}]+)\}\}"
 )  # no brace inside: every character is looked at once
@@ -272,7 +272,7 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
         part = _renamed(whole, Facts(name, raw, as_object(document.get("materia"))), tables[place])
         if place + 1 < len(parts):
             target = tables[place + 1][graphs[place + 1].entry]
-            add_bridges(part, graphs[place], target, taken=whole.loops)
+            _add_bridges(part, graphs[place], target, taken=whole.loops)
         whole.sockets |= part.sockets
         whole.loops |= part.loops
     title = " + ".join(name for name, _ in parts)
@@ -296,11 +296,11 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
     """Return the name and the raw loadout of a part; see :func:`compose`."""
     groups = {"loadout": as_object(document.get("loadouts")), "materia": as_object(document.get("materia"))}
     kind, colon, rest = name.partition(":")
-    if colon and kind in PREFIXES and name not in groups["loadout"] and name not in groups["materia"]:
+    if colon and kind in _PREFIXES and name not in groups["loadout"] and name not in groups["materia"]:
         kinds, name = [kind] if rest in groups[kind] else [], rest
         known = list(groups[kind])
     else:
-        kinds = [kind for kind in PREFIXES if name in groups[kind]]
+        kinds = [kind for kind in _PREFIXES if name in groups[kind]]
         known = [*groups["loadout"], *groups["materia"]]
     if not kinds:
         raise MateriaError(

@@ -20,12 +20,12 @@ from materia_nb.errors import MateriaError, close_match
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.jsonvalue import JSON
 
-MOST_YAML: Final = 150_000
+_MOST_YAML: Final = 150_000
 """Characters of YAML that are read; its parser takes some 20 microseconds for each."""
-MOST_JSON5: Final = 50_000
+_MOST_JSON5: Final = 50_000
 """Characters that the parser for all of JSON5 is given; comments and trailing commas need no such bound."""
-MOST_JSON_VALUES: Final = 2_000_000
-MOST_DEPTH: Final = 500
+_MOST_JSON_VALUES: Final = 2_000_000
+_MOST_DEPTH: Final = 500
 
 
 class ParseError(Exception):
@@ -39,7 +39,7 @@ class ParseError(Exception):
         self.column = column
 
 
-def parse_json(text: str) -> JSON:
+def _parse_json(text: str) -> JSON:
     """Parse strict JSON: no comments, no NaN, no key twice in one object. Raises ParseError."""
     repeated: list[tuple[dict[str, JSON], str]] = []
 
@@ -68,21 +68,21 @@ def parse_json(text: str) -> JSON:
             "keep one of the two: of equal keys, all but the last would be lost",
             *_second_place(text, key, only=len(repeated) == 1),
         )
-    return bounded_json(document)
+    return _bounded_json(document)
 
 
-def parse_jsonc(text: str) -> JSON:
+def _parse_jsonc(text: str) -> JSON:
     """Parse JSON that may have comments, trailing commas and the rest of JSON5. Raises ParseError."""
     try:
-        return parse_json(blanked(text))
+        return _parse_json(_blanked(text))
     except ParseError as error:
         strict = error
     if "twice" in strict.what:
         raise strict
-    if len(text) > MOST_JSON5:
+    if len(text) > _MOST_JSON5:
         raise ParseError(
             strict.what,
-            f"of JSON5, a text of more than {MOST_JSON5:,} characters may have comments and trailing commas only",
+            f"of JSON5, a text of more than {_MOST_JSON5:,} characters may have comments and trailing commas only",
             strict.line,
             strict.column,
         )
@@ -94,14 +94,14 @@ def parse_jsonc(text: str) -> JSON:
         raise ParseError("the JSON is nested too deeply", "a config has a few levels only") from error
     except ValueError as error:
         raise _json5_error(str(error)) from error
-    return _with_whole_characters(text, bounded_json(document))
+    return _with_whole_characters(text, _bounded_json(document))
 
 
 def parse_yaml(text: str) -> JSON:
     """Parse YAML 1.2 (``on`` and ``yes`` are text) that holds JSON values only. Raises ParseError."""
-    if len(text) > MOST_YAML:
+    if len(text) > _MOST_YAML:
         raise ParseError(
-            f"the YAML has more than {MOST_YAML:,} characters", "write so large a config as JSON"
+            f"the YAML has more than {_MOST_YAML:,} characters", "write so large a config as JSON"
         )
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -128,7 +128,7 @@ def parse_yaml(text: str) -> JSON:
         # the library lets errors of its constructors through, such as that of an impossible date
         what = next(iter(str(error).splitlines()), type(error).__name__)
         raise ParseError(f"this is not YAML: {what}", "put unusual values into quotes") from error
-    return _with_whole_characters(text, bounded_json(document))
+    return _with_whole_characters(text, _bounded_json(document))
 
 
 @cache
@@ -148,16 +148,16 @@ def _constructor() -> type:
     return Constructor
 
 
-def bounded_json(document: JSON) -> JSON:
+def _bounded_json(document: JSON) -> JSON:
     """Return the document if it is plain JSON of a sane size. Raises ParseError with the path of what is not.
 
     YAML can say the same node in many places, even inside itself: what counts is the size written out.
     """
     for count, (keys, value) in enumerate(_walk(document)):
-        if len(keys) > MOST_DEPTH:
+        if len(keys) > _MOST_DEPTH:
             raise ParseError("the config is nested too deeply", "a config has a few levels only")
-        if count >= MOST_JSON_VALUES:
-            what = f"the config has more than {MOST_JSON_VALUES:,} values"
+        if count >= _MOST_JSON_VALUES:
+            what = f"the config has more than {_MOST_JSON_VALUES:,} values"
             raise ParseError(what, "a config is much smaller: is it the right text?")
         if isinstance(value, dict):
             wrong = next((key for key in value if not isinstance(key, str)), None)
@@ -204,7 +204,7 @@ _COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|//[^\n\r]*|/\*.*?(?:\*/|\Z)', 
 _LAST_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTALL)
 
 
-def blanked(text: str) -> str:
+def _blanked(text: str) -> str:
     """Put spaces in place of comments and trailing commas, so that every place in the text stays where it is."""
     text = _COMMENT.sub(lambda found: _blank(found[0], "/"), text)
     return _LAST_COMMA.sub(lambda found: _blank(found[0], ","), text)
@@ -298,14 +298,14 @@ def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, in
         source: the path of the finding, such as ``Socket-1.edges[0].to``.
         loadout: the loadout that the path begins in; None for the config.
     """
-    if len(text) > MOST_YAML:
+    if len(text) > _MOST_YAML:
         return 1, len(source)
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     as_json = text.lstrip().startswith(("{", "/"))
     try:  # JSON is YAML, but for comments and tabs
-        root = YAML(pure=True).compose(blanked(text).replace("\t", " ") if as_json else text)
+        root = YAML(pure=True).compose(_blanked(text).replace("\t", " ") if as_json else text)
     except YAMLError:
         return 1, len(source)
     inside = [] if loadout is None else [f"loadouts.{loadout}.sockets.", f"loadouts.{loadout}."]
@@ -343,22 +343,22 @@ def _longest(node: Any, path: str) -> tuple[Any, Any, str]:
     return key, value, path[len(key.value) :]
 
 
-Format: TypeAlias = Literal["json", "jsonc", "yaml"]
+_Format: TypeAlias = Literal["json", "jsonc", "yaml"]
 
-ENDINGS: Final[dict[str, Format]] = {
+ENDINGS: Final[dict[str, _Format]] = {
     ".json": "json",
     ".jsonc": "jsonc",
     ".json5": "jsonc",
     ".yaml": "yaml",
     ".yml": "yaml",
 }
-MOST_CONFIG_BYTES: Final = 50_000_000
-CONFIG_KIND: Final = "config"
+_MOST_CONFIG_BYTES: Final = 50_000_000
+_CONFIG_KIND: Final = "config"
 
 
 def config_error(what: str, where: str | Path | None, hint: str) -> MateriaError:
     """Make the error of a config that cannot be read, written or used."""
-    return MateriaError(what, where=None if where is None else str(where), hint=hint, kind=CONFIG_KIND)
+    return MateriaError(what, where=None if where is None else str(where), hint=hint, kind=_CONFIG_KIND)
 
 
 def read_config(path: str | Path) -> JSON:
@@ -384,7 +384,7 @@ def text_of(path: str | Path) -> str:
     return _text_of(path)
 
 
-def read_text(text: str, format_: Format | None = None, *, where: str = "the text") -> JSON:
+def read_text(text: str, format_: _Format | None = None, *, where: str = "the text") -> JSON:
     """Read a config from text, such as a notebook cell.
 
     Args:
@@ -399,7 +399,7 @@ def read_text(text: str, format_: Format | None = None, *, where: str = "the tex
     text = text.removeprefix("\ufeff")
     if format_ is None:
         format_ = "jsonc" if text.lstrip().startswith(("{", "//", "/*")) else "yaml"
-    parse = {"json": parse_json, "jsonc": parse_jsonc, "yaml": parse_yaml}[format_]
+    parse = {"json": _parse_json, "jsonc": _parse_jsonc, "yaml": parse_yaml}[format_]
     try:
         return parse(text)
     except ParseError as error:
@@ -500,10 +500,10 @@ def _check_plain(path: Path) -> None:
 
 def _text_of(path: Path) -> str:
     try:
-        data = read_plain(path, MOST_CONFIG_BYTES, follow=True)
+        data = read_plain(path, _MOST_CONFIG_BYTES, follow=True)
     except OSError as error:
         if error.errno == errno.EFBIG:
-            what = f"the file has more than {MOST_CONFIG_BYTES:,} bytes"
+            what = f"the file has more than {_MOST_CONFIG_BYTES:,} bytes"
             raise config_error(what, path, "a config is much smaller: is it the right file?") from error
         raise _os_error("read", path, error) from error
     try:

@@ -21,8 +21,8 @@ WORK_ITEMS: Final = "workItems"
 RESULTS: Final = "parallelResults"
 """Where the state has what lanes handed over, once they have come together (P6)."""
 WORK_ITEMS_SOURCE: Final = "$.workItems"
-SOCKET_ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
-SCRIPT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.(?:py|mjs)")
+_SOCKET_ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
+_SCRIPT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.(?:py|mjs)")
 CANONICAL_ID: Final = re.compile(r"Socket-[1-9][0-9]*")
 SHIPPED_SCRIPTS: Final = (
     "blackbelt-bootstrap.py",
@@ -102,7 +102,7 @@ def whole(value: JSON) -> int | None:
 
 def is_socket_id(value: JSON) -> bool:
     """Whether ``value`` may name a socket (R26)."""
-    return isinstance(value, str) and value != "end" and SOCKET_ID.fullmatch(value) is not None
+    return isinstance(value, str) and value != "end" and _SOCKET_ID.fullmatch(value) is not None
 
 
 def materia_kind(raw: Object) -> Literal["agent", "utility"]:
@@ -129,7 +129,7 @@ def next_socket_id(document: Object) -> str:
 
 def script_file(name: JSON) -> str | None:
     """Return the file that a shipped script's ``name`` means: ``.mjs`` is read as ``.py``; None for no name (R25)."""
-    if not isinstance(name, str) or not SCRIPT_NAME.fullmatch(name):
+    if not isinstance(name, str) or not _SCRIPT_NAME.fullmatch(name):
         return None
     return name.removesuffix(".mjs") + ".py" if name.endswith(".mjs") else name
 
@@ -149,7 +149,7 @@ def is_parallel(raw: Object) -> bool:
     )
 
 
-def camel(name: str) -> str:
+def _camel(name: str) -> str:
     """Return how a config spells a name of ours."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
@@ -160,7 +160,7 @@ def told_in(assignment: Mapping[str, JSON], name: str) -> JSON:
 
     Names are those of an agent's contract, such as ``acceptance_criteria``; a config may also write acceptanceCriteria.
     """
-    return assignment.get(camel(name), assignment.get(name))
+    return assignment.get(_camel(name), assignment.get(name))
 
 
 def free_name(wanted: str, taken: Collection[JSON]) -> str:
@@ -432,7 +432,7 @@ def derive(facts: Facts, ids: Collection[str] | None = None) -> Derivation:
             sockets=tuple(member for member in loop.members if member in result.ids),
             generator=generator if generator in result.ids else None,
             output=loop.output if loop.consumes else None,
-            iterator=loop_iterator(loop),
+            iterator=_loop_iterator(loop),
             routes=tuple(_routes(result, loop)),
         )
     consumers = [loop for loop in facts.loops if loop.consumes]
@@ -462,7 +462,7 @@ def combined_condition(conditions: Iterable[Condition]) -> Condition:
     return distinct.pop() if len(distinct) == 1 else "always"
 
 
-def loop_iterator(loop: LoopFacts) -> Iterator | None:
+def _loop_iterator(loop: LoopFacts) -> Iterator | None:
     """Return what a loop goes over, with the cursor of its first member; None when it goes over nothing."""
     if not loop.iterates:
         return None

@@ -20,7 +20,7 @@ DEFAULT_TIMEOUT_MS: Final = 30_000
 """How long a utility may run when its materia does not say (R23)."""
 LANES_AT_ONCE: Final = 2
 """How many lanes run at once where neither loop nor config says."""
-TellsItems: TypeAlias = Literal["whole", "titles", "none"]
+_TellsItems: TypeAlias = Literal["whole", "titles", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class CastContext:
 
     request: bool = True
     place: bool = True
-    items: TellsItems = "whole"
+    items: _TellsItems = "whole"
     state: bool | tuple[str, ...] = True
     handoffs: bool | int = True
     previous: bool = True
@@ -52,7 +52,7 @@ CAST_CONTEXTS: Final[Mapping[str, CastContext]] = {
 PromptForm: TypeAlias = Literal["md", "plain"]
 PROMPT_FORMS: Final[tuple[PromptForm, ...]] = get_args(PromptForm)
 """How a prompt is written: headings and fences, or plain names and blank lines (R50)."""
-ITEM_CONTEXTS: Final[tuple[TellsItems, ...]] = get_args(TellsItems)
+ITEM_CONTEXTS: Final[tuple[_TellsItems, ...]] = get_args(_TellsItems)
 
 
 def cast_context(given: JSON) -> CastContext:

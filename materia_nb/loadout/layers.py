@@ -33,11 +33,11 @@ Named: TypeAlias = Literal["loadout", "materia", "setting"]
 
 BUNDLED: Final = Path(__file__).with_name("bundled") / "default.json"
 PROJECT_FILE: Final = Path(".pi") / "pi-materia.json"
-PROFILE_VARIABLE: Final = "MATERIA_PROFILE_DIR"
-PI_PROFILE_VARIABLE: Final = "PI_MATERIA_PROFILE_DIR"
+_PROFILE_VARIABLE: Final = "MATERIA_PROFILE_DIR"
+_PI_PROFILE_VARIABLE: Final = "PI_MATERIA_PROFILE_DIR"
 """Where the profile of the reference engine is; its config is read when there is none of our own."""
 
-CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
+_CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
 
 _NAMED: Final = ("loadouts", "materia")
 _MERGED: Final = ("budget", "limits", "prices", "mcpServers")
@@ -192,17 +192,17 @@ def load_layers(
     merge = _Merge()
     if bundled:
         merge.add("bundled", str(BUNDLED), BUNDLED, _bundled())
-    profile = profile_file(environment)
+    profile = _profile_file(environment)
     if profile is not None:
         merge.add_file("profile", profile, tolerant=True)
     if _is_there(base / PROJECT_FILE):
         merge.add_file("project", base / PROJECT_FILE, tolerant=True)
-    asked = environment.get(CONFIG_VARIABLE)
+    asked = environment.get(_CONFIG_VARIABLE)
     if asked:
-        merge.add_file("environment", base / expanded(asked), asked_by=CONFIG_VARIABLE)
+        merge.add_file("environment", base / expanded(asked), asked_by=_CONFIG_VARIABLE)
     if isinstance(path, Mapping):
         merge.add("given", label, None, dict(path))
-    elif isinstance(path, str) and is_config_text(path):
+    elif isinstance(path, str) and _is_config_text(path):
         merge.add("given", label, None, read_text(path, where=label))
     elif path is not None:
         merge.add_file("given", base / expanded(path))
@@ -222,12 +222,12 @@ def whole_over(definition: Mapping[str, JSON], below: Mapping[str, JSON]) -> Obj
     return {**definition, **dict.fromkeys(key for key in below if key not in definition)}
 
 
-def is_config_text(source: str) -> bool:
+def _is_config_text(source: str) -> bool:
     """Whether text is a config rather than a path: it has a brace or a line break."""
     return "{" in source or "\n" in source
 
 
-def profile_file(env: Mapping[str, str]) -> Path | None:
+def _profile_file(env: Mapping[str, str]) -> Path | None:
     """Return the config file of the user's profile, else that of the reference engine's; None when there is none."""
     directories = (profile_directory(env), pi_profile_directory(env))
     candidates = (one / f"config{ending}" for one in directories if one is not None for ending in ENDINGS)
@@ -236,7 +236,7 @@ def profile_file(env: Mapping[str, str]) -> Path | None:
 
 def profile_directory(env: Mapping[str, str]) -> Path:
     """Return the directory of the user's profile, whether it is there or not."""
-    named = env.get(PROFILE_VARIABLE)
+    named = env.get(_PROFILE_VARIABLE)
     if named:
         return expanded(named).absolute()
     from platformdirs import user_config_path
@@ -246,10 +246,10 @@ def profile_directory(env: Mapping[str, str]) -> Path:
 
 def pi_profile_directory(env: Mapping[str, str]) -> Path | None:
     """Return the directory of the reference engine's profile; None when one of our own is named and it is not."""
-    named = env.get(PI_PROFILE_VARIABLE)
+    named = env.get(_PI_PROFILE_VARIABLE)
     if named:
         return expanded(named).absolute()
-    if env.get(PROFILE_VARIABLE):
+    if env.get(_PROFILE_VARIABLE):
         return None
     return expanded(env.get("XDG_CONFIG_HOME") or "~/.config") / "pi" / "pi-materia"
 

@@ -116,10 +116,10 @@ _CUSTOM: Final = {
 Tools: TypeAlias = Annotated[
     JSON, ValueKind(_are_tools, {"anyOf": [{"enum": [*TOOL_SCOPES]}, TEXTS_SCHEMA, _CUSTOM]})
 ]
-CommandPart: TypeAlias = Annotated[
+_CommandPart: TypeAlias = Annotated[
     str, ValueKind(_is_part, TEXT_SCHEMA, "write each part as a string that is not empty")
 ]
-ScriptName: TypeAlias = Annotated[
+_ScriptName: TypeAlias = Annotated[
     str,
     ValueKind(
         lambda value: script_file(value) is not None,
@@ -231,7 +231,7 @@ class Script(Model):
         required=True,
         write='write "shippedUtility", or use command for a script of your own',
     )
-    name: ScriptName = known(
+    name: _ScriptName = known(
         "Its file name; a name in `.mjs` means the `.py` of that name. Required.",
         "file name",
         "R25",
@@ -247,7 +247,7 @@ class UtilityMateria(_Materia):
 
     words = "a utility"
 
-    command: Annotated[list[CommandPart], Field(min_length=1), AfterValidator(_names_a_program)] | None = (
+    command: Annotated[list[_CommandPart], Field(min_length=1), AfterValidator(_names_a_program)] | None = (
         known(
             "The program and its arguments. No shell is used. Either this or `script` is required.",
             "list of text",

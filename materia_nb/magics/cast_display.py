@@ -40,7 +40,7 @@ MOST_STEPS: Final = 30
 _OUTPUT_CHARS: Final = 1_500
 """How much of the output of a step is in it."""
 
-QUIET_S: Final = 0.6
+_QUIET_S: Final = 0.6
 """A cast that did not change for so long has stopped, or is at work on a long step."""
 
 _log = logging.getLogger("materia_nb.magics")
@@ -136,14 +136,14 @@ class Record:
         self._changed = True
         with self._lock:
             if self._timer is None:
-                self._timer = call_later(QUIET_S, self._due)
+                self._timer = call_later(_QUIET_S, self._due)
             self._quiet = False
 
     def _due(self) -> None:
         with self._lock:
             again = not self._quiet
             self._quiet = True
-            self._timer = call_later(QUIET_S, self._due) if again else None
+            self._timer = call_later(_QUIET_S, self._due) if again else None
         if not again:
             try:
                 self.refresh()
@@ -257,7 +257,7 @@ def _forget(formatter: Any, module: str, name: str) -> None:
 
 SHOW_AFTER_S = 0.5
 """Short runs show nothing, so that their cells hold only the result."""
-REDRAW_S = 0.1
+_REDRAW_S = 0.1
 """At most this often the bar is redrawn."""
 _SAID = 60
 """How much of what the agent says at the moment stands beside the bar."""
@@ -355,7 +355,7 @@ class _Bar:
     def update(self) -> None:
         """Bring the bar up to date, if it is there and was not drawn just now."""
         with self._drawing:
-            if self._widgets is not None and time.monotonic() - self._last >= REDRAW_S:
+            if self._widgets is not None and time.monotonic() - self._last >= _REDRAW_S:
                 self._draw()
 
     def close(self) -> None:
@@ -386,7 +386,7 @@ class _Bar:
 def _told_of(cast: Cast) -> tuple[int, int, str]:
     """Work items done and how many there are, and where the cast is, with the last words of who is asked."""
     now = cast.now
-    done, total = progress_of(cast)
+    done, total = _progress_of(cast)
     items = f"{done}/{total} items, " if total else ""
     where = f"{items}{now.next_socket or now.status}, step {len(now.steps)}"
     saying = now.saying
@@ -403,7 +403,7 @@ def _make() -> tuple[Any, Any]:
     return box, display(box, display_id=True)
 
 
-def progress_of(cast: Cast) -> tuple[int, int]:
+def _progress_of(cast: Cast) -> tuple[int, int]:
     """Return how many items of the current loop are done, and how many there are."""
     from materia_nb.cast.views.status import loop_progress
 

@@ -33,7 +33,7 @@ from materia_nb.magics.registry import (
 )
 from materia_nb.widgets.cast_parts import alone_names
 
-BENCH_NAME = "wb"
+_BENCH_NAME = "wb"
 """The variable that holds the workbench; verbs work on the one that stands there."""
 
 
@@ -55,16 +55,16 @@ class MateriaMagics(Magics):
     @property
     def bench(self) -> Workbench:
         """The workbench in the variable ``wb``, made on first use."""
-        found = self.namespace.get(BENCH_NAME)
+        found = self.namespace.get(_BENCH_NAME)
         if not isinstance(found, Workbench):
             if found is not None:
                 raise MateriaError(
-                    f"The variable {BENCH_NAME} holds {type(found).__name__}, not the workbench.",
-                    hint=f"rename it, or set {BENCH_NAME} = materia_nb.Workbench()",
+                    f"The variable {_BENCH_NAME} holds {type(found).__name__}, not the workbench.",
+                    hint=f"rename it, or set {_BENCH_NAME} = materia_nb.Workbench()",
                     kind="no_bench",
                 )
             found = Workbench()
-            self._push({BENCH_NAME: found})
+            self._push({_BENCH_NAME: found})
         return found
 
     @line_cell_magic
@@ -115,7 +115,7 @@ MateriaMagics.materia.__doc__ = help_text()
 
 IDENTIFIER = "materia_nb"
 _LINE = re.compile(r"(?:.*=\s*)?%{1,2}materia\s+(.*)", re.DOTALL)
-CONFIG_SUFFIXES = (".json", ".jsonc", ".json5", ".yaml", ".yml")
+_CONFIG_SUFFIXES = (".json", ".jsonc", ".json5", ".yaml", ".yml")
 
 
 def make_matcher(bench: Callable[[], Workbench]) -> Any:
@@ -221,7 +221,7 @@ def _files(wb: Workbench) -> list[str]:
     return [
         _quoted(str(path.relative_to(wb.project)))
         for path in found
-        if path.suffix in CONFIG_SUFFIXES and path.is_file()
+        if path.suffix in _CONFIG_SUFFIXES and path.is_file()
     ]
 
 

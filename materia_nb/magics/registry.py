@@ -25,7 +25,7 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.file_io import read_own
 from materia_nb.magics.cast_display import running
 
-Completes: TypeAlias = Literal[
+_Completes: TypeAlias = Literal[
     "verb", "loadout", "socket", "materia", "part", "cast", "file", "agent", "pin", "card", "panel"
 ]
 """What kind of name an argument takes, for tab completion."""
@@ -51,7 +51,7 @@ class Argument:
     kind: Literal["word", "words", "rest", "option", "flag"] = "word"
     required: bool = False
     whole: bool = False
-    completes: Completes | None = None
+    completes: _Completes | None = None
     choices: tuple[str, ...] = ()
 
     @property
@@ -142,7 +142,7 @@ FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]
 """What a first word means that is no verb by itself."""
 RENAMED: Final[Mapping[str, str]] = _WORDS["renamed"]
 """The verbs of before, and what is written in place of each."""
-SYNONYMS: Final[Mapping[str, str]] = {
+_SYNONYMS: Final[Mapping[str, str]] = {
     word: hint for words, hint in _WORDS["instead"].items() for word in words.split()
 }
 """What people type for a verb that has another name, and what to do instead."""
@@ -192,7 +192,7 @@ _OWNERS: Final[Mapping[str, Callable[[Call], Any]]] = {
 }
 """Where a verb finds the object whose method it calls, by the class of the method."""
 
-_COMPLETES: Final[Mapping[str, Completes]] = {
+_COMPLETES: Final[Mapping[str, _Completes]] = {
     "loadout": "loadout",
     "socket": "socket",
     "materia": "materia",
@@ -314,7 +314,7 @@ def find_verb(name: str) -> Verb:
         raise MateriaError(f"{name} what?", hint=f"{name} {one_of_words(seconds)}", kind="usage")
     if name in RENAMED:
         raise MateriaError(f"`%materia {name}` is now `%materia {RENAMED[name]}`.", kind="renamed_verb")
-    hint = SYNONYMS.get(name.lower()) or did_you_mean(name, first_words())
+    hint = _SYNONYMS.get(name.lower()) or did_you_mean(name, first_words())
     raise MateriaError(
         f"%materia has no verb {name!r}.", hint=f"{hint} (%materia help lists them all)", kind="unknown_verb"
     )
@@ -331,7 +331,7 @@ def help_text(name: str | None = None) -> str:
     if name is not None:
         verbs = [VERBS[name]] if name in VERBS else []
         verbs += [VERBS[f"{name} {second}"] for second in family(name)]
-        return "\n\n".join(map(verb_help, verbs or [find_verb(name)]))
+        return "\n\n".join(map(_verb_help, verbs or [find_verb(name)]))
     width = max(map(len, first_words()))
     lines = ["Materia NB: load a loadout, cast it, look at every handoff."]
     for title, words in GROUPS.items():
@@ -346,7 +346,7 @@ def summary_of(word: str) -> str:
     return f"{words} ({word} {', '.join(family(word))})" if family(word) else words
 
 
-def verb_help(verb: Verb) -> str:
+def _verb_help(verb: Verb) -> str:
     """Return what one verb does, its usage, its arguments and an example."""
     lines = [verb.summary, "", f"  {verb.usage}"]
     if verb.cell == "may":

@@ -21,8 +21,8 @@ from materia_nb.loadout.config_files import text_of as text_of_file
 from materia_nb.loadout.report import Problem, Report
 from materia_nb.outgoing import outgoing, outgoing_line
 
-UNREADABLE: Final = "unreadable"
-FAILED_CASE: Final = "failed-case"
+_UNREADABLE: Final = "unreadable"
+_FAILED_CASE: Final = "failed-case"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _faults(bench: DryBench) -> Iterator[tuple[str, tuple[Found, ...]]]:
 def _unreadable(name: str, error: MateriaError) -> Found:
     line = (error.where or "").removeprefix(name).split(":")[1:2]
     number = int(line[0]) if line and line[0].isdigit() else 1
-    return Found(Problem(UNREADABLE, error.where or name, error.what, error.hint or ""), name, number)
+    return Found(Problem(_UNREADABLE, error.where or name, error.what, error.hint or ""), name, number)
 
 
 def _of_case(path: Path) -> Iterator[Found]:
@@ -134,7 +134,7 @@ def _of_case(path: Path) -> Iterator[Found]:
         failed = [error.what]
     for one in failed:
         advice = "mend the loadout, or write the case anew if it is meant (cast.export.test)"
-        yield Found(Problem(FAILED_CASE, path.name, one, advice), _short(path.absolute()), 1)
+        yield Found(Problem(_FAILED_CASE, path.name, one, advice), _short(path.absolute()), 1)
 
 
 # -- how findings are written ----------------------------------------------------------

@@ -23,7 +23,7 @@ from materia_nb.store.rundir import is_cast_id, manifest_head
 
 CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]
 
-REQUEST_CHARS: Final = 200
+_REQUEST_CHARS: Final = 200
 _PIECE: Final = 8_192  # how much of a journal is read at its beginning and at its end ...
 _LONGEST: Final = 262_144  # ... unless a single line there is longer than that
 _OFFERED: Final = 5  # how many casts are named when there is none of a name
@@ -479,7 +479,7 @@ def _known_status(given: object) -> CastStatus | None:
 
 def _failure(events: list[dict[str, JSON]]) -> str:
     ends = (event["data"].get("error") for event in reversed(events) if event["type"] == "cast_end")
-    return short(str(next(ends, None) or "").strip().partition("\n")[0], REQUEST_CHARS)
+    return short(str(next(ends, None) or "").strip().partition("\n")[0], _REQUEST_CHARS)
 
 
 def _remarks(events: list[dict[str, JSON]]) -> tuple[str, ...]:
@@ -509,6 +509,6 @@ def _statuses(events: list[dict[str, JSON]]) -> Iterator[CastStatus]:
 
 
 def _shortened(text: str) -> str:
-    lines = (" ".join(line.split()) for line in text[: REQUEST_CHARS * 4].splitlines())
+    lines = (" ".join(line.split()) for line in text[: _REQUEST_CHARS * 4].splitlines())
     line = " / ".join(filter(None, lines))
-    return line if len(line) <= REQUEST_CHARS else line[: REQUEST_CHARS - 1] + "…"
+    return line if len(line) <= _REQUEST_CHARS else line[: _REQUEST_CHARS - 1] + "…"

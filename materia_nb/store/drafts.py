@@ -32,7 +32,7 @@ from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unloc
 from materia_nb.store.files import disk, json_bytes
 from materia_nb.store.rundir import RunDir
 
-FOLDER: Final = "drafts"
+_FOLDER: Final = "drafts"
 _FORMAT: Final = "materia-nb draft 1"
 _FILE: Final = re.compile(r"(.*)\.[0-9a-f]{8}\.jsonl")
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
@@ -179,10 +179,10 @@ def _stem(name: str) -> str:
 
 
 def _files(root: Path, name: str | None) -> list[Path]:
-    if not RunDir(root).is_inside(FOLDER):  # a link: what is behind it is not ours
+    if not RunDir(root).is_inside(_FOLDER):  # a link: what is behind it is not ours
         return []
     try:
-        listed = [(path, _FILE.fullmatch(path.name)) for path in (root / FOLDER).iterdir()]
+        listed = [(path, _FILE.fullmatch(path.name)) for path in (root / _FOLDER).iterdir()]
     except OSError:
         return []
     return [path for path, form in listed if form and (name is None or form[1] == _stem(name))]
@@ -354,8 +354,8 @@ class _Keeper:
             before.unlink(missing_ok=True)
 
     def _open(self, name: str) -> None:
-        folder = self.root / FOLDER
-        if not RunDir(self.root).is_inside(FOLDER):
+        folder = self.root / _FOLDER
+        if not RunDir(self.root).is_inside(_FOLDER):
             raise OSError(0, f"{folder} is a link")
         folder.mkdir(parents=True, exist_ok=True)
         for old in drafts_in(self.root, name)[_MOST_KEPT - 1 :]:

@@ -510,7 +510,7 @@ _CONFIG: Final = b"""[core]
 """
 
 
-def needs_git() -> str:
+def _needs_git() -> str:
     """Return the path of Git; raises MateriaError (``no_git``) where there is none."""
     program = shutil.which("git") if platform.PROCESSES else None
     if program is None:
@@ -548,7 +548,7 @@ def git(
     Raises:
         MateriaError: it refuses (``files``), or is not there (``no_git``).
     """
-    program = needs_git()
+    program = _needs_git()
     environment = {name: value for name, value in os.environ.items() if name not in _HIDDEN}
     _refuse_foreign(git_dir, arguments)
     environment |= {

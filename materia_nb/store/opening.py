@@ -66,7 +66,7 @@ def as_recorded(rules: Rules, lines: Sequence[Line], read: Callable[[str], str])
     return done
 
 
-def visited_sockets(lines: Sequence[Line]) -> dict[str, str]:
+def _visited_sockets(lines: Sequence[Line]) -> dict[str, str]:
     """Return the sockets that a journal names as started, each with its materia."""
     about = [line.data for line in lines if line.type == "socket_start"]
     return {data["socket"]: str(data.get("materia")) for data in about if isinstance(data.get("socket"), str)}
@@ -133,7 +133,7 @@ def _over(state: CastState, status: JSON) -> CastState:
     return state._replace(status=status, next=None, failure=None)
 
 
-LONGEST_CONFIG: Final = 50_000_000
+_LONGEST_CONFIG: Final = 50_000_000
 """The longest config of a cast that is read, in bytes."""
 
 CONFIG: Final = "config.resolved.json"
@@ -165,7 +165,7 @@ class Recorded:
     redefined: bool = False
 
 
-def read_contents(files: RunDir, until: str | None = None) -> Contents:
+def _read_contents(files: RunDir, until: str | None = None) -> Contents:
     """Read the journal of a run directory, at most up to the first event of the type ``until``.
 
     Raises MateriaError when there is none or it is damaged.
@@ -185,7 +185,7 @@ def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
     return next((line.data for line in contents.lines if line.type == "cast_start"), None)
 
 
-def session_of(contents: Contents) -> str:
+def _session_of(contents: Contents) -> str:
     """Return what the agents of a cast are told as its id; "" where the journal does not say."""
     session = (cast_start(contents) or {}).get("session")
     return session if isinstance(session, str) else ""
@@ -195,9 +195,9 @@ def check_resumable(files: RunDir) -> None:
     """Refuse what can never be gone on with, before a lock file is left in its directory.
 
     Raises:
-        MateriaError: kinds ``not_begun`` and ``not_ours``, and those of :func:`read_contents`.
+        MateriaError: kinds ``not_begun`` and ``not_ours``, and those of :func:`_read_contents`.
     """
-    start = cast_start(read_contents(files, "cast_start"))
+    start = cast_start(_read_contents(files, "cast_start"))
     if start is None:
         raise MateriaError(
             "Nothing of this cast was recorded: its journal does not say how it began.",
@@ -221,7 +221,7 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
         files: the run directory.
         to_look: whether a loadout that cannot be cast is told in ``problems`` rather than an error (R41).
     """
-    contents = read_contents(files)
+    contents = _read_contents(files)
     start = cast_start(contents) or {}
     document = _document(files.path / CONFIG)
     document, name = _with_pipeline(document, start)
@@ -238,13 +238,13 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
     )
     problems: tuple[str, ...] = ()
     try:
-        rules = Rules(build_graph(document, name, owners), session_of(contents))
+        rules = Rules(build_graph(document, name, owners), _session_of(contents))
     except MateriaError as error:
         if not to_look:
             raise
         found = error.report.problems if isinstance(error, LoadoutError) else ()
         problems = tuple(f"{one.source}: {one.message}" for one in found) or (error.what,)
-        rules = Rules(sketch_graph(document, name, visited_sockets(contents.lines)))
+        rules = Rules(sketch_graph(document, name, _visited_sockets(contents.lines)))
     project = start.get("project")
     return Recorded(
         rules=rules,
@@ -282,7 +282,7 @@ def _with_pipeline(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str
 
 def _document(path: Path) -> JSON:
     try:
-        return json.loads(read_plain(path, LONGEST_CONFIG))
+        return json.loads(read_plain(path, _LONGEST_CONFIG))
     except OSError as error:
         raise MateriaError(
             f"The config of the cast cannot be read: {error.strerror}.",
@@ -318,7 +318,7 @@ def fork_files(
     try:
         made = RunDir(path, sync=files.sync)
         with disk(path, "copy the cast"):
-            made.write(CONFIG, read_plain(files.path / CONFIG, LONGEST_CONFIG))
+            made.write(CONFIG, read_plain(files.path / CONFIG, _LONGEST_CONFIG))
             for name in _artifacts(files):
                 made.write(name, read_plain(files.path / name))
         back = [] if now else _back(made, rules, lines, step)
@@ -471,7 +471,7 @@ def verify(files: RunDir) -> Verified:
             problems.append(f"Line {index + 1}: {problem}")
             good = index
     return Verified(
-        good_steps(contents.lines, good, whole=not problems),
+        _good_steps(contents.lines, good, whole=not problems),
         good,
         tuple(problems),
         bool(contents.torn),
@@ -482,7 +482,7 @@ def verify(files: RunDir) -> Verified:
 def damages(contents: Contents) -> list[str]:
     """Say which lines of a journal the links do not vouch for, and which end it lacks."""
     if contents.broken is not None:
-        steps = good_steps(contents.lines, contents.broken)
+        steps = _good_steps(contents.lines, contents.broken)
         upto = f"up to step {steps}" if steps else "for no step"
         changed = f"The journal was changed: line {contents.broken + 1} is not what was written there"
         return [
@@ -502,7 +502,7 @@ def refuse_broken(files: RunDir, contents: Contents) -> None:
         )
 
 
-def good_steps(lines: Sequence[Line], count: int, *, whole: bool = False) -> int:
+def _good_steps(lines: Sequence[Line], count: int, *, whole: bool = False) -> int:
     """Return how many steps the first ``count`` lines tell to their end; with ``whole`` the one under way counts."""
     starts = [index for index, line in enumerate(lines[:count]) if line.type == "socket_start"]
     if not starts:

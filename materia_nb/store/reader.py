@@ -120,7 +120,7 @@ def _traversals(state: CastState, decision: Decision, chosen: Look) -> str | Non
     )
 
 
-def forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
+def _forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Transition:
     """Enter ``socket`` as the recording did: with its item and its visit number, whatever led there."""
     state = state._replace(status="ready", next=socket, failure=None, unrouted=None)
     visit, key = recorded.visit, recorded.about.get("itemKey")
@@ -179,7 +179,7 @@ def as_visited(rules: Rules, state: CastState, socket: str, recorded: SocketStar
     )
 
 
-def forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Transition:
+def _forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Transition:
     """Ask for the handoff of a socket that drafts or works first, also where nothing of that was recorded."""
     visit = state.at
     if visit is not None and not visit.drafts:
@@ -187,7 +187,7 @@ def forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Trans
     return outputs.finalize(rules, state, prompt or entering.prompt_for(rules, state))
 
 
-def turn_failed(event: Event | None) -> bool:
+def _turn_failed(event: Event | None) -> bool:
     """Whether a turn of the reference gave no answer, rather than one that was refused (R59).
 
     Its provider failed, its time was over, or its context was full; what was refused says what it was held to.
@@ -202,12 +202,12 @@ def turn_failed(event: Event | None) -> bool:
 def unkept(event: RecoveryStart) -> str:
     """Say what became of a turn that a recording of the reference does not keep."""
     error = (event.error or "no reason given")[:300]
-    if turn_failed(event):
+    if _turn_failed(event):
         return f"a turn failed and was asked again ({error})"
     return f"an answer was refused and asked for again; the recording does not keep it ({error})"
 
 
-def quest_of(lines: Sequence[Line]) -> str | None:
+def _quest_of(lines: Sequence[Line]) -> str | None:
     """Return the id of the quest that a cast of the reference was made for: its item outside loops (R59)."""
     start = next((line.data for line in lines if line.type == "cast_start"), {})
     quest = start.get("quest")
@@ -276,7 +276,7 @@ class _Reader:
         self.strict = strict
         self._read = read
         self.done = Recording(begin(rules, begun(lines)))
-        self.quest = quest_of(lines)
+        self.quest = _quest_of(lines)
         self.named = {str(name) for line in lines if (name := line.data.get("artifact")) is not None}
         self.command: ev.UtilityCommand | None = None
         self.recovery: ev.Event | None = None
@@ -393,7 +393,7 @@ class _Reader:
         elif found == key and event.visit in (at.visit, None):
             self._fold(replace(event, transition=step._replace(before=state)))
             return
-        self._forced(event, forced_entry(self.rules, state, recorded, event))
+        self._forced(event, _forced_entry(self.rules, state, recorded, event))
 
     # -- outputs ------------------------------------------------------------------------
 
@@ -437,14 +437,14 @@ class _Reader:
         if isinstance(event, ev.RecoveryStart):
             self._note(unkept(event))
             self.recovery = event
-        elif turn_failed(event):
+        elif _turn_failed(event):
             self.recovery = event
 
     def _finalize(self, event: ev.Event) -> None:
         state = self.session.state
         visit = state.waiting_at
         if visit is not None and visit.mode in self.rules.sockets[visit.socket].any_text:
-            step = forced_final(self.rules, state, self.session.prompt)
+            step = _forced_final(self.rules, state, self.session.prompt)
             self._forced(ev.RefinementFinal(about=about(self.rules, visit), ts=event.ts), step)
 
     # -- the end, and going on after it -------------------------------------------------
@@ -531,7 +531,7 @@ class _Reader:
         visit = state.at
         if visit is None or visit.mode in self.rules.sockets[visit.socket].any_text:
             return False
-        if (self.command and self._kind() != "invalid_output") or turn_failed(self.recovery):
+        if (self.command and self._kind() != "invalid_output") or _turn_failed(self.recovery):
             return False
         name = output_name(visit.socket, visit.visit, visit.item.key if visit.item else None)
         if name in self.named:
@@ -571,7 +571,7 @@ class _Reader:
             return "utility_exit" if self.command.code != 0 else "invalid_output"
         if self.recovery is None:
             return "recorded_failure"
-        return "agent_error" if turn_failed(self.recovery) else "repair_exhausted"
+        return "agent_error" if _turn_failed(self.recovery) else "repair_exhausted"
 
     def _differs(self, recorded: str, step: Transition | None, error: str = "") -> None:
         number = max(len(self.session.steps), 1)

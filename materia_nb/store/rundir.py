@@ -255,7 +255,7 @@ def write(
 
 def write_steps(files: RunDir, rules: Rules, session: Session, since: Mapping[str, int]) -> Mapping[str, int]:
     """Write the files of the steps from the indexes ``since`` on, as :func:`write`; returns the indexes to go on from."""
-    prompts = writes_prompts(rules)
+    prompts = _writes_prompts(rules)
     for part in parts_of(session):
         for step in part.steps[since.get(part.prefix, 0) :]:
             if prompts:
@@ -268,7 +268,7 @@ def _reached(session: Session) -> Mapping[str, int]:
     return {part.prefix: max(len(part.steps) - 1, 0) for part in parts_of(session)}
 
 
-def writes_prompts(rules: Rules) -> bool:
+def _writes_prompts(rules: Rules) -> bool:
     """Whether the config asks for what each turn was told as files, too (R63)."""
     return rules.graph.document.get("artifacts") == "all"
 
@@ -371,7 +371,7 @@ def manifest(cast_id: str, rules: Rules, session: Session, mark: Mark) -> Iterat
 
 
 def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:
-    prompts = writes_prompts(rules)
+    prompts = _writes_prompts(rules)
     for step, folder in ((step, part.prefix) for part in parts_of(session) for step in part.steps):
         here = rules.sockets[step.socket]
         materia = here.socket.materia
@@ -572,7 +572,7 @@ def _safe(text: str) -> str:
     return kept[:100] or "_"
 
 
-CONTEXT_FILE: Final = "project-context.json"
+_CONTEXT_FILE: Final = "project-context.json"
 
 
 def read_context(root: Path) -> dict[str, JSON]:
@@ -584,7 +584,7 @@ def read_context(root: Path) -> dict[str, JSON]:
     Raises:
         MateriaError: it is not a JSON object (``bad_context``), or cannot be read.
     """
-    path = root / CONTEXT_FILE
+    path = root / _CONTEXT_FILE
     with disk(path, "read what is kept about the project"):
         try:
             text = read_plain(path)
@@ -610,7 +610,7 @@ def change_context(root: Path, change: Callable[[Mapping[str, JSON]], Mapping[st
     Raises:
         MateriaError: as :func:`read_context`, or it cannot be written; then it is as it was.
     """
-    path = root / CONTEXT_FILE
+    path = root / _CONTEXT_FILE
     with locked(path.with_suffix(".lock"), "lock what is kept about the project"):
         before = read_context(root)
         after = change(before)

@@ -15,8 +15,8 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.sweep.seen import Seen, digest, seen
 
-EVERYONE: Final = "*"
-AS_SET: Final = "as set"
+_EVERYONE: Final = "*"
+_AS_SET: Final = "as set"
 """What the agents are called that are set anyway."""
 _NAME_CHARS: Final = 40
 
@@ -94,11 +94,11 @@ def places_of(
     """
     if repeat < 1 or not loadouts:
         raise MateriaError("A sweep needs loadouts, and casts of them.", hint="repeat from 1", kind="usage")
-    asked, chosen = named_requests(requests), settings(agents, known)
+    asked, chosen = _named_requests(requests), settings(agents, known)
     found = []
     for name, setting in product(dict.fromkeys(loadouts), chosen):
         prepared = prepare(name, setting.agents)
-        apart = told_apart(prepared)
+        apart = _told_apart(prepared)
         for (called, text), number in product(asked.items(), range(1, repeat + 1)):
             anew = [uuid4().hex] if apart.unseen else []
             key = digest([apart.key, setting.label, called, text, list(allow), number, *anew])
@@ -108,7 +108,7 @@ def places_of(
     return found
 
 
-def named_requests(given: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+def _named_requests(given: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     """Return requests by name: as they were named, else by their first line, numbered where that is not enough.
 
     Raises:
@@ -144,9 +144,9 @@ def settings(given: object, known: Callable[[str], bool]) -> list[Setting]:
         MateriaError: two are called alike, or keys are of both kinds (``usage``).
     """
     if given is None:
-        return [Setting(AS_SET, None)]
+        return [Setting(_AS_SET, None)]
     if isinstance(given, Mapping):
-        names = [key for key in given if key == EVERYONE or known(str(key))]
+        names = [key for key in given if key == _EVERYONE or known(str(key))]
         if len(names) == len(given) and names:
             return [Setting(_label(given), given)]
         if names:
@@ -172,17 +172,17 @@ def settings(given: object, known: Callable[[str], bool]) -> list[Setting]:
 def _for_everyone(given: object, known: Callable[[str], bool]) -> Mapping[str, object] | None:
     if given is None:
         return None
-    if isinstance(given, Mapping) and all(key == EVERYONE or known(str(key)) for key in given):
+    if isinstance(given, Mapping) and all(key == _EVERYONE or known(str(key)) for key in given):
         return {str(key): agent for key, agent in given.items()}
-    return {EVERYONE: given}
+    return {_EVERYONE: given}
 
 
 def _label(given: object) -> str:
     if given is None:
-        return AS_SET
+        return _AS_SET
     if isinstance(given, Mapping):
         return ", ".join(
-            _label(agent) if key == EVERYONE and len(given) == 1 else f"{key}: {_label(agent)}"
+            _label(agent) if key == _EVERYONE and len(given) == 1 else f"{key}: {_label(agent)}"
             for key, agent in given.items()
         )
     if isinstance(given, str):
@@ -192,12 +192,12 @@ def _label(given: object) -> str:
     return str(getattr(given, "name", None) or getattr(given, "__name__", None) or type(given).__name__)
 
 
-def told_apart(prepared: Prepared) -> Seen:
+def _told_apart(prepared: Prepared) -> Seen:
     """Return what tells the casts that are started so from others: loadout, agents and pins."""
     plan, table, pins = prepared
     names = [one.name for one in table.describe() if one.name is not None]
     looked = [seen(table.for_turn(name, ""), name) for name in names]
-    looked += [seen(table.default, EVERYONE), *(seen(one.function, name) for name, one in pins.items())]
+    looked += [seen(table.default, _EVERYONE), *(seen(one.function, name) for name, one in pins.items())]
     pinned: JSON = [[name, one.pin.as_json()] for name, one in pins.items()]
     key = digest([dict(plan.document), names, [one.key for one in looked], pinned])
     return Seen(key, tuple(words for one in looked for words in one.unseen))

@@ -18,9 +18,9 @@ from materia_nb.engine.state import known_sum
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
 from materia_nb.sweep.verdicts import Verdict
 
-AXES: Final = ("loadout", "request", "agents", "repeat")
-NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
-FIELDS: Final = (*AXES, "ends", "why", *NUMBERS[1:], "cast")
+_AXES: Final = ("loadout", "request", "agents", "repeat")
+_NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
+FIELDS: Final = (*_AXES, "ends", "why", *_NUMBERS[1:], "cast")
 """The columns of ``sweep.frame()``, which has one more for each check, and one for why it does not hold."""
 _THOUGHT_OF: Final = ("loadout", "agents", "request")
 """Which axes a matrix is laid out by if nobody says so, where they differ."""
@@ -166,9 +166,9 @@ class Sweep(Shown, Sequence[Row]):
             MateriaError: there is no such value or axis (``usage``).
         """
         varied = [axis for axis in _THOUGHT_OF if len({getattr(one, axis) for one in self}) > 1]
-        down = self._axis(rows) or next((one for one in (*varied, *AXES) if one != columns), AXES[0])
+        down = self._axis(rows) or next((one for one in (*varied, *_AXES) if one != columns), _AXES[0])
         over = self._axis(columns) or next(
-            (one for one in (*varied, "agents", *AXES) if one != down), AXES[0]
+            (one for one in (*varied, "agents", *_AXES) if one != down), _AXES[0]
         )
         of = self._value(value or "passed")
         share = value in (None, "passed", "complete") or self._says_yes(value)
@@ -180,11 +180,11 @@ class Sweep(Shown, Sequence[Row]):
 
     def _axis(self, name: str | None) -> str | None:
         if name is not None:
-            needs_one_of(name, AXES, f"There is no axis {name!r}.", "usage")
+            needs_one_of(name, _AXES, f"There is no axis {name!r}.", "usage")
         return name
 
     def _value(self, name: str) -> Callable[[Row], float | None]:
-        if name in ("passed", *NUMBERS):
+        if name in ("passed", *_NUMBERS):
             return lambda row: None if getattr(row, name) is None else float(getattr(row, name))
         if name in self.checks:
 
@@ -193,7 +193,7 @@ class Sweep(Shown, Sequence[Row]):
                 return None if verdict is None or verdict.value is None else float(verdict.value)
 
             return check
-        known = ("passed", *NUMBERS, *self.checks)
+        known = ("passed", *_NUMBERS, *self.checks)
         raise MateriaError(f"Rows have no value {name!r}.", hint=did_you_mean(name, known), kind="usage")
 
     def _used(self) -> str:

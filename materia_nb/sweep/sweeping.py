@@ -240,7 +240,7 @@ def sweep(
     changed = sum(one.axes in kept.axes and one.key not in kept.casts and not one.unseen for one in todo)
     jobs = [CastJob(one, retry, time.time_ns()) for one in todo]
     if todo and progress is True:
-        sys.stderr.write(f"{forecast(todo)}\n")
+        sys.stderr.write(f"{_forecast(todo)}\n")
     lost: dict[str, str] = {}
     spent = Together(most, [kept.casts[one.key] for one in places if one.key in kept.casts])
     bar = Bar(progress, len(places), "casts")
@@ -314,7 +314,7 @@ class Together:
         return f"{self._used:,.10g} of {self._most[0]:,g} {self._most[1]} are used{unknown}; the same sweep with more goes on"
 
 
-def forecast(places: Sequence[Place]) -> str:
+def _forecast(places: Sequence[Place]) -> str:
     """Say in a line what the casts of some places would take, over short lists (R56: what is not known is said to be so)."""
     alike: dict[tuple[str, str], list[Place]] = {}
     for one in places:

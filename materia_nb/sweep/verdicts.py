@@ -22,7 +22,7 @@ from materia_nb.jsonvalue import JSON, compact
 from materia_nb.outgoing import scrubbed
 from materia_nb.sweep.seen import Seen, digest, seen
 
-GIVEN: Final = ("cast", "route", "state", "outputs", "steps", "request", "ends")
+_GIVEN: Final = ("cast", "route", "state", "outputs", "steps", "request", "ends")
 """What the parameters of a check may be called."""
 _KEPT: Final = 2_000
 LONGEST: Final = 40_000
@@ -93,7 +93,7 @@ class Judge:
         return Verdict(None, _cut(f"the judge's answer cannot be used: {told}"), spent)
 
     def _prompt(self, cast: Cast) -> str:
-        text = compact({"ended": ends_of(cast), "route": route_of(cast), "outputs": outputs_of(cast)})
+        text = compact({"ended": ends_of(cast), "route": _route_of(cast), "outputs": _outputs_of(cast)})
         if len(text) > LONGEST:
             text = f"{text[:LONGEST]}… (cut off)"
         return "\n\n".join(
@@ -123,7 +123,7 @@ _WANTED: Final = Requirements(
 )
 
 Check: TypeAlias = Judge | Callable[..., object]
-"""A judge, or a function of the cast, or of what its parameters name (:data:`GIVEN`)."""
+"""A judge, or a function of the cast, or of what its parameters name (:data:`_GIVEN`)."""
 
 
 def named_checks(
@@ -169,14 +169,14 @@ def _asks(name: str, check: object) -> tuple[str, ...] | None:
         for one in inspect.signature(check).parameters.values()
         if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
     ]
-    if all(one in GIVEN for one in needed):
+    if all(one in _GIVEN for one in needed):
         return tuple(needed)
     if len(needed) == 1:
         return None
-    wrong = next(one for one in needed if one not in GIVEN)
+    wrong = next(one for one in needed if one not in _GIVEN)
     raise MateriaError(
         f"The check {name!r} asks for {wrong!r}.",
-        hint=f"{did_you_mean(wrong, GIVEN)}; one parameter gets the cast",
+        hint=f"{did_you_mean(wrong, _GIVEN)}; one parameter gets the cast",
         kind="usage",
     )
 
@@ -206,9 +206,9 @@ def _cut(text: str) -> str:
 def _given(name: str, cast: Cast) -> Any:
     values: dict[str, Callable[[Cast], Any]] = {
         "cast": lambda one: one,
-        "route": route_of,
+        "route": _route_of,
         "state": lambda one: dict(one.state),
-        "outputs": outputs_of,
+        "outputs": _outputs_of,
         "steps": lambda one: one.steps,
         "request": lambda one: one.request,
         "ends": ends_of,
@@ -216,12 +216,12 @@ def _given(name: str, cast: Cast) -> Any:
     return values[name](cast)
 
 
-def route_of(cast: Cast) -> list[str]:
+def _route_of(cast: Cast) -> list[str]:
     """Return the sockets in the order in which they were visited, lanes one behind the other."""
     return [step.socket for step in cast.now.all_steps]
 
 
-def outputs_of(cast: Cast) -> dict[str, JSON]:
+def _outputs_of(cast: Cast) -> dict[str, JSON]:
     """Return what each socket said last: parsed where it is JSON, else the text."""
     return {step.socket: sides.answer(step) for step in cast.now.all_steps if step.output is not None}
 
@@ -319,7 +319,7 @@ def _context(case: Any, cast: Cast) -> Any:
         output=None if last is None else sides.answer(last),
         duration=taken / 1000,
         _span_tree=SpanTreeRecordingError(_NO_SPANS),
-        attributes={"cast": cast.id, "route": route_of(cast), "ends": cast.status},
+        attributes={"cast": cast.id, "route": _route_of(cast), "ends": cast.status},
         metrics={
             name: number
             for name, number in (

@@ -29,7 +29,7 @@ from typing import IO, Any, Final, NamedTuple, Self
 from materia_nb import platform
 from materia_nb.platform import HeldInterrupts
 
-NOT_HERE: Final = "no programs can be started where this kernel runs, only Python scripts are run, inside it"
+_NOT_HERE: Final = "no programs can be started where this kernel runs, only Python scripts are run, inside it"
 """Why a command was not started."""
 
 _PYTHON: Final = re.compile(r"python(3(\.\d+)?)?(\.exe)?")
@@ -80,19 +80,19 @@ class Written(io.RawIOBase):
         return self.size > len(self._kept)
 
 
-def can_run_in_place(argv: Sequence[str]) -> bool:
+def _can_run_in_place(argv: Sequence[str]) -> bool:
     """Whether a command is Python with a script file or ``-c`` code, so that it can be run without a process."""
     return _script(argv) is not None
 
 
-def run_in_place(
+def _run_in_place(
     argv: Sequence[str],
     *,
     stdin: bytes,
     cwd: Path,
     keep: tuple[int, int],
 ) -> Ended:
-    """Run a command for which :func:`can_run_in_place` says yes, and return when it has ended.
+    """Run a command for which :func:`_can_run_in_place` says yes, and return when it has ended.
 
     Args:
         argv: the command.
@@ -106,7 +106,7 @@ def run_in_place(
     """
     found = _script(argv)
     if found is None:
-        raise OSError(NOT_HERE)
+        raise OSError(_NOT_HERE)
     code, arguments = found
     stdout, stderr = Written(*keep), Written(*keep)
     with _one_at_a_time, _instead(arguments, stdin, (stdout, stderr), cwd):
@@ -179,7 +179,7 @@ def _instead(
                 del sys.modules[name]
 
 
-KILL_AFTER_S: Final = 1.0
+_KILL_AFTER_S: Final = 1.0
 """Seconds from SIGTERM to SIGKILL (R23)."""
 
 _PIPE_GRACE_S: Final = 0.2  # for what is still in the pipes once the command itself has ended
@@ -324,7 +324,7 @@ class ProcessGroup:
         """Ask the group to end; a second later, or at a second interrupt, make it end."""
         seen = self._interrupts.count
         self._signal_group(signal.SIGTERM)
-        until, pause = time.monotonic() + KILL_AFTER_S, _SHORTEST_S
+        until, pause = time.monotonic() + _KILL_AFTER_S, _SHORTEST_S
         while (left := until - time.monotonic()) > 0 and self._interrupts.count == seen:
             if self.child.poll() is not None and not self._signal_group(0):
                 return
@@ -477,11 +477,11 @@ def run_process(
 
 
 def _in_place(argv: Sequence[str], stdin: bytes, cwd: Path, keep: tuple[int, int]) -> ProcessResult:
-    if not can_run_in_place(argv):
-        return ProcessResult.not_started(argv, NOT_HERE if argv else "the command is empty")
+    if not _can_run_in_place(argv):
+        return ProcessResult.not_started(argv, _NOT_HERE if argv else "the command is empty")
     began = time.perf_counter()
     try:
-        ended = run_in_place(argv, stdin=stdin, cwd=cwd, keep=keep)
+        ended = _run_in_place(argv, stdin=stdin, cwd=cwd, keep=keep)
     except (OSError, ValueError) as error:
         return _not_started(argv, cwd, error, time.perf_counter() - began)
     return replace(_ended(argv, began, ended.code, ended.stdout, ended.stderr), in_place=True)

@@ -33,7 +33,7 @@ FOLDER: Final = "utilities"
 
 MANIFEST: Final = ".materia-shipped-utilities.json"
 
-PI_MANIFEST: Final = ".pi-materia-shipped-utilities.json"
+_PI_MANIFEST: Final = ".pi-materia-shipped-utilities.json"
 """What the reference engine keeps beside its own copies, which are scripts for Node."""
 
 _HASH_SHOWN: Final = 8
@@ -64,7 +64,7 @@ def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
     return PACKAGED / name if name in SHIPPED_SCRIPTS else None
 
 
-def script_names(folders: Sequence[Path] = ()) -> list[str]:
+def _script_names(folders: Sequence[Path] = ()) -> list[str]:
     """List the scripts that can be named."""
     own = {path.name for folder in folders if folder.is_dir() for path in folder.glob("*.py")}
     return sorted({*SHIPPED_SCRIPTS, *own})
@@ -94,7 +94,7 @@ def _stands(folder: Path, name: str, entry: JSON) -> Copy:
 def foreign_scripts(folder: Path) -> list[str]:
     """List the scripts that a profile of the reference engine has copies of."""
     try:
-        document = as_object(read_config(folder / FOLDER / PI_MANIFEST))
+        document = as_object(read_config(folder / FOLDER / _PI_MANIFEST))
     except MateriaError:
         return []
     listed = document.get("scripts", document)
@@ -164,7 +164,7 @@ def _hash(content: bytes) -> str:
 INTERPRETERS: Final = frozenset({"python", "python3", "node", "bash", "sh", "ruby", "perl", "deno", "bun"})
 """Programs whose first argument is a script (R24)."""
 
-SHIPPED_KIND: Final = "shippedUtility"
+_SHIPPED_KIND: Final = "shippedUtility"
 
 # After one of these the next argument is no script file but code, a module or a mode.
 _CODE_FOLLOWS: Final = frozenset({"-", "-c", "-e", "-m", "-p", "-s", "--eval", "--print", "eval"})
@@ -274,9 +274,9 @@ def _file_beside(owner: Path, name: str) -> Path | None:
 def _shipped(materia: Materia, utilities: Sequence[Path]) -> list[str]:
     script = materia.script or {}
     kind, name = script.get("kind"), script.get("name")
-    if kind != SHIPPED_KIND:
+    if kind != _SHIPPED_KIND:
         raise _refused(
-            materia, f"has a script of the unknown kind {kind!r}", f'the one kind there is: "{SHIPPED_KIND}"'
+            materia, f"has a script of the unknown kind {kind!r}", f'the one kind there is: "{_SHIPPED_KIND}"'
         )
     # A name, never a path: a config cannot reach out of the directories of scripts.
     wanted = script_file(name)
@@ -291,7 +291,7 @@ def _shipped(materia: Materia, utilities: Sequence[Path]) -> list[str]:
         raise _refused(
             materia,
             f"names the shipped script {wanted!r}, which does not exist",
-            did_you_mean(wanted, script_names(utilities)),
+            did_you_mean(wanted, _script_names(utilities)),
         )
     return [sys.executable or "python3", str(found)]
 
@@ -302,14 +302,14 @@ def _refused(materia: Materia, what: str, hint: str) -> MateriaError:
     )
 
 
-FailureKind: TypeAlias = Literal["utility_exit", "utility_timeout", "utility_not_started", "interrupted"]
+_FailureKind: TypeAlias = Literal["utility_exit", "utility_timeout", "utility_not_started", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
 class UtilityFailure:
     """Why a utility's step failed. ``interrupted`` is no fault of the utility: its step may run again."""
 
-    kind: FailureKind
+    kind: _FailureKind
     message: str
 
 
@@ -475,7 +475,7 @@ def _without_keys(process: ProcessResult) -> ProcessResult:
 def _failure(
     socket: str, process: ProcessResult, timeout_ms: int, artifacts: tuple[str, str]
 ) -> UtilityFailure | None:
-    kind: FailureKind
+    kind: _FailureKind
     if process.ok:
         return None
     if not process.started:

@@ -62,9 +62,9 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
             "blocks": call_blocks(now.approvals.asking, judged=True),
         }
     elif now.held is not None and alive:
-        state["asks"] = hold_state(now)
+        state["asks"] = _hold_state(now)
     elif visit is not None and now.prompt is not None and alive and not busy:
-        state["form"] = form_state(now, visit)
+        state["form"] = _form_state(now, visit)
     elif alive and not busy and now.status == "ready" and not now.lanes_go_on:
         state["enter"] = _can_enter(now)
     if alive and not busy and (record := _correctable(now)) is not None:
@@ -104,7 +104,7 @@ def _reason(now: Snapshot) -> str:
     return "\n".join(dict.fromkeys(reasons)) or now.saying[-_TAIL:]
 
 
-def hold_state(now: Snapshot) -> dict[str, Any]:
+def _hold_state(now: Snapshot) -> dict[str, Any]:
     """What a held cast waits for: why, the exact command where there is one, and the ways on."""
     hold = now.held
     assert hold is not None and now.engine.at is not None  # noqa: S101, PT018 - it is held
@@ -144,7 +144,7 @@ def hold_state(now: Snapshot) -> dict[str, Any]:
     }
 
 
-def form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
+def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
     """What an answer must be, whether two buttons will do for it, and where each answer leads."""
     here = now.rules.sockets[visit.socket]
     draft = visit.mode == "draft"
@@ -152,7 +152,7 @@ def form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
     wanted = list(here.wants.items())
     name = now.names[visit.socket]
     who = now.answered_by(visit.socket)
-    verdicts = {} if any_text else {word: verdict_leads(now, word == "yes") for word in ("yes", "no")}
+    verdicts = {} if any_text else {word: _verdict_leads(now, word == "yes") for word in ("yes", "no")}
     last = now.engine.last_output
     form: dict[str, Any] = {
         "words": _asks_words(name, who, any_text=any_text, draft=draft, wanted=[one for one, _ in wanted]),
@@ -218,7 +218,7 @@ def clicked_text(
     return json.dumps(made, ensure_ascii=False)
 
 
-def verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
+def _verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
     """Where a verdict would lead by the engine itself, with the budget of that way; None where it is no answer."""
     text = clicked_text(now, satisfied, "(reason)")
     try:

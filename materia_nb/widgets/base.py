@@ -40,7 +40,7 @@ CALLBACKS: Final = threading.RLock()
 """Held while a callback of any panel runs: panels share casts, and callbacks may come from several threads."""
 
 GONE: Final = "The buttons need their kernel. Run this cell again."
-QUIET_S: Final = 0.6
+_QUIET_S: Final = 0.6
 """So long after it was drawn the record of a panel is brought up to date."""
 _LONGEST_NOTICE: Final = 2_000
 _log = logging.getLogger("materia_nb.widgets")
@@ -184,7 +184,7 @@ class Panel(Shown):
                 self.draw()
                 if self._recorded is not None and not self._records:
                     self._records = True
-                    self.after(QUIET_S, self._record)
+                    self.after(_QUIET_S, self._record)
                 if self._drawn_wrong:
                     self._drawn_wrong = False
                     self.say("")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from materia_nb.widgets.base import Doing
     from materia_nb.widgets.inspector_blocks import Element
 
-Slice: TypeAlias = dict[str, Any]
+_Slice: TypeAlias = dict[str, Any]
 Place: TypeAlias = Literal["bar", "graph", "inspector", "dock"]
 
 
@@ -113,9 +113,9 @@ class Part:
 
     name: str
     at: Place
-    title: str | Callable[[Seen, Slice], str] = ""
+    title: str | Callable[[Seen, _Slice], str] = ""
     blocks: Callable[[Seen], Sequence[Block]] | None = None
-    state: Callable[[Seen], Slice] | None = None
+    state: Callable[[Seen], _Slice] | None = None
     while_open: bool = False
     opens: str = ""
     plain: Callable[[Snapshot], object] | None = None
@@ -132,13 +132,13 @@ class Part:
         """Whether it makes what it shows itself; the graph does that elsewhere, a tab is made by the inspector."""
         return self.blocks is not None or self.state is not None
 
-    def draw(self, seen: Seen) -> Slice:
+    def draw(self, seen: Seen) -> _Slice:
         """Return what it shows, as plain data."""
         if self.blocks is not None:
             return {"blocks": [one.as_json() for one in self.blocks(seen)]}
         return self.state(seen) if self.state is not None else {}
 
-    def words(self, seen: Seen, drawn: Slice) -> str:
+    def words(self, seen: Seen, drawn: _Slice) -> str:
         """Return the words on its tab, empty where there is no tab now."""
         return self.title if isinstance(self.title, str) else self.title(seen, drawn)
 
@@ -156,25 +156,25 @@ def how_it_stands(cast: Snapshot) -> tuple[str, str | None]:
     return "\n".join(status_lines(cast)), graph_svg(cast.graph, marks_of(cast))
 
 
-def _bar(seen: Seen) -> Slice:
+def _bar(seen: Seen) -> _Slice:
     return {**bar_state(seen.now, seen.doing), "mode": seen.mode, "modes": list(seen.modes)}
 
 
-def _inspector(seen: Seen) -> Slice:
+def _inspector(seen: Seen) -> _Slice:
     busy = seen.doing.busy
     return inspector_state(seen.here, seen.selected, seen.past, seen.tab, busy=busy, only=seen.only)
 
 
-def _timeline(seen: Seen) -> Slice:
+def _timeline(seen: Seen) -> _Slice:
     at = None if seen.past is None else len(seen.past.steps)
     return timeline_state(seen.now, seen.rows, at, busy=seen.doing.busy)
 
 
-def _items(seen: Seen) -> Slice:
+def _items(seen: Seen) -> _Slice:
     return items_state(seen.now, busy=seen.doing.busy)
 
 
-def _items_title(_: Seen, drawn: Slice) -> str:
+def _items_title(_: Seen, drawn: _Slice) -> str:
     total = len(drawn["items"]) + drawn["more"]
     return f"Items {min(drawn['done'], total)}/{total}" if total else "Items"
 
@@ -184,7 +184,7 @@ def _watch_title(seen: Seen) -> str:
     return f"Watch {count}" if count else "Watch"
 
 
-def _events_title(_: Seen, drawn: Slice) -> str:
+def _events_title(_: Seen, drawn: _Slice) -> str:
     count = sum(len(one.get("rows", ())) for one in drawn["blocks"])
     return f"Events {count}" if count else ""
 
@@ -257,7 +257,7 @@ def dock_names() -> tuple[str, ...]:
     return tuple(part.name for part in PARTS.values() if part.at == "dock")
 
 
-def draw_parts(seen: Seen, opened: str) -> tuple[dict[str, Slice], list[list[str]]]:
+def draw_parts(seen: Seen, opened: str) -> tuple[dict[str, _Slice], list[list[str]]]:
     """Return what every part shows, by the name under which the page is told it, and the tabs of the dock.
 
     Args:
@@ -267,10 +267,10 @@ def draw_parts(seen: Seen, opened: str) -> tuple[dict[str, Slice], list[list[str
     Returns:
         The slices; and of each tab the name of its part and the words on it.
     """
-    slices: dict[str, Slice] = {}
+    slices: dict[str, _Slice] = {}
     tabs: list[list[str]] = []
     for part in PARTS.values():
-        drawn: Slice = {}
+        drawn: _Slice = {}
         if part.drawn and (part.name == opened or not part.while_open):
             drawn = slices[part.slice] = part.draw(seen)
         if part.at == "dock" and (words := part.words(seen, drawn)):

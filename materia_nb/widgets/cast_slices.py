@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from materia_nb.engine.session import StepRecord
     from materia_nb.widgets.base import Doing
 
-BAR_CHARS: Final = 60
+_BAR_CHARS: Final = 60
 """How long a command may be to be allowed in the bar, where all of it must be seen."""
 _NO_LIMIT: Final = (
     "no limit stopped the cast, so there is none to grant once more: Retry runs the socket again"
@@ -213,8 +213,8 @@ def _asks(now: Snapshot) -> dict[str, Any] | None:
         words = plain(str(request_of(hold.reading.value).get("exact_content") or "a command"))
     else:
         return None
-    whole = len(words) <= BAR_CHARS and "\n" not in words
-    return {"words": words if whole else f"{words[: BAR_CHARS - 2]}…", "whole": whole, "key": asked_key(now)}
+    whole = len(words) <= _BAR_CHARS and "\n" not in words
+    return {"words": words if whole else f"{words[: _BAR_CHARS - 2]}…", "whole": whole, "key": asked_key(now)}
 
 
 Row: TypeAlias = list[Any]
@@ -222,7 +222,7 @@ Row: TypeAlias = list[Any]
 
 TAIL: Final = 120
 """How many of the latest rows are always told; a view asks for others."""
-MOST_ASKED: Final = 400
+_MOST_ASKED: Final = 400
 _OUTPUT_CHARS: Final = 160
 
 
@@ -243,7 +243,7 @@ class StepRows:
         """Return the rows of the steps numbered ``first`` to ``last``, as far as there are any."""
         steps = now.line(self.line)
         edited = {edit.step for edit in now.edits} if self.line is None else frozenset()
-        first, last = max(1, first), min(len(steps), last, first + MOST_ASKED - 1)
+        first, last = max(1, first), min(len(steps), last, first + _MOST_ASKED - 1)
         with self._lock:
             return [
                 self._row(steps, number, now.names, edited=number in edited)

@@ -41,9 +41,9 @@ _TYPED_MOST: Final = 2_000_000
 
 Ids: TypeAlias = list[str]
 Values: TypeAlias = Mapping[str, Any]
-DesignAct: TypeAlias = Callable[..., "str | None"]
-A = TypeVar("A", bound=DesignAct)
-ACTS: Final[dict[str, DesignAct]] = {}
+_DesignAct: TypeAlias = Callable[..., "str | None"]
+A = TypeVar("A", bound=_DesignAct)
+ACTS: Final[dict[str, _DesignAct]] = {}
 """Every act by the kind of its message."""
 
 

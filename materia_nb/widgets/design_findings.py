@@ -38,7 +38,7 @@ def dock_slice(session: DesignSession) -> DesignSlice:
     return {
         "problems": findings(session.design, {pick for _, pick in session.parts}),
         "happens": happens(session),
-        "changes": changes_slice(session.design),
+        "changes": _changes_slice(session.design),
     }
 
 
@@ -55,7 +55,7 @@ def findings(design: Design, known: set[Pick]) -> list[DesignSlice]:
                 "severity": one.severity,
                 "code": one.code,
                 "source": one.source,
-                "where": where_words(design, one, pick),
+                "where": _where_words(design, one, pick),
                 "what": part(one.message, 400),
                 "todo": _NOTHING_PLACED if one.source == "sockets" and not placed else part(one.hint, 400),
                 "mend": None if mend is None else shorten(mend.label, 60),
@@ -92,7 +92,7 @@ def _number(text: str) -> int | None:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 6 else None
 
 
-def where_words(design: Design, problem: Problem, pick: Pick | None) -> str:
+def _where_words(design: Design, problem: Problem, pick: Pick | None) -> str:
     """Say where a finding is as a person reads it: the materia and the socket, the edge by its number, else the path."""
     if pick is None or pick[0] == "loop":
         return part(problem.source, 80)
@@ -122,12 +122,12 @@ def happens(session: DesignSession) -> DesignSlice | None:
         "states": explored.states,
         "whole": explored.complete_search,
         "notes": list(explored.notes),
-        "rows": ends_rows(explored, session.odds) + never_rows(explored),
+        "rows": _ends_rows(explored, session.odds) + _never_rows(explored),
         "route": list(session.route),
     }
 
 
-def ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignSlice]:
+def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignSlice]:
     """Return one row for each way in which a cast can end, with its chance where it is known."""
     rows = []
     ends = explored.ends_seen
@@ -164,7 +164,7 @@ def _row(
     return {"sign": sign, "what": what, "about": about, "witness": witness, "pick": picked}
 
 
-def never_rows(explored: Exploration) -> list[DesignSlice]:
+def _never_rows(explored: Exploration) -> list[DesignSlice]:
     """Return one row for each edge, exit and socket that no way takes."""
     word = "never" if explored.certain else "not seen to be"
     rows = [_row("never", f"{word} visited", part(id_), pick=("socket", id_)) for id_ in explored.not_visited]
@@ -179,18 +179,18 @@ def never_rows(explored: Exploration) -> list[DesignSlice]:
     return rows
 
 
-def changes_slice(design: Design) -> DesignSlice:
+def _changes_slice(design: Design) -> DesignSlice:
     """Return what was done, newest first, and what is not saved, in words."""
     patch = [*design.patch(), *({**one, "path": f"/materia{one['path']}"} for one in design.materia_patch())]
     return {
         "steps": [shorten(one, _MOST_WORDS) for one in reversed(design.steps[-_MOST_CHANGES:])],
         "undone": [shorten(one, _MOST_WORDS) for one in design.undone[:_MOST_CHANGES]],
-        "unsaved": [patch_words(one) for one in patch[:_MOST_CHANGES]],
+        "unsaved": [_patch_words(one) for one in patch[:_MOST_CHANGES]],
         "more": max(0, len(patch) - _MOST_CHANGES),
     }
 
 
-def patch_words(step: Mapping[str, JSON]) -> DesignSlice:
+def _patch_words(step: Mapping[str, JSON]) -> DesignSlice:
     """Say one operation of a JSON Patch in words."""
     path = str(step["path"]).removeprefix("/").replace("/", ".").replace("~1", "/").replace("~0", "~")
     verbs = {"add": "new", "remove": "gone", "replace": "changed", "move": "moved", "copy": "copied"}

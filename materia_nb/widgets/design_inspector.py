@@ -170,8 +170,8 @@ def _materia(session: DesignSession, facts: Facts, socket: str, named: str) -> D
         "about": purpose(definition),
         "shared": [*others, *elsewhere],
         "fields": _fields(session, ("materia", named), materia_model(definition), definition),
-        "variables": [{"name": name, "about": about} for name, about in variables_of(facts, socket)],
-        "told": told_at(session, socket) if materia_kind(definition) == "agent" else [],
+        "variables": [{"name": name, "about": about} for name, about in _variables_of(facts, socket)],
+        "told": _told_at(session, socket) if materia_kind(definition) == "agent" else [],
     }
 
 
@@ -187,7 +187,7 @@ def _placed_elsewhere(design: Design, named: str) -> list[str]:
     ]
 
 
-def variables_of(facts: Facts, socket: str) -> list[tuple[str, str]]:
+def _variables_of(facts: Facts, socket: str) -> list[tuple[str, str]]:
     """Return what a prompt at this socket can name, with what it stands for: the item, and what is kept in the state."""
     named = [*(_ITEM_VARIABLES if facts.items_of(socket) is not None else ()), *_VARIABLES]
     for id_ in facts.sockets:
@@ -196,7 +196,7 @@ def variables_of(facts: Facts, socket: str) -> list[tuple[str, str]]:
     return [(name, about) for name, about in dict(named).items() if "}" not in name][:40]
 
 
-def told_at(session: DesignSession, socket: str) -> list[DesignSlice]:
+def _told_at(session: DesignSession, socket: str) -> list[DesignSlice]:
     """Return what the agent of a socket would be told before anything ran: of its first, second and last item, and after work came back.
 
     A socket to which no way leads yet is shown as if a cast began there.

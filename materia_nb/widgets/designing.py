@@ -37,11 +37,11 @@ _LAST: Final = "utilities"
 
 def design_slice(session: DesignSession) -> DesignSlice:
     """Return the whole slice ``design``."""
-    picked = drawn_pick(session)
+    picked = _drawn_pick(session)
     made: DesignSlice = sendable(
         {
-            "bar": bar_slice(session),
-            "palette": palette_slice(session.design),
+            "bar": _bar_slice(session),
+            "palette": _palette_slice(session.design),
             "inspector": inspector_slice(session),
             "dock": dock_slice(session),
             "selected": None if picked is None else {"kind": picked[0], "id": picked[1]},
@@ -55,7 +55,7 @@ def design_slice(session: DesignSession) -> DesignSlice:
     return made
 
 
-def drawn_pick(session: DesignSession) -> Pick | None:
+def _drawn_pick(session: DesignSession) -> Pick | None:
     """Return what is selected, as the picture names it; None for nothing."""
     if session.selected is None:
         return None
@@ -66,7 +66,7 @@ def drawn_pick(session: DesignSession) -> Pick | None:
 # -- bar and palette ----------------------------------------------------------------------
 
 
-def bar_slice(session: DesignSession) -> DesignSlice:
+def _bar_slice(session: DesignSession) -> DesignSlice:
     """Return name, counts, what undo and redo would do, where it is saved, and what was said last."""
     design, (sign, words) = session.design, session.note
     question = session.question
@@ -103,7 +103,7 @@ def _left(design: Design) -> str:
     return f"it offers the draft of {part(design.name)}, with all {counted(len(design.unsaved[1]), 'step')}."
 
 
-def palette_slice(design: Design) -> DesignSlice:
+def _palette_slice(design: Design) -> DesignSlice:
     """Return every materia under the heading of its group: agents without one first, utilities last."""
     used: dict[str, int] = {}
     for raw in as_object(design.document.get("sockets")).values():
@@ -209,7 +209,7 @@ class Designing:
             if self._shown is not graph:
                 canvas.replace(graph)
                 self._shown = graph
-            canvas.mark(drawn_pick(session))
+            canvas.mark(_drawn_pick(session))
             canvas.mark_sockets(session.marked)
         except Exception:  # noqa: BLE001 - a design can be gone on with without its picture
             _log.warning("the design cannot be drawn; the picture before it stays", exc_info=True)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FIRST: Final = 60
 """How many rows the page is told without asking."""
-MOST_ASKED: Final = 400
+_MOST_ASKED: Final = 400
 _RECORDED: Final = 100
 _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
     "waiting": ("wants", "waits", "for a person, or for an agent that was cut off: open it to see"),
@@ -224,7 +224,7 @@ class CastExplorer(Panel):
 
     @_act.register
     def _give_rows(self, message: ToCasts.Rows) -> None:
-        last = min(message.last, message.first + MOST_ASKED)
+        last = min(message.last, message.first + _MOST_ASKED)
         rows = self._rows(self._shown[message.first : last]) if message.order == self._order else []
         self.front.send(
             {
@@ -375,6 +375,6 @@ def _cost_of_all(entries: Sequence[CastEntry]) -> str:
     return f"{'at least ' if missing else ''}${sum(known):.2f} in all" if any(known) else ""
 
 
-def show_casts(casts: Casts) -> CastExplorer:
+def _show_casts(casts: Casts) -> CastExplorer:
     """Make the panel of all casts; what earlier runs of the same cell showed is closed."""
     return show_panel("casts", lambda: CastExplorer(casts))

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from materia_nb.engine.session import StepRecord
     from materia_nb.loadout.fields import Model
 
-HANDOFFS: Final = 3
+_HANDOFFS: Final = 3
 """How many of a socket's latest handoffs are shown."""
 DEFINITION: Final = "Definition, as it takes effect"
 
@@ -271,7 +271,7 @@ def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
     if not steps:
         return [Heading("Last handoffs"), Line("It has not answered yet.", "quiet")]
     parts: list[Block] = [Heading("Last handoffs")]
-    for step in reversed(steps[-HANDOFFS:]):
+    for step in reversed(steps[-_HANDOFFS:]):
         item = f", {step.item_key} {step.item_label or ''}" if step.item_key else ""
         title = f"step {step.number}, visit {step.visit}{item} → {way_words(step)}"
         parts.append(Code(step.shown or "", 2_000, title))

@@ -59,7 +59,7 @@ _LEGEND: Final = (
 )
 
 
-TRIES: Final = 2
+_TRIES: Final = 2
 """Guesses until the answer is told."""
 
 
@@ -204,7 +204,7 @@ def _named(graph: Graph, place: str) -> str:
 
 def _ask(cast: Cast, name: str) -> tuple[Question | None, str]:
     try:
-        asked = Question(cast, TRIES, name)
+        asked = Question(cast, _TRIES, name)
     except MateriaError as error:
         return None, error.what
     return asked, asked.text

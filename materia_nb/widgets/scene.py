@@ -186,7 +186,7 @@ class Scene:
             "line",
             link.kind,
             *(["lanes"] if link.lanes else []),
-            *([condition_class(link.condition)] if link.kind != "start" else []),
+            *([_condition_class(link.condition)] if link.kind != "start" else []),
         ]
         self.edges.append(
             {
@@ -297,7 +297,7 @@ class Scene:
         ]
         return {
             "classes": " ".join(classes),
-            "words": socket_words(socket, marks, state, entry=socket.id == self.graph.entry),
+            "words": _socket_words(socket, marks, state, entry=socket.id == self.graph.entry),
             "svg": _picture(drawn, box),
         }
 
@@ -342,7 +342,7 @@ def _about(said: Sequence[tuple[str, Any]], keys: Sequence[object]) -> list[tupl
     return found
 
 
-def condition_class(condition: Condition) -> str:
+def _condition_class(condition: Condition) -> str:
     """Return the class of the lines that wait for a condition, which no other class of an element can be."""
     return f"when-{condition}"
 
@@ -351,7 +351,7 @@ def drawn_conditions() -> list[dict[str, Any]]:
     """Return how the lines of each condition look: the class of their elements, the colours by their use, the dashes."""
     return [
         {
-            "class": condition_class(word),
+            "class": _condition_class(word),
             "choice": one.choice,
             "line": line_use(word),
             "ink": word,
@@ -361,7 +361,7 @@ def drawn_conditions() -> list[dict[str, Any]]:
     ]
 
 
-def socket_words(socket: Socket, marks: Marks, state: str, *, entry: bool) -> str:
+def _socket_words(socket: Socket, marks: Marks, state: str, *, entry: bool) -> str:
     """Say all that a card shows, line by line, for who rests the mouse on it."""
     visits = marks.visits.get(socket.id, 0)
     description = socket.materia.raw.get("description")

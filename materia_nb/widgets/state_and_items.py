@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.widgets.messages import ItemRow
 
-MOST_CHILDREN: Final = 300
-TEXT_CHARS: Final = 1_000
+_MOST_CHILDREN: Final = 300
+_TEXT_CHARS: Final = 1_000
 _DEPTH: Final = 12
 _BUDGET: Final = 4_000
 _MOST_CHANGES: Final = 60
 
 
-def aliases(state: CastData) -> dict[str, list[str]]:
+def aliases(state: _CastData) -> dict[str, list[str]]:
     """Return the names under which one item is shown, by the first of them: they are one thing and one row."""
     twins: dict[str, list[str]] = {}
     for name in (name for name, value in state.items() if isinstance(value, dict) and value):
@@ -41,10 +41,10 @@ def aliases(state: CastData) -> dict[str, list[str]]:
     return {name: others for name, others in twins.items() if others}
 
 
-CastData = dict[str, JSON]
+_CastData = dict[str, JSON]
 
 
-def tree_of(data: CastData) -> list[dict[str, Any]]:
+def tree_of(data: _CastData) -> list[dict[str, Any]]:
     """Return the state as nodes: name, path, kind, value or children; at most some thousand, the rest is counted."""
     left = [_BUDGET]
     twins = aliases(data)
@@ -66,20 +66,20 @@ def _node(name: str, path: list[str], value: JSON, left: list[int]) -> dict[str,
         node |= {"kind": "object" if isinstance(value, dict) else "list", "count": len(pairs)}
         if len(path) < _DEPTH and left[0] > 0:
             node["children"] = [
-                _node(key, [*path, key], one, left) for key, one in pairs[:MOST_CHILDREN] if left[0] > 0
+                _node(key, [*path, key], one, left) for key, one in pairs[:_MOST_CHILDREN] if left[0] > 0
             ]
             node["more"] = len(pairs) - len(node["children"])
         else:
             node |= {"children": [], "more": len(pairs)}
         return node
     text = as_text(value)
-    node |= {"kind": "text" if isinstance(value, str) else "value", "text": plain(text[:TEXT_CHARS])}
-    if len(text) > TEXT_CHARS:
+    node |= {"kind": "text" if isinstance(value, str) else "value", "text": plain(text[:_TEXT_CHARS])}
+    if len(text) > _TEXT_CHARS:
         node["cut"] = len(text)
     return node
 
 
-def changed_blocks(before: CastData, after: CastData, title: str) -> list[Block]:
+def changed_blocks(before: _CastData, after: _CastData, title: str) -> list[Block]:
     """What differs between two states, as a table; what is the same thing under several names is told once."""
     folded = {name for data in (before, after) for others in aliases(data).values() for name in others}
     kept_before, kept_after = (
@@ -121,7 +121,7 @@ def _text(value: JSON) -> str:
     return "" if value is MISSING else as_text(value)
 
 
-MOST_ITEMS: Final = 10_000
+_MOST_ITEMS: Final = 10_000
 
 
 def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
@@ -134,17 +134,17 @@ def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
     items, stands = cast.work_items, cast.standings
     at = cast.engine.at
     return {
-        "items": [texts(one) for one in items[:MOST_ITEMS]],
-        "more": max(0, len(items) - MOST_ITEMS),
+        "items": [texts(one) for one in items[:_MOST_ITEMS]],
+        "more": max(0, len(items) - _MOST_ITEMS),
         "base": base_of(items),
-        "stands": stands[:MOST_ITEMS],
+        "stands": stands[:_MOST_ITEMS],
         "lanes": {
             str(place): f"{part(lane.name, 40)}, {lane.status}" for place, lane in cast.lane_of_item.items()
         },
         "done": stands.count("done"),
         "current": _current(cast, stands),
         "at": at.socket if at is not None and at.item is not None else None,
-        "can": cast.writable and not busy and len(items) <= MOST_ITEMS and not cast.lanes_go_on,
+        "can": cast.writable and not busy and len(items) <= _MOST_ITEMS and not cast.lanes_go_on,
         "frozen": cast.lanes_go_on,
         "busy": busy,
         "undo": cast.can_undo and not busy,

@@ -17,10 +17,10 @@ LAYOUT = {
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 LIMITS = {
-    "files": 247,
-    "lines of code": 53_400,
+    "files": 246,
+    "lines of code": 53_275,
     "lines of code in one module": 600,
-    "public names that stand for two things": 215,
+    "public names that stand for two things": 203,
 }
 
 

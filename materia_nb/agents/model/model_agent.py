@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from materia_nb.agents.model.providers import Made
 
 
-ATTEMPTS: Final = 4
-FIRST_PAUSE_S: Final = 1.0
-MOST_ROUNDS: Final = 50
+_ATTEMPTS: Final = 4
+_FIRST_PAUSE_S: Final = 1.0
+_MOST_ROUNDS: Final = 50
 
 
 def known_price(model: str, tokens_in: int, tokens_out: int) -> float | None:
@@ -73,8 +73,8 @@ class ModelAgent:
         settings: Mapping[str, Any] | None = None,
         tools: bool = True,
         timeout_s: float = TIMEOUT_S,
-        attempts: int = ATTEMPTS,
-        first_pause_s: float = FIRST_PAUSE_S,
+        attempts: int = _ATTEMPTS,
+        first_pause_s: float = _FIRST_PAUSE_S,
         prompt_form: str | None = None,
         name: str | None = None,
     ) -> None:
@@ -102,7 +102,7 @@ class ModelAgent:
         self.timeout_s = timeout_s
         self.attempts = attempts
         self.first_pause_s = first_pause_s
-        self.most_rounds = MOST_ROUNDS
+        self.most_rounds = _MOST_ROUNDS
         self._made: dict[str, Made] = {}
         self.name = name or name_of_it
 
@@ -170,7 +170,7 @@ class ModelAgent:
         return self._made[name]
 
     def __repr__(self) -> str:
-        where = f", base_url={shown_url(self.base_url)!r}" if self.base_url else ""
+        where = f", base_url={_shown_url(self.base_url)!r}" if self.base_url else ""
         return f"ModelAgent({self.name!r}{where})"
 
 
@@ -183,7 +183,7 @@ def _no_model(who: str, where: str | None = None) -> AgentError:
     )
 
 
-def shown_url(url: str) -> str:
+def _shown_url(url: str) -> str:
     """Return a URL without what may be secret in it: user, password, query."""
     try:
         parts = urlsplit(url)

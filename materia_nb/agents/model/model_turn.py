@@ -40,7 +40,7 @@ from materia_nb.handoff.jsontext import NotJson, strict_json
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.platform import Stop
 
-THINKING: Final[Mapping[str, ThinkingLevel]] = {
+_THINKING: Final[Mapping[str, ThinkingLevel]] = {
     "off": False,
     "none": False,
     "on": True,
@@ -59,7 +59,7 @@ _WANT_THOUGHTS: Final = ("anthropic", "bedrock")
 _SIGNS: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def wire_name(tool: str) -> str:
+def _wire_name(tool: str) -> str:
     """Return a tool's name as providers take it: ``time.now`` is told as ``time_now``."""
     return _SIGNS.sub("_", tool)[:64]
 
@@ -83,7 +83,7 @@ def rounds(calls: Sequence[ToolCall]) -> Iterator[ModelMessage]:
         together = list(group)
         said = "".join(call.said for call in together)
         parts: list[TextPart | ToolCallPart] = [TextPart(said)] if said else []
-        parts += [ToolCallPart(wire_name(call.tool), dict(call.args), call.id) for call in together]
+        parts += [ToolCallPart(_wire_name(call.tool), dict(call.args), call.id) for call in together]
         yield ModelResponse(parts)
         yield results(together)
 
@@ -93,7 +93,7 @@ def results(calls: Iterable[ToolCall]) -> ModelRequest:
     return ModelRequest(
         [
             ToolReturnPart(
-                wire_name(call.tool),
+                _wire_name(call.tool),
                 call.result or "",
                 call.id,
                 outcome="denied" if call.decided == "denied" else "success" if call.ok else "failed",
@@ -113,7 +113,7 @@ def parameters(
     plain = ModelRequestParameters(
         function_tools=[
             ToolDefinition(
-                name=wire_name(tool.name),
+                name=_wire_name(tool.name),
                 description=tool.description,
                 parameters_json_schema=dict(tool.parameters),
             )
@@ -138,7 +138,7 @@ def parameters(
     return plain
 
 
-def settings_for(
+def _settings_for(
     model: Model, given: Mapping[str, Any], thinking: str | None, *, rebuilt: bool = False
 ) -> ModelSettings:
     """Return the settings of a request; what is tried again is ours to say, so the client must not.
@@ -153,8 +153,8 @@ def settings_for(
     made = dict(given)
     if "max_retries" not in getattr(model, "unsupported_settings", ()):
         made["max_retries"] = 0
-    if thinking is not None and thinking in THINKING:
-        made["thinking"] = THINKING[thinking]
+    if thinking is not None and thinking in _THINKING:
+        made["thinking"] = _THINKING[thinking]
     if rebuilt and made.get("thinking") and getattr(model, "system", "") in _WANT_THOUGHTS:
         made["thinking"] = False
     return cast("ModelSettings", made)
@@ -348,7 +348,7 @@ class Talk:
         self._tools = {tool.name: tool for tool in tools}
         self._by_wire: dict[str, str] = {}
         for name in self._tools:
-            if (other := self._by_wire.setdefault(wire_name(name), name)) != name:
+            if (other := self._by_wire.setdefault(_wire_name(name), name)) != name:
                 raise AgentError(
                     f"{turn.materia_label} has two tools that a model cannot tell apart: {other} and {name}",
                     where=turn.socket_id,
@@ -394,7 +394,7 @@ class Talk:
         turn = self._turn
         self._note_oddities()
         model = self._made.model
-        settings = settings_for(model, self._options.settings, turn.thinking, rebuilt=bool(turn.calls))
+        settings = _settings_for(model, self._options.settings, turn.thinking, rebuilt=bool(turn.calls))
         form = parameters(model, self._tools.values(), turn.schema, settings)
         messages: list[ModelMessage] = conversation(turn)
         earlier, pending = self._calls.settle(turn.calls)
@@ -481,8 +481,8 @@ class Talk:
             turn.tell(Noted(note))
         if self._left_out:
             turn.tell(Noted(f"{self._made.name} is asked without the tools of {turn.materia_label}"))
-        if turn.thinking is not None and turn.thinking not in THINKING:
-            turn.tell(Noted(f"No model thinks {turn.thinking!r}; {did_you_mean(turn.thinking, THINKING)}"))
+        if turn.thinking is not None and turn.thinking not in _THINKING:
+            turn.tell(Noted(f"No model thinks {turn.thinking!r}; {did_you_mean(turn.thinking, _THINKING)}"))
 
     def _tell_spent(self) -> None:
         for used in self._spending.take():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 
-INSTALL: Final = 'pip install "materia-nb[models]"'
+_INSTALL: Final = 'pip install "materia-nb[models]"'
 _OLLAMA_URL: Final = "http://127.0.0.1:11434/v1"
 _OTHER_KEYS: Final = {
     "cohere": ("CO_API_KEY",),
@@ -56,7 +56,7 @@ def name_of(model: object) -> str:
 
 def providers() -> list[str]:
     """Return the names of the providers that are commonly used, for completion and for what was meant."""
-    needs_library()
+    _needs_library()
     from pydantic_ai.models import known_model_names
 
     found = {name.partition(":")[0] for name in known_model_names() if ":" in name}
@@ -94,11 +94,11 @@ def _models_for(keys: frozenset[str]) -> tuple[str, ...]:
     return tuple(name for name in known_model_names() if name.partition(":")[0] in ready)
 
 
-def needs_library() -> None:
+def _needs_library() -> None:
     """Raise AgentError (kind ``not_installed``) unless pydantic-ai is there."""
     if find_spec("pydantic_ai") is None:
         raise AgentError(
-            "Language models need pydantic-ai, which is not installed", hint=INSTALL, kind="not_installed"
+            "Language models need pydantic-ai, which is not installed", hint=_INSTALL, kind="not_installed"
         )
 
 
@@ -112,7 +112,7 @@ def _bad_model(what: str, hint: str | None = None) -> AgentError:
 
 def check(model: object, base_url: str | None = None) -> None:
     """Raise AgentError for a name that cannot be a model's; nothing is asked of anyone."""
-    needs_library()
+    _needs_library()
     from pydantic_ai.models import Model
 
     if isinstance(model, Model):

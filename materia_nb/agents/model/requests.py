@@ -151,7 +151,7 @@ def empty(model: str) -> AgentError:
     return AgentError(f"The answer of {model} is empty", hint=_MALFORMED.hint, kind=_MALFORMED.kind)
 
 
-def may_pass(error: BaseException) -> bool:
+def _may_pass(error: BaseException) -> bool:
     """Whether the same request may succeed a little later."""
     if isinstance(error, ai.ModelHTTPError) and error.provider_retry_hint is not None:
         return error.provider_retry_hint
@@ -310,7 +310,7 @@ class Requests:
             return self._once(messages, {**settings, "request_timeout": left}, parameters)
 
         again = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(may_pass),
+            retry=tenacity.retry_if_exception(_may_pass),
             stop=tenacity.stop_any(
                 tenacity.stop_after_attempt(self.options.attempts),
                 tenacity.stop_before_delay(self.options.timeout_s),

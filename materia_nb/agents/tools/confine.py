@@ -19,7 +19,7 @@ from materia_nb.agents.tools.search import RECORD, NotPlain, open_plain
 from materia_nb.agents.tools.tool import Refused, named
 from materia_nb.errors import close_match
 
-Purpose: TypeAlias = Literal["look", "change", "make"]
+_Purpose: TypeAlias = Literal["look", "change", "make"]
 """To look at what is there, to change it, or to make it and the folders that are missing."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -121,7 +121,7 @@ class Place:
 
 
 @contextmanager
-def reach(root: Root, path: str, purpose: Purpose = "look") -> Iterator[Place]:
+def reach(root: Root, path: str, purpose: _Purpose = "look") -> Iterator[Place]:
     """Follow a path from the project on, and hold what it leads to.
 
     Args:
@@ -153,7 +153,7 @@ def reach(root: Root, path: str, purpose: Purpose = "look") -> Iterator[Place]:
 class _Trail:
     """The folders from the project to where a path has led so far, each held open."""
 
-    def __init__(self, root: Root, purpose: Purpose) -> None:
+    def __init__(self, root: Root, purpose: _Purpose) -> None:
         self._root = root
         self._purpose = purpose
         self._names: list[str] = []

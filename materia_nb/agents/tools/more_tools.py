@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 
 CONNECT_S: Final = 30.0
 """How long a server may take until it has told its tools."""
-CALL_S: Final = 120.0
+_CALL_S: Final = 120.0
 """How long a call may take where the config does not say."""
-MOST_TOOLS: Final = 128
+_MOST_TOOLS: Final = 128
 """How many tools of one server are taken."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -217,9 +217,9 @@ class Finder:
         held = _held(server, spec, self._project, self._cast, self._stop)
         allowed = as_list(spec.get("allow"))
         for number, one in enumerate(held.offered):
-            if number == MOST_TOOLS:
+            if number == _MOST_TOOLS:
                 self.notes.append(
-                    f"{server} offers {len(held.offered)} tools; the first {MOST_TOOLS} are taken"
+                    f"{server} offers {len(held.offered)} tools; the first {_MOST_TOOLS} are taken"
                 )
                 return
             if why := _unfit(one):
@@ -349,7 +349,7 @@ class _Server:
         from mcp.client.streamable_http import streamable_http_client
         from mcp.shared._httpx_utils import create_mcp_http_client
 
-        seconds = (self._spec.get("timeoutMs") or CALL_S * 1000) / 1000
+        seconds = (self._spec.get("timeoutMs") or _CALL_S * 1000) / 1000
         if (url := self._spec.get("url")) is not None:
             http = create_mcp_http_client(headers=_filled(self._name, self._spec.get("headers")))
             await stack.enter_async_context(http)
@@ -389,7 +389,7 @@ class _Server:
 async def _listed(client: Client) -> list[Offered]:
     listed = await client.list_tools()
     found = list(listed.tools)
-    while listed.next_cursor and len(found) <= MOST_TOOLS:
+    while listed.next_cursor and len(found) <= _MOST_TOOLS:
         listed = await client.list_tools(cursor=listed.next_cursor)
         found += listed.tools
     return found

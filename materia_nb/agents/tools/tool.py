@@ -98,7 +98,7 @@ def _escape(match: re.Match[str]) -> str:
 SHELL_SECONDS: Final = 120
 """How long a command may run when the model does not say."""
 
-LONGEST_SHELL_SECONDS: Final = 3_600
+_LONGEST_SHELL_SECONDS: Final = 3_600
 
 LINES: Final = 1_000
 """How many lines of a file are read when the model does not say."""
@@ -162,7 +162,7 @@ _ALL: Final = (
         timeout_s={
             "type": "number",
             "exclusiveMinimum": 0,
-            "maximum": LONGEST_SHELL_SECONDS,
+            "maximum": _LONGEST_SHELL_SECONDS,
             "description": f"seconds until it is ended, {SHELL_SECONDS} if left out",
         },
     ),

@@ -83,7 +83,7 @@ class FilesView(Shown):
                 str(step.number),
                 cast.names.get(step.socket, step.socket),
                 f"{step.item_key} {shorten(step.item_label or '', 40)}" if step.item_key else "",
-                names_of(step.files)
+                _names_of(step.files)
                 if step.files is not None
                 else "not kept: others work in the same directory, or it failed (see messages)",
                 way_words(step),
@@ -95,7 +95,7 @@ class FilesView(Shown):
         said: list[Block] = [
             Table(("step", "socket", "item", "files", "went to"), rows, "no step changed a file")
         ]
-        said += [Fold(f"{step.title}: {names_of(step.files)}", self._of(step)) for step in latest]
+        said += [Fold(f"{step.title}: {_names_of(step.files)}", self._of(step)) for step in latest]
         for name, lane in cast.lanes.items():
             said += [Heading(f"lane {name}"), *FilesView(lane.now).in_words()]
         return said
@@ -106,7 +106,7 @@ class FilesView(Shown):
 
     def _of(self, step: StepRecord) -> list[Block]:
         try:
-            return [Table(*_table(self.changes(step.number))), *patch_blocks(self.difference(step.number))]
+            return [Table(*_table(self.changes(step.number))), *_patch_blocks(self.difference(step.number))]
         except MateriaError as error:  # the Git directory is gone
             return [Line(str(error), "bad")]
 
@@ -140,7 +140,7 @@ def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[
     return [Heading("files, from A to B"), Table(*_table(found))] if found else []
 
 
-def names_of(files: StepFiles | None) -> str:
+def _names_of(files: StepFiles | None) -> str:
     """Name the files that a step changed, the first few."""
     if files is None or not files.changed:
         return ""
@@ -148,7 +148,7 @@ def names_of(files: StepFiles | None) -> str:
     return ", ".join(files.changed[:_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def patch_blocks(patch: str) -> list[Block]:
+def _patch_blocks(patch: str) -> list[Block]:
     """Lay a patch out, file by file."""
     said: list[Block] = []
     rows: list[tuple[str, str]] = []

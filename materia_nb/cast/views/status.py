@@ -29,8 +29,8 @@ from materia_nb.handoff.protocol import as_text
 from materia_nb.loadout.graph import END
 from materia_nb.outgoing import plain
 
-CONCLUSION_LINES: Final = 40
-CONCLUSION_CHARS: Final = 1_000
+_CONCLUSION_LINES: Final = 40
+_CONCLUSION_CHARS: Final = 1_000
 """How much a status shows of what the agents say at the end."""
 _STEPS_SHOWN: Final = 12
 _LOOPS_SHOWN: Final = 4
@@ -184,9 +184,9 @@ def _remarks(odd: Sequence[Remark]) -> Iterator[str]:
 def _concluded(cast: Snapshot) -> Iterator[str]:
     """What the agents tell a person at the end, and that there is something to remember."""
     told = cast.conclusion
-    yield from (shorten(line, CONCLUSION_CHARS) for line in told[:CONCLUSION_LINES])
-    if len(told) > CONCLUSION_LINES:
-        yield f"and {counted(len(told) - CONCLUSION_LINES, 'more line')}: cast.now.conclusion has all"
+    yield from (shorten(line, _CONCLUSION_CHARS) for line in told[:_CONCLUSION_LINES])
+    if len(told) > _CONCLUSION_LINES:
+        yield f"and {counted(len(told) - _CONCLUSION_LINES, 'more line')}: cast.now.conclusion has all"
     left = sum(not one.kept for one in cast.suggestions)
     if left:
         yield f"{counted(left, 'suggestion')} to keep: %materia edit remember"

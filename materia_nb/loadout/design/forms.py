@@ -17,7 +17,9 @@ from materia_nb.loadout.facts import Object, as_list, is_object
 from materia_nb.loadout.fields import CONTEXT_SHAPE, FieldRow, Model, rows_of
 from materia_nb.loadout.models import field_schemas
 
-Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]
+_Input: TypeAlias = Literal[
+    "text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"
+]
 """How a field is filled in: ``prose`` on many lines, ``lines`` one entry a line, ``scope`` a word or names."""
 
 _KEPT: Final = ("Kept", "An older name")
@@ -43,7 +45,7 @@ class FormField(NamedTuple):
 
     name: str
     label: str
-    input: Input
+    input: _Input
     value: str | bool
     options: tuple[tuple[str, str], ...]
     about: str
@@ -133,11 +135,11 @@ def _field(model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, I
     )
 
 
-def _input(row: FieldRow, schema: Mapping[str, Any], value: JSON) -> Input:
+def _input(row: FieldRow, schema: Mapping[str, Any], value: JSON) -> _Input:
     kind = schema.get("type")
     texts = kind == "array" and schema.get("items", {}).get("type") == "string"
     shaped = is_object(value) or (isinstance(value, str) and value.lstrip().startswith("{"))
-    kinds: tuple[tuple[Input, bool], ...] = (
+    kinds: tuple[tuple[_Input, bool], ...] = (
         ("json", row.shape == CONTEXT_SHAPE and shaped),
         ("choice", row.shape == CONTEXT_SHAPE),
         ("prose", row.prose),
@@ -183,7 +185,7 @@ def _left_out(row: FieldRow, schema: Mapping[str, Any]) -> str:
     return f"left out: {default}" if default is not None else "left out"
 
 
-def _read(input_: Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
+def _read(input_: _Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
     """Read what was typed into a field, which is not empty; raises MateriaError when it is none of its values."""
     text, label = typed.strip(), row.label or row.field
     if input_ == "prose":

@@ -102,13 +102,13 @@ def _scan(text: str, at: int) -> _Node:
     return _Node(value, at, here + 1, parts, keys)
 
 
-def alignment(old: list[JSON], new: list[JSON]) -> list[tuple[int, int, int, int]]:
+def _alignment(old: list[JSON], new: list[JSON]) -> list[tuple[int, int, int, int]]:
     """Align two lists: which slice of the old one each slice of the new one is the same as, or takes the place of."""
     matcher = SequenceMatcher(None, [exact(one) for one in old], [exact(one) for one in new], autojunk=False)
     return [(first, last, start, end) for _, first, last, start, end in matcher.get_opcodes()]
 
 
-def old_names(old: Object, new: Object) -> dict[str, str | None]:
+def _old_names(old: Object, new: Object) -> dict[str, str | None]:
     """Say for each key of ``new`` which key of ``old`` it is: itself, the one renamed in its place, or None."""
     places = list(old)
     found: dict[str, str | None] = {}
@@ -145,7 +145,7 @@ class _Writer:
     def _object(self, node: _Node, old: Object, new: Object, indent: str) -> str:
         inner, inline = self._inner(node, indent), self._children_inline(node)
         known = dict(zip(old, zip(node.keys, node.parts, strict=True), strict=True))
-        names = old_names(old, new)
+        names = _old_names(old, new)
         made = []
         for key, value in new.items():
             before = names[key]
@@ -168,7 +168,7 @@ class _Writer:
         old = [part.value for part in node.parts]
         known = {exact(part.value): self.text[part.start : part.end] for part in node.parts}
         made = []
-        for first, last, start, end in alignment(old, new):
+        for first, last, start, end in _alignment(old, new):
             for place, value in enumerate(new[start:end], first):
                 if (same := known.get(exact(value))) is not None:
                     made.append(same)
@@ -248,7 +248,7 @@ class _Writer:
 _COMMENT: Final = re.compile(r"(?:^|(?<=\s))#.*$", re.MULTILINE)
 
 
-def rewrite_yaml(text: str, new: JSON, where: str) -> str:
+def _rewrite_yaml(text: str, new: JSON, where: str) -> str:
     """Return the YAML ``text`` changed to say ``new``.
 
     Raises:
@@ -282,7 +282,7 @@ def _says(text: str, value: JSON) -> bool:
         return False
 
 
-def lost_comments(before: str, after: str) -> list[str]:
+def _lost_comments(before: str, after: str) -> list[str]:
     """Return the comments of ``before`` that ``after`` has no more."""
     left = _COMMENT.findall(after)
     lost = []
@@ -303,7 +303,7 @@ def _merge(old: Any, new: JSON) -> None:
 
 
 def _merge_mapping(old: Any, new: dict[str, JSON]) -> None:
-    for key, before in old_names(dict(old), new).items():
+    for key, before in _old_names(dict(old), new).items():
         if before is not None and before != key:
             old.insert(list(old).index(before), key, old.pop(before))
     for key in [key for key in old if key not in new]:
@@ -320,7 +320,7 @@ def _merge_mapping(old: Any, new: dict[str, JSON]) -> None:
 
 def _merge_sequence(old: Any, new: list[JSON]) -> None:
     # From the end, so that the places before stay what they were.
-    for first, last, start, end in reversed(alignment(list(old), new)):
+    for first, last, start, end in reversed(_alignment(list(old), new)):
         both = min(last - first, end - start)
         for place in reversed(range(first + both, last)):
             del old[place]
@@ -373,12 +373,12 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     if layer.path is None:
         home = NOTEBOOK
     elif layer.name in _WRITTEN:
-        home = home_at(layer.path)
+        home = _home_at(layer.path)
         kept = as_object(as_object(_read(layer.path, home.seen or "{}")).get("loadouts")).get(name)
         if exact(kept) != exact(as_object(layer.document.get("loadouts")).get(name)):
             raise _changed(layer.path)
     else:
-        home = project_home(project, f"a copy, since {layer.name} loadouts are not written to")
+        home = _project_home(project, f"a copy, since {layer.name} loadouts are not written to")
         below = document
     at: LayerName = layer.name if layer.path is None or layer.name in _WRITTEN else "project"
     return Design(name, document, config.document, replace(home, below=below, materia=_below(config, at)))
@@ -398,16 +398,16 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
             hint="edit that one, or choose another name",
             kind=DESIGN_KIND,
         )
-    home = replace(project_home(project), materia=_below(config, "project"))
+    home = replace(_project_home(project), materia=_below(config, "project"))
     return Design(name, {}, config.document, home)
 
 
-def project_home(project: Path, why: str = "") -> Home:
+def _project_home(project: Path, why: str = "") -> Home:
     """Return the project's config file as the place to save to."""
-    return home_at(project / PROJECT_FILE, why)
+    return _home_at(project / PROJECT_FILE, why)
 
 
-def home_at(path: Path, why: str = "") -> Home:
+def _home_at(path: Path, why: str = "") -> Home:
     """Return a file, there or not, as the place to save to; raises MateriaError when it cannot be read."""
     if path.suffix.lower() not in ENDINGS:
         raise refused(f"a config file ends with one of {', '.join(ENDINGS)}", str(path), "choose such a name")
@@ -433,7 +433,7 @@ def save(design: Design, to: str | Path | None = None, *, anyway: bool = False) 
     if path is None:
         raise MateriaError("This design has no file.", hint="name one that ends with .json", kind=DESIGN_KIND)
     copied = path != design.home.path
-    home = home_at(path) if copied else design.home
+    home = _home_at(path) if copied else design.home
     now = text_of(path) if path.exists() else None
     if now != home.seen:
         raise _changed(path)
@@ -478,8 +478,8 @@ def _text_with(
     whole = _with_loadout(_read_strictly(path, text), path, design, again=again)
     whole = _with_materia(whole, design, home)
     if format_ == "yaml":
-        made = rewrite_yaml(text, whole, str(path))
-        lost = lost_comments(text, made)
+        made = _rewrite_yaml(text, whole, str(path))
+        lost = _lost_comments(text, made)
         if lost and not lose_comments:
             raise MateriaError(
                 f"{counted(len(lost), 'comment')} would be lost: {'; '.join(lost[:_MOST_COMMENTS])}",
@@ -536,7 +536,7 @@ def _with_materia(document: Object, design: Design, home: Home) -> Object:
     written_ = dict(as_object(document.get("materia")))
     for id_, raw in changed.items():
         below = as_object(home.materia.get(id_))
-        kept = None if raw is None else materia_over(raw, below, as_object(written_.get(id_)))
+        kept = None if raw is None else _materia_over(raw, below, as_object(written_.get(id_)))
         if kept or (raw is None and below):
             written_[id_] = kept
         else:
@@ -546,7 +546,7 @@ def _with_materia(document: Object, design: Design, home: Home) -> Object:
     return {**document, "materia": written_}
 
 
-def materia_over(raw: Object, below: Object, before: Object) -> Object:
+def _materia_over(raw: Object, below: Object, before: Object) -> Object:
     """Return what a layer has to say so that a materia is ``raw``: what it said before, as far as it still holds, first.
 
     Args:

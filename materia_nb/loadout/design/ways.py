@@ -350,8 +350,8 @@ def with_exits(change: Change, loop: str) -> tuple[Change, list[str]]:
     return replace(change, document=document), turned
 
 
-ListSource = Literal["consumes", "iterator"]
-SOURCES: Final[tuple[ListSource, ...]] = ("consumes", "iterator")
+_ListSource = Literal["consumes", "iterator"]
+SOURCES: Final[tuple[_ListSource, ...]] = ("consumes", "iterator")
 
 
 @operation
@@ -425,7 +425,7 @@ def set_members(document: Object, id_: str, sockets: Iterable[str]) -> Change:
 def set_source(
     document: Object,
     id_: str,
-    source: ListSource | None,
+    source: _ListSource | None,
     *,
     from_: JSON = MISSING,
     items: JSON = MISSING,

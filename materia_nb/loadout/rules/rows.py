@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 from materia_nb.loadout.facts import Facts
 from materia_nb.loadout.report import Mend, do, mend, suggest
 
-Scope: TypeAlias = Literal["loadout", "socket", "loop", "materia", "config"]
+_Scope: TypeAlias = Literal["loadout", "socket", "loop", "materia", "config"]
 """What a rule is asked for, and given: facts; facts and the id of a socket; facts and a loop; the id of a materia and its
 definition; or the document of the config, when all of it is checked."""
 
@@ -29,14 +29,14 @@ class HintRule:
 
     code: str
     about: str
-    scope: Scope
+    scope: _Scope
     find: Callable[..., Iterable[Finding]]
 
 
 F = TypeVar("F", bound=Callable[..., Iterable[Any]])
 
 
-def rule(table: list[HintRule], scope: Scope, code: str) -> Callable[[F], F]:
+def rule(table: list[HintRule], scope: _Scope, code: str) -> Callable[[F], F]:
     """Put a function into a table of rules. It yields what it finds, in loadouts of any shape, and never raises.
 
     The first line of its docstring is what the documentation says of the code, of the first rule that has it.

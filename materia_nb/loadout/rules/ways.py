@@ -88,7 +88,7 @@ def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
 def _never_advances(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """A loop of which no member moves on."""
     exits = loop.raw.get("exits") or loop.raw.get("exit")
-    if loop.iterates and not advancing(facts, loop) and not (exits and loop.consumes is not None):
+    if loop.iterates and not _advancing(facts, loop) and not (exits and loop.consumes is not None):
         what = "no member moves on to the next item, so the first item is worked on again and again"
         advice = "add exits (they derive an advance), or an advance on the last member"
         yield Finding(f"loops.{loop.id}", what, advice, _move_on(facts, loop))
@@ -107,7 +107,7 @@ def _move_on(facts: Facts, loop: LoopFacts) -> Mend | None:
 @rule(RULES, "loop", "leaves-loop")
 def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """An edge that leaves a loop from its exit socket: items left over are skipped."""
-    for id_ in advancing(facts, loop):
+    for id_ in _advancing(facts, loop):
         for place, edge in facts.edges(id_):
             to = edge.get("to")
             if isinstance(to, str) and to not in loop.members and (to == END or to in facts.ids):
@@ -122,7 +122,7 @@ def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
 @rule(RULES, "loop", "late-retry")
 def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """A retry that works on the next item, because the cursor has moved."""
-    for id_, when in advancing(facts, loop).items():
+    for id_, when in _advancing(facts, loop).items():
         for place, edge in facts.edges(id_):
             if when == "always" and edge.get("to") in loop.members and edge.get("when") in SENDING_BACK:
                 yield Finding(
@@ -136,7 +136,7 @@ def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
 @rule(RULES, "loop", "budget-on-advance")
 def _budget_on_advance(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """A `maxTraversals` that going on to the next item uses up as well."""
-    for id_, when in advancing(facts, loop).items():
+    for id_, when in _advancing(facts, loop).items():
         for place, edge in facts.edges(id_):
             if "maxTraversals" in edge and _meet(edge.get("when"), when):
                 what = "this edge is also taken when the item is done, which counts against the item's budget"
@@ -147,7 +147,7 @@ def _budget_on_advance(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
 @rule(RULES, "loop", "idle-route")
 def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """An exit that is never taken."""
-    moving = advancing(facts, loop)
+    moving = _advancing(facts, loop)
     for place, route in loop.exits() if loop.iterates else ():
         source, condition = route.get("from"), route.get("condition")
         if not is_condition(condition):
@@ -170,7 +170,7 @@ def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
 @rule(RULES, "loop", "one-item")
 def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """A member that moves on and has no edge for it: with items left, the cast ends."""
-    for id_, when in advancing(facts, loop).items():
+    for id_, when in _advancing(facts, loop).items():
         # Moving on always, any edge may lead on; none at all is told with the cycle.
         if when != "always" and not any(_meet(edge.get("when"), when) for _, edge in facts.edges(id_)):
             first = next(iter(loop.members), None)
@@ -185,7 +185,7 @@ def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
 @rule(RULES, "loop", "exhausted-unmatched")
 def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     """A member that may end the last item with a result that no exit waits for (R16)."""
-    missing = {id_: _unmatched(facts, id_, when) for id_, when in advancing(facts, loop).items()}
+    missing = {id_: _unmatched(facts, id_, when) for id_, when in _advancing(facts, loop).items()}
     results = [(id_, when) for id_, conditions in missing.items() for when in conditions]
     words = " and ".join(f"{id_} {when}" for id_, when in results)
     ends = [do("add_exit", loop.id, id_, when, END) for id_, when in results]
@@ -213,7 +213,7 @@ def _empty_list_ends(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     if not loop.iterates or not behind or any(condition == "always" for _, condition, _ in ways):
         return
     source = ways[0][0]
-    when = advancing(facts, loop).get(str(source), "satisfied")
+    when = _advancing(facts, loop).get(str(source), "satisfied")
     what = (
         f"with an empty list the cast ends as complete, and {' and '.join(dict.fromkeys(behind))} never runs"
     )
@@ -243,7 +243,7 @@ def _lone_guard(facts: Facts) -> Iterator[Finding]:
     """A socket whose edges wait for one of the two results: the other ends the cast (R3)."""
     moved: dict[str, set[Condition]] = {}
     for loop in facts.loops:
-        for id_, result in advancing(facts, loop).items():
+        for id_, result in _advancing(facts, loop).items():
             moved.setdefault(id_, set()).add(result)
     for id_ in facts.sockets:
         missing = unmet({when for _, edge in facts.edges(id_) if is_condition(when := edge.get("when"))})
@@ -258,7 +258,7 @@ def _lone_guard(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def advancing(facts: Facts, loop: LoopFacts) -> dict[str, Condition]:
+def _advancing(facts: Facts, loop: LoopFacts) -> dict[str, Condition]:
     """Return the members that move the loop's cursor, as written or as its exits derive it (R15)."""
     if not loop.iterates:
         return {}

@@ -204,7 +204,7 @@ def agent(call: Call) -> Any:
             raise MateriaError("Say for whom the cell answers: a materia, a socket or *.", kind="usage")
         return agents_view(call.bench.agents)
     if call.body is not None:
-        call.bench.agent(name, _function(name, call.body, dict_of(call)))
+        call.bench.agent(name, _function(name, call.body, _dict_of(call)))
     elif who is None:
         call.bench.agent(name)  # nobody is set; a name that does not exist is told
         return agents_view(call.bench.agents)
@@ -274,7 +274,7 @@ def _model(text: str, call: Call) -> ModelAgent:
     )
 
 
-def dict_of(call: Call) -> dict[str, Any]:
+def _dict_of(call: Call) -> dict[str, Any]:
     """The user's names as the dict that a function defined in a cell uses as its globals."""
     if not isinstance(call.names, dict):
         raise TypeError("the names of a shell are a dict")
