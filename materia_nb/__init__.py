@@ -39,7 +39,9 @@ _HOMES = {
     "Workbench": "materia_nb.cast.workbench",
 }
 
+register("checkup", lambda: import_module("materia_nb.doctor").checkup)
 register("panel of all casts", lambda: import_module("materia_nb.widgets.explorer"))
+register("panel of quests", lambda: import_module("materia_nb.quests.panel"))
 register("panels of a cast", lambda: import_module("materia_nb.widgets.cast_panel"))
 register("quests", lambda: import_module("materia_nb.quests"))
 register("spans", lambda: import_module("materia_nb.spans"))

@@ -22,9 +22,8 @@ from materia_nb.engine.evolve import begin, evolve
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, scrubbed
 from materia_nb.jsonvalue import JSON
-from materia_nb.outgoing import scrubbed
 from materia_nb.store.journal import Line, read_journal
 from materia_nb.store.rundir import RunDir
 

@@ -46,7 +46,7 @@ STATIONS: Final = (
     Station("agents/notebook_agents.py", "FunctionAgent.answer", "calls the function of the notebook."),
     Station("agents/interface.py", "sound", "checks that what came back is a reply at all."),
     Station("cast/work.py", "Work.arrived", "takes the reply, whoever gave it."),
-    Station("outgoing.py", "scrubbed", "cuts keys out before anything is kept."),
+    Station("errors.py", "scrubbed", "cuts keys out before anything is kept."),
     Station("engine/decide.py", "answer", "is the second command: the events of this answer."),
     Station("engine/outputs.py", "output", "has it read, and drafts, refuses or completes."),
     Station(

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from materia_nb.agents.interface import Agent, AgentError, name_of
 from materia_nb.agents.notebook_agents import AgentLike, PersonAgent, agent_from
 from materia_nb.agents.tools.tool import Tool
-from materia_nb.outgoing import shown_by_its_view
+from materia_nb.late import shown_by_its_view
 
 _EVERYONE: Final = "*"
 """The name of the default: everyone who is not set otherwise."""

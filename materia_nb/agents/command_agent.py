@@ -13,8 +13,8 @@ from materia_nb.agents.interface import TIMEOUT_S, AgentError, Reply, Spent, Tur
 from materia_nb.agents.program_output import Answered, JsonOutput, Paths, ReadsStdout
 from materia_nb.agents.thinking import ENDLESS, part_thinking
 from materia_nb.engine.conversation import Message
+from materia_nb.errors import scrubbed, scrubbed_part, secret_arguments
 from materia_nb.jsonvalue import JSON
-from materia_nb.outgoing import scrubbed, scrubbed_part, secret_arguments
 from materia_nb.utilities.process import STDERR_SUMMARY, ProcessResult, run_process, summarize
 
 _LONGEST_REPLY: Final = 8 * 1024 * 1024

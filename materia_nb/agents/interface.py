@@ -26,10 +26,9 @@ from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.state import NOTHING, Handoff, Mode
 from materia_nb.engine.state import Usage as StepUsage
 from materia_nb.engine.told import Part
-from materia_nb.errors import MateriaError, close_match, named_error
+from materia_nb.errors import MateriaError, close_match, named_error, outgoing_line
 from materia_nb.handoff.approval import Grant
 from materia_nb.jsonvalue import JSON, compact
-from materia_nb.outgoing import outgoing_line
 
 AGENT_CELL: Final = "<agent "
 """How the name of the code begins that a ``%%materia agent`` cell is compiled to."""

@@ -11,14 +11,14 @@ from materia_nb.display.escape import shorten
 from materia_nb.engine.conversation import MateriaEvent
 from materia_nb.engine.routing import short
 from materia_nb.engine.session import Session, StepRecord
-from materia_nb.errors import MateriaError, counted, needs_one_of
+from materia_nb.errors import MateriaError, counted, needs_one_of, plain
 from materia_nb.handoff.protocol import EVENT_SEVERITIES
 from materia_nb.insight import sides
 from materia_nb.insight.queries import Found
 from materia_nb.insight.why import HEADERS, THOUGHT, Why
 from materia_nb.jsonvalue import compact
+from materia_nb.late import VIEWS
 from materia_nb.loadout.graph import Graph
-from materia_nb.outgoing import VIEWS, plain
 from materia_nb.store.catalogue import CastEntry
 
 STEP_FIELDS: Final = (

@@ -27,14 +27,13 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Lane, Session, StepRecord, Steps, all_steps, lanes_at_work
 from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import Failure, Hold, Item, Pin, Status, Usage, Visit
-from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.errors import MateriaError, needs_one_of, scrubbed
 from materia_nb.handoff.approval import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.insight.queries import Suggestion, conclusion_of, suggestions_of
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import END, Graph
-from materia_nb.outgoing import scrubbed
 from materia_nb.store.kept_files import FOLDER
 from materia_nb.store.reader import Difference
 from materia_nb.store.rundir import usage_report as report_of

@@ -14,9 +14,8 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import NOTHING, CastState, Visit
 from materia_nb.engine.told import current
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, scrubbed, scrubbed_json
 from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
-from materia_nb.outgoing import scrubbed, scrubbed_json
 from materia_nb.platform import Stop
 from materia_nb.store.files import to_bytes
 from materia_nb.utilities.utility_step import stdin_document

@@ -40,10 +40,9 @@ from materia_nb.engine.outputs import CORRECT_THE_UTILITY
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, branch_suffix, output_name, pending_here
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Usage, Visit
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, scrubbed, scrubbed_json
 from materia_nb.handoff.protocol import BASE
 from materia_nb.loadout.graph import Materia
-from materia_nb.outgoing import scrubbed, scrubbed_json
 from materia_nb.platform import Stop, resting
 from materia_nb.store.files import MOST_CHANGED, changed_files, take_snapshot
 from materia_nb.store.files import Snapshot as Files

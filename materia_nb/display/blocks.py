@@ -37,9 +37,9 @@ from materia_nb.display.escape import (
 )
 from materia_nb.display.mime import MimeBundle, bundle, fitted, picture, reason_of
 from materia_nb.display.text import WIDTH, table
+from materia_nb.errors import plain
 from materia_nb.handoff.capabilities import Pointer
 from materia_nb.jsonvalue import JSON, MISSING, pretty
-from materia_nb.outgoing import plain
 
 _SHOWN_CHARS: Final = 6_000
 """How much of a text is shown; the whole is in the artifact."""

@@ -19,8 +19,8 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, Final, TypeAlias
 
+from materia_nb.errors import PDI, open_isolates, plain
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
-from materia_nb.outgoing import PDI, open_isolates, plain
 
 Parts: TypeAlias = tuple[tuple[str, str], ...]
 """Pieces of two texts in order, each behind ``-`` where only the first has it, ``+`` the second, a blank where both do."""

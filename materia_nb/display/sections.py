@@ -15,9 +15,9 @@ from materia_nb.display.svg import INK, NOW, PLATE, RIM
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.told import Part, tokens_of
+from materia_nb.errors import plain
 from materia_nb.handoff.capabilities import Section, StatusPath
 from materia_nb.handoff.protocol import Issue, as_text
-from materia_nb.outgoing import plain
 
 MOST_ROWS: Final = 100
 

@@ -41,9 +41,9 @@ from materia_nb.display.shapes import (
     socket_title,
 )
 from materia_nb.display.text import graph_mermaid, graph_text
+from materia_nb.late import VIEWS
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import described
-from materia_nb.outgoing import VIEWS
 
 _DASHES: Final = {"exit": (8, 5), "implied": (1, 5)}
 _NEVER: Final = (1, 9)

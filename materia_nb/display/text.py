@@ -29,9 +29,9 @@ from materia_nb.display.graph_parts import (
     state_words,
     summary,
 )
+from materia_nb.errors import plain
 from materia_nb.loadout.graph import Graph, Socket
 from materia_nb.loadout.vocabulary import described
-from materia_nb.outgoing import plain
 
 WIDTH: Final = 88
 """The columns of a line of a table."""

@@ -23,8 +23,8 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import NOTHING, CastState, ItemId, Mode, Past, Pin, Usage, Visit
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON, FrozenDict, refuse_change
+from materia_nb.late import shown_by_its_view
 from materia_nb.loadout.graph import Region
-from materia_nb.outgoing import shown_by_its_view
 
 
 class TurnRecord(NamedTuple):

@@ -10,10 +10,10 @@ from materia_nb.engine.followup import cut
 from materia_nb.engine.routing import AdvanceFact, Decision, Passed
 from materia_nb.engine.rules import Look, Rules, SocketRules, matches
 from materia_nb.engine.state import CastState, Failure
-from materia_nb.errors import MateriaError, counted, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean, plain
+from materia_nb.late import shown_by_its_view
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import VERDICTS, Result
-from materia_nb.outgoing import plain, shown_by_its_view
 
 THOUGHT: Final = "What the agent thought"
 """The heading above thinking, which is shown to people and told to nobody (R49)."""

@@ -12,8 +12,8 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from materia_nb.errors import needs_one_of
 from materia_nb.jsonvalue import JSON
+from materia_nb.late import shown_by_its_view
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition
-from materia_nb.outgoing import shown_by_its_view
 
 END: Final = "end"
 DEFAULT_TIMEOUT_MS: Final = 30_000

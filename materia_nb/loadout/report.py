@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
-from materia_nb.errors import MateriaError, close_match, counted, did_you_mean
+from materia_nb.errors import MateriaError, close_match, counted, did_you_mean, outgoing_line
 from materia_nb.jsonvalue import JSON, compact
-from materia_nb.outgoing import outgoing_line, shown_by_its_view
+from materia_nb.late import shown_by_its_view
 
 PROBLEM_CODES: Final = {
     (MISSING_ENDPOINT := "missing-endpoint"): (

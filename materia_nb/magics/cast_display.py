@@ -24,7 +24,7 @@ from materia_nb.display.escape import ELLIPSIS, part, shorten
 from materia_nb.display.mime import MimeBundle, fitted, picture, record_bundle
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import WIDTH, table
-from materia_nb.outgoing import plain
+from materia_nb.errors import plain
 from materia_nb.platform import THREADS, Handle, call_later
 
 if TYPE_CHECKING:

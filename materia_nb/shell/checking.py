@@ -15,11 +15,10 @@ from materia_nb.cast.cases import SUFFIX, read_case
 from materia_nb.cast.dry_bench import DryBench
 from materia_nb.cast.views.loadout_views import ReportView
 from materia_nb.display.blocks import Line, text_of
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError, counted, outgoing, outgoing_line
 from materia_nb.loadout.config_files import ENDINGS, line_of
 from materia_nb.loadout.config_files import text_of as text_of_file
 from materia_nb.loadout.report import Problem, Report
-from materia_nb.outgoing import outgoing, outgoing_line
 
 _UNREADABLE: Final = "unreadable"
 _FAILED_CASE: Final = "failed-case"

@@ -15,12 +15,11 @@ from materia_nb.agents.tools.more_tools import arguments_of, function_tool
 from materia_nb.agents.tools.tool import Refused, Tool, ToolResult, bounded, readable
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Block
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError, counted, outgoing_line
 from materia_nb.insight.explore import Exploration, Witness
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.design import OPERATIONS, Design, Operation
 from materia_nb.loadout.report import Problem, do
-from materia_nb.outgoing import outgoing_line
 
 ABOUT: Final = """\
 Build loadouts, which are graphs in which agents and utilities hand work on. Begin with loadouts and open_loadout, read the

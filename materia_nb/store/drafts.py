@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from materia_nb.errors import counted
+from materia_nb.errors import counted, outgoing_line
 from materia_nb.file_io import open_plain, read_plain, write_all
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Change, Design
 from materia_nb.loadout.design.document import exact, refused
 from materia_nb.loadout.facts import Object, as_object, is_object
-from materia_nb.outgoing import outgoing_line
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 from materia_nb.store.files import disk, json_bytes
 from materia_nb.store.rundir import RunDir

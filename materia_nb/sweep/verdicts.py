@@ -14,12 +14,11 @@ from materia_nb.agents.interface import Agent, AgentError, Turn, name_of, sound
 from materia_nb.agents.notebook_agents import agent_from
 from materia_nb.cast import Cast
 from materia_nb.engine.state import UNREPORTED, Usage
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, did_you_mean, scrubbed
 from materia_nb.handoff import SparseProtocol
 from materia_nb.handoff.protocol import Requirements, in_brief
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON, compact
-from materia_nb.outgoing import scrubbed
 from materia_nb.sweep.seen import Seen, digest, seen
 
 _GIVEN: Final = ("cast", "route", "state", "outputs", "steps", "request", "ends")

@@ -9,14 +9,12 @@ if TYPE_CHECKING:
     from materia_nb.widgets.cast_panel import CastPanel, show, show_one
     from materia_nb.widgets.design_panel import DesignPanel, show_design
     from materia_nb.widgets.graph_panel import GraphPanel
-    from materia_nb.widgets.quest_panel import QuestPanel
 
 __all__ = [
     "CastPanel",
     "DesignPanel",
     "GraphPanel",
     "Panel",
-    "QuestPanel",
     "show",
     "show_design",
     "show_one",
@@ -28,7 +26,6 @@ _HOMES = {
     "DesignPanel": "materia_nb.widgets.design_panel",
     "GraphPanel": "materia_nb.widgets.graph_panel",
     "Panel": "materia_nb.widgets.base",
-    "QuestPanel": "materia_nb.widgets.quest_panel",
     "show": "materia_nb.widgets.cast_panel",
     "show_design": "materia_nb.widgets.design_panel",
     "show_one": "materia_nb.widgets.cast_panel",

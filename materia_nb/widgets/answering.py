@@ -11,7 +11,7 @@ from materia_nb.display.escape import part
 from materia_nb.display.sections import JUDGED, call_blocks, issue_rows
 from materia_nb.engine import outputs
 from materia_nb.engine.entering import turn_facts
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, plain
 from materia_nb.handoff import Gist, NotJson, strict_json
 from materia_nb.handoff.approval import request_of
 from materia_nb.handoff.capabilities import WritesForAPerson
@@ -19,7 +19,6 @@ from materia_nb.handoff.jsontext import json_advice
 from materia_nb.handoff.protocol import Outcome, Piece
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
-from materia_nb.outgoing import plain
 from materia_nb.widgets.cast_slices import asked_key
 from materia_nb.widgets.ended import checked_by_hand, end_blocks, failure_state, next_acts
 from materia_nb.widgets.state_and_items import texts

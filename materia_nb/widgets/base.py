@@ -17,7 +17,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import ipywidgets as ui
 from IPython.display import display
@@ -26,12 +26,8 @@ from materia_nb.cast import Cast
 from materia_nb.display.blocks import Shown
 from materia_nb.display.escape import Html, html_pre, html_text, shorten
 from materia_nb.display.mime import MimeBundle, bundle, reason_of, record_bundle
-from materia_nb.errors import MateriaError
-from materia_nb.outgoing import plain
+from materia_nb.errors import MateriaError, plain
 from materia_nb.platform import Handle, Work, call_later, start_thread
-
-if TYPE_CHECKING:
-    from materia_nb.quests import QuestBoard
 
 P = ParamSpec("P")
 _Panel = TypeVar("_Panel", bound="Panel")
@@ -388,7 +384,14 @@ def row(*children: ui.Widget) -> ui.HBox:
     return ui.HBox(children, layout=ui.Layout(flex_flow="row wrap", align_items="center"))
 
 
-_runs: Final[weakref.WeakKeyDictionary[Cast | QuestBoard, Runs]] = weakref.WeakKeyDictionary()
+class Runnable(Protocol):
+    """What runs for minutes beside a cast, such as a board of quests."""
+
+    def busy(self, wait: float = 0.0) -> bool:
+        """Whether it runs here, waiting so many seconds for the end of a step."""
+
+
+_runs: Final[weakref.WeakKeyDictionary[Cast | Runnable, Runs]] = weakref.WeakKeyDictionary()
 _finding: Final = threading.Lock()
 _INSTANT_S: Final = 0.05
 
@@ -420,7 +423,7 @@ class Runs:
         asked_to_stop: when it was asked to stop; None when it was not.
     """
 
-    def __init__(self, owner: Cast | QuestBoard) -> None:
+    def __init__(self, owner: Cast | Runnable) -> None:
         self._owner = weakref.ref(owner)
         self._lock = threading.Lock()
         self._watchers: list[Callable[[Runs], None]] = []
@@ -538,13 +541,13 @@ class Runs:
             watcher(self)
 
 
-def runs_of(owner: Cast | QuestBoard) -> Runs:
+def runs_of(owner: Cast | Runnable) -> Runs:
     """Return what runs of a cast or a board; the same for all its panels."""
     with _finding:
         return _runs.setdefault(owner, Runs(owner))
 
 
-def _is_busy(owner: Cast | QuestBoard, wait: float = 0.0) -> bool:
+def _is_busy(owner: Cast | Runnable, wait: float = 0.0) -> bool:
     return (owner.runner if isinstance(owner, Cast) else owner).busy(wait)
 
 

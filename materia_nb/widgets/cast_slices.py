@@ -15,12 +15,11 @@ from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
 from materia_nb.engine.routing import nearly_used_up
-from materia_nb.errors import counted
+from materia_nb.errors import counted, plain
 from materia_nb.handoff.approval import request_of
 from materia_nb.handoff.protocol import EVENT_SEVERITIES
 from materia_nb.insight.sides import seconds_words, time_of, used, worked, worked_words
 from materia_nb.loadout.graph import END
-from materia_nb.outgoing import plain
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot

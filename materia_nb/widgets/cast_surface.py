@@ -16,8 +16,7 @@ from materia_nb.cast.views.status import marks_of
 from materia_nb.display.blocks import Block, bounded
 from materia_nb.display.escape import Html, shorten
 from materia_nb.display.svg import graph_svg
-from materia_nb.errors import MateriaError
-from materia_nb.outgoing import plain
+from materia_nb.errors import MateriaError, plain
 from materia_nb.widgets.base import Panel, Runs, error_words, runs_of, show_html
 from materia_nb.widgets.cast_parts import (
     PARTS,

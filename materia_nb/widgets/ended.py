@@ -15,10 +15,9 @@ from materia_nb.display.sections import issue_rows
 from materia_nb.engine import decide, evolve, outputs
 from materia_nb.engine.session import branch_suffix, output_name
 from materia_nb.engine.state import CastState
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError, counted, outgoing_traceback, plain
 from materia_nb.insight.sides import seconds_words, time_of, worked, worked_words
 from materia_nb.jsonvalue import JSON
-from materia_nb.outgoing import outgoing_traceback, plain
 from materia_nb.store.rundir import RunDir
 from materia_nb.widgets.cast_slices import said_words
 from materia_nb.widgets.state_and_items import changed_blocks

@@ -18,8 +18,7 @@ from materia_nb.cast.listing import casts_view, cost_words, sought, when_words
 from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.display.blocks import Block, Heading, bounded, text_of
 from materia_nb.display.escape import part
-from materia_nb.errors import counted
-from materia_nb.outgoing import plain
+from materia_nb.errors import counted, plain
 from materia_nb.platform import start_thread
 from materia_nb.store.catalogue import CastEntry, Catalogue, cast_entry
 from materia_nb.store.files import lock_owner

@@ -15,8 +15,7 @@ from materia_nb.engine import entering
 from materia_nb.engine.item_edits import WORK_ITEMS
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord, item_now
-from materia_nb.errors import MateriaError
-from materia_nb.outgoing import plain
+from materia_nb.errors import MateriaError, plain
 from materia_nb.widgets.graph_inspector import DEFINITION, Inspector
 
 if TYPE_CHECKING:

@@ -11,12 +11,11 @@ from materia_nb.display.escape import part
 from materia_nb.engine.item_edits import WORK_ITEMS, WORKED_ON, ListEdit, lay_out, origins_of
 from materia_nb.engine.items import Standing
 from materia_nb.engine.routing import edges_used, limits_of
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, plain
 from materia_nb.handoff import Issue, item_issues
 from materia_nb.handoff.protocol import as_text
 from materia_nb.insight.changes import ValueChange, changes
 from materia_nb.jsonvalue import JSON, MISSING, compact, frozen, same
-from materia_nb.outgoing import plain
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot

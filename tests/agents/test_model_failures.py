@@ -11,7 +11,7 @@ import pytest
 import cast_helpers as h
 from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import Said, Usage
-from materia_nb.outgoing import scrubbed
+from materia_nb.errors import scrubbed
 from model_helpers import Heard, agent, failed, turn
 from model_server import Slow, breaks_off, calls, declines, refuses, says, serving
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from display_hostile import HOSTILE
 from materia_nb.display.escape import clip, css_safe, esc, shorten
-from materia_nb.outgoing import plain
+from materia_nb.errors import plain
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200)  # lone surrogates and control characters too
 

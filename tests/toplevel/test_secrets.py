@@ -13,7 +13,7 @@ from materia_nb.agents.interface import Called, Noted, ToolCall
 from materia_nb.agents.tools import Toolbox, changing_tools
 from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import cast_page_html
-from materia_nb.outgoing import scrubbed, scrubbed_part, secret_arguments
+from materia_nb.errors import scrubbed, scrubbed_part, secret_arguments
 from model_helpers import turn
 from model_server import refuses, serving
 

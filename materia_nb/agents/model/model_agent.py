@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, Asking, Reply, Turn
+from materia_nb.errors import holds_key
 from materia_nb.loadout.graph import PROMPT_FORMS, PromptForm
-from materia_nb.outgoing import holds_key
 from materia_nb.platform import HeldInterrupts
 
 if TYPE_CHECKING:

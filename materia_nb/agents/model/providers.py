@@ -13,8 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import AgentError
-from materia_nb.errors import close_match
-from materia_nb.outgoing import scrubbed
+from materia_nb.errors import close_match, scrubbed
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

@@ -39,9 +39,8 @@ from materia_nb.agents.background import BackgroundLoop, Inbox
 from materia_nb.agents.interface import AgentError, Noted, Said, Telling, Usage
 from materia_nb.agents.model.providers import Made
 from materia_nb.engine.followup import cut
-from materia_nb.errors import named_error
+from materia_nb.errors import named_error, scrubbed
 from materia_nb.handoff.protocol import one_line
-from materia_nb.outgoing import scrubbed
 
 _SHOWN: Final = 300
 _REFUSALS: Final = re.compile(r"content[_ ]?(policy|filter)|safety|moderation|flagged", re.IGNORECASE)

@@ -19,10 +19,9 @@ from typing import Final
 from materia_nb.agents.tools.confine import Place, Work, reach
 from materia_nb.agents.tools.reading_tools import binary
 from materia_nb.agents.tools.tool import MOST_TEXT, SHELL_SECONDS, Refused, ToolResult, readable
-from materia_nb.errors import alike
+from materia_nb.errors import alike, scrubbed, scrubbed_part
 from materia_nb.file_io import replace_file
 from materia_nb.jsonvalue import JSON
-from materia_nb.outgoing import scrubbed, scrubbed_part
 from materia_nb.utilities.process import ProcessResult, run_process
 
 MOST_BYTES: Final = 8 * 1024 * 1024

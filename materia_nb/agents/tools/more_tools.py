@@ -34,10 +34,9 @@ from materia_nb.agents.tools.tool import (
     named,
     readable,
 )
-from materia_nb.errors import MateriaError, named_error
+from materia_nb.errors import MateriaError, holds_key, named_error, scrubbed_part
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.facts import as_list, as_object
-from materia_nb.outgoing import holds_key, scrubbed_part
 from materia_nb.platform import HeldInterrupts, Stop
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from materia_nb.agents.tools import search
 from materia_nb.agents.tools.confine import Place, Work, reach
 from materia_nb.agents.tools.search import BLOCK
 from materia_nb.agents.tools.tool import LINES, MOST_TEXT, Refused, ToolResult, named, readable
+from materia_nb.errors import scrubbed_part
 from materia_nb.jsonvalue import JSON
-from materia_nb.outgoing import scrubbed_part
 from materia_nb.utilities.process import ProcessResult, run_process
 
 MOST_SCANNED: Final = 64 * 1024 * 1024

@@ -13,9 +13,8 @@ from materia_nb.agents.tools.changing_tools import bash, edit, write
 from materia_nb.agents.tools.confine import Root, Work
 from materia_nb.agents.tools.reading_tools import find, grep, ls, read
 from materia_nb.agents.tools.tool import TOOLS, Refused, Tool, ToolResult, bounded, named, readable
-from materia_nb.errors import did_you_mean
+from materia_nb.errors import did_you_mean, scrubbed
 from materia_nb.jsonvalue import JSON
-from materia_nb.outgoing import scrubbed
 from materia_nb.platform import HeldInterrupts
 
 _WORDS: Final = {

@@ -29,7 +29,7 @@ from materia_nb.display.svg import GraphPicture
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord, all_steps
 from materia_nb.engine.state import Usage
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError, counted, plain
 from materia_nb.handoff.protocol import Issue
 from materia_nb.insight import sides
 from materia_nb.insight.changes import LoadoutComparison, shown
@@ -38,7 +38,6 @@ from materia_nb.insight.replay import Replay
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, same
 from materia_nb.loadout.graph import Graph
-from materia_nb.outgoing import plain
 
 if TYPE_CHECKING:
     from materia_nb.insight.queries import Blamed

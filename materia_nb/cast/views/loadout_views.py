@@ -26,11 +26,11 @@ from materia_nb.insight.explore import Exploration, played
 from materia_nb.insight.odds import Chances, Odds, PerSocket, Rehearsal
 from materia_nb.insight.space import COMPLETE, HELD, MOST_STATES, Taken, strangers
 from materia_nb.jsonvalue import JSON, compact, pretty
+from materia_nb.late import VIEWS
 from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.layers import LayeredConfig
 from materia_nb.loadout.report import Problem, Report
-from materia_nb.outgoing import VIEWS
 from materia_nb.sharing import Progress
 
 

@@ -23,11 +23,10 @@ from materia_nb.engine.remarks import Remark
 from materia_nb.engine.routing import edges_used, short
 from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import Hold
-from materia_nb.errors import counted
+from materia_nb.errors import counted, plain
 from materia_nb.handoff.approval import request_of
 from materia_nb.handoff.protocol import as_text
 from materia_nb.loadout.graph import END
-from materia_nb.outgoing import plain
 
 _CONCLUSION_LINES: Final = 40
 _CONCLUSION_CHARS: Final = 1_000

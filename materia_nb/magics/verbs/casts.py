@@ -22,6 +22,7 @@ from materia_nb.engine.told import HEADINGS
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.queries import Suggestion
 from materia_nb.jsonvalue import JSON
+from materia_nb.late import late
 from materia_nb.loadout import read_text
 from materia_nb.magics.registry import (
     Argument,
@@ -297,9 +298,7 @@ def help_(call: Call) -> Any:
 @verb("quest")
 def quest(call: Call) -> Any:
     """Show the board of requests of this project, which are cast one after another, with buttons."""
-    from materia_nb.widgets.quest_panel import show_quests
-
-    return show_quests(call.bench.quests)
+    return late("panel of quests").show_quests(call.bench.quests)
 
 
 def _board(call: Call) -> Table:

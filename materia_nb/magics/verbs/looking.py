@@ -15,17 +15,16 @@ from materia_nb.cast.views.status import StatusView, steps_view
 from materia_nb.cast.views.step_views import HandoffView, PromptView, TranslationView
 from materia_nb.cast.views.tables import found_view
 from materia_nb.display.blocks import JsonView, Text
-from materia_nb.doctor import checkup
 from materia_nb.engine.session import StepRecord
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, outgoing_traceback
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.compare import visit_before
 from materia_nb.insight.odds import Chances, Likely, PerSocket
 from materia_nb.insight.queries import query_of
+from materia_nb.late import late
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.cast_display import counting, running
 from materia_nb.magics.registry import Argument, Call, from_method, one_of_words, value_of, verb
-from materia_nb.outgoing import outgoing_traceback
 from materia_nb.widgets.cast_parts import alone_names
 
 _LOADOUT: Final = Argument("loadout", "the loadout; the chosen one if left out", completes="loadout")
@@ -428,7 +427,7 @@ def doctor(call: Call) -> Any:
     """Check what is here and works: software, keys (names only), programs, folders, config, who answers; or a recorded cast."""
     if (cast := call.get("cast")) is not None:
         return call.bench.casts.verify(cast)
-    return checkup(call.bench)
+    return late("checkup")(call.bench)
 
 
 @verb(

@@ -1,4 +1,4 @@
-"""The quest board of a project: an ordered list of requests that are cast one after another."""
+"""The quest board of a project: an ordered list of requests that are cast one after another. Its panel is in ``panel.py``."""
 
 from __future__ import annotations
 

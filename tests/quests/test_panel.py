@@ -13,8 +13,8 @@ from ipywidgets.widgets.widget import _instances as live
 from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
+from materia_nb.quests.panel import QuestPanel
 from materia_nb.widgets.base import runs_of, widgets_in
-from materia_nb.widgets.quest_panel import QuestPanel
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
 
