@@ -33,46 +33,46 @@ class Call(NamedTuple):
 
 STATIONS: Final = (
     Station("cast/cast.py", "Cast.step", "takes the lock: one call at a time changes a cast."),
-    Station("cast/runner.py", "Runner.advance", "does what is due, and keeps what comes of it."),
+    Station("cast/runner.py", "Runner.advance", "does what is due, and saves the results."),
     Station("engine/decide.py", "enter", "is the first command: the events of entering the next socket."),
     Station("engine/entering.py", "enter", "finds the item, counts the visit and lays out the prompt."),
     Station("engine/evolve.py", "fold", "makes the session after the events; it alone makes sessions."),
-    Station("engine/session.py", "pending_here", "says what is due: here, to ask an agent."),
+    Station("engine/session.py", "pending_here", "returns what is due: here, asking an agent."),
     Station(
         "agents/agent_table.py", "AgentTable.for_turn", "says who answers: by socket, by materia, or `*`."
     ),
     Station("store/journal.py", "Journal.append", "writes `socket_start` before anybody is asked."),
     Station("cast/turns.py", "turn_of", "makes the `Turn`, everything an agent may know."),
     Station("agents/notebook_agents.py", "FunctionAgent.answer", "calls the function of the notebook."),
-    Station("agents/interface.py", "sound", "checks that what came back is a reply at all."),
+    Station("agents/interface.py", "sound", "checks that the return value is a reply at all."),
     Station("cast/work.py", "Work.arrived", "takes the reply, whoever gave it."),
-    Station("errors.py", "scrubbed", "cuts keys out before anything is kept."),
+    Station("errors.py", "scrubbed", "removes keys before anything is saved."),
     Station("engine/decide.py", "answer", "is the second command: the events of this answer."),
-    Station("engine/outputs.py", "output", "has it read, and drafts, refuses or completes."),
+    Station("engine/outputs.py", "output", "has the protocol read it, then drafts, refuses or completes."),
     Station(
         "handoff/sparse.py", "SparseProtocol.read", "lists what the socket's protocol finds wrong with it."
     ),
     Station("handoff/jsontext.py", "agent_object", "finds the JSON in the text."),
     Station("engine/completing.py", "complete", "applies an answer that was accepted."),
     Station("engine/completing.py", "apply_output", "puts it into the state."),
-    Station("loadout/vocabulary.py", "Result.of", "says which of the things that can happen this was."),
-    Station("engine/completing.py", "_advance", "moves the cursor, as this answer ends an item."),
+    Station("loadout/vocabulary.py", "Result.of", "classifies the result."),
+    Station("engine/completing.py", "_advance", "moves the cursor, because this answer ends an item."),
     Station("loadout/vocabulary.py", "Described.holds", "asks a row of the table of conditions."),
     Station(
         "engine/completing.py",
         "route",
-        "chooses the way on, an exit, an edge, the end, and keeps all that was looked at as data.",
+        "chooses an exit, an edge or the end, and records every candidate as data.",
     ),
     Station("engine/routing.py", "count_edge", "counts the edge that is taken, against its limit."),
     Station("engine/evolve.py", "evolve", "folds `socket_output`, as a resumed cast will."),
-    Station("engine/event_json.py", "to_json", "makes the line: an event's JSON is its fields."),
+    Station("engine/event_json.py", "to_json", "serializes the event: its JSON is its fields."),
     Station("store/journal.py", "Journal.append", "writes the step in one append."),
     Station(
-        "store/rundir.py", "ArtifactWriter.soon", "leaves the files that follow to a thread of their own."
+        "store/rundir.py", "ArtifactWriter.soon", "hands the remaining files to a separate thread."
     ),
-    Station("cast/runner.py", "Runner.snapshot", "gives a view the cast as it is: frozen."),
+    Station("cast/runner.py", "Runner.snapshot", "gives a view a frozen copy of the cast."),
     Station("insight/why.py", "explain", "reads the decision back; nothing is reconstructed."),
-    Station("cast/listing.py", "why_blocks", "says it as a small document."),
+    Station("cast/listing.py", "why_blocks", "turns it into a small document."),
     Station("display/blocks.py", "Shown.as_text", "is the form for a terminal."),
     Station("display/blocks.py", "Shown.as_html", "is the form for a cell, all text escaped."),
 )
