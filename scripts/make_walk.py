@@ -67,9 +67,7 @@ STATIONS: Final = (
     Station("engine/evolve.py", "evolve", "folds `socket_output`, as a resumed cast will."),
     Station("engine/event_json.py", "to_json", "serializes the event: its JSON is its fields."),
     Station("store/journal.py", "Journal.append", "writes the step in one append."),
-    Station(
-        "store/rundir.py", "ArtifactWriter.soon", "hands the remaining files to a separate thread."
-    ),
+    Station("store/rundir.py", "ArtifactWriter.soon", "hands the remaining files to a separate thread."),
     Station("cast/runner.py", "Runner.snapshot", "gives a view a frozen copy of the cast."),
     Station("insight/why.py", "explain", "reads the decision back; nothing is reconstructed."),
     Station("cast/listing.py", "why_blocks", "turns it into a small document."),
