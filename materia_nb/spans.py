@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -416,7 +416,7 @@ def _event(line: Line, files: RunDir) -> ev.Event | None:
     try:
         event = from_json(line.type, line.data, line.ts, lenient=True)
         if isinstance(event, ev.Output | ev.SocketRecommitted) and event.text is None and event.artifact:
-            return replace(event, text=files.text_of(event.artifact))
+            return event.but(text=files.text_of(event.artifact))
     except MateriaError:
         return None  # it is of another engine and lacks a field, or its artifact is gone
     return event

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -105,7 +105,7 @@ def started(plan: Plan, request: str, agents: AgentTable | None = None) -> Runne
         ts=now(),
     )
     path = new_run_dir(plan.root)
-    rules, begun = rules.in_session(path.name), replace(begun, session=path.name, place=place_of(path))
+    rules, begun = rules.in_session(path.name), begun.but(session=path.name, place=place_of(path))
     files = RunDir(path, sync=plan.sync)
     lock: CastLock | None = None
     journal: Journal | None = None
@@ -297,7 +297,7 @@ def replayed(runner: Runner, replay: Replay) -> Path:
         ts=when,
     )
     return write_events(
-        root, rules, start, [*pins, *(replace(one, ts=when) for one in replay.events)], sync=runner.files.sync
+        root, rules, start, [*pins, *(one.but(ts=when) for one in replay.events)], sync=runner.files.sync
     )
 
 

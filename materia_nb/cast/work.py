@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -126,8 +125,7 @@ class Work(ABC):
         try:
             kept = keeper().keep(before, {**note, "lane": lane} if lane else note)
             names = () if by == "start" else kept.changed
-            told = replace(
-                told,
+            told = told.but(
                 commit=kept.commit,
                 left_out=kept.left_out,
                 changed=names[:MOST_CHANGED],
@@ -136,7 +134,7 @@ class Work(ABC):
         except MateriaError as error:
             if by == "start" and not lane:
                 raise
-            told = replace(told, problem=" ".join(str(error).split()))
+            told = told.but(problem=" ".join(str(error).split()))
             of = f" of the lane {lane}" if lane else ""
             self.messages.append(f"The files after step {step}{of} are not kept: {told.problem}")
         if (told.commit, told.left_out) != (before, self._left_out):

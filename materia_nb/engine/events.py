@@ -7,8 +7,8 @@ left out of the JSON. ``about`` stands for the fields that say which visit is me
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
+from dataclasses import Field, dataclass, field
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, cast, dataclass_transform
 
 from materia_nb.engine.conversation import Decided, ToolCall
 from materia_nb.engine.prompt import Prompt
@@ -32,30 +32,46 @@ OUTPUT_INLINE_BYTES: Final = 65_536
 """An output of at most so many bytes stands in its event, a longer one in its artifact (R43)."""
 
 
-EVENTS: Final[dict[str, type[Event]]] = {}
+_Kind: TypeAlias = "type[Event]"
+EVENTS: Final[dict[str, _Kind]] = {}
 """Every event by its type, in the order of this module."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+class _Recorded:
+    """What makes a frozen dataclass of each class of an event, and keeps it by its type."""
+
+    type: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls, *, type: str = "") -> None:  # noqa: A002 - it is the word of the journal
+        """Keep the event by its type; what only others are made from has none."""
+        dataclass(frozen=True, kw_only=True)(cls)
+        if type:
+            cls.type = type
+            EVENTS[type] = cast("_Kind", cls)
+
+
+class Event(_Recorded):
     """Something that happened. ``ts`` is the time in milliseconds since the epoch, ``lane`` the lane that it happened in, if any.
 
     ``transition`` is what whoever told the event found that the engine makes of it; the journal does not have it, and
     :func:`~materia_nb.engine.evolve.evolve` finds it anew then.
     """
 
-    type: ClassVar[str]
     ts: int = field(default=0, compare=False)
     lane: str = ""
     transition: Transition | None = field(default=None, compare=False, repr=False)
 
-    def __init_subclass__(cls) -> None:
-        """Keep the event by its type; what only others are made from has none."""
-        if "type" in cls.__dict__:
-            EVENTS[cls.type] = cls
+    def but(self, **changes: Any) -> Self:
+        """Return it with changes; ``dataclasses.replace`` looks at every field, and each step does this four times."""
+        if not changes.keys() <= self.__dict__.keys():
+            raise TypeError(f"a {self.type} has no {', '.join(changes.keys() - self.__dict__.keys())}")
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, **changes)
+        return made
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class VisitEvent(Event):
     """Something that happened to a visit."""
 
@@ -63,7 +79,6 @@ class VisitEvent(Event):
     visit: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AboutEvent(Event):
     """Something that happened at a socket."""
 
@@ -73,11 +88,9 @@ class AboutEvent(Event):
 # -- the cast ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CastStart(Event):
+class CastStart(Event, type="cast_start"):
     """The cast began."""
 
-    type: ClassVar[str] = "cast_start"
     request: str = ""
     config_source: str = ""
     artifact_root: str = ""
@@ -93,11 +106,9 @@ class CastStart(Event):
     files: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CastEnd(Event):
+class CastEnd(Event, type="cast_end"):
     """The cast ended; recast and revive may follow. ``worked`` is the time in milliseconds of a turn that failed."""
 
-    type: ClassVar[str] = "cast_end"
     ok: bool | None = None
     error: str | None = None
     kind: str | None = None
@@ -110,70 +121,55 @@ class CastEnd(Event):
     remarks_in_all: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CastRecast(AboutEvent):
+class CastRecast(AboutEvent, type="cast_recast"):
     """The socket where the cast stopped is asked again."""
 
-    type: ClassVar[str] = "cast_recast"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CastRevive(AboutEvent):
+class CastRevive(AboutEvent, type="cast_revive"):
     """The cast goes on, with more of what it lacked."""
 
-    type: ClassVar[str] = "cast_revive"
     kind: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnsweredByHand(AboutEvent):
+class AnsweredByHand(AboutEvent, type="answered_by_hand"):
     """The socket where the cast stopped waits for what a person says in its place; `after` is the kind of the failure."""
 
-    type: ClassVar[str] = "answered_by_hand"
     after: str = ""
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SocketFailed(VisitEvent):
+class SocketFailed(VisitEvent, type="socket_failed"):
     """The agent or process of a visit failed, and the cast goes on by the edge that waits for that."""
 
-    type: ClassVar[str] = "socket_failed"
     kind: str = ""
     error: str = ""
     hint: str | None = None
     worked: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SocketSkipped(VisitEvent):
+class SocketSkipped(VisitEvent, type="socket_skipped"):
     """A person goes on without the socket where the cast stopped, or with `item` without its item; `note` says why."""
 
-    type: ClassVar[str] = "socket_skipped"
     note: str = ""
     next: str | None = None
     item: bool = False
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CastBack(Event):
+class CastBack(Event, type="cast_back"):
     """The cast goes on from the state after an earlier step; 0 is the start."""
 
-    type: ClassVar[str] = "cast_back"
     step: int
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesKept(Event):
+class FilesKept(Event, type="files_kept"):
     """The project's files changed and are kept as `commit`, by that `step`, a `person` before the next one, or by going `back`.
 
     `changed` names the files, the first 200 of `inAll`; `leftOut` are those too long to be kept. With `folder` the cast works from here on in that folder of its run directory, a lane in that directory of its own;
     with `problem` nothing could be kept, and it says why.
     """
 
-    type: ClassVar[str] = "files_kept"
     step: int = 0
     commit: str | None = None
     by: str = "step"
@@ -187,28 +183,21 @@ class FilesKept(Event):
 # -- lanes -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamsStarted(Event):
+class StreamsStarted(Event, type="streams_started"):
     """The items of a parallel generator were handed to streams, each of which gets a lane; at most `limit` run at once."""
 
-    type: ClassVar[str] = "streams_started"
     loop: str
     streams: tuple[Mapping[str, JSON], ...]
     limit: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneStarted(Event):
+class LaneStarted(Event, type="lane_started"):
     """A lane runs now, for the first time or again."""
 
-    type: ClassVar[str] = "lane_started"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneEnded(Event):
+class LaneEnded(Event, type="lane_ended"):
     """A lane was `accepted`, `failed` or `interrupted`; the other fields say why, as those of `cast_end` do."""
 
-    type: ClassVar[str] = "lane_ended"
     status: LaneEnd
     error: str | None = None
     kind: str | None = None
@@ -222,20 +211,16 @@ class LaneEnded(Event):
         return self.status == "accepted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamsJoined(Event):
+class StreamsJoined(Event, type="streams_joined"):
     """All lanes were accepted, and the cast goes on behind the barrier with what they handed over."""
 
-    type: ClassVar[str] = "streams_joined"
     loop: str
     next: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamsFailed(Event):
+class StreamsFailed(Event, type="streams_failed"):
     """Not all lanes were accepted, so the cast fails and nothing of any lane goes into its state."""
 
-    type: ClassVar[str] = "streams_failed"
     loop: str
     kind: str
     error: str
@@ -244,27 +229,21 @@ class StreamsFailed(Event):
 # -- a visit -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SocketStart(VisitEvent):
+class SocketStart(VisitEvent, type="socket_start"):
     """A socket was entered; ``step`` counts the visits of the whole cast."""
 
-    type: ClassVar[str] = "socket_start"
     step: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UtilityInput(VisitEvent):
+class UtilityInput(VisitEvent, type="utility_input"):
     """A utility is started with the input in this artifact."""
 
-    type: ClassVar[str] = "utility_input"
     artifact: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UtilityCommand(VisitEvent):
+class UtilityCommand(VisitEvent, type="utility_command"):
     """The process of a utility ended, or did not start."""
 
-    type: ClassVar[str] = "utility_command"
     command: JSON = None
     code: int | None = None
     signal: JSON = None
@@ -279,7 +258,6 @@ class UtilityCommand(VisitEvent):
     start_error: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Output(VisitEvent):
     """An output arrived. ``text`` is the output, in the journal or, if it is long, in ``artifact``.
 
@@ -301,125 +279,97 @@ class Output(VisitEvent):
     worked: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SocketComplete(Output):
+class SocketComplete(Output, type="socket_complete"):
     """An output was accepted; ``detour`` is what runs first before this socket is done again."""
 
-    type: ClassVar[str] = "socket_complete"
     parsed: bool = False
     next: str | None = None
     detour: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SocketRefinement(Output):
+class SocketRefinement(Output, type="socket_refinement"):
     """A draft came."""
 
-    type: ClassVar[str] = "socket_refinement"
     refinement_turn: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SocketWorked(Output):
+class SocketWorked(Output, type="socket_worked"):
     """The work of a socket with `finalize` came; its handoff is asked for next."""
 
-    type: ClassVar[str] = "socket_worked"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SocketRefused(Output):
+class SocketRefused(Output, type="socket_refused"):
     """An output was refused, and the cast fails."""
 
-    type: ClassVar[str] = "socket_refused"
     process: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SocketHeld(Output):
+class SocketHeld(Output, type="socket_held"):
     """The output asks for a person; nothing of it is applied yet."""
 
-    type: ClassVar[str] = "socket_held"
     action: str = ""
     reason: str = ""
     needs: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SocketContinued(Output):
+class SocketContinued(Output, type="socket_continued"):
     """The agent is still at work and is asked to go on."""
 
-    type: ClassVar[str] = "socket_continued"
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryStart(Output):
+class RecoveryStart(Output, type="same_socket_recovery_start"):
     """An output was refused, and a repair turn follows."""
 
-    type: ClassVar[str] = "same_socket_recovery_start"
     attempt: int | None = None
     max_attempts: int | None = None
     validation_kind: str | None = None
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryRetry(VisitEvent):
+class RecoveryRetry(VisitEvent, type="same_socket_recovery_retry"):
     """The repair turn begins."""
 
-    type: ClassVar[str] = "same_socket_recovery_retry"
     attempt: int | None = None
     max_attempts: int | None = None
     validation_kind: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryExhausted(Output):
+class RecoveryExhausted(Output, type="same_socket_recovery_exhausted"):
     """An output was refused, and no repair turn is left."""
 
-    type: ClassVar[str] = "same_socket_recovery_exhausted"
     attempt: int | None = None
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MateriaTold(VisitEvent):
+class MateriaTold(VisitEvent, type="materia_event"):
     """The output just before told it in its `event` field (R39); `sequence` counts in the cast, from 1 and never twice; lanes count on from there, each by itself.
 
     `refused` marks what an output told that was refused for another reason (R53).
     """
 
-    type: ClassVar[str] = "materia_event"
     sequence: int
     event: Mapping[str, JSON]
     refused: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeChanged(VisitEvent):
+class ScopeChanged(VisitEvent, type="scope_changed"):
     """The output just before says where utilities and agents work from here on (P8)."""
 
-    type: ClassVar[str] = "scope_changed"
     scope: Mapping[str, JSON] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentFailed(VisitEvent):
+class AssignmentFailed(VisitEvent, type="assignment_failed"):
     """An assignment of the output just accepted cannot be carried out, and the cast fails (R54)."""
 
-    type: ClassVar[str] = "assignment_failed"
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceMissing(VisitEvent):
+class EvidenceMissing(VisitEvent, type="evidence_missing"):
     """The output just accepted says that it made these files, and they are not on the disk."""
 
-    type: ClassVar[str] = "evidence_missing"
     paths: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetEvent(Event):
     """How much of the budget is used."""
 
@@ -429,122 +379,90 @@ class BudgetEvent(Event):
     max_cost_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetWarning(BudgetEvent):
+class BudgetWarning(BudgetEvent, type="budget_warning"):
     """The budget is nearly used up."""
 
-    type: ClassVar[str] = "budget_warning"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetLimit(BudgetEvent):
+class BudgetLimit(BudgetEvent, type="budget_limit"):
     """The budget is used up."""
 
-    type: ClassVar[str] = "budget_limit"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetBlind(AboutEvent):
+class BudgetBlind(AboutEvent, type="budget_blind"):
     """Nobody reported the `tokens`, or the `cost`, of a turn, so the budget cannot count it (R56); told once of each."""
 
-    type: ClassVar[str] = "budget_blind"
     of: str = "tokens"
 
 
 # -- the turn of an agent ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCalled(AboutEvent):
+class ToolCalled(AboutEvent, type="tool_call"):
     """An agent used a tool; one that changes something is told when it begins, and again, with its id, when it ended."""
 
-    type: ClassVar[str] = "tool_call"
     call: ToolCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolAsked(AboutEvent):
+class ToolAsked(AboutEvent, type="tool_asked"):
     """The agent cannot go on before a person has decided about these calls; it was at work for ``worked`` milliseconds."""
 
-    type: ClassVar[str] = "tool_asked"
     calls: tuple[ToolCall, ...] = ()
     worked: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolDecided(AboutEvent):
+class ToolDecided(AboutEvent, type="tool_decided"):
     """A person decided `once`, `always` or `denied`; `calls` are those to run now."""
 
-    type: ClassVar[str] = "tool_decided"
     decided: Decided
     calls: tuple[ToolCall, ...] = ()
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolsAllowed(Event):
+class ToolsAllowed(Event, type="tools_allowed"):
     """The tools that need not ask from here on."""
 
-    type: ClassVar[str] = "tools_allowed"
     tools: tuple[str, ...] = ()
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentNote(AboutEvent):
+class AgentNote(AboutEvent, type="agent_note"):
     """The agent told something: a request that it tries again, a tool that does not exist."""
 
-    type: ClassVar[str] = "agent_note"
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnSpent(AboutEvent):
+class TurnSpent(AboutEvent, type="turn_spent"):
     """What a turn cost that gave no output: it failed, was interrupted, or waits for approval."""
 
-    type: ClassVar[str] = "turn_spent"
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnResent(AboutEvent):
+class TurnResent(AboutEvent, type="turn_resent"):
     """A turn that was cut short is asked once more."""
-
-    type: ClassVar[str] = "turn_resent"
 
 
 # -- what a person does ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefinementMessage(AboutEvent):
+class RefinementMessage(AboutEvent, type="refinement_message"):
     """A person asked for a change of a draft."""
 
-    type: ClassVar[str] = "refinement_message"
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefinementFinal(AboutEvent):
+class RefinementFinal(AboutEvent, type="refinement_final"):
     """A person asked for the final result."""
 
-    type: ClassVar[str] = "refinement_final"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HoldAnswered(AboutEvent):
+class HoldAnswered(AboutEvent, type="hold_answered"):
     """A person answered the agent that holds the cast."""
 
-    type: ClassVar[str] = "hold_answered"
     text: str = ""
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalAnswered(AboutEvent):
+class ApprovalAnswered(AboutEvent, type="approval_answered"):
     """A person consented to a command, or refused it."""
 
-    type: ClassVar[str] = "approval_answered"
     approval_id: str = ""
     fingerprint: str = ""
     exact_content: str = ""
@@ -554,30 +472,24 @@ class ApprovalAnswered(AboutEvent):
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HoldDecided(AboutEvent):
+class HoldDecided(AboutEvent, type="hold_decided"):
     """A person decided in the agent's place; its output counts."""
 
-    type: ClassVar[str] = "hold_decided"
     satisfied: bool | None = None
     target: str | None = None
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetSet(Event):
+class BudgetSet(Event, type="budget_set"):
     """A person changed the budget of this cast."""
 
-    type: ClassVar[str] = "budget_set"
     max_tokens: int | None = None
     max_cost_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pinned(Event):
+class Pinned(Event, type="pinned"):
     """A person chose what answers a socket or materia (R40): a `text`, a text for each visit, or a `function`."""
 
-    type: ClassVar[str] = "pinned"
     name: str
     kind: str
     to: str
@@ -586,30 +498,24 @@ class Pinned(Event):
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unpinned(Event):
+class Unpinned(Event, type="unpinned"):
     """A socket or materia is answered as if it had never been pinned."""
 
-    type: ClassVar[str] = "unpinned"
     name: str
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuggestionKept(Event):
+class SuggestionKept(Event, type="suggestion_kept"):
     """A person kept what the agent of that step suggested to remember."""
 
-    type: ClassVar[str] = "suggestion_kept"
     step: int | None = None
     suggestion: JSON = None
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateEdited(Event):
+class StateEdited(Event, type="state_edited"):
     """A person changed the state after that step; `lists` says of each list which items are which, `said` what was moved."""
 
-    type: ClassVar[str] = "state_edited"
     patch: tuple[Mapping[str, JSON], ...] = ()
     inverse: tuple[Mapping[str, JSON], ...] = ()
     step: int = 0
@@ -618,11 +524,9 @@ class StateEdited(Event):
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MateriaRedefined(Event):
+class MateriaRedefined(Event, type="materia_redefined"):
     """A person took a changed definition of a materia into the cast, whose config has it; `previous` is the one before."""
 
-    type: ClassVar[str] = "materia_redefined"
     materia: str
     definition: Mapping[str, JSON]
     previous: JSON = None
@@ -630,28 +534,21 @@ class MateriaRedefined(Event):
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptEdited(AboutEvent):
+class PromptEdited(AboutEvent, type="prompt_edited"):
     """A person changed a part of the prompt, for this turn."""
 
-    type: ClassVar[str] = "prompt_edited"
     part: str = ""
     text: str = ""
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditUndone(Event):
+class EditUndone(Event, type="edit_undone"):
     """The last change of the state was taken back."""
 
-    type: ClassVar[str] = "edit_undone"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labelled(Event):
+class Labelled(Event, type="labelled"):
     """What a person says of a step, or with `step` 0 of the cast, all of it anew; `undoes` takes the last change back."""
 
-    type: ClassVar[str] = "labelled"
     step: int = 0
     branch: int = 0
     name: str = ""
@@ -662,11 +559,9 @@ class Labelled(Event):
     by: str = "person"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SocketRecommitted(Event):
+class SocketRecommitted(Event, type="socket_recommitted"):
     """A person corrected the output of that step."""
 
-    type: ClassVar[str] = "socket_recommitted"
     step: int = 0
     text: str | None = None
     artifact: str | None = None

@@ -10,7 +10,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -75,7 +75,7 @@ def _visited_sockets(lines: Sequence[Line]) -> dict[str, str]:
 def _take(done: Recording, rules: Rules, event: ev.Event, state: CastState) -> None:
     """Fold an event that led to ``state``, whatever the engine would make of it."""
     transition = Transition(state, before=done.session.state, forced=True)
-    done.session = evolve(rules, done.session, replace(event, transition=transition))
+    done.session = evolve(rules, done.session, event.but(transition=transition))
 
 
 def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
@@ -111,9 +111,7 @@ def _answered(done: Recording, rules: Rules, event: ev.Output, read: Callable[[s
     if isinstance(event, ev.SocketComplete):
         target = event.next if event.next in rules.sockets else END
         state = state._replace(status="ready", next=target, last_output=text)
-    told = replace(
-        event, text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None
-    )
+    told = event.but(text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None)
     _take(done, rules, told, state)
 
 
@@ -341,7 +339,7 @@ def write_events(
     try:
         made = RunDir(path, sync=sync)
         made.write_json(CONFIG, dict(rules.graph.document))
-        start = replace(start, place=place_of(path))
+        start = start.but(place=place_of(path))
         session = begin(rules, start)
         lines = lines_of([start], session, made)
         for event in events:
