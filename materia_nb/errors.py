@@ -150,7 +150,7 @@ _PIECE: Final = 8  # so much of a key that was cut in two is cut out as well
 _CUT: Final = "***"
 
 _named: set[str] = set()
-_seen: tuple[object, Sequence[str]] | None = None
+_seen: tuple[object, set[str], Sequence[str]] | None = None
 
 
 def holds_key(variable: str) -> None:
@@ -226,12 +226,12 @@ def _known_keys() -> Sequence[str]:
     a hundredth of reading it name by name.
     """
     global _seen  # noqa: PLW0603 - one environment, one cache
-    now = ([*os.environ._data.items()], frozenset(_named))  # type: ignore[attr-defined]  # noqa: SLF001
-    if _seen is None or _seen[0] != now:
+    here = os.environ._data  # type: ignore[attr-defined]  # noqa: SLF001
+    if _seen is None or _seen[0] != here or _seen[1] != _named:
         values = [value for name, value in os.environ.items() if _is_key(name, value)]
         forms = {one for value in values for one in _forms(value) if len(one) >= _SHORTEST}
-        _seen = (now, sorted(forms, key=len, reverse=True))
-    return _seen[1]
+        _seen = (here.copy(), _named.copy(), sorted(forms, key=len, reverse=True))
+    return _seen[2]
 
 
 def _forms(key: str) -> Iterator[str]:

@@ -114,11 +114,11 @@ def replace_file(
         OSError: it cannot be written; the old file is as it was.
     """
     parent = os.path.dirname(path)  # noqa: PTH120 - a path of a Path takes longer than the write
-    beside = os.path.join(parent, f".{secrets.token_hex(8)}.tmp")  # noqa: PTH118 - as above
     with HeldInterrupts():
         mode = _mode(path, folder)
         if mode is None and isinstance(content, bytes) and _name_when_whole(path, content, sync, folder):
             return
+        beside = os.path.join(parent, f".{secrets.token_hex(8)}.tmp")  # noqa: PTH118 - as above
         handle = os.open(beside, _NEW, 0o666, dir_fd=folder)
         try:
             try:

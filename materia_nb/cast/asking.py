@@ -98,7 +98,7 @@ def asked_alone(
         )
     prompt = session.prompt
     assert prompt is not None  # noqa: S101 - an agent's socket was entered
-    turn = turn_of(rules, session, visit, project=project, run_dir=project, stop=Stop(), tell=nobody)
+    turn = turn_of(rules, session, visit, folder=project, run_dir=project, stop=Stop(), tell=nobody)
     answer = agent.answer(turn)
     if answer is None or isinstance(answer, Asking):
         return Asked(socket, name_of(agent), prompt, None, session)

@@ -451,7 +451,7 @@ class Cast:
 
         try:
             while not (pause := self._pause(until, steps, taken, broken_off=broken_off)):
-                if self.runner.lanes_are_next:
+                if self.runner.rules.graph.regions and self.runner.lanes_are_next:
                     yield from self._through_lanes(breaks, once=steps is not None)
                 else:
                     with self.runner.lock():

@@ -33,7 +33,7 @@ class LaneWork(Work):
         self.files, self.utilities = main.files, main.utilities
         self.agents, self.functions, self.followers = main.agents, main.functions, main.followers
         self.stop, self.messages = main.stop, main.messages
-        self._lane, self._lanes = lane, lanes
+        self._lane, self._lanes, self.asked_before = lane, lanes, lanes.asked_before
 
     @property
     def rules(self) -> Rules:  # type: ignore[override]
@@ -91,10 +91,6 @@ class LaneWork(Work):
     def carry(self, command: Callable[..., Events], *given: object) -> None:
         """Keep what a command leads to in the lane."""
         self.main.carry(decide.in_lane, self._lane, command, *given)
-
-    def asked_before(self, socket: str) -> tuple[int, int]:
-        """Return how many turns a socket, and its materia, had in all lanes."""
-        return self._lanes.asked_before(socket)
 
 
 class Lanes:

@@ -388,7 +388,7 @@ class Runner(Work):
                 lane that it is given ("" for the cast itself).
             once: whether each lane runs one socket, rather than as far as it comes.
         """
-        if self.lanes_are_next:
+        if self.rules.graph.regions and self.lanes_are_next:
             made = None
             for step in self.advance_lanes(breaks, once=once):
                 made = step

@@ -26,10 +26,11 @@ def turn_of(  # noqa: PLR0913 - all that a turn is made of, by name
     session: Session,
     visit: Visit,
     *,
-    project: Path,
+    folder: Path,
     run_dir: Path,
     stop: Stop,
     tell: Callable[[Telling], None],
+    document: JSON = None,
     before: tuple[int, int] | None = None,
     functions: Mapping[str, Tool] = NOTHING,
 ) -> Turn:
@@ -39,19 +40,19 @@ def turn_of(  # noqa: PLR0913 - all that a turn is made of, by name
         rules: what the cast runs by.
         session: what it knows.
         visit: which visit owes an answer.
-        project: the directory that agents work in.
+        folder: the directory to work in.
         run_dir: the directory of the cast.
         stop: tells the agent to end.
         tell: takes what it tells while it answers.
+        document: what the process is given that somebody answers for, None for an agent.
         before: how many turns the socket, and its materia, had, where the session does not know of all.
         functions: those that are tools, by name.
     """
     here = rules.sockets[visit.socket]
     materia, item = here.socket.materia, visit.item
     free = visit.mode in here.any_text  # anything may be said before the final answer
-    state, asked = session.state, session.asked
-    if here.socket.is_utility:
-        asked = compact(document_of(rules, session, visit, project=project, run_dir=run_dir))
+    state = session.state
+    asked = session.asked if document is None else compact(document)
     return Turn(
         socket_id=visit.socket,
         materia_id=materia.id,
@@ -75,7 +76,7 @@ def turn_of(  # noqa: PLR0913 - all that a turn is made of, by name
         schema=None if free or here.schema is None else thawed(here.schema),
         request=state.request,
         cast_id=run_dir.name,
-        project=project / state.scope.cwd,
+        project=folder,
         stop=stop,
         index=session.turns.get(visit.socket, 0) if before is None else before[0],
         materia_index=session.turns.get(f"materia {materia.id}", 0) if before is None else before[1],

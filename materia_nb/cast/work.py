@@ -80,6 +80,7 @@ class Work(ABC):
         raised: what an agent raised last in this kernel.
         saying: what the agent that is asked has said so far.
         worked: milliseconds of work on the visit that waits which no event tells yet: those of a turn that was interrupted.
+        asked_before: how many turns a socket, and its materia, had, where the session does not say it.
     """
 
     rules: Rules
@@ -92,6 +93,7 @@ class Work(ABC):
     followers: Followers
     messages: list[str]
     raised: Exception | None
+    asked_before: Callable[[str], tuple[int, int]] | None = None
 
     def __init__(self, main: Work) -> None:
         self.main = main
@@ -149,10 +151,6 @@ class Work(ABC):
         """Carry out a command of :mod:`materia_nb.engine.decide` here."""
         self.carry(command, *given)
 
-    def asked_before(self, socket: str) -> tuple[int, int] | None:  # noqa: ARG002 - a lane does not know by itself
-        """Return how many turns a socket, and its materia, had; None where the session says it."""
-        return None
-
     # -- steps ----------------------------------------------------------------------------
 
     def enter(self) -> None:
@@ -177,7 +175,7 @@ class Work(ABC):
             return None
         if due.what == "utility" and pinned is None:
             return self._process(due.visit, folder)
-        return self._question(due.visit, pinned)
+        return self._question(due.visit, pinned, folder)
 
     def pin_of(self, socket: str) -> str | None:
         """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
@@ -210,9 +208,9 @@ class Work(ABC):
             MateriaError: it is not there (``no_folder``), or lies outside the project and nobody allowed it yet (``folder_asks``).
         """
         scope, project = self.session.state.scope, self.base
-        folder = project / scope.cwd
         if scope == BASE:
-            return folder
+            return project
+        folder = project / scope.cwd
         if not folder.is_dir():
             what = f"The scope {scope.id!r} works in a directory that is not there."
             raise AgentError(what, where=str(folder), hint="make it, then retry", kind="no_folder")
@@ -283,13 +281,14 @@ class Work(ABC):
         """Write an event that tells how a process is run, and changes nothing else."""
         self.carry(lambda _rules, _session, _ts: (event,))
 
-    def _question(self, visit: Visit, pinned: PinnedAgent | None) -> Job:
-        here = self.rules.sockets[visit.socket]
+    def _question(self, visit: Visit, pinned: PinnedAgent | None, folder: Path) -> Job:
+        here, run_dir = self.rules.sockets[visit.socket], self.files.path
+        socket = here.socket
         if self._seen is None and here.sees_changes:
             self._seen = self._look()
-        agent: Agent = pinned or self.agents.for_turn(visit.socket, here.socket.materia.id)
+        agent: Agent = pinned or self.agents.for_turn(visit.socket, socket.materia.id)
         self.saying = []
-        before = self.asked_before(visit.socket)
+        before = self.asked_before(visit.socket) if self.asked_before is not None else None
         dropped = False  # then what it still tells is of a turn that is over
 
         def drop() -> None:
@@ -297,17 +296,22 @@ class Work(ABC):
             dropped = True
 
         def run() -> object:
+            rules, session = self.rules, self.session
             try:
+                document = None
+                if socket.is_utility:
+                    document = document_of(rules, session, visit, project=self.base, run_dir=run_dir)
                 turn = turn_of(
-                    self.rules,
-                    self.session,
+                    rules,
+                    session,
                     visit,
-                    project=self.base,
-                    run_dir=self.files.path,
+                    folder=folder,
+                    run_dir=run_dir,
+                    document=document,
                     stop=self.stop,
                     tell=lambda telling: None if dropped else self._take(visit, agent, telling),
                     before=before,
-                    functions=self.agents.tools,
+                    functions=NOTHING if isinstance(socket.materia.tools, str) else self.agents.tools,
                 )
                 return self._measured(partial(agent.answer, turn))
             except Exception as error:  # noqa: BLE001 - agents are other people's code

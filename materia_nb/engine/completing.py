@@ -177,7 +177,8 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
     """Put what an output says into the state, before assignments and advance (R10, R17)."""
     draft.last_output = text if here.socket.is_utility else text.strip()
     draft.last_socket, draft.last_artifact = here.socket.id, draft.artifact
-    draft.last_step, draft.last_result, draft.changed = draft.steps, reading.result, ()
+    result = reading.result
+    draft.last_step, draft.last_result, draft.changed = draft.steps, result, ()
     if reading.scope is not None:
         draft.scope = reading.scope
     if here.consumer_cursors:
@@ -188,7 +189,7 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
     if here.wanted.parse == "json":
         draft.last_json = reading.value
         draft.data = _canonical(here, draft.data, reading)
-        if reading.result is Result.YES and (draft.handoffs.entries or draft.follow_up):
+        if result is Result.YES and (draft.handoffs.entries or draft.follow_up):
             followup.forget_refusals(draft, socket.id, item.id if item else None)
         if reading.context and reading.context.strip():
             entry = Handoff(
@@ -197,7 +198,7 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
                 item.id if item else None,
                 item.key if item else None,
                 draft.steps,
-                reading.result,
+                result,
                 reading.context,
             )
             followup.hand_over(draft, entry)

@@ -267,7 +267,10 @@ class Usage(NamedTuple):
 
     def as_json(self) -> dict[str, JSON]:
         """Return what one turn used, as the journal keeps it; null is unknown."""
-        return {"input": self.input, "output": self.output, "cost": self.cost, **self.apart()}
+        told: dict[str, JSON] = {"input": self.input, "output": self.output, "cost": self.cost}
+        if self.cached is not None or self.reasoning is not None:
+            told |= self.apart()
+        return told
 
     def apart(self) -> dict[str, JSON]:
         """Return the tokens that are told apart, as far as anybody reported them: ``cached``, ``reasoning``."""
@@ -451,8 +454,6 @@ class Draft:
     output that is applied is kept.
     """
 
-    __slots__ = (*CastState._fields, "artifact")
-
     request: str
     data: Mapping[str, JSON]
     cursors: Mapping[str, int]
@@ -497,49 +498,8 @@ class Draft:
 
     def __init__(self, state: CastState, artifact: str | None = None) -> None:
         """Start from ``state``."""
+        self.__dict__.update(zip(CastState._fields, state, strict=True))
         self.artifact = artifact
-        (
-            self.request,
-            self.data,
-            self.cursors,
-            self.visits,
-            self.traversals,
-            self.counts,
-            self.items,
-            self.follow_up,
-            self.steps,
-            self.bounded_at,
-            self.last_output,
-            self.last_json,
-            self.last_socket,
-            self.last_artifact,
-            self.usage,
-            self.warned,
-            self.blind,
-            self.budget,
-            self.extra,
-            self.status,
-            self.next,
-            self.at,
-            self.shown,
-            self.within,
-            self.trail,
-            self.told,
-            self.unrouted,
-            self.failure,
-            self.hold,
-            self.detours,
-            self.knowledge,
-            self.passed,
-            self.handoffs,
-            self.answers,
-            self.changed,
-            self.last_step,
-            self.last_result,
-            self.scope,
-            self.lane,
-            self.joined,
-        ) = state
 
     def done(self) -> CastState:
         """Return the finished state."""
