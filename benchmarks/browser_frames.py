@@ -180,7 +180,7 @@ def measure(lab: Lab) -> None:
         )
     show(["", "n", "minimum", "median", "maximum"], rows)
     print("  wanted: 50 sockets drawn within 2,000 of the display call; a highlight within 200")
-    print("  a click shown within 150 at 40 sockets and within 400 at 200")
+    print("  a click shown within 100 at 40 sockets and within 150 at 200")
     print(f"  the browser's clock was {apart:+.1f} ms off the kernel's (+-{error:.1f}); that is taken off\n")
 
 

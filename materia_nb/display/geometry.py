@@ -52,10 +52,10 @@ class Box:
     def overlaps(self, other: Box, margin: float = 0) -> bool:
         """Whether the two have area in common (nearer than ``margin`` counts)."""
         return (
-            self.x < other.right + margin
-            and other.x < self.right + margin
-            and self.y < other.bottom + margin
-            and other.y < self.bottom + margin
+            self.x < other.x + other.w + margin
+            and other.x < self.x + self.w + margin
+            and self.y < other.y + other.h + margin
+            and other.y < self.y + self.h + margin
         )
 
 

@@ -150,7 +150,7 @@ def place(
         longest: how many cards a flow that has no spots may be long before it goes on beside itself.
     """
     return _Picture(
-        graph, direction, folded, level, spots_of(graph) if spots is None else spots, longest
+        graph, links(graph), direction, folded, level, spots_of(graph) if spots is None else spots, longest
     ).placed()
 
 
@@ -172,14 +172,16 @@ def best_place(
     abreast. Where the whole cannot be read however it is laid out, it is as wide as the room and goes on below.
     """
     given = spots_of(graph) if spots is None else spots
-    many = len(graph.sockets) > _MANY
+    many, those = len(graph.sockets) > _MANY, links(graph)
     best: list[tuple[float, _Picture]] = []
     for abreast in (MOST_ABREAST,) if given or many else (MOST_ABREAST, 1):
         for level in levels:
             tried: list[tuple[float, _Picture]] = []
             for longest in (None, *(() if given else (_longest(room, one, level) for one in directions))):
                 for direction in directions:
-                    picture = _Picture(graph, direction, folded, level, given, longest, abreast=abreast)
+                    picture = _Picture(
+                        graph, those, direction, folded, level, given, longest, abreast=abreast
+                    )
                     scale = picture.scale(room) / readable(level)
                     if not tried or scale > tried[0][0] / _AS_LARGE:
                         tried.insert(0, (scale, picture))
@@ -191,7 +193,8 @@ def best_place(
     scale, picture = max(best, key=lambda one: one[0])
     if scale < _AS_LARGE and not given:
         level = 1 if many and 1 in levels else 2
-        picture = _Picture(graph, directions[0], folded, level, given, _longest(room, directions[0], level))
+        longest = _longest(room, directions[0], level)
+        picture = _Picture(graph, those, directions[0], folded, level, given, longest)
     return picture.placed()
 
 
@@ -216,6 +219,7 @@ class _Picture:
     def __init__(
         self,
         graph: Graph,
+        those: list[Link],
         direction: Direction,
         folded: frozenset[str],
         level: Level,
@@ -227,8 +231,9 @@ class _Picture:
         self.graph = graph
         self.direction = direction
         self.level: Level = level
-        self.links = links(graph)
-        framed_apart = regions(graph, frozenset())[2]  # those that overlap others cannot be one card
+        self.links = those
+        # Loops that overlap others cannot be one card.
+        framed_apart = regions(graph, frozenset())[2] if folded else ()
         self.folded = frozenset(loop for loop in folded & graph.loops.keys() if loop not in framed_apart)
         self.stand_in = {
             socket: LOOP + loop.id

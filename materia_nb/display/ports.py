@@ -86,12 +86,10 @@ def meet(
     for line in lines:
         source, wanted = boxes[line.source], line.out
         free = (side for side in _others(wanted) if _has_room(sides, strips, line, side, source, solid))
-        line.out = next(free, wanted)
-        if line.out == wanted and not _has_room(sides, strips, line, wanted, source, solid):
-            line.chip = (
-                0.0,
-                0.0,
-            )  # so many lines that it has no place: what it says is said when it is pointed at
+        if (out := next(free, None)) is not None:
+            line.out = out
+        else:  # so many lines that its chip has no place: what it says is said when it is pointed at
+            line.chip = (0.0, 0.0)
         if line.chip[1]:
             strip, before = _strip(source, line.out, line.chip), strips.get((line.source, line.out))
             deepest = strip if before is None else max(before, strip, key=lambda box: box.w * box.h)

@@ -6,6 +6,7 @@ one page. It brings its own ground, so that it can be read on any page. Nothing 
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -47,12 +48,21 @@ from materia_nb.loadout.vocabulary import described
 
 _DASHES: Final = {"exit": (8, 5), "implied": (1, 5)}
 _NEVER: Final = (1, 9)
+_kept: Final[deque[tuple[Graph, Direction | None, float, Placed]]] = deque(maxlen=4)
 INK, PLATE, RIM, NOW = LIGHT["ink"], LIGHT["plate"], LIGHT["rim"], LIGHT["now"]
 
 
 def _placed_for_page(graph: Graph, direction: Direction | None = None, wide: float = CELL_WIDTH) -> Placed:
-    """Lay out a graph for a page, or a cell, that is so wide: of the ways that fit the one that is the least high."""
-    return best_place(graph, (wide, 10_000.0), directions=(direction,) if direction else ("right", "down"))
+    """Lay out a graph for a page, or a cell, that is so wide: of the ways that fit the one that is the least high.
+
+    Those drawn last are kept: the picture of a cast is drawn anew after each step, and nothing in it has moved.
+    """
+    for there, *how, placed in tuple(_kept):
+        if there is graph and how == [direction, wide]:
+            return placed
+    placed = best_place(graph, (wide, 10_000.0), directions=(direction,) if direction else ("right", "down"))
+    _kept.append((graph, direction, wide, placed))
+    return placed
 
 
 def graph_svg(

@@ -103,7 +103,7 @@ class Panel(Shown):
     def _ran(self, runs: Runs) -> None:
         if runs.error is not None:
             self.fail(runs.error)
-        self.later()
+        self.refresh()  # whoever pressed a button looks at it
 
     def own(self, panel: _Panel) -> _Panel:
         """Close ``panel`` together with this one; returns it."""

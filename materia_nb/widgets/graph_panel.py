@@ -356,25 +356,21 @@ class GraphPanel(Panel):
         if self._mode == "design":  # the room that it begins with; from then on nothing moves
             self._spots, self._direction, self._level, self._edits = {}, None, None, 2
         self._room = (wide, high)
-        before = self._scene.placed
-        scene = self._laid_out()
-        if (before.direction, before.level, before.nodes) != (
-            scene.placed.direction,
-            scene.placed.level,
-            scene.placed.nodes,
-        ):
-            self._draw_anew(fresh=True)
+        old, scene = self._scene.placed, self._laid_out()
+        new = scene.placed
+        if (old.direction, old.level, old.nodes) != (new.direction, new.level, new.nodes):
+            self._draw_anew(scene, fresh=True)
 
     # -- drawing ----------------------------------------------------------------------------
 
     def _named(self) -> dict[str, Pick]:
         return dict(picks(self.graph))
 
-    def _draw_anew(self, *, fresh: bool) -> None:
+    def _draw_anew(self, scene: Scene | None = None, *, fresh: bool) -> None:
         with self._drawing:
             if self.closed:
                 return
-            self._scene = self._laid_out()
+            self._scene = scene or self._laid_out()
             self._show_scene(fresh=fresh)
         self.refresh()
 
