@@ -225,7 +225,7 @@ def html_pre(text: str, limit: int = 20_000) -> Html:
     """Show text as it is, in a fixed font, at most ``limit`` characters of it."""
     return Html(
         f'<pre style="margin:4px 0;padding:6px 8px;border:1px solid {_RULE};border-radius:4px;color:{_FG};'
-        f"background:transparent;font-family:{_MONO};font-size:0.92em;white-space:pre-wrap;word-break:normal;"
+        "font-size:0.92em;white-space:pre-wrap;word-break:normal;"
         f'overflow-wrap:anywhere;max-height:32em;overflow:auto"><bdi>{esc(clip(text, limit))}</bdi></pre>'
     )
 
@@ -235,7 +235,7 @@ def html_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, capt
     rows = [tuple(row) for row in rows]
     widths = (_word_width(column) for column in zip(headers, *rows, strict=True))
     head = "".join(
-        f'<th scope="col" style="{_CELL};color:{_SOFT};min-width:{width}ch">{html_text(name)}</th>'
+        f'<th scope="col" style="{_CELL};min-width:{width}ch">{html_text(name)}</th>'
         for name, width in zip(headers, widths, strict=True)
     )
     body = "".join(
@@ -248,7 +248,7 @@ def html_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, capt
     return Html(
         f'<div style="{_SCROLLS}"><table style="border-collapse:collapse;color:{_FG};font-size:0.95em;'
         f'justify-self:start">'
-        f"{title}<thead>{_ROW}{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'{title}<thead style="color:{_SOFT}">{_ROW}{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 
 

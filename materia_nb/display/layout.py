@@ -149,9 +149,8 @@ def place(
         spots: where sockets stand; without, as the loadout says.
         longest: how many cards a flow that has no spots may be long before it goes on beside itself.
     """
-    return _Picture(
-        graph, links(graph), direction, folded, level, spots_of(graph) if spots is None else spots, longest
-    ).placed()
+    given = spots_of(graph) if spots is None else spots
+    return _Picture(graph, direction, folded, level, given, longest, those=links(graph)).placed()
 
 
 _AS_LARGE: Final = 0.9
@@ -180,7 +179,7 @@ def best_place(
             for longest in (None, *(() if given else (_longest(room, one, level) for one in directions))):
                 for direction in directions:
                     picture = _Picture(
-                        graph, those, direction, folded, level, given, longest, abreast=abreast
+                        graph, direction, folded, level, given, longest, those=those, abreast=abreast
                     )
                     scale = picture.scale(room) / readable(level)
                     if not tried or scale > tried[0][0] / _AS_LARGE:
@@ -194,7 +193,7 @@ def best_place(
     if scale < _AS_LARGE and not given:
         level = 1 if many and 1 in levels else 2
         longest = _longest(room, directions[0], level)
-        picture = _Picture(graph, those, directions[0], folded, level, given, longest)
+        picture = _Picture(graph, directions[0], folded, level, given, longest, those=those)
     return picture.placed()
 
 
@@ -219,13 +218,13 @@ class _Picture:
     def __init__(
         self,
         graph: Graph,
-        those: list[Link],
         direction: Direction,
         folded: frozenset[str],
         level: Level,
         spots: Mapping[str, Spot],
         longest: float | None,
         *,
+        those: Sequence[Link],
         abreast: int = MOST_ABREAST,
     ) -> None:
         self.graph = graph

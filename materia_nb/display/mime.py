@@ -7,6 +7,7 @@ import re
 from base64 import b64encode
 from typing import Any, Final, TypeAlias
 
+from materia_nb.display.png import with_palette
 from materia_nb.jsonvalue import JSON
 
 CELL_WIDTH: Final = 848
@@ -23,7 +24,7 @@ def png_of(svg: str) -> bytes | None:
     except ImportError:
         return None
     try:
-        png = bytes(svg_to_bytes(svg_string=svg, background="white"))
+        png = with_palette(bytes(svg_to_bytes(svg_string=svg, background="white")))
     except Exception:  # the SVG is there all the same
         logging.getLogger("materia_nb.display").warning("a picture cannot be drawn as PNG", exc_info=True)
         return None

@@ -23,6 +23,7 @@ CELLS = (
     "%materia cast --loadout Plan-Build-Eval bake a cake (don't burn it",
     "print('beside it')",
 )
+LOOKS = ("%materia run", "%materia why", "%materia steps", "%materia show graph", "%materia show")
 
 
 @pytest.fixture
@@ -71,6 +72,15 @@ def test_the_record_is_hidden_while_the_panel_lives_and_is_told_of_clicks(lab: L
     lab.cell(2).get_by_role("button", name="Run", exact=True).click()
     steps_recorded(lab, "after 5 steps")
     lab.screenshot("record-live", cell=2)
+
+
+def test_a_saved_notebook_of_eight_cells_is_small(lab: Lab):
+    path = lab.notebook(*CELLS[:-1], *LOOKS)
+    lab.open(path)
+    lab.run_all()
+    lab.page.evaluate("async () => { await window.jupyterapp.commands.execute('docmanager:save'); }")
+    assert path.read_text().count('"image/png"') == 3
+    assert path.stat().st_size < 150_000
 
 
 @pytest.mark.parametrize("trusted", [False, True])
