@@ -20,6 +20,7 @@ from materia_nb.engine.remarks import hollow_fields, repeats
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, TurnRecord, every_step
+from materia_nb.engine.state import Unit
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import opened, read_plain, replace_file
 from materia_nb.insight.sides import used
@@ -43,9 +44,6 @@ _NEEDS: Final[Mapping[str, frozenset[str]]] = {
     "every": frozenset({"amount", "unit"}),
 }
 """The fields that each kind must have; those that need no socket may have one, but for ``changed``."""
-
-Unit: TypeAlias = Literal["tokens", "usd", "seconds", "turns"]
-"""What a soft limit counts: tokens, known cost, time at work, turns of agents."""
 
 
 def amount_of(words: str) -> tuple[float, Any]:
@@ -220,7 +218,7 @@ class Breakpoint(NamedTuple):
         ]
         if self.unit == "turns":
             agents = {id_ for id_, one in rules.sockets.items() if not one.socket.is_utility}
-            return sum(data.get("socket") in agents and data.get("pinned") is None for data in told)
+            return sum(data.get("socket") in agents and "text" in data for data in told)
         if self.unit == "seconds":
             return sum(data.get("worked") or 0 for data in told) / 1000
         spent = [usage_from(data["usage"]) for data in told if isinstance(data.get("usage"), dict)]

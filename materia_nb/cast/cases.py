@@ -18,7 +18,7 @@ from materia_nb.engine import entering
 from materia_nb.engine.evolve import begin_at
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, TurnRecord, all_steps
-from materia_nb.engine.state import CastState, Usage
+from materia_nb.engine.state import BOUNDS, CastState, Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import replace_file
 from materia_nb.insight import sides
@@ -36,6 +36,8 @@ FORMAT: Final = "materia-nb case 1"
 SUFFIX: Final = ".materia-case.json"
 _CASE: Final = OwnFormat("case", FORMAT, "cast.export.test(path) writes one")
 _FIELDS: Final = ("config", "loadout", "answers", "expect", "request")
+_BOUNDS: Final = [one for one in BOUNDS if one.of != "seconds"]
+"""What a case bounds: answers that are read take no time."""
 _SHOWN: Final = 80
 _CHANGES: Final = 8
 
@@ -147,11 +149,7 @@ def case_of(
         "state": dict(start.data),
         "knowledge": dict(start.knowledge),
         "maxTokens": session.state.budget.max_tokens,
-        **(
-            {}
-            if session.state.budget.max_cost_usd is None
-            else {"maxCostUsd": session.state.budget.max_cost_usd}
-        ),
+        **{one.key: most for one in _BOUNDS if (most := one.most(session.state.budget)) is not None},
         "answers": [
             {
                 "socket": key[0],
@@ -261,9 +259,10 @@ def read_case(path: Path) -> Case:
 
 def _run(given: Mapping[str, Any], rules: Rules) -> tuple[Session, Needed | None]:
     state = entering.begin(rules, given["request"], given.get("knowledge"), given.get("state"))
-    most, cost = given.get("maxTokens"), given.get("maxCostUsd")
-    if most is not None or cost is not None:
-        state = state._replace(budget=replace(rules.graph.budget, max_tokens=most, max_cost_usd=cost))
+    most: dict[str, Any] = {one.field: given.get(one.key) for one in _BOUNDS}
+    if any(one is not None for one in most.values()):
+        state = state._replace(budget=replace(rules.graph.budget, **most))
+    state = state._replace(budget=replace(state.budget, max_seconds=None))
     answers: Answers = {
         ((one["socket"], one["item"], one["label"]), one["time"]): [_turn_of(turn) for turn in one["turns"]]
         for one in given["answers"]

@@ -13,12 +13,12 @@ from materia_nb.cast.breakpoint import (
     Breakpoint,
     Condition,
     Stops,
-    Unit,
     condition_of,
     read_breakpoints,
     write_breakpoints,
 )
 from materia_nb.cast.runner import Runner
+from materia_nb.engine.state import Unit
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import split_path
 from materia_nb.loadout.graph import END, Graph, Socket

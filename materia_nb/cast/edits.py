@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import EllipsisType
-from typing import Final
+from typing import Any
 
 from materia_nb.agents.interface import sound
+from materia_nb.cast.breakpoint import amount_of
 from materia_nb.cast.repairs import REDEFINED, redefinition
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Asked
@@ -26,6 +27,7 @@ from materia_nb.engine.labels import WHOLE_CAST, Label, relabelled
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
+from materia_nb.engine.state import BOUNDS, Bound
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.handoff.approval import Approval
 from materia_nb.insight.queries import Suggestion, suggestion, with_entry
@@ -37,23 +39,22 @@ from materia_nb.store.opening import CONFIG, with_definition
 from materia_nb.store.rundir import change_context
 from materia_nb.utilities.utility_step import beside_config
 
-_MONEY: Final = re.compile(r"\$(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?usd")
 
-
-def most_of(words: str) -> tuple[int | None, float | None]:
-    """Read a maximum as a person writes it: ``20000`` tokens, or a cost, ``2.50 USD``; the other is None.
+def most_of(words: str) -> tuple[Bound, float]:
+    """Read a maximum as a person writes it: ``20000`` tokens, a cost, ``2.50 USD``, ``60 seconds``, ``10 turns``.
 
     Raises:
-        MateriaError: it is neither (``bad_budget``).
+        MateriaError: it is none of these (``bad_budget``).
     """
     said = words.strip().lower().replace(",", "").replace("_", "")
-    if said.isascii() and said.isdigit():
-        return int(said), None
-    if money := _MONEY.fullmatch(said):
-        return None, float(money[1] or money[2])
+    alone = f"{said} tokens" if said.isascii() and said.isdigit() else said
+    number, unit = amount_of(f"{said[1:]} usd" if said.startswith("$") else alone)
+    for one in BOUNDS if said[:1].isdigit() or said.startswith("$") else ():
+        if unit == one.unit.lower() and not (one.whole and number % 1):
+            return one, int(number) if one.whole else number
     raise MateriaError(
         f"{words[:40]!r} is no budget.",
-        hint="write 20000 for tokens, 2.50 USD for a cost, or none",
+        hint="write 20000 for tokens, 2.50 USD for a cost, 60 seconds, 10 turns, or none",
         kind="bad_budget",
     )
 
@@ -265,27 +266,38 @@ class Edits:
         return self._runner.session.steps[-1]
 
     def budget(
-        self, max_tokens: int | EllipsisType | None = ..., *, max_cost_usd: float | EllipsisType | None = ...
+        self,
+        max_tokens: int | EllipsisType | None = ...,
+        *,
+        max_cost_usd: float | EllipsisType | None = ...,
+        max_seconds: float | EllipsisType | None = ...,
+        max_turns: int | EllipsisType | None = ...,
     ) -> None:
         """Change the budget of this cast only; None takes a maximum away, one that is not given stays (R20)."""
+        told: dict[str, Any] = {
+            "max_tokens": max_tokens,
+            "max_cost_usd": max_cost_usd,
+            "max_seconds": max_seconds,
+            "max_turns": max_turns,
+        }
+        self._set_budget(**{field: most for field, most in told.items() if most is not ...})
+
+    def _set_budget(self, **most: Any) -> None:
         with self._runner.lock():
             self._runner.begin()
-            now = self._runner.session.state.budget
-            tokens = now.max_tokens if max_tokens is ... else max_tokens
-            cost = now.max_cost_usd if max_cost_usd is ... else max_cost_usd
-            self._runner.do(decide.set_budget, tokens, cost)
+            self._runner.do(decide.set_budget, replace(self._runner.session.state.budget, **most))
 
     def budget_in_words(self, words: str) -> None:
-        """Change the budget as a person writes it: ``20000`` tokens, ``2.50 USD``, or ``none`` for no maximum at all.
+        """Change the budget as a person writes it: ``20000`` tokens, ``2.50 USD``, ``60 seconds``, ``10 turns``, or ``none`` at all.
 
         Raises:
             MateriaError: it is none of these (``bad_budget``).
         """
         if words.strip().lower() in ("", "none"):
-            self.budget(None, max_cost_usd=None)
-            return
-        tokens, cost = most_of(words)
-        self.budget(tokens) if tokens is not None else self.budget(max_cost_usd=cost)
+            self._set_budget(**{one.field: None for one in BOUNDS})
+        else:
+            bound, most = most_of(words)
+            self._set_budget(**{bound.field: most})
 
     def remember(self, number: int) -> Suggestion:
         """Keep a suggestion in what is known about the project; later casts are told of it.

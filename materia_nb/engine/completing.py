@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from materia_nb.engine import events as ev
 from materia_nb.engine import followup
@@ -36,6 +37,7 @@ from materia_nb.engine.routing import (
 )
 from materia_nb.engine.rules import Choice, Rules, SocketRules, matches
 from materia_nb.engine.state import (
+    BOUNDS,
     Answered,
     Blind,
     Draft,
@@ -45,6 +47,7 @@ from materia_nb.engine.state import (
     ItemId,
     Unrouted,
     Visit,
+    limited,
 )
 from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen, set_path
@@ -152,7 +155,7 @@ def _go_on(
     applied: Applied = NOTHING_APPLIED,
 ) -> Transition:
     """Go the way on, unless the budget is used up (R20)."""
-    if draft.budget.limited:
+    if limited(draft.budget):
         told_of_budget, over = check_budget(rules, draft, visit)
         events += told_of_budget
         if over:
@@ -291,41 +294,32 @@ def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | No
 
 def check_budget(rules: Rules, draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
     """Warn once, say once what cannot be counted, and stop at the maximum; the step's own changes are kept (R20, R56)."""
-    usage, budget = draft.usage, draft.budget
     events = _blind(rules, draft, visit)
     if (over := used_up(draft)) is not None:
         hint = "raise the budget of this cast (edit budget N), then retry --limit"
-        limit = ev.BudgetLimit(
-            tokens=usage.tokens,
-            max_tokens=budget.max_tokens,
-            cost=usage.cost,
-            max_cost_usd=budget.max_cost_usd,
-        )
-        return (*events, limit), Failure("budget", over, visit.socket, hint)
+        return (*events, ev.BudgetLimit(**_standing(draft))), Failure("budget", over, visit.socket, hint)
     if not draft.warned and nearly_used_up(draft):
         draft.warned = True
-        warning = ev.BudgetWarning(
-            tokens=usage.tokens,
-            max_tokens=budget.max_tokens,
-            cost=usage.cost,
-            max_cost_usd=budget.max_cost_usd,
-        )
-        events = (*events, warning)
+        events = (*events, ev.BudgetWarning(**_standing(draft)))
     return events, None
 
 
+def _standing(draft: Draft) -> dict[str, Any]:
+    """Return each maximum, and how much of it is used; tokens and cost are told without one too."""
+    mosts = [(one, one.most(draft.budget)) for one in BOUNDS]
+    told = [(one, most) for one, most in mosts if most is not None or one.of in ("tokens", "cost")]
+    used = {str(one.of): one.used(draft.usage) for one, _ in told}
+    return {**used, **{one.field: most for one, most in told}}
+
+
 def _blind(rules: Rules, draft: Draft, visit: Visit) -> tuple[Event, ...]:
-    """Say of tokens and of cost, where the budget bounds them, that there is a turn of which nobody reported them."""
-    usage, budget, told = draft.usage, draft.budget, {one.of for one in draft.blind}
-    met = (
-        Blind("tokens", visit.socket, visit.step)
-        if budget.max_tokens is not None and usage.uncounted
-        else None,
-        Blind("cost", visit.socket, visit.step)
-        if budget.max_cost_usd is not None and usage.unpriced
-        else None,
+    """Say of what the budget bounds that there is a turn of which nobody reported it."""
+    told = {one.of for one in draft.blind}
+    new = tuple(
+        Blind(one.of, visit.socket, visit.step)
+        for one in BOUNDS
+        if one.of not in told and one.most(draft.budget) is not None and one.missing(draft.usage)
     )
-    new = tuple(one for one in met if one is not None and one.of not in told)
     draft.blind += new
     return tuple(ev.BudgetBlind(about=about(rules, visit), of=one.of) for one in new)
 

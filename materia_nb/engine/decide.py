@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any, Final, NamedTuple
 
 from materia_nb.engine import edit, entering, outputs, recovery, routing, streams
@@ -30,11 +31,23 @@ from materia_nb.engine.session import (
     name_of_correction,
     name_of_output,
 )
-from materia_nb.engine.state import NOTHING, Draft, Failure, Pin, Usage, Visit, waiting_visit
+from materia_nb.engine.state import (
+    BOUNDS,
+    NOTHING,
+    Draft,
+    Failure,
+    Pin,
+    Usage,
+    Visit,
+    at_work,
+    limited,
+    waiting_visit,
+)
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.approval import Approval, Grant, answer_note
 from materia_nb.handoff.protocol import RefusedAnswer
 from materia_nb.jsonvalue import JSON, too_deep_to_write
+from materia_nb.loadout.graph import Budget
 
 _READING: Final = ("read", "grep", "find", "ls")
 """The tools of the project that change nothing."""
@@ -157,7 +170,7 @@ def _of_lane(event: ev.Event, name: str) -> ev.Event:
 def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
     """Look at the budget of the cast after an output in a lane; used up, it stops all lanes (P6, R20)."""
     at_work, visit = lanes_at_work(session), streams.lane_named(session, name).session.state.at
-    if at_work is None or visit is None or not session.state.budget.limited:
+    if at_work is None or visit is None or not limited(session.state.budget):
         return ()
     told, failure = check_budget(rules, Draft(session.state), visit)
     if failure is None:
@@ -181,7 +194,7 @@ def answer(rules: Rules, session: Session, given: Answer, ts: int) -> Events:
         rules,
         session.state,
         given.text,
-        given.usage,
+        at_work(given.worked, given.usage, turns=session.prompt is not None),
         session.prompt,
         given.changed,
         artifact=name,
@@ -622,25 +635,20 @@ def back_to(rules: Rules, session: Session, number: int, ts: int) -> Events:
     return (ev.CastBack(step=number, ts=ts),)
 
 
-def set_budget(
-    rules: Rules, session: Session, max_tokens: int | None, max_cost_usd: float | None, ts: int
-) -> Events:
+def set_budget(rules: Rules, session: Session, budget: Budget, ts: int) -> Events:
     """Change the budget of this cast only (R20)."""
-    # what comes from a notebook need not be what the annotation says
-    given: tuple[tuple[object, tuple[type, ...], str], ...] = (
-        (max_tokens, (int,), "a whole number of tokens"),
-        (max_cost_usd, (int, float), "an amount in US dollars"),
-    )
-    for most, types, what in given:
-        if most is None or (type(most) in types and most >= 0):  # type: ignore[operator]
+    for one in BOUNDS:
+        most: object = one.most(budget)  # what comes from a notebook need not be what the annotation says
+        if most is None or (type(most) in ((int,) if one.whole else (int, float)) and 0 <= most < inf):  # type: ignore[operator]
             continue
         told = f"{most!r:.40}" if isinstance(most, int | float | str) else type(most).__name__
         raise MateriaError(
-            f"A budget is {what}, not {told}.",
+            f"A budget is a {'whole ' if one.whole else ''}number of {one.unit}, not {told}.",
             hint="give a number from 0, or None for no limit",
             kind="bad_budget",
         )
-    return (ev.BudgetSet(max_tokens=max_tokens, max_cost_usd=max_cost_usd, ts=ts),)
+    most_of_each: dict[str, Any] = {one.field: one.most(budget) for one in BOUNDS}
+    return (ev.BudgetSet(**most_of_each, ts=ts),)
 
 
 def pin(rules: Rules, session: Session, name: str, chosen: Pin, ts: int) -> Events:

@@ -377,6 +377,10 @@ class BudgetEvent(Event):
     max_tokens: int | None = None
     cost: float | None = None
     max_cost_usd: float | None = None
+    seconds: float | None = None
+    max_seconds: float | None = None
+    turns: int | None = None
+    max_turns: int | None = None
 
 
 class BudgetWarning(BudgetEvent, type="budget_warning"):
@@ -388,7 +392,7 @@ class BudgetLimit(BudgetEvent, type="budget_limit"):
 
 
 class BudgetBlind(AboutEvent, type="budget_blind"):
-    """Nobody reported the `tokens`, or the `cost`, of a turn, so the budget cannot count it (R56); told once of each."""
+    """Nobody reported the `tokens`, the `cost` or the `seconds` of a turn, so the budget cannot count it (R56); told once of each."""
 
     of: str = "tokens"
 
@@ -485,6 +489,8 @@ class BudgetSet(Event, type="budget_set"):
 
     max_tokens: int | None = None
     max_cost_usd: float | None = None
+    max_seconds: float | None = None
+    max_turns: int | None = None
 
 
 class Pinned(Event, type="pinned"):

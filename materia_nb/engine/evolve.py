@@ -26,7 +26,7 @@ from materia_nb.engine.session import (
     lanes_at_work,
     turns_in,
 )
-from materia_nb.engine.state import NOTHING, Blind, CastState, Failure, Past, Pin
+from materia_nb.engine.state import BOUNDS, NOTHING, Blind, CastState, Failure, Past, Pin, at_work
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.approval import Grant
 from materia_nb.handoff.protocol import BASE
@@ -257,6 +257,7 @@ def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
         event.by,
         event.thinking or "",
         event.cut or "",
+        event.worked,
     )
     socket = rules.sockets[record.at.socket].socket
     turns = session.turns
@@ -290,7 +291,7 @@ def output_of(rules: Rules, session: Session, event: ev.Output) -> Transition:
         rules,
         session.state,
         event.text or "",
-        event.usage,
+        at_work(event.worked, event.usage, turns=session.prompt is not None),
         session.prompt,
         event.changed_files,
         artifact=event.artifact,
@@ -335,6 +336,8 @@ def _moved(
     ``past`` finds its states again, if they follow from that turn alone; ``worked`` is for how long it was worked on.
     """
     state, record = step.state, session.steps.latest
+    if turn is None and worked != 0:  # an output has it counted already, as the budget is looked at with it
+        state = state._replace(usage=state.usage.plus(at_work(worked)))
     waits = state.status == "waiting"
     if record is not None:
         turns = record.turns if turn is None else (*record.turns, turn)
@@ -490,7 +493,8 @@ def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, .
 def _asks(_: Rules, session: Session, event: ev.ToolAsked) -> Session:
     before = session.steps[-1].worked
     worked = None if before is None or event.worked is None else before + event.worked
-    return session.with_latest(worked=worked)._replace(asking=event.calls)
+    state = session.state._replace(usage=session.state.usage.plus(at_work(event.worked)))
+    return _latest_state(session, state).with_latest(worked=worked)._replace(asking=event.calls)
 
 
 def _may(_: Rules, session: Session, event: ev.ToolDecided) -> Session:
@@ -560,7 +564,8 @@ def _decided(rules: Rules, session: Session, event: ev.HoldDecided) -> Session:
 
 
 def _budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
-    return session._replace(state=recovery.set_budget(session.state, event.max_tokens, event.max_cost_usd))
+    most = {one.field: getattr(event, one.field) for one in BOUNDS}
+    return session._replace(state=recovery.set_budget(session.state, **most))
 
 
 def _pinned(_: Rules, session: Session, event: ev.Pinned) -> Session:

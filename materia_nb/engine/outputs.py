@@ -16,7 +16,18 @@ from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repai
 from materia_nb.engine.routing import about, decision_of, repairs_allowed
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, TurnRecord
-from materia_nb.engine.state import CastState, Draft, Failure, Hold, OfLane, Usage, View, Visit, waiting_visit
+from materia_nb.engine.state import (
+    CastState,
+    Draft,
+    Failure,
+    Hold,
+    OfLane,
+    Usage,
+    View,
+    Visit,
+    at_work,
+    waiting_visit,
+)
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.approval import Grant
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading
@@ -403,7 +414,7 @@ class PastStates:
         number = before.steps + 1
         if before is not self._latest[1] or rules is not self._rules or number - self._first == LONGEST:
             return False
-        output = (turn.text, turn.artifact, turn.usage)
+        output = (turn.text, turn.artifact, at_work(turn.worked, turn.usage, turns=turn.prompt is not None))
         if self._outputs.setdefault(number, output) is not output:
             return False  # another line went on from here, in another thread perhaps
         self._latest = (before, after)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from materia_nb.engine import completing
 from materia_nb.engine import events as ev
@@ -207,10 +207,9 @@ def _revive_budget(
     return route(rules, here, draft, visit, unrouted, events=(event,))
 
 
-def set_budget(state: CastState, max_tokens: int | None, max_cost_usd: float | None = None) -> CastState:
-    """Change the budget of this cast only; a warning may come again."""
-    budget = replace(state.budget, max_tokens=max_tokens, max_cost_usd=max_cost_usd)
-    return state._replace(budget=budget, warned=False)
+def set_budget(state: CastState, **most: Any) -> CastState:
+    """Change maxima of this cast only, by their fields; a warning may come again."""
+    return state._replace(budget=replace(state.budget, **most), warned=False)
 
 
 def _needs_stopped(state: CastState) -> None:

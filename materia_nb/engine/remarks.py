@@ -10,7 +10,7 @@ from materia_nb.engine.items import item_at, list_at, walked_by
 from materia_nb.engine.routing import Decision, Passed
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, item_now, moved_by
-from materia_nb.engine.state import CastState, ItemId
+from materia_nb.engine.state import BOUNDS, CastState, ItemId
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.regions import reachable_from
@@ -297,8 +297,7 @@ def _from_entry(rules: Rules, but: str | None = None) -> set[str]:
 
 def _blind(state: CastState) -> tuple[Remark, ...]:
     """Say what the budget of a cast could not count (R56)."""
-    usage = state.usage
-    missing = {"tokens": usage.uncounted, "cost": usage.unpriced}
+    missing = {one.of: one.missing(state.usage) for one in BOUNDS}
     return tuple(
         Remark(
             "budget-blind",

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from materia_nb.engine.rules import By, Choice, Look, Rules, SocketRules
 from materia_nb.engine.state import (
+    BOUNDS,
     NEW_ITEM,
     CastState,
     Draft,
@@ -223,35 +224,33 @@ def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
     """Return every limit of the cast but those of single edges, which :func:`edges_used` gives."""
     at, item = state.at, state.at.item if state.at else None
     repairs = rules.graph.limits.repair_attempts if at is None else repairs_allowed(rules, state, at)
-    cost = state.budget.max_cost_usd
     rounds, most = None, rules.graph.limits.max_no_advance_cycles
     if item is not None:
         rounds, most = state.items.get(item.id, NEW_ITEM).cycles, cycles_allowed(rules, state, item.id)
     return (
-        Limit("tokens", state.usage.tokens, state.budget.max_tokens),
-        *([] if cost is None else [Limit("cost in USD", state.usage.cost, cost)]),
+        *(
+            Limit(one.of if one.of == one.unit else f"{one.of} in {one.unit}", one.used(state.usage), bound)
+            for one in BOUNDS
+            if (bound := one.most(state.budget)) is not None or one.of == "tokens"
+        ),
         Limit("repairs of one visit", None if at is None else at.repairs, repairs),
         Limit("rounds of one item without advance", rounds, most),
     )
 
 
 def used_up(state: View) -> str | None:
-    """Say which maximum of the budget is reached, by what is known (R20, R56); None when neither is."""
-    usage, budget = state.usage, state.budget
-    if budget.max_tokens is not None and (usage.tokens or 0) >= budget.max_tokens:
-        return f"The cast has used {usage.tokens or 0} of {budget.max_tokens} tokens."
-    if budget.max_cost_usd is not None and (usage.cost or 0.0) >= budget.max_cost_usd:
-        return f"The cast has cost {usage.cost or 0.0:.4f} of {budget.max_cost_usd:.4f} USD."
+    """Say which maximum of the budget is reached, by what is known (R20, R56); None when none is."""
+    for one in BOUNDS:
+        if one.reached(state.usage, state.budget):
+            used, most = (one.form.format(n or 0) for n in (one.used(state.usage), one.most(state.budget)))
+            return f"The cast has used {used} of {most} {one.unit}."
     return None
 
 
 def nearly_used_up(state: View) -> bool:
     """Whether the budget warns (R20)."""
-    usage, budget = state.usage, state.budget
-    pairs = ((usage.tokens, budget.max_tokens), (usage.cost, budget.max_cost_usd))
-    return any(
-        most is not None and (used or 0) * 100 >= most * budget.warn_at_percent for used, most in pairs
-    )
+    budget = state.budget
+    return any(one.reached(state.usage, budget, budget.warn_at_percent) for one in BOUNDS)
 
 
 def edges_used(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:

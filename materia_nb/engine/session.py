@@ -37,7 +37,8 @@ class TurnRecord(NamedTuple):
     ``spent`` what was used up before it: by tries that failed, and until approval was given. ``events`` are what
     the output told beside its handoff, ``pinned`` what the answer was pinned to, if it was (R40), ``by`` who gave it
     where that was a person in the place of an agent or a process that had failed,
-    ``thinking`` what the agent thought before it answered (R49), and ``cut`` by what the answer was cut off, if it was (R52).
+    ``thinking`` what the agent thought before it answered (R49), ``cut`` by what the answer was cut off, if it was (R52), and
+    ``worked`` for how many milliseconds its agent or process was at work, None where that is unknown (R56).
     """
 
     mode: Mode | Literal["correction"]
@@ -55,6 +56,7 @@ class TurnRecord(NamedTuple):
     by: str | None = None
     thinking: str = ""
     cut: str = ""
+    worked: int | None = None
 
 
 class StepFiles(NamedTuple):

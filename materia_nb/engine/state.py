@@ -204,7 +204,8 @@ class Usage(NamedTuple):
 
     In a sum ``uncounted`` and ``unpriced`` count the turns whose tokens, or cost, nobody reported: they are not in it.
     ``cached`` is how much of ``input`` came from a cache, ``reasoning`` how much of ``output`` was thought: a sum has what
-    was reported, which many never do.
+    was reported, which many never do. What a cast has used in all also has the ``turns`` that agents had and for how many
+    milliseconds they and processes ``worked``, with how often that is unknown, ``untimed``.
     """
 
     input: int | None = 0
@@ -214,6 +215,9 @@ class Usage(NamedTuple):
     unpriced: int = 0
     cached: int | None = None
     reasoning: int | None = None
+    turns: int = 0
+    worked: int = 0
+    untimed: int = 0
 
     @property
     def tokens(self) -> int | None:
@@ -222,17 +226,17 @@ class Usage(NamedTuple):
 
     def plus(self, other: Usage) -> Usage:
         """Add what something else used."""
-        if other is UNREPORTED and self.uncounted and self.unpriced:
-            known = (self.input or None, self.output or None, self.cost or None)
-            return Usage(*known, self.uncounted + 1, self.unpriced + 1, self.cached, self.reasoning)
         return Usage(
             known_sum(self.input, other.input),
             known_sum(self.output, other.output),
             known_sum(self.cost, other.cost),
-            self._without_tokens + other._without_tokens,
-            self._without_cost + other._without_cost,
+            self.without_tokens + other.without_tokens,
+            self.without_cost + other.without_cost,
             known_sum(self.cached, other.cached),
             known_sum(self.reasoning, other.reasoning),
+            self.turns + other.turns,
+            self.worked + other.worked,
+            self.untimed + other.untimed,
         )
 
     def less(self, before: Usage) -> Usage:
@@ -241,29 +245,37 @@ class Usage(NamedTuple):
             None if self.input is None else self.input - (before.input or 0),
             None if self.output is None else self.output - (before.output or 0),
             None if self.cost is None else self.cost - (before.cost or 0.0),
-            self._without_tokens - before._without_tokens,
-            self._without_cost - before._without_cost,
+            self.without_tokens - before.without_tokens,
+            self.without_cost - before.without_cost,
             None if self.cached is None else self.cached - (before.cached or 0),
             None if self.reasoning is None else self.reasoning - (before.reasoning or 0),
+            *(after - one for after, one in zip(self[7:], before[7:], strict=True)),
         )
 
     @property
-    def _without_tokens(self) -> int:
+    def without_tokens(self) -> int:
+        """Of how many turns the tokens are not known."""
         return self.uncounted or int(self.tokens is None)
 
     @property
-    def _without_cost(self) -> int:
+    def without_cost(self) -> int:
+        """Of how many turns the cost is not known."""
         return self.unpriced or int(self.cost is None)
+
+    @property
+    def seconds(self) -> float | None:
+        """The time at work; None where it is not known of any turn."""
+        return None if self.untimed and not self.worked else self.worked / 1000
 
     @property
     def tokens_words(self) -> str:
         """The tokens in words, with the turns that they are not known of."""
-        return _in_words(None if self.tokens is None else f"{self.tokens:,}", self._without_tokens)
+        return _in_words(None if self.tokens is None else f"{self.tokens:,}", self.without_tokens)
 
     @property
     def cost_words(self) -> str:
         """The cost in words, with the turns that it is not known of."""
-        return _in_words(None if self.cost is None else f"{self.cost:.4f} USD", self._without_cost)
+        return _in_words(None if self.cost is None else f"{self.cost:.4f} USD", self.without_cost)
 
     def as_json(self) -> dict[str, JSON]:
         """Return what one turn used, as the journal keeps it; null is unknown."""
@@ -287,6 +299,80 @@ UNREPORTED: Final = Usage(None, None, None)
 """What a turn used whose agent did not say."""
 
 
+def at_work(milliseconds: int | None, usage: Usage | None = None, *, turns: int = 0) -> Usage:
+    """Return what a cast has used more: time, and what somebody reported of ``turns`` of an agent."""
+    known = usage or Usage()
+    return known._replace(turns=turns, worked=milliseconds or 0, untimed=int(milliseconds is None))
+
+
+Unit: TypeAlias = Literal["tokens", "usd", "seconds", "turns"]
+"""What a limit counts: tokens, known cost, time at work, turns of agents."""
+
+
+class Bound(NamedTuple):
+    """One maximum that a budget may have (R20).
+
+    Attributes:
+        of: what it counts, as events and tables call it.
+        unit: the same as a person writes it behind a number, and as it is said.
+        field: the field of the budget, and of the events that tell it.
+        key: the same in a config.
+        form: how a number of it is written.
+        counts: what of :class:`Usage` it bounds, as far as that is known.
+        uncounted: what of it says of how many turns that is not known; None where it always is.
+    """
+
+    of: str
+    unit: str
+    field: str
+    key: str
+    form: str
+    counts: str
+    uncounted: str | None
+
+    @property
+    def whole(self) -> bool:
+        """Whether there are only whole ones of it."""
+        return self.of in ("tokens", "turns")
+
+    def most(self, budget: Budget) -> float | None:
+        """Return the maximum, None where there is none."""
+        return getattr(budget, self.field)  # type: ignore[no-any-return]
+
+    def used(self, usage: Usage) -> float | None:
+        """Return how much is used, None where that is unknown."""
+        return getattr(usage, self.counts)  # type: ignore[no-any-return]
+
+    def missing(self, usage: Usage) -> int:
+        """Return of how many turns it is unknown."""
+        return getattr(usage, self.uncounted) if self.uncounted else 0
+
+    def reached(self, usage: Usage, budget: Budget, percent: float = 100) -> bool:
+        """Whether so much of the maximum is used, by what is known."""
+        most = self.most(budget)
+        return most is not None and (self.used(usage) or 0) * 100 >= most * percent
+
+    def so_far(self, usage: Usage) -> str:
+        """Say how much is used, with the turns of which it is unknown (R56)."""
+        used = self.used(usage)
+        unit = "" if self.unit == self.of else f" {self.unit}"
+        return _in_words(None if used is None else self.form.format(used) + unit, self.missing(usage))
+
+
+BOUNDS: Final = (
+    Bound("tokens", "tokens", "max_tokens", "maxTokens", "{:,}", "tokens", "without_tokens"),
+    Bound("cost", "USD", "max_cost_usd", "maxCostUsd", "{:,.4f}", "cost", "without_cost"),
+    Bound("seconds", "seconds", "max_seconds", "maxSeconds", "{:,.1f}", "seconds", "untimed"),
+    Bound("turns", "turns", "max_turns", "maxTurns", "{:,}", "turns", None),
+)
+"""What a budget may bound: whoever counts, asks, shows or sets one goes by these rows."""
+
+
+def limited(budget: Budget) -> bool:
+    """Whether there is a maximum."""
+    return any(one.most(budget) is not None for one in BOUNDS)
+
+
 def _in_words(known: str | None, missing: int) -> str:
     if known is None:
         return "unknown"
@@ -294,9 +380,9 @@ def _in_words(known: str | None, missing: int) -> str:
 
 
 class Blind(NamedTuple):
-    """What a budget could not count: the ``tokens`` or the ``cost`` of a turn, first met there (R56)."""
+    """What a budget could not count of a turn, by the name that a :class:`Bound` has for it, first met there (R56)."""
 
-    of: Literal["tokens", "cost"]
+    of: str
     socket: str
     step: int
 

@@ -144,7 +144,7 @@ def replay(original: Side, rules: Rules) -> Replay:
     edits = list(before.edits)
     run = _Run(rules, begin_at(state), edits, dict(before.state.extra))
     if before.state.budget != rules.graph.budget == original.rules.graph.budget:
-        run.do(decide.set_budget, before.state.budget.max_tokens, before.state.budget.max_cost_usd)
+        run.do(decide.set_budget, before.state.budget)
     needs = run.all(recorded(before))
     left = tuple(f"A person's edit after step {edit.step} is left out." for edit in edits)
     return Replay(original, Side(original.name, rules, run.session), needs, left, tuple(run.events))
@@ -233,6 +233,7 @@ class _Run:
                 pinned=turn.pinned,
                 thinking=turn.thinking,
                 cut=turn.cut,
+                worked=turn.worked,
             )
             self.do(decide.answer, given)
             if self.stands() == "failed":

@@ -239,11 +239,8 @@ class Budget:
     max_tokens: int | None = None
     warn_at_percent: float = 75
     max_cost_usd: float | None = None
-
-    @property
-    def limited(self) -> bool:
-        """Whether there is a maximum."""
-        return self.max_tokens is not None or self.max_cost_usd is not None
+    max_seconds: float | None = None
+    max_turns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

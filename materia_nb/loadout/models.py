@@ -316,6 +316,17 @@ class Budget(Model):
         "R20",
         "R56",
     )
+    max_seconds: Amount | None = known(
+        "Seconds that agents and processes are at work, waiting for a person left out, after which the cast stops.",
+        "number from 0 up",
+        "R20",
+        "R56",
+    )
+    max_turns: Count | None = known(
+        "Turns of agents, drafts and repairs among them, after which the cast stops.",
+        "whole number from 0 up",
+        "R20",
+    )
     stop_at_limit: JSON = known("Whether the maximum stops the cast, which it always does.", "true", "R20")
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args
 
 from materia_nb.cast import Cast, open_cast, resume_cast, start_cast
-from materia_nb.cast.breakpoint import Unit, amount_of
+from materia_nb.cast.breakpoint import amount_of
 from materia_nb.cast.views.loadout_views import estimated
 from materia_nb.cast.views.status import draft_of
 from materia_nb.cast.workbench import Workbench
-from materia_nb.engine.state import Usage
+from materia_nb.engine.state import Unit, Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import append_line, read_plain
 from materia_nb.insight.estimate import GLANCE

@@ -15,6 +15,7 @@ from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
 from materia_nb.engine.routing import nearly_used_up
+from materia_nb.engine.state import BOUNDS
 from materia_nb.errors import counted, plain
 from materia_nb.handoff.approval import request_of
 from materia_nb.handoff.protocol import EVENT_SEVERITIES
@@ -173,6 +174,11 @@ def bar_state(now: Snapshot, doing: Doing) -> dict[str, Any]:
         "cost": usage.cost,
         "most": budget.max_tokens,
         "mostCost": budget.max_cost_usd,
+        "others": " · ".join(
+            f"{one.form.format(one.used(usage) or 0)} of {one.form.format(most)} {one.unit}"
+            for one in BOUNDS[2:]
+            if (most := one.most(budget)) is not None
+        ),
         "unknown": usage.uncounted,
         "warn": nearly_used_up(now.engine),
         "asks": _asks(now) if alive else None,

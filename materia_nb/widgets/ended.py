@@ -14,7 +14,7 @@ from materia_nb.display.escape import part
 from materia_nb.display.sections import issue_rows
 from materia_nb.engine import decide, evolve, outputs
 from materia_nb.engine.session import branch_suffix, output_name
-from materia_nb.engine.state import CastState
+from materia_nb.engine.state import BOUNDS, CastState
 from materia_nb.errors import MateriaError, counted, outgoing_traceback, plain
 from materia_nb.insight.sides import seconds_words, time_of, worked, worked_words
 from materia_nb.jsonvalue import JSON
@@ -67,8 +67,9 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
 
 def _twice(state: CastState) -> str:
     """A budget to go on with: twice what is used of the maximum that was reached."""
-    most, used = state.budget.max_cost_usd, state.usage.cost or 0.0
-    return f"{2 * used:.2f} USD" if most is not None and used >= most else str(2 * (state.usage.tokens or 0))
+    one = next((one for one in BOUNDS if one.reached(state.usage, state.budget)), BOUNDS[0])
+    twice = 2 * (one.used(state.usage) or 0)
+    return str(twice) if one.of == "tokens" else f"{twice if one.whole else f'{twice:.2f}'} {one.unit}"
 
 
 def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:

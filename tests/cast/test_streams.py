@@ -270,7 +270,7 @@ def test_abort_interrupts_all_lanes_and_retry_goes_on(tmp_path):
 
 
 def test_the_budget_counts_all_lanes_together_and_stops_them(tmp_path):
-    config = streams_config(1, budget={"maxTokens": 50})
+    config = streams_config(1, budget={"maxTokens": 50, "maxTurns": 99})
     cast = run(tmp_path, config, Build=lambda: Reply("built", Usage(15, 5)))
     assert (cast.status, cast.failure.kind) == ("failed", "budget")
     assert cast.now.usage.tokens == 60

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import cast_helpers as h
+from builders import at, edge, say
 from materia_nb.agents import CommandAgent, Reply, Usage
 from materia_nb.agents.presets import preset_agent
 from materia_nb.cast import open_cast, resume_cast
@@ -107,17 +108,100 @@ def test_a_budget_in_money_warns_and_stops_and_can_be_raised(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words, tokens, cost",
-    [("200,000", 200000, 1.0), ("$2.5", 7, 2.5), ("3 usd", 7, 3.0), ("none", None, None), ("", None, None)],
+    "words, most",
+    [
+        ("200,000", (200_000, 1.0, 2.0, 3)),
+        ("1 token", (1, 1.0, 2.0, 3)),
+        ("$2.5", (7, 2.5, 2.0, 3)),
+        ("3 usd", (7, 3.0, 2.0, 3)),
+        ("1.5 seconds", (7, 1.0, 1.5, 3)),
+        ("60s", (7, 1.0, 60.0, 3)),
+        ("10 turns", (7, 1.0, 2.0, 10)),
+        ("none", (None,) * 4),
+        ("", (None,) * 4),
+    ],
 )
-def test_a_budget_as_a_person_writes_it(tmp_path, words, tokens, cost):
-    made = h.start(tmp_path, h.one_config() | {"budget": {"maxTokens": 7, "maxCostUsd": 1.0}})
+def test_a_budget_as_a_person_writes_it(tmp_path, words, most):
+    bounds = {"maxTokens": 7, "maxCostUsd": 1.0, "maxSeconds": 2, "maxTurns": 3}
+    made = h.start(tmp_path, h.one_config() | {"budget": bounds})
     made.edit.budget_in_words(words)
     budget = made.now.engine.budget
-    assert (budget.max_tokens, budget.max_cost_usd) == (tokens, cost)
+    assert (budget.max_tokens, budget.max_cost_usd, budget.max_seconds, budget.max_turns) == most
 
 
-@pytest.mark.parametrize("words", ["much", "-3", "2.5", "usd", "1e9", "²"])
+def test_a_budget_in_turns_counts_drafts_and_repairs_but_no_process(tmp_path):
+    answers = iter(["not json", say(satisfied=True), say(satisfied=False)])
+    sockets = {
+        "Socket-1": at("U", edge("Socket-2")),
+        "Socket-2": at("J", edge("Socket-3"), parse="json"),
+        "Socket-3": at("J", edge("Socket-4"), parse="json"),
+        "Socket-4": at("J", parse="json"),
+    }
+    document = h.config(
+        sockets, {"U": h.python("print('made')"), "J": h.agent()}, budget={"maxTurns": 3, "warnAtPercent": 60}
+    )
+    cast = h.start(tmp_path, document, lambda: next(answers))
+    assert cast.run() == "failed"
+    assert "used 3 of 3 turns" in cast.failure.message
+    assert (len(cast.steps), cast.now.usage.turns) == (3, 3)
+    told = {line["type"]: line["data"] for line in h.lines_of(cast) if line["type"].startswith("budget")}
+    assert (told["budget_warning"]["turns"], told["budget_limit"]["maxTurns"]) == (2, 3)
+    assert "turns: 3 of 3" in repr(StatusView(cast.now))
+    cast.close()
+    again = resume_cast(cast.run_dir, h.table(lambda: say(satisfied=True)))
+    assert (again.now.usage, again.now.engine) == (cast.now.usage, cast.now.engine)
+    again.edit.budget(max_turns=5)
+    again.retry(limit=True)
+    again.run()
+    assert (again.status, again.now.usage.turns) == ("complete", 4)
+
+
+def seconds_pass(monkeypatch):
+    """Let a second pass with each thing that is said, and none otherwise."""
+    clock = [1_000_000]
+    monkeypatch.setattr("materia_nb.cast.work.now", lambda: clock[0])
+
+    def takes(what):
+        clock[0] += 1_000
+        return what
+
+    return takes
+
+
+def test_a_budget_in_time_counts_work_and_not_a_person(tmp_path, monkeypatch):
+    takes = seconds_pass(monkeypatch)
+    document = h.chain_config(4) | {"budget": {"maxSeconds": 2}}
+    cast = h.start(tmp_path, document, {"*": lambda: takes("x"), "Socket-1": "person"})
+    assert cast.run() == "person"
+    takes("a coffee")
+    cast.reply("by hand")
+    assert cast.run() == "failed"
+    assert len(cast.steps) == 3  # the person's, and two of a second each
+    assert "used 2.0 of 2.0 seconds" in cast.failure.message
+    assert "100%, used up" in repr(budget_view(cast.now))
+    assert open_cast(cast.run_dir).now.engine == cast.now.engine
+
+
+def test_time_of_a_turn_that_failed_counts(tmp_path, monkeypatch):
+    takes = seconds_pass(monkeypatch)
+    answers = iter([ValueError("gone"), "x"])
+
+    def tries():
+        answer = takes(next(answers))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    cast = h.start(tmp_path, h.chain_config(2) | {"budget": {"maxSeconds": 2}}, tries)
+    assert (cast.run(), cast.failure.kind) == ("failed", "agent_error")
+    cast.retry()
+    assert (cast.status, cast.failure.kind, len(cast.steps)) == ("failed", "budget", 1)
+    assert open_cast(cast.run_dir).now.engine == cast.now.engine
+
+
+@pytest.mark.parametrize(
+    "words", ["much", "-3", "2.5", "usd", "$", "$5 turns", "1e9", "²", "2.5 turns", "5 hours"]
+)
 def test_what_is_no_budget(tmp_path, words):
     made = h.start(tmp_path, h.one_config())
     with pytest.raises(MateriaError, match="no budget"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+
 import pytest
 
 import protocol_helpers as ph
@@ -13,6 +15,7 @@ from materia_nb.engine.labels import Label
 from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.approval import request_of, sealed_from
+from materia_nb.loadout.graph import Budget
 
 CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
 FIRST = ToolCall(id="1", tool="bash", args={"command": "make"})
@@ -207,9 +210,17 @@ def test_only_the_last_step_is_corrected_before_anything_else_is_changed():
     assert refused(cast.do(decide.enter), decide.recommit, "x") == "recommit"
 
 
-@pytest.mark.parametrize("tokens, cost", [(-1, None), (True, None), (1.5, None), (None, -0.1), (None, "1")])
-def test_a_budget_is_a_number_from_nought(tokens, cost):
-    assert refused(Folded(CHAIN), decide.set_budget, tokens, cost) == "bad_budget"
+@pytest.mark.parametrize(
+    "most",
+    [
+        *({"max_tokens": most} for most in (-1, True, 1.5)),
+        *({"max_cost_usd": most} for most in (-0.1, "1", inf)),
+        *({"max_seconds": most} for most in (-1, "60", nan)),
+        *({"max_turns": most} for most in (-1, 2.5)),
+    ],
+)
+def test_a_budget_is_a_number_from_nought(most):
+    assert refused(Folded(CHAIN), decide.set_budget, Budget(**most)) == "bad_budget"
 
 
 def test_a_complete_cast_is_not_edited():

@@ -127,7 +127,7 @@ def test_the_budget_stops_a_cast_whose_visits_fail():
     play = Play(document)
     play.answer("no", tokens=11)
     assert play.failure == "budget"
-    play.state = recovery.set_budget(play.state, 100)
+    play.state = recovery.set_budget(play.state, max_tokens=100)
     play.revive()
     assert play.at == "Try"
 

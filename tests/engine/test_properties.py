@@ -50,7 +50,7 @@ def transition(rng, rules, state, prompt):
         usage = Usage(rng.randint(0, 9), 1) if rng.random() < 0.5 else None
         return lambda: outputs.output(rules, state, text, usage, prompt)
     if state.failure.kind == "budget":
-        more = recovery.set_budget(state, state.usage.tokens + rng.randint(1, 50))
+        more = recovery.set_budget(state, max_tokens=state.usage.tokens + rng.randint(1, 50))
         return lambda: recovery.revive(rules, more)
     again = rng.choice([recovery.recast, recovery.revive])
     return lambda: again(rules, state)

@@ -100,5 +100,5 @@ def test_an_aborted_visit_can_be_asked_again_and_an_abort_between_two_cannot():
 
 def test_a_budget_that_is_set_may_warn_again():
     play = Play(config({"A": at("Q")}, materia={"Q": agent()}))
-    state = recovery.set_budget(play.state._replace(warned=True), 10)
+    state = recovery.set_budget(play.state._replace(warned=True), max_tokens=10)
     assert (state.budget.max_tokens, state.warned) == (10, False)

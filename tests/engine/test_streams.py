@@ -146,7 +146,8 @@ def test_nothing_of_a_lane_goes_into_the_state_unless_all_are_accepted():
     cast.lane("ui", decide.enter)
     cast.lane("ui", decide.fail, Failure("agent_error", "gone", "Socket-2", "hint"), 3)
     assert cast.session.streams[0].lanes["ui"].status == "failed"
-    assert cast.session.state == before
+    assert cast.session.state == before._replace(usage=cast.session.state.usage)
+    assert cast.session.state.usage.worked == 3
     with pytest.raises(MateriaError, match="ui"):
         cast.lane("nobody", decide.enter)
 

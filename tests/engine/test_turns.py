@@ -176,7 +176,7 @@ def test_r20_reviving_needs_a_higher_budget_and_then_chooses_the_way():
     )
     with pytest.raises(MateriaError, match="100 tokens"):
         play.revive()
-    play.state = recovery.set_budget(play.state, 150)
+    play.state = recovery.set_budget(play.state, max_tokens=150)
     step = play.revive()
     assert (play.at, step.decision.target, step.decision.satisfied) == ("Good", "Good", True)
     assert play.state.visits == {"Ask": 1, "Good": 1}
@@ -185,7 +185,7 @@ def test_r20_reviving_needs_a_higher_budget_and_then_chooses_the_way():
 
 def test_r20_a_stop_that_was_revived_is_over():
     play, _ = budgeted((YES, 100), sockets={"Ask": asks(edge("Next", "satisfied")), "Next": asks()})
-    play.state = recovery.set_budget(play.state, None)
+    play.state = recovery.set_budget(play.state, max_tokens=None)
     play.revive()
     play.go("bad", "bad")
     assert play.at == "repair_exhausted"
@@ -196,12 +196,12 @@ def test_r20_a_stop_that_was_revived_is_over():
 def test_r20_reviving_after_the_budget_keeps_exhaustion_and_follow_up():
     play = Play(retry_loop(budget={"maxTokens": 10}), items("one"), "built")
     play.answer(say(satisfied=False, context="redo"), 10)
-    play.state = recovery.set_budget(play.state, None)
+    play.state = recovery.set_budget(play.state, max_tokens=None)
     play.recast()
     assert (play.at, play.prompt.reasons) == ("Build", ("redo",))
     play = Play(retry_loop(budget={"maxTokens": 10}), items("one"), "built")
     play.answer(YES, 10)
-    play.state = recovery.set_budget(play.state, 20)
+    play.state = recovery.set_budget(play.state, max_tokens=20)
     play.revive()
     assert (play.at, play.visit.item) == ("Tell", None)
 

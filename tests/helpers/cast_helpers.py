@@ -17,6 +17,7 @@ from materia_nb.agents.interface import Reply, Turn
 from materia_nb.cast import Cast, Plan, start_cast
 from materia_nb.cast.beginning import started
 from materia_nb.cast.runner import Runner
+from materia_nb.engine.state import CastState
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import build_graph
 
@@ -155,10 +156,25 @@ def types_of(cast: Cast | Path) -> list[str]:
     return [line["type"] for line in lines_of(cast)]
 
 
+def timeless(state: CastState) -> CastState:
+    """A state without how long its agents and processes were at work."""
+    return state._replace(usage=state.usage._replace(worked=0, untimed=0))
+
+
 def facts(cast: Cast) -> dict[str, Any]:
     """Everything that a cast knows, but for times."""
     found = cast.runner.session._asdict()
-    found["steps"] = [step._replace(started=0, ended=step.ended and 0, worked=0) for step in cast.steps]
+    found["steps"] = [
+        step._replace(
+            started=0,
+            ended=step.ended and 0,
+            worked=0,
+            states=(timeless(step.before), timeless(step.after)),
+            turns=tuple(turn._replace(worked=0) for turn in step.turns),
+        )
+        for step in cast.steps
+    ]
+    found["state"] = timeless(found["state"])
     found["edits"] = [edit._replace(ts=0) for edit in cast.now.edits]
     return found
 

@@ -138,7 +138,7 @@ def test_empty_loops_and_steps_that_are_not_over():
 def test_a_revived_budget_stop_does_not_guess():
     play = Play(retry_loop(budget={"maxTokens": 1}), items("one"), "built")
     play.answer(YES, 5)
-    play.state = recovery.set_budget(play.state, None)
+    play.state = recovery.set_budget(play.state, max_tokens=None)
     assert "to Tell was taken" in str(why(play, play.revive()))
 
 

@@ -22,7 +22,7 @@ from materia_nb.engine.items import standings, walk_of
 from materia_nb.engine.remarks import Remark
 from materia_nb.engine.routing import edges_used, short
 from materia_nb.engine.session import StepRecord, lanes_at_work
-from materia_nb.engine.state import Hold
+from materia_nb.engine.state import BOUNDS, Hold
 from materia_nb.errors import counted, plain
 from materia_nb.handoff.approval import request_of
 from materia_nb.handoff.protocol import as_text
@@ -153,8 +153,11 @@ def _standing(cast: Snapshot) -> list[str]:
         most = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
         missing = f", unknown of {counted(now.usage.uncounted, 'turn')}" if now.usage.uncounted else ""
         lines.append(f"tokens: {'unknown' if now.usage.tokens is None else now.usage.tokens}{most}{missing}")
-    if now.budget.max_cost_usd is not None:
-        lines.append(f"cost: {now.usage.cost_words} of {now.budget.max_cost_usd:.4f} USD")
+    lines += [
+        f"{one.of}: {one.so_far(now.usage)} of {one.form.format(limit)}"
+        for one in BOUNDS[1:]
+        if (limit := one.most(now.budget)) is not None
+    ]
     return [*lines, shorten(said, 200)] if said else lines
 
 

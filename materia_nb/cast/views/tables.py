@@ -11,7 +11,7 @@ from materia_nb.cast.listing import TableOf, data_frame
 from materia_nb.display.blocks import Table, View, lines
 from materia_nb.display.escape import shorten
 from materia_nb.engine.routing import short
-from materia_nb.engine.state import Pin
+from materia_nb.engine.state import BOUNDS, Pin
 from materia_nb.insight.queries import Spent
 from materia_nb.insight.sides import seconds_words, worked_words
 from materia_nb.jsonvalue import compact, pretty
@@ -46,11 +46,13 @@ def breakpoints_view(stops: Stops, graph: Graph) -> Table:
 
 
 def budget_view(cast: Snapshot) -> Table:
-    """The tokens and the cost against the budget."""
+    """Tokens, cost, time and turns against the budget: what it bounds, the tokens, and the cost where there is one."""
     usage, budget = cast.engine.usage, cast.engine.budget
-    rows = [("tokens", usage.tokens_words, *_share(usage.tokens, budget.max_tokens, "{:,}"))]
-    if usage.cost or budget.max_cost_usd is not None:
-        rows.append(("cost", usage.cost_words, *_share(usage.cost, budget.max_cost_usd, "{:.4f} USD")))
+    rows = [
+        (one.of, one.so_far(usage), *_share(one.used(usage), one.most(budget), one.form))
+        for one in BOUNDS
+        if one.most(budget) is not None or one.of == "tokens" or (one.of == "cost" and usage.cost)
+    ]
     return Table(("", "so far", "budget", "used"), rows)
 
 

@@ -130,11 +130,15 @@ from_method("edit undo", Edits.undo, status_after)
 
 @verb(
     "edit budget",
-    Argument("most", "the most tokens, or the most cost as in 2.50 USD; none for no limit", "words"),
+    Argument(
+        "most",
+        "the most of it: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; none for no limit",
+        "words",
+    ),
     example="%materia edit budget 200000",
 )
 def budget(call: Call) -> Any:
-    """Show the tokens and the cost so far, or set the budget of this cast."""
+    """Show what was used so far, or set the budget of this cast: tokens, cost, time at work, turns."""
     most, current = call.get("most"), call.cast
     if most is not None:
         current.edit.budget_in_words(" ".join(map(str, most)))

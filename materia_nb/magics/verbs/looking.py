@@ -16,6 +16,7 @@ from materia_nb.cast.views.step_views import HandoffView, PromptView, Translatio
 from materia_nb.cast.views.tables import found_view
 from materia_nb.display.blocks import JsonView, Text
 from materia_nb.engine.session import StepRecord
+from materia_nb.engine.state import Bound
 from materia_nb.errors import MateriaError, outgoing_traceback
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.compare import visit_before
@@ -77,9 +78,7 @@ def odds(call: Call) -> Any:
         "--answer", "how many tokens an answer has; the fewest possible if left out", "option", whole=True
     ),
     Argument("--model", "count with the prices of this model, such as openai:gpt-4o", "option"),
-    Argument(
-        "--most", "refuse a mean above this: tokens in all, as in 20000, or a cost, as in 2.50 USD", "option"
-    ),
+    Argument("--most", "refuse a mean above this: 20000 tokens in all, 2.50 USD, 10 turns", "option"),
     example="%materia estimate Plan-Build-Eval --items 10 --satisfied 0.8 --answer 300",
 )
 def estimate(call: Call) -> Any:
@@ -99,16 +98,18 @@ def estimate(call: Call) -> Any:
     return made
 
 
-def _refuse_above(made: EstimateView, tokens: int | None, cost: float | None) -> None:
+def _refuse_above(made: EstimateView, of: Bound, most: float) -> None:
     """Raise MateriaError (``over_limit``) where the mean is above a maximum, or where that cannot be known (R56)."""
-    used = made.total.input.mean + made.total.output.mean
-    if tokens is not None and used > tokens:
-        what = f"A cast takes some {used:,.0f} tokens on average, more than {tokens:,}"
-    elif cost is not None and made.sockets and (made.total.cost is None or made.unpriced):
-        without = ", ".join(made.unpriced)
-        what = f"Whether a cast costs more than {cost:g} USD is not known: there is no price for {without}"
-    elif cost is not None and made.total.cost is not None and made.total.cost.mean > cost:
-        what = f"A cast costs some {made.total.cost.mean:.4f} USD on average, more than {cost:g}"
+    total, priced = made.total, made.total.cost is not None and not made.unpriced
+    means = {"tokens": total.input.mean + total.output.mean, "turns": total.turns.mean}
+    used = means.get(of.of, total.cost.mean if total.cost is not None else 0.0)
+    if of.of == "seconds" or (of.of == "cost" and made.sockets and not priced):
+        without = (
+            f"there is no price for {', '.join(made.unpriced)}" if of.of == "cost" else "no time is estimated"
+        )
+        what = f"Whether a cast takes more than {most:g} {of.unit} is not known: {without}"
+    elif used > most:
+        what = f"A cast takes some {of.form.format(round(used, 4))} {of.unit} on average, more than {most:g}"
     else:
         return
     raise MateriaError(f"{what}.", where=made.graph.name, more=[made.line], kind="over_limit")

@@ -7,18 +7,18 @@ import { openMenu } from "./menu.js";
 const SIGNS = { working: "◌", wants: "●", paused: "‖", breakpoint: "●", aborting: "◌", done: "✓", failed: "✖", aborted: "■", ready: "▸", gone: "∅" };
 
 /** Say what has been used, long, short and in full. @param {Usage} usage */
-export function usageWords({ tokens, cost, most, mostCost, unknown, counts = "" }) {
+export function usageWords({ tokens, cost, most, mostCost, others, unknown, counts = "" }) {
   const dollars = (/** @type {number} */ amount) => `$${amount.toFixed(amount < 1 ? 4 : 2)}`;
   const price = mostCost === null || mostCost === undefined ? "" : ` of ${dollars(mostCost)}`;
-  const paid = cost || price ? ` · ${cost === null ? "cost unknown" : dollars(cost || 0)}${price}` : "";
+  const paid = cost || price ? ` · ${cost === null ? "cost unknown" : dollars(cost || 0)}${price}` : "", rest = others ? ` · ${others}` : "";
   const used = tokens === null ? "unknown" : countWords(tokens || 0), short = countWords(tokens || 0, true);
-  if (!tokens && !most && !price) return { used, long: "", short: "", full: counts };
+  if (!tokens && !most && !price && !rest) return { used, long: "", short: "", full: counts };
   const missing = unknown ? `, unknown of ${unknown} turn${unknown > 1 ? "s" : ""}` : "";
   return {
     used,
-    long: `${tokens === null ? used : short}${most ? ` of ${countWords(most, true)}` : ""} tokens${paid}`,
+    long: `${tokens === null ? used : short}${most ? ` of ${countWords(most, true)}` : ""} tokens${paid}${rest}`,
     short: `${tokens === null ? "?" : short}${most ? `/${countWords(most, true)}` : ""} tok`,
-    full: `${counts} · ${used}${most ? ` of ${countWords(most)}` : ""} tokens${missing}${paid}`,
+    full: `${counts} · ${used}${most ? ` of ${countWords(most)}` : ""} tokens${missing}${paid}${rest}`,
   };
 }
 
@@ -167,7 +167,7 @@ function moreEntries({ mode, undo, breaks = [], allowed = [], most }, send, shel
     ...breaks.map((one) => ({ words: `Take the breakpoint away: ${one.words}`, act: () => send("break", { breakpoint: one.breakpoint }) })),
     { words: "Take all breakpoints away", act: () => send("clear_breaks"), off: !breaks.length },
     ...allowed.map((tool) => ({ words: `Let ${tool} ask again`, act: () => send("disallow", { tool }) })),
-    { words: "Budget…", act: () => shell.askLine("budget of this cast: tokens, or a cost as in 2.50 USD; empty for none", String(most || ""), (budget) => send("budget", { budget })) },
+    { words: "Budget…", act: () => shell.askLine("budget of this cast: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; empty for none", String(most || ""), (budget) => send("budget", { budget })) },
   ];
   const fold = (/** @type {string} */ name, /** @type {string} */ words) => ({ words: shell.folded(name) ? `Show ${words}` : `Fold ${words} away`, act: () => shell.fold(name) });
   return [

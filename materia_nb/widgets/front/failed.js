@@ -57,7 +57,7 @@ export function failedBox(send, opens) {
       return opening(item ? "Pass over…" : "Skip…", way.does, h("div", { class: "mnb-row mnb-nowrap" }, note, go), style);
     },
     budget(way, style, data) {
-      const tokens = h("input", { class: "mnb-in mnb-num", value: data.budget, "aria-label": "budget of this cast: tokens, or a cost as in 2.50 USD; empty for none" });
+      const tokens = h("input", { class: "mnb-in mnb-num", value: data.budget, "aria-label": "budget of this cast: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; empty for none" });
       return [h("span", { class: "mnb-row mnb-nowrap" }, tokens, button("Raise it", way.does, () => send("raise_budget", { budget: tokens.value }), style))];
     },
     allow_folder: (way, style, data) => [button("Let it", way.does, () => send("allow_folder", { folders: data.folders }), style)],

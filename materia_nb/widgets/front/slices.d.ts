@@ -2,7 +2,7 @@
 // bar.js
 type Break = {words: string, breakpoint: any, asks?: boolean};
 type Usage = {
-  tokens: number|null; cost?: number|null; most?: number|null; mostCost?: number|null; unknown?: number; counts?: string;
+  tokens: number|null; cost?: number|null; most?: number|null; mostCost?: number|null; others?: string; unknown?: number; counts?: string;
   warn?: boolean;
 };
 type Bar = Usage & {
