@@ -16,53 +16,13 @@ from materia_nb.loadout.bridges.flow import Flow, Note, Way, read_langgraph
 from materia_nb.loadout.bridges.mermaid import read_mermaid
 from materia_nb.loadout.bridges.n8n import read_n8n
 
-_YES: Final = frozenset(
-    [
-        "yes",
-        "y",
-        "true",
-        "ok",
-        "pass",
-        "passed",
-        "passes",
-        "approve",
-        "approved",
-        "accept",
-        "accepted",
-        "good",
-        "valid",
-        "success",
-        "done",
-        "useful",
-        "satisfied",
-        "relevant",
-        "grounded",
-        "complete",
-    ]
+_YES: Final = re.compile(
+    r"yes|y|true|ok|pass(?:e[ds])?|approved?|accept(?:ed)?|good|valid|success|done|useful|satisfied|relevant|grounded"
+    r"|complete"
 )
-_NO: Final = frozenset(
-    [
-        "no",
-        "n",
-        "not",
-        "isn",
-        "false",
-        "fail",
-        "failed",
-        "fails",
-        "reject",
-        "rejected",
-        "bad",
-        "invalid",
-        "error",
-        "retry",
-        "revise",
-        "rewrite",
-        "again",
-        "unsatisfied",
-        "irrelevant",
-        "incomplete",
-    ]
+_NO: Final = re.compile(
+    r"no|n|not|isn|false|fail(?:ed|s)?|reject(?:ed)?|bad|invalid|error|retry|revise|rewrite|again|unsatisfied"
+    r"|irrelevant|incomplete"
 )
 _MOST_NODES: Final = 300
 
@@ -246,8 +206,8 @@ class _Placing:
 
     def _means_yes(self, way: Way) -> bool | None:
         """Whether a label means yes; None when it says neither yes nor no."""
-        words = frozenset(re.findall(r"[a-z]+", way.label.lower()))
-        return False if words & _NO else True if words & _YES else None
+        words = re.findall(r"[a-z]+", way.label.lower())
+        return False if any(map(_NO.fullmatch, words)) else True if any(map(_YES.fullmatch, words)) else None
 
     def _leads_back(self, id_: str, way: Way) -> bool:
         return way.target in self.order and self.order.index(way.target) <= self.order.index(id_)
