@@ -220,6 +220,7 @@ class CastSurface(Panel):
             "alone": "" if self.alone is None else self.alone.name,
             "notice": self._said,
             "resume": self.cast.id,
+            "name": shorten(plain(self.cast.request), 60),
             "selected": None if selected is None else {"kind": selected.kind, "id": selected.id},
             "dock": self.opened,
             "empty": self._empty,

@@ -500,8 +500,11 @@ def turn(session: DesignState, of: Pick) -> str:
 
 
 @act
-def loop(session: DesignState, ids: Ids | None = None) -> str:
-    """Make a loop of sockets, over the items of the generator that leads into it, with the edges that lead on as its exits."""
+def loop(session: DesignState, ids: Ids | None = None, *, exits: bool | None = None) -> str | None:
+    """Make a loop of sockets, over the items of the generator that leads into it.
+
+    Edges that lead on out of it skip the items that are left; exits do not. Which of the two is meant is asked.
+    """
     members = session.marked if ids is None else ids
     if not members and session.selected is not None and session.selected[0] == "socket":
         members = [session.selected[1]]
@@ -517,11 +520,26 @@ def loop(session: DesignState, ids: Ids | None = None) -> str:
     words = change.words
     if source is not None:
         words += f", over the work items of {source}"
-        change, turned = with_exits(change, made)
-        if turned:
+        with_them, turned = with_exits(change, made)
+        if turned and exits is None:
+            _ask_for_exits(session, turned, {"kind": "loop", "ids": [*members]})
+            return None
+        if turned and exits:
+            change = with_them
             words += f"; {', '.join(turned)} {'are exits' if len(turned) > 1 else 'is an exit'} of it now"
     session.marked, session.selected = [], ("loop", made)
     return session.design.apply(replace(change, words=words))
+
+
+def _ask_for_exits(session: DesignState, ways: list[str], again: Values) -> None:
+    several = len(ways) > 1
+    session.question = DesignQuestion(
+        f"{', '.join(ways)} {'lead' if several else 'leads'} out of the loop. Exits are taken when the list is done, edges at once.",
+        (
+            ("They are exits" if several else "It is an exit", {**again, "exits": True}),
+            ("They stay edges" if several else "It stays an edge", {**again, "exits": False}),
+        ),
+    )
 
 
 @act

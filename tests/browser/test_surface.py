@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from browser.kernels import both_kernels
 from browser.surface import Surface, violations
+from stream_helpers import stream_agents, streams_config
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -371,6 +372,33 @@ wb.agent("Build", broken)
 c = wb.cast("a guide"); c.breakpoints.add("Socket-3"); c.edit.budget(1000); c.step()
 c
 """
+
+
+def test_axe_finds_nothing_wrong_with_several_panels_in_a_notebook(lab: Lab):
+    lanes = streams_config(2)
+    lanes = {**lanes["loadouts"]["T"], "materia": lanes["materia"]}
+    plan = stream_agents({"docs": [0, 3], "code": [1, 2, 4]})["Plan"]()
+    agents = f"wb = __import__('materia_nb').Workbench('.')\nwb.loadouts.define('Lanes', {lanes!r})\nfor who in ('Setup', 'Build', 'Tell'): wb.agent(who, lambda: 'done')"
+    cells = (
+        "%load_ext materia_nb",
+        f"{agents}\nwb.agent('Plan', lambda: {plan!r})",
+        "%materia use Lanes",
+        "%materia cast a guide",
+    )
+    lab.open(lab.notebook(*cells, "%materia show", "%materia design Plan-Build-Eval"))
+    lab.run_all()
+    panel = Surface(lab, 3)
+    panel.press("Run")
+    panel.tab("Lanes 2")
+    panel.says("waits for you.")
+    lab.cell(5).get_by_role("region", name="palette of Plan-Build-Eval, panel 3").wait_for()
+    regions = lab.page.get_by_role("region", name="inspector of")
+    assert regions.evaluate_all("(all) => all.map((one) => one.getAttribute('aria-label'))") == [
+        "inspector of a guide",
+        "inspector of a guide, panel 2",
+        "inspector of Plan-Build-Eval, panel 3",
+    ]
+    assert violations(lab, "several panels") == []
 
 
 @pytest.mark.parametrize("dark", [False, True])

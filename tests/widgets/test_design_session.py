@@ -501,7 +501,9 @@ def test_hostile_names_are_told_as_the_text_that_they_are(wb):
     assert session.note == ("status", "")
 
 
-def test_make_loop_makes_exits_of_what_leads_on_out_of_the_members(fresh):
+@pytest.fixture
+def leads_on(fresh):
+    """A design in which an edge leads on out of what becomes a loop."""
     for materia in ("Plan", "Build", "Eval", "Maintain"):
         do(fresh, "add", materia=materia)
     for source, to, when in (
@@ -511,7 +513,16 @@ def test_make_loop_makes_exits_of_what_leads_on_out_of_the_members(fresh):
         ("Socket-3", "Socket-2", "not_satisfied"),
     ):
         do(fresh, "connect", when=when, **{"from": source, "to": to})
-    do(fresh, "loop", ids=["Socket-2", "Socket-3"])
+    return fresh
+
+
+def test_make_loop_asks_whether_what_leads_on_out_of_the_members_is_an_exit(leads_on):
+    fresh = leads_on
+    told = do(fresh, "loop", ids=["Socket-2", "Socket-3"])
+    assert told["bar"]["question"]["choices"] == ["It is an exit", "It stays an edge"]
+    assert told["bar"]["question"]["words"].startswith("Socket-3 → Socket-4 leads out of the loop.")
+    assert "loops" not in fresh.design.document, "nothing is done before it is answered"
+    do(fresh, "answer", number=0)
     assert fresh.note[1].endswith("over the work items of Socket-1; Socket-3 → Socket-4 is an exit of it now")
     [loop] = fresh.design.document["loops"].values()
     [route] = loop["exits"]
@@ -524,3 +535,15 @@ def test_make_loop_makes_exits_of_what_leads_on_out_of_the_members(fresh):
     do(fresh, "undo")
     assert "loops" not in fresh.design.document, "it is one step"
     assert len(fresh.design.document["sockets"]["Socket-3"]["edges"]) == 2
+
+
+def test_what_leads_on_out_of_a_loop_stays_an_edge_where_that_is_answered(leads_on):
+    do(leads_on, "loop", ids=["Socket-2", "Socket-3"])
+    do(leads_on, "answer", number=1)
+    [loop] = leads_on.design.document["loops"].values()
+    assert "exits" not in loop
+    assert [one["to"] for one in leads_on.design.document["sockets"]["Socket-3"]["edges"]] == [
+        "Socket-4",
+        "Socket-2",
+    ]
+    assert leads_on.question is None

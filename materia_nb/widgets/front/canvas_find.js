@@ -8,7 +8,7 @@ import { h, refill, setAttr, targetOf } from "./dom.js";
 export function canvasFinder(choose, point) {
   const field = h("input", { type: "search", class: "mnb-c-in", placeholder: "find a socket, edge or loop", "aria-label": "find in the graph", autocomplete: "off" });
   const list = h("ul", { class: "mnb-c-list", role: "listbox", "aria-label": "everything that can be selected in the graph", tabindex: "0" });
-  const box = h("div", { class: "mnb-c-find", role: "search" }, field, list);
+  const box = h("div", { class: "mnb-c-find" }, field, list);
   let at = -1;
   /** @type {HTMLElement|null} what had the focus before it was opened */
   let opened = null;

@@ -14,6 +14,29 @@ const KEEP_KEYS = { "data-lm-suppress-shortcuts": "true" };
 /** Make an element of the surface, whose keys the page around it does not hear. @param {string} name @param {Attributes} [attrs] */
 const cell = (name, attrs = {}) => h("div", { class: `mnb-${name}`, ...KEEP_KEYS, ...attrs });
 
+/** @type {Set<number>} the numbers of the views in the page */
+const views = new Set();
+
+/**
+ * The parts of one view, each a region that is called by what it is and by what it is of: several views may stand in one page.
+ * @param {Record<string, string>} words of each part
+ */
+function regions(words) {
+  let number = 1;
+  while (views.has(number)) number += 1;
+  views.add(number);
+  const cells = Object.fromEntries(Object.keys(words).map((name) => [name, cell(name, { role: name === "bar" ? "toolbar" : "region" })]));
+  return {
+    cells,
+    /** @param {string} [name] of the cast or design */
+    call(name) {
+      const of = `${name ? ` of ${name}` : ""}${number > 1 ? `, panel ${number}` : ""}`;
+      for (const [part, what] of Object.entries(words)) setAttr(cells[part], "aria-label", what + of);
+    },
+    end: () => views.delete(number),
+  };
+}
+
 /**
  * Fill an element with what surrounds a graph, draw it whenever one of its slices changes, and return what ends that.
  * @param {Model} model
@@ -67,10 +90,8 @@ export function castView({ model, el }) {
   });
   const send = /** @type {Talk} */ (sends);
   const surface = () => /** @type {HTMLElement|null} */ (el.closest(".mnb-surface"));
-  const bar = cell("bar", { role: "toolbar", "aria-label": "cast" });
-  const inspector = cell("inspector", { role: "region", "aria-label": "inspector" });
-  const dock = cell("dock", { role: "region", "aria-label": "timeline and items" });
-  const palette = cell("palette", { role: "region", "aria-label": "palette" });
+  const called = regions({ bar: "the bar", inspector: "inspector", dock: "timeline and items", palette: "palette" });
+  const { bar, inspector, dock, palette } = called.cells;
   const gone = h("div", { class: "mnb-gone", role: "alert" }), notice = h("div", { class: "mnb-notice" }), line = h("div", { class: "mnb-line", hidden: true });
   // The bar stands above the graph, so it comes before it for those who go by the Tab key.
   const above = h("div", { class: "mnb-front", ...KEEP_KEYS, onkeydown: (event) => event.stopPropagation() }, bar);
@@ -132,6 +153,7 @@ export function castView({ model, el }) {
     design.mode(data.mode === "design", box);
     if (box) setAttr(box, "data-empty", data.empty && data.mode !== "design" && !data.alone ? "yes" : null);
     if (box) Object.assign(box.dataset, { mode: data.mode || "cast", alone: rows.find((one) => one.name === data.alone)?.at ?? "" });
+    called.call(data.name);
     docked.surface(data);
     drawNotice(data.notice);
     drawGone(data.resume);
@@ -139,6 +161,7 @@ export function castView({ model, el }) {
   return () => {
     hear.abort();
     end();
+    called.end();
     above.remove();
   };
 }
@@ -146,8 +169,8 @@ export function castView({ model, el }) {
 /** Design mode alone, as `%materia design` shows it. @param {{model: Model, el: HTMLElement}} props */
 export function designView({ model, el }) {
   const send = makeTalk(model);
-  const bar = cell("bar", { role: "toolbar", "aria-label": "design" }), palette = cell("palette", { role: "region", "aria-label": "palette" });
-  const inspector = cell("inspector", { role: "region", "aria-label": "inspector" }), problems = cell("dock", { role: "region", "aria-label": "problems and changes" });
+  const called = regions({ bar: "the bar", palette: "palette", inspector: "inspector", dock: "problems and changes" });
+  const { bar, palette, inspector, dock: problems } = called.cells;
   const gone = cell("gone", { role: "alert" });
   el.append(bar, palette, inspector, problems, gone);
   splitter(el, "columns");
@@ -158,11 +181,15 @@ export function designView({ model, el }) {
   const design = {
     update(/** @type {Told} */ data) {
       parts.update(data);
+      called.call(data.bar?.name);
       if (data.bar) setText(gone, `The kernel of this design is gone. Run its cell again: ${data.bar.left}`);
       // The picture shows at once what was selected in the form.
       if (box && isNew(box, data.selected ?? null)) box.dispatchEvent(new CustomEvent("mnb-selected", { detail: data.selected ?? null }));
     },
-    destroy: parts.destroy,
+    destroy() {
+      called.end();
+      parts.destroy();
+    },
   };
   return live(model, el, { design }, (_, now) => {
     box = now;
