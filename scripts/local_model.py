@@ -37,7 +37,7 @@ class NoLocalModelError(Exception):
 
 
 class Served(NamedTuple):
-    """Where a model is served, and what it is called there."""
+    """Where a model is served, and its name there."""
 
     url: str
     model: str

@@ -278,7 +278,7 @@ def magics_page() -> str:
         parts.append(f"## {title}\n")
         parts.append("".join(f"- [`{word}`](#{word}): {summary_of(word)}\n" for word in words.split()))
         parts += [word_section(word) for word in words.split()]
-    parts.append("## Words of before\n\nThey answer with the new word, and do nothing else.\n")
+    parts.append("## Words of before\n\nThey only reply with the new name.\n")
     parts.append(
         "| was | is now |\n|---|---|\n" + "".join(f"| `{old}` | `{new}` |\n" for old, new in RENAMED.items())
     )

@@ -30,7 +30,7 @@ class Preset:
     """One program.
 
     Attributes:
-        name: what it is called behind ``command:``.
+        name: its name behind ``command:``.
         about: what it is, in a few words.
         project: whose it is, to find it by.
         argv: the program and its arguments in the mode that reads stdin, answers on stdout and ends;

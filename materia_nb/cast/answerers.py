@@ -198,7 +198,7 @@ class Agents(AgentTable):
         Args:
             name: a socket of the current cast or of the chosen loadout, or a materia.
             to: as for ``cast.pins.add``; ``"recorded:"`` and a cast or a recording's file answers visit by visit.
-            visit: the one visit whose output is meant.
+            visit: the visit whose output to use.
 
         Raises:
             MateriaError: as ``cast.pins.add``.

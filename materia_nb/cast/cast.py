@@ -298,7 +298,7 @@ class Cast:
         return FilesView(self.now)
 
     def blame(self, path: str) -> BlameView | LineBlame:
-        """Show which step, answer and rule made a value of the state what it is, the latest change first; or a line of a file.
+        """Show which step, answer and rule set a value of the state, latest change first; or a line of a file.
 
         It shows itself as a table; iterating gives each change with its ``step``, ``rule`` and ``source``. Of a line of a
         file it shows the step that wrote it, with socket, item and prompt, where files are kept.
@@ -507,7 +507,7 @@ class Cast:
         return "until" if there else None
 
     def reply(self, answer: str | Mapping[str, JSON], *, lane: str | None = None) -> StepRecord:
-        """Answer the socket that waits for a person; where an agent asks something, answer that, where a cast failed, what failed.
+        """Answer the socket that waits for a person, a question of an agent, or the socket that failed.
 
         An object is written as the socket hands over. An agent that holds the cast gets the text in the same
         conversation. Where a cast failed or was aborted within a visit, this answers by hand in the place of whatever failed, a
@@ -518,7 +518,7 @@ class Cast:
 
         Args:
             answer: as text, or as a value; in a notebook also a $variable.
-            lane: where lanes are at work: which; it may be left out where one alone waits for a person.
+            lane: the lane, if lanes are at work; may be left out if only one waits for a person.
 
         Raises:
             ~materia_nb.handoff.protocol.RefusedAnswer: the answer breaks the rules; ``issues`` says how.
@@ -575,7 +575,7 @@ class Cast:
         """Ask a multi-turn agent to change its draft, in the conversation of this visit.
 
         Args:
-            message: what should be different.
+            message: what to change.
         """
         return self._record(decide.refine, clean(message))
 
@@ -610,7 +610,7 @@ class Cast:
         self.runner.stop.set()
 
     def abort(self, reason: str = "stopped by the person", *, leave: bool = False) -> None:
-        """End the cast where it is; retry goes on with it. A step that another thread runs is ended first.
+        """End the cast where it is; retry continues it. A step running in another thread is ended first.
 
         Args:
             reason: why, for the journal.
@@ -628,11 +628,11 @@ class Cast:
             self.runner.write_derived()
 
     def retry(self, *, turn: bool = False, limit: bool = False) -> StepRecord | None:
-        """Go on where a cast failed or was aborted: run the socket once more, from its first prompt.
+        """Continue where a cast failed or was aborted: run the socket again, from its first prompt.
 
         Args:
-            turn: ask only the turn that was cut short once more: same prompt, same conversation, same tool calls so far.
-            limit: go on with the limit that stopped the cast granted once more.
+            turn: only ask the interrupted turn again: same prompt, same conversation, same tool calls so far.
+            limit: continue, with the limit that stopped the cast extended once.
 
         Raises:
             MateriaError: the cast has not stopped (``not_stopped``), there is nothing to run or ask once more
@@ -655,14 +655,14 @@ class Cast:
             return self.steps[-1] if self.steps else None
 
     def skip(self, note: str, *, item: bool = False) -> StepRecord:
-        """Go on without the socket where a cast failed, by its always edge, or without its item; the journal keeps the note.
+        """Continue without the socket where a cast failed, by its always edge, or without its item; the journal keeps the note.
 
         It is as if the socket had said nothing: nothing of it comes into the state, and the first ``always`` edge is
         taken (R3).
 
         Args:
             note: why, for the journal and for why.
-            item: the whole work item is passed over, and the next one is begun (R46).
+            item: skip the whole work item and start the next one (R46).
 
         Raises:
             MateriaError: the note is blank (``usage``), the cast has not stopped (``not_stopped``), it stopped
@@ -676,10 +676,10 @@ class Cast:
             return self.steps[-1]
 
     def back(self, step: int | None = None, *, change: str | None = None, files: bool = False) -> None:
-        """Go on from an earlier step; later steps are kept as a branch. The files of the project stay as they are but for ``files``.
+        """Continue from an earlier step; later steps are kept as a branch. Project files stay as they are unless ``files`` is set.
 
         Args:
-            step: the step to go on from; 0 is the start.
+            step: the step to continue from; 0 is the start.
             change: in place of a step: right before what stands at this path of the state was changed last, as
                 blame says.
             files: whether the files of the project become those of then too, where they are kept; those of now are kept first.
@@ -721,7 +721,7 @@ class Cast:
         return made.step if by_hand or made.rule == "P6" else made.step - 1
 
     def fork(self, step: int | None = None, *, root: Path | None = None) -> Cast:
-        """Start another cast from a step, in a directory of its own; this one stays as it is (R55).
+        """Start another cast from a step, in its own directory; this one stays as it is (R55).
 
         It begins with a copy of who answers here, of the pins and of the breakpoints; what is set in one of the two
         later reaches the other no more (R47).
@@ -772,7 +772,7 @@ class Cast:
             tried.take(3)  # or tried.pin(3)
 
         Args:
-            socket: the one that waits or comes next, to be sure which it is.
+            socket: the waiting or next socket, to be sure which it is.
             n: how often each agent is asked, in each wording.
             agents: who is asked, each as for ``Workbench.agent``; whoever answers there anyway if left out.
             prompts: what is asked: another prompt of the materia, with the same variables, or texts of layers by

@@ -240,7 +240,7 @@ class DryBench(Shown):
     @overload
     def gallery(self, name: str) -> Opened: ...
     def gallery(self, name: str | None = None) -> Gallery | Opened:
-        """List eleven patterns and ten classic mistakes; with a name, write that one as a notebook beside this one.
+        """List eleven patterns and ten classic mistakes; with a name, write that one as a notebook next to this one.
 
         ``wb.gallery()["critic-loop"]`` is a card with its loadout, answers and tests, and writes nothing.
 

@@ -212,7 +212,7 @@ class Edits:
     def redefine(
         self, materia: str, definition: Mapping[str, JSON] | None = None, owner: Path | None = None
     ) -> None:
-        """Take a materia's changed command, script, timeout, model or tools into the running cast; retry then runs it.
+        """Apply a materia's changed command, script, timeout, model or tools to the running cast; retry then uses it.
 
         A cast keeps a copy of its loadout otherwise. From then on its socket runs, or asks, what the new one says. What
         earlier steps were decided by cannot change under them: only some fields may differ, such as its command.
@@ -246,11 +246,11 @@ class Edits:
                     self._runner.messages.append(" ".join(str(error).split()))
 
     def undo(self) -> None:
-        """Take the last edit back, as long as no step was made since."""
+        """Undo the last edit, as long as no step was made since."""
         self._runner.edit(decide.undo)
 
     def recommit(self, output: str | Mapping[str, JSON]) -> StepRecord:
-        """Correct the output of the last step; it is checked and decided anew, the original is kept.
+        """Correct the output of the last step; it is checked and decided again, and the original is kept.
 
         Args:
             output: the corrected output; an object is written as the socket hands over, as in ``reply``.
@@ -366,9 +366,9 @@ class Labels(Shown):
 
         Args:
             step: the number of a step; the cast itself if left out.
-            name: what it is called; several may be called the same.
+            name: its name; several may be called the same.
             tag: tags to add; a text is split at commas and spaces.
-            untag: tags to take away.
+            untag: tags to remove.
             note: any text.
             verdict: ``good``, ``bad`` or ``unsure``.
             by: who says it.
@@ -508,7 +508,7 @@ class Approvals(Asked):
         Consent to a command is for one use and expires.
 
         Args:
-            always: whether later calls of the same tools need not ask in this cast.
+            always: whether later calls of the same tools need no approval in this cast.
             calls: the tool calls that were looked at; if others wait by now, they are not approved.
             lane: where several lanes ask: which.
 
@@ -526,7 +526,7 @@ class Approvals(Asked):
     def deny(
         self, reason: str = "", *, calls: Sequence[ToolCall] | None = None, lane: str | None = None
     ) -> StepRecord:
-        """Refuse the tool calls, or the command, that the agent asks approval for; it goes on without.
+        """Refuse the tool calls, or the command, that the agent asks approval for; it continues without.
 
         Args:
             reason: why, for the agent.

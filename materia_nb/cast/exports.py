@@ -192,7 +192,7 @@ def read_recording(path: Path) -> RecordedAgent:
 
 
 def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgent:
-    """Make an agent that answers as a recording says; ``name`` is what it is called where it is shown."""
+    """Make an agent that answers as a recording says; ``name`` is its name where it is shown."""
     turns = _RECORDING.checked(recording, where).get("turns")
     found: dict[tuple[str, int], list[RecordedTurn]] = {}
     for number, turn in enumerate(turns if isinstance(turns, list) else [None]):

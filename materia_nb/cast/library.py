@@ -98,8 +98,8 @@ class Loadouts(Mapping[str, str], Shown):
         A cast keeps the loadout that it started with.
 
         Args:
-            path: a .json, .jsonc, .json5, .yaml or .yml file, relative to the project directory or to the current
-                one, or a config as a mapping; left out, every layer is read again, after a file was changed.
+            path: a .json, .jsonc, .json5, .yaml or .yml file, relative to the project directory or the current
+                one, or a config as a mapping; if left out, every layer is read again.
 
         Raises:
             MateriaError: the file cannot be read; what was loaded before stays.
@@ -406,10 +406,10 @@ class Loadouts(Mapping[str, str], Shown):
         editing it, :meth:`load` without a file reads it again.
 
         Args:
-            name: which one, of whatever layer; bundled ones cannot be changed but in a copy.
-            new: what the copy is called; left out, the same name with -Copy.
-            materia: copy the materia that it places too, under their own names: the copies then count for every
-                loadout of the project, and those that the file defines stay.
+            name: the loadout, from any layer; bundled ones can only be changed in a copy.
+            new: the name of the copy; if left out, the same name with -Copy.
+            materia: also copy the materia that it places, under their own names: the copies then apply to every
+                loadout of the project; those that the file defines stay.
 
         Raises:
             MateriaError: there is no such loadout, there is one of the new name, or the file cannot be written.

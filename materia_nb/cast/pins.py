@@ -150,7 +150,7 @@ class Pins(Mapping[str, Pin]):
             name: a socket, or a materia; the socket's pin goes first.
             to: a text, a dict (sent as JSON), a function of the turn, or an earlier cast, which answers
                 visit by visit; left out, the socket's own latest output.
-            visit: the one visit whose output is meant, of this cast or of the cast given.
+            visit: the visit whose output to use, of this cast or of the cast given.
 
         Raises:
             MateriaError: there is no such socket or materia (``unknown_materia``), it has no such output

@@ -99,7 +99,7 @@ class Casts(Shown):
             return self.take(cast)
 
     def open(self, reference: str | Path) -> Cast:
-        """Open a cast to look at it, also one recorded by the reference engine.
+        """Open a cast read-only, including one recorded by the reference engine.
 
         Args:
             reference: an id, the beginning of one, a name, ``-1`` for the latest, or a directory.
@@ -107,7 +107,7 @@ class Casts(Shown):
         return self.take(self._looked_at(reference))
 
     def resume(self, reference: str | Path = "-1") -> Cast:
-        """Open a cast to go on with it, after a restart or a crash.
+        """Open a cast to continue it, after a restart or a crash.
 
         Args:
             reference: as for :meth:`open`; the latest cast by default.
@@ -173,7 +173,7 @@ class Casts(Shown):
 
         Args:
             reference: as for :meth:`open`; the latest cast by default.
-            yes: it is meant; without it nothing happens but an error that says what would be deleted.
+            yes: confirm; without it you only get an error that says what would be deleted.
 
         Returns:
             The id of the cast that was.
@@ -250,7 +250,7 @@ class Casts(Shown):
             name: only those that a person called so (``cast.labels.add``).
             tag: only those that have this tag, or all of several.
             verdict: only those that a person judged so: good, bad or unsure.
-            loadout: only those of a loadout of this name.
+            loadout: only those of the loadout with this name.
             status: only those that stand so, such as ``failed``.
         """
         found = list_casts(self.root)
@@ -338,7 +338,7 @@ class Casts(Shown):
         ``wb.resume(wb.inbox()[0].entry.id).reply(...)`` answers the first.
 
         Args:
-            loadout: only those of a loadout of this name.
+            loadout: only those of the loadout with this name.
         """
         found = []
         for one in self(loadout=loadout):

@@ -129,11 +129,11 @@ class Workbench(DryBench):
         pins: Mapping[str, object] | None = None,
         files: FilesWord | None = None,
     ) -> Cast:
-        """Start a cast of the chosen loadout, and show it with its panels; buttons, step or run go on with it.
+        """Start a cast of the chosen loadout, and show its panel; continue it with buttons, step or run.
 
         Args:
-            request: what is asked for; prompts and utilities read it.
-            loadout: another loadout than the chosen one. A design is cast as it is now, saved or not.
+            request: the request; prompts and utilities read it.
+            loadout: a loadout other than the chosen one. A design is cast as it is now, saved or not.
             agents: who answers in this cast only, by socket or materia (``*`` for everyone else).
             pins: what is pinned in this cast only, by socket or materia; see ``wb.agents.pin``.
             files: whether the files of the project are kept after each step (``kept``, ``kept with ignored``); as the config says if

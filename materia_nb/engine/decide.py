@@ -587,7 +587,7 @@ def redefine(
 
 
 def undo(rules: Rules, session: Session, ts: int) -> Events:
-    """Take the last edit back, as long as no step was made since."""
+    """Undo the last edit, as long as no step was made since."""
     if not session.edits:
         raise MateriaError("There is no edit to undo.", kind="undo")
     if session.edits[-1].after != session.state:

@@ -25,7 +25,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class Side(NamedTuple):
-    """One of two casts that are compared: what it is called, what it runs by, everything it knows.
+    """One of two casts that are compared: its name, what it runs by, everything it knows.
 
     ``name`` is the id of the cast too, which is taken out of texts before they are compared. ``kept`` is where its files are
     kept, if they are.

@@ -216,7 +216,7 @@ class Composition:
     """Several loadouts as one.
 
     Attributes:
-        name: what it is called: the names of the parts.
+        name: its name, from the names of the parts.
         document: the config, with this loadout as its only one.
         sockets: for each part in order: its own socket ids -> those in the composition.
         copies: materia that were copied because their prompt names a cursor that had to be

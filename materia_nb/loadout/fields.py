@@ -274,7 +274,7 @@ def _word(default: JSON) -> str:
 class Model(BaseModel):
     """An object of the config. Fields that it does not know are no business of checking (R28).
 
-    ``words`` are what it is called, ``example`` is one, and ``code`` that of its problems (R26).
+    ``words`` are its name, ``example`` is one, and ``code`` that of its problems (R26).
     """
 
     words: ClassVar[str]
@@ -298,7 +298,7 @@ class FieldRow:
         write: what to write in place of a value that cannot be taken; None, its shape.
         bare: whether paths name its entries without it: ``Socket-1``, not ``sockets.Socket-1``.
         first_value: what a new object has there, where it must say something.
-        label: what it is called on a form, where not by its name.
+        label: its name on a form, where not by its name.
         unit: what stands behind it on a form.
         first: its place among the fields that a form shows first; 0 for one that is a fold away.
         prose: whether it is written on many lines.

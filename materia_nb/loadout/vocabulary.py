@@ -80,7 +80,7 @@ class Described:
         needs: what may have happened to a visit for it to match.
         sign: how it is written in full.
         short: the same on cards and lines.
-        choice: what it is called in legends and where one is chosen.
+        choice: its name in legends and where one is chosen.
         phrase: what it is in a sentence, as ``when satisfied``.
         light: the colour of its words, and of its lines unless it matches whatever an output says; ``dark`` on a dark page.
         dashes: the pattern of its lines, None for solid ones.

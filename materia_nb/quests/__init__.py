@@ -109,7 +109,7 @@ class QuestBoard:
 
         Args:
             request: what is asked for.
-            loadout: what it is cast with; else the one that is chosen when it is run.
+            loadout: its loadout; if left out, the one chosen when it is run.
         """
         if type(request) is not str or not request.strip():  # a notebook gives what it likes
             raise MateriaError("The request is missing.", hint="say what is asked for", kind="bad_quest")
@@ -135,11 +135,11 @@ class QuestBoard:
         self._change(moved)
 
     def remove(self, reference: str | int) -> None:
-        """Take a quest off the board; its cast stays. One that is being run is refused."""
+        """Remove a quest from the board; its cast stays. A running quest is refused."""
         self._change(lambda board: board.having(_without(board, _at_rest(board, reference))))
 
     def requeue(self, reference: str | int) -> Quest:
-        """Make a quest pending again, where it stands; it will be cast anew, and the earlier cast stays."""
+        """Make a quest pending again, in its place; it will be cast again, and the earlier cast stays."""
 
         def requeued(board: Board) -> Board:
             quest = _at_rest(board, reference)

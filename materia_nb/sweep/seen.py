@@ -46,7 +46,7 @@ def seen(given: object, called: str) -> Seen:
 
     Args:
         given: the value.
-        called: what it is called in words.
+        called: its name in words.
     """
     look = _Look()
     return Seen(digest(look.at(given, called)), tuple(dict.fromkeys(look.unseen)))

@@ -426,7 +426,7 @@ class Sweeps:
         agents: object = None,
         repeat: int = 1,
         checks: Mapping[str, Check] | Sequence[Check] | Check | None = None,
-        dir: str | Path | None = None,  # noqa: A002 - what it is called in a notebook
+        dir: str | Path | None = None,  # noqa: A002 - its name in a notebook
         executor: Executor | None = None,
         *,
         pins: Mapping[str, object] | None = None,
@@ -454,12 +454,12 @@ class Sweeps:
             repeat: how often each is cast.
             checks: by name or as a list, functions of the cast, or of what their parameters name (``cast``, ``route``,
                 ``state``, ``outputs``, ``steps``, ``request``, ``ends``), which return or assert; or a ``Judge``.
-            dir: where rows and casts are kept, relative to the project; ``sweep`` beside its casts if left out.
+            dir: where rows and casts are saved, relative to the project; ``sweep`` beside its casts if left out.
             executor: a ``concurrent.futures.Executor``; one cast after the other if left out. Other machines must
                 see the same directories.
             pins: what is pinned in every cast, as for ``wb.cast``. All casts work in one project: pin what changes it.
             allow: tools of agents that need not ask; a cast that waits for a person ends with ``person``.
-            retry: make casts anew that did not come to their end.
+            retry: recast casts that did not finish.
             most: how much all casts of the sweep may use together, those that were there included: ``"200000 tokens"``, ``"2.5 usd"``,
                 ``"600 seconds"`` or ``"100 turns"``. Then no more are begun, and those under way come to their end; the same
                 sweep with more goes on. What judges use is not counted.

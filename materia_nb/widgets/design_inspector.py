@@ -252,7 +252,7 @@ def _ways(document: Object, facts: Facts, id_: str) -> list[DesignSlice]:
 
 
 def _conditions() -> list[list[str]]:
-    """What a new way can wait for: the word, and what it is called."""
+    """What a new way can wait for: the word, and its name."""
     return [[word, one.choice] for word, one in DESCRIBED.items()]
 
 

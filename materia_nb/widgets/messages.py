@@ -340,7 +340,7 @@ class ToCast:
         cast: ShortText | None = None
 
     class Page(PageMessage):
-        """Write the cast as one HTML page."""
+        """Save the cast as one HTML page."""
 
     class KeepTest(PageMessage):
         """Keep the cast as a test of its loadout, in the project."""

@@ -145,7 +145,7 @@ class ModelAgent:
         return None
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
-        """Return by what a config may have its price: what it is called, and the model that answers."""
+        """Return by what a config may have its price: its name, and the model that answers."""
         wanted = self.model if self.model is not None else model
         return (self.name, wanted) if isinstance(wanted, str) else (self.name,)
 

@@ -39,7 +39,7 @@ class Made:
 
     Attributes:
         model: the model.
-        name: what it is called where it is shown.
+        name: its name where it is shown.
         tells_the_end: whether each stream of it must say why it ended; one that does not was cut off.
     """
 

@@ -72,7 +72,7 @@ class Place:
 
     Attributes:
         folder: a handle of the folder that it is in, open as long as :func:`reach` is.
-        name: what it is called there; ``.`` for the folder itself.
+        name: its name there; ``.`` for the folder itself.
         parts: the names that lead to it from the project, without links.
         status: what it is; None when there is nothing.
     """

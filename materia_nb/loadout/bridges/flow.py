@@ -17,7 +17,7 @@ END: Final = ("__end__", "end", "stop", "finish", "finished", "exit")
 
 
 class Step(NamedTuple):
-    """One node: what it is called, what it does, and what is known of it in words."""
+    """One node: its name, what it does, and what is known of it in words."""
 
     title: str
     kind: Kind = "work"

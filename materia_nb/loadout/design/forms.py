@@ -31,7 +31,7 @@ class FormField(NamedTuple):
 
     Attributes:
         name: its name in the config.
-        label: what it is called on the form.
+        label: its name on the form.
         input: how it is filled in.
         value: what it shows: a text, or true and false for a flag.
         options: what can be chosen, as value and words.

@@ -31,12 +31,12 @@ from_method(
 @verb(
     "step",
     Argument(
-        "--enter", "only enter the socket, to look at its prompt, or change it, before it is asked", "flag"
+        "--enter", "only enter the socket, so you can read or change its prompt before it is asked", "flag"
     ),
     Argument("count", "how many steps, 1 if left out", whole=True),
 )
 def step(call: Call) -> Any:
-    """Run one socket, or as many as you say."""
+    """Run one socket, or several."""
     current, count = call.cast, call.get("count")
     if call.get("enter"):
         if count is not None:
@@ -53,8 +53,8 @@ def step(call: Call) -> Any:
 
 @verb(
     "run",
-    Argument("--until", "stop in front of this socket", "option", completes="socket"),
-    Argument("--steps", "at most so many steps", "option", whole=True),
+    Argument("--until", "stop before this socket", "option", completes="socket"),
+    Argument("--steps", "at most this many steps", "option", whole=True),
     example="%materia run --until Socket-3",
 )
 def run(call: Call) -> Any:
@@ -78,7 +78,7 @@ from_method(
 
 @verb(
     "approve",
-    Argument("--always", "later calls of the same tools need not ask in this cast", "flag"),
+    Argument("--always", "later calls of the same tools need no approval in this cast", "flag"),
     Argument("--lane", "where several lanes ask: which", "option"),
 )
 def approve(call: Call) -> Any:
@@ -97,11 +97,11 @@ from_method("deny", Approvals.deny, step_after, only="reason lane", runs=True)
 @verb(
     "allow",
     Argument("tools", "bash, edit, write, or all", "rest"),
-    Argument("--ask", "let them ask again, all if none is named", "flag"),
+    Argument("--ask", "make them ask again; all if none is named", "flag"),
     example="%materia allow edit write",
 )
 def allow(call: Call) -> Any:
-    """Let tools of agents change files or run commands without asking, in this cast; alone, say which may."""
+    """Let agents' tools change files or run commands without asking, in this cast; without arguments, list which may."""
     current, tools = call.cast, str(call.get("tools") or "").split()
     if call.get("ask"):
         current.approvals.disallow(*tools)
@@ -117,35 +117,35 @@ _MEANT: Final = ("after", "refused", "not_satisfied", "same_again", "hollow_answ
 @verb(
     "break",
     Argument("socket", "which; left out, --refused and --not-satisfied mean any", completes="socket"),
-    Argument("--after", "stop behind the socket, not in front of it", "flag"),
-    Argument(
-        "--edge", "stop when this way out of it is taken: an edge's number, or where it leads", "option"
-    ),
+    Argument("--after", "stop after the socket, not before it", "flag"),
+    Argument("--edge", "stop when this edge is taken, given by its number or its target", "option"),
     Argument("--refused", "stop when its output is refused, before the repair turn", "flag"),
-    Argument("--not-satisfied", "stop when it says that it is not satisfied", "flag"),
-    Argument("--same-again", "stop when it says what it said before for the same item", "flag"),
+    Argument("--not-satisfied", "stop when its verdict is not satisfied", "flag"),
+    Argument("--same-again", "stop when its output is the same as before for the same item", "flag"),
     Argument(
-        "--hollow-answer", "stop when it is taken after a refusal and says far less than before", "flag"
+        "--hollow-answer",
+        "stop when its output is accepted after a refusal but much shorter than before",
+        "flag",
     ),
-    Argument("--on", "stop behind a step that changes this dotted path in the state", "option"),
+    Argument("--on", "stop after a step that changes this dotted path in the state", "option"),
     Argument(
         "--every",
-        "stop each time that so much more is used: 20000 tokens, 2.5 usd, 60 seconds, 10 turns",
+        "stop each time this much more has been used: 20000 tokens, 2.5 usd, 60 seconds, 10 turns",
         "option",
     ),
-    Argument("--with-forks", "of --every: count what the cast and all its forks use together", "flag"),
+    Argument("--with-forks", "with --every: count the cast and all its forks together", "flag"),
     Argument("--nth", "only the n-th time in a cast", "option", whole=True),
     Argument("--lane", "only in the lane of this name", "option"),
     Argument(
         "--when",
-        "only where this holds, in quotes (state, item, output, steps, visits); any other Python expression is gone with the kernel",
+        "only if this holds, in quotes (state, item, output, steps, visits); any other Python expression is lost with the kernel",
         "option",
     ),
-    Argument("--clear", "take the breakpoint, those of the socket, or all of them, away", "flag"),
+    Argument("--clear", "remove the breakpoint, those of the socket, or all of them", "flag"),
     example='%materia break Socket-3 --when "state.retries > 2"',
 )
 def break_(call: Call) -> Any:
-    """Stop runs in front of a socket, or elsewhere; alone, list the breakpoints. Kept for all casts of the loadout."""
+    """Stop runs before a socket, or elsewhere; without arguments, list the breakpoints. Applies to all casts of the loadout."""
     bench, socket, path, nth = call.bench, call.get("socket"), call.get("on"), call.get("nth")
     edge, when = call.get("edge"), call.get("when")
     where: dict[str, Any] = {name: bool(call.get(name)) for name in _MEANT}
@@ -205,7 +205,7 @@ from_method("skip", Cast.skip, step_after, example="%materia skip the counter is
 
 @verb(
     "attempt",
-    Argument("socket", "the one that waits or comes next", completes="socket"),
+    Argument("socket", "the waiting or next socket", completes="socket"),
     Argument("--n", "how often each agent is asked; once if left out", "option", whole=True),
     Argument(
         "--agents",
@@ -244,23 +244,26 @@ def attempt(call: Call) -> Any:
     "sweep",
     Argument("request", "what is asked for, or a $list or $dict of requests", "rest"),
     Argument(
-        "--loadouts", "which, with commas between; the chosen one if left out", "option", completes="loadout"
+        "--loadouts",
+        "loadouts, separated by commas; the chosen one if left out",
+        "option",
+        completes="loadout",
     ),
     Argument("--agents", "who answers: agents with commas between, or a $list or $dict of choices", "option"),
     Argument("--repeat", "how often each is cast; once if left out", "option", whole=True),
     Argument("--checks", "a $function, or a $list or $dict of checks and judges", "option"),
-    Argument("--dir", "where rows and casts are kept", "option"),
-    Argument("--retry", "make casts anew that did not come to their end", "flag"),
+    Argument("--dir", "where rows and casts are saved", "option"),
+    Argument("--retry", "recast casts that did not finish", "flag"),
     Argument(
         "--most",
-        "begin no more casts once all have used so much: 200000 tokens, 2.5 usd, 600 seconds, 100 turns",
+        "start no more casts once all have used this much: 200000 tokens, 2.5 usd, 600 seconds, 100 turns",
         "option",
     ),
     cell="may",
     example="%materia sweep --loadouts Plan-Build-Eval,Full-Auto --repeat 3 a page on rain",
 )
 def sweep(call: Call) -> Any:
-    """Run a grid of casts and summarize the results; casts that are done are not made again. Each line of a cell is a request."""
+    """Run a grid of casts and summarize the results; finished casts are reused. Each line of a cell is a request."""
     requests = call.get("request", ())
     if call.body is not None:
         requests = [line.strip() for line in call.body.splitlines() if line.strip()]
@@ -299,7 +302,7 @@ def _listed(given: Any) -> Any:
     example="%materia link Planning-Consult Full-Auto -- ship the widget",
 )
 def link(call: Call) -> Any:
-    """Start a cast of loadouts and materia one behind the other; buttons, step or run go on with it."""
+    """Start a cast of loadouts and materia in a row; continue it with buttons, step or run."""
     request = call.request()
     if not request:
         raise MateriaError(

@@ -38,7 +38,7 @@ from materia_nb.magics.registry import (
 
 _CAST: Final = {
     "name": "cast",
-    "help": "its name, its id or the beginning of that, -1 for the latest, or a directory",
+    "help": "its name, its id or the start of it, -1 for the latest, or a directory",
 }
 
 
@@ -74,8 +74,8 @@ def items(call: Call) -> Any:
 
 @verb(
     "edit set",
-    Argument("path", "a dotted path; what is not there yet is made", required=True),
-    Argument("value", "JSON, or text as it is; none in a cell", "rest"),
+    Argument("path", "a dotted path; missing parts are created", required=True),
+    Argument("value", "JSON, or plain text; none in a cell", "rest"),
     cell="may",
     example="%materia edit set plan.approved true",
 )
@@ -132,13 +132,13 @@ from_method("edit undo", Edits.undo, status_after)
     "edit budget",
     Argument(
         "most",
-        "the most of it: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; none for no limit",
+        "the limit: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; none for no limit",
         "words",
     ),
     example="%materia edit budget 200000",
 )
 def budget(call: Call) -> Any:
-    """Show what was used so far, or set the budget of this cast: tokens, cost, time at work, turns."""
+    """Show the usage so far, or set the budget of this cast: tokens, cost, working time, turns."""
     most, current = call.get("most"), call.cast
     if most is not None:
         current.edit.budget_in_words(" ".join(map(str, most)))
@@ -151,7 +151,7 @@ def budget(call: Call) -> Any:
     example="%materia edit remember 2",
 )
 def remember(call: Call) -> Any:
-    """Keep a suggestion of an agent in what is known about the project; nothing is kept by itself."""
+    """Save an agent's suggestion to what is known about the project; nothing is saved automatically."""
     current, number = call.cast, call.get("number")
     if number is not None:
         current.edit.remember(number)
@@ -178,11 +178,11 @@ from_method(
 
 @verb(
     "list casts",
-    Argument("--name", "only those that were named so", "option"),
-    Argument("--tag", "only those with this tag, or with all of several, with commas between them", "option"),
-    Argument("--verdict", "only those that were judged so", "option", choices=VERDICTS),
-    Argument("--loadout", "only those of a loadout of this name", "option", completes="loadout"),
-    Argument("--status", "only those that stand so, such as failed", "option"),
+    Argument("--name", "only those with this name", "option"),
+    Argument("--tag", "only those with this tag, or with all of several, separated by commas", "option"),
+    Argument("--verdict", "only those with this verdict", "option", choices=VERDICTS),
+    Argument("--loadout", "only those of the loadout with this name", "option", completes="loadout"),
+    Argument("--status", "only those with this status, such as failed", "option"),
     example="%materia list casts --tag rain --verdict good",
 )
 def list_casts(call: Call) -> Any:
@@ -219,19 +219,19 @@ def inbox(call: Call) -> Any:
 
 @verb(
     "label",
-    Argument("name", "what the cast, or the step, is called from now on"),
-    Argument("--tag", "tags to add, with commas between them", "option"),
-    Argument("--untag", "tags to take away", "option"),
+    Argument("name", "the new name of the cast or step"),
+    Argument("--tag", "tags to add, separated by commas", "option"),
+    Argument("--untag", "tags to remove", "option"),
     Argument("--note", "any text, in quotes", "option"),
     Argument("--verdict", "what you think of it", "option", choices=VERDICTS),
-    Argument("--step", "say it of this step rather than of the cast", "option", whole=True),
-    Argument("--cast", "of this cast rather than of the current one", "option", completes="cast"),
+    Argument("--step", "label this step, not the cast", "option", whole=True),
+    Argument("--cast", "label this cast, not the current one", "option", completes="cast"),
     Argument("--by", "who says it", "option"),
-    Argument("--undo", "take the last change of names, tags, notes and verdicts back", "flag"),
+    Argument("--undo", "undo the last change of names, tags, notes and verdicts", "flag"),
     example='%materia label first-good-one --tag rain,short\n%materia label --step 3 --verdict bad --note "It should have asked."',
 )
 def label(call: Call) -> Any:
-    """Name, tag, judge or annotate the cast or one of its steps; a cast's name can stand wherever its id can."""
+    """Name, tag, judge or annotate the cast or one of its steps; a cast's name works wherever its id does."""
     given: dict[str, Any] = {name: call.get(name) for name in ("name", "note", "verdict")}
     given |= {name: value for name in ("tag", "untag", "by") if (value := call.get(name)) is not None}
     bench, step, cast = call.bench, call.get("step"), call.get("cast")
@@ -259,7 +259,7 @@ from_method(
     Argument("file", "where to; cast.html in the run directory if left out", "rest"),
 )
 def page(call: Call) -> Any:
-    """Write the cast as one HTML page."""
+    """Save the cast as one HTML page."""
     return _wrote(call, "cast.html", call.cast.export.page)
 
 
@@ -269,7 +269,7 @@ def page(call: Call) -> Any:
     example="%materia export recording recordings/demo.json",
 )
 def record(call: Call) -> Any:
-    """Write what was answered in the cast as a file that other casts can be answered from (agent * recorded:FILE)."""
+    """Save the answers of the cast to a file, to answer other casts from (agent * recorded:FILE)."""
     return _wrote(call, "recording.json", call.cast.export.recording)
 
 
@@ -283,12 +283,12 @@ def _wrote(call: Call, name: str, write: Callable[[Path], object]) -> Text:
 
 @verb(
     "export otel",
-    Argument("--content", "with prompts, answers, and what tools were given and gave; keys never", "flag"),
+    Argument("--content", "include prompts, answers, and tool arguments and results; never keys", "flag"),
     Argument("endpoint", "where to; OTEL_EXPORTER_OTLP_ENDPOINT, else localhost, if left out"),
     example="%materia export otel http://localhost:4318/v1/traces",
 )
 def otel(call: Call) -> Any:
-    """Send the cast as OpenTelemetry spans to a collector, to be looked at in a tracing tool."""
+    """Send the cast as OpenTelemetry spans to a collector, to view it in a tracing tool."""
     count = call.cast.export.otel(endpoint=call.get("endpoint"), content=bool(call.get("content")))
     return Text(f"Sent {counted(count, 'span')}.")
 
@@ -319,7 +319,7 @@ def list_quests(call: Call) -> Any:
     "quest add",
     Argument(
         "--loadout",
-        "what it is cast with; else the one that is chosen when it is run",
+        "its loadout; if left out, the one chosen when it is run",
         "option",
         completes="loadout",
     ),
@@ -362,13 +362,13 @@ def move_quest(call: Call) -> Any:
 
 @verb("quest remove", _QUEST, example="%materia quest remove 2")
 def remove_quest(call: Call) -> Any:
-    """Take a quest off the board; its cast stays. One that is being run is refused."""
+    """Remove a quest from the board; its cast stays. A running quest is refused."""
     call.bench.quests.remove(call.get("quest"))
     return _board(call)
 
 
 @verb("quest requeue", _QUEST, example="%materia quest requeue 2")
 def requeue_quest(call: Call) -> Any:
-    """Make a quest pending again, where it stands; it will be cast anew, and the earlier cast stays."""
+    """Make a quest pending again, in its place; it will be cast again, and the earlier cast stays."""
     call.bench.quests.requeue(call.get("quest"))
     return _board(call)

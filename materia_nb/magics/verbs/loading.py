@@ -77,7 +77,7 @@ def list_materia(call: Call) -> Any:
     return materia_view(call.bench.loadouts.config, call.bench.agents)
 
 
-@verb("grid", Argument("--mermaid", "as mermaid source, to paste into a document", "flag"), _NAMED)
+@verb("grid", Argument("--mermaid", "as Mermaid source, to paste into a document", "flag"), _NAMED)
 def grid(call: Call) -> Any:
     """Draw the graph of the cast, or of a loadout."""
     name, cast = call.get("loadout"), call.bench.cast_
@@ -93,16 +93,18 @@ def grid(call: Call) -> Any:
 
 @verb(
     "check",
-    Argument("--strict", "fields that nothing reads are problems too", "flag"),
-    Argument("--mend", "show which of them one change mends, and how", "flag"),
+    Argument("--strict", "unknown fields are problems too", "flag"),
+    Argument("--mend", "show which of them one change fixes, and how", "flag"),
     Argument(
-        "--save", "with --mend: make the changes that need no choice, where the loadout is kept", "flag"
+        "--save",
+        "with --mend: make the changes that need no choice, and save them where the loadout is defined",
+        "flag",
     ),
     _NAMED,
     example="%materia check\n%materia check --mend --save Report",
 )
 def check(call: Call) -> Any:
-    """Show the problems of a loadout and, apart from them, hints; with --mend what one change mends."""
+    """Show the problems of a loadout, and hints; with --mend, what one change fixes."""
     bench, name = call.bench, call.get("loadout") or call.bench.loadouts.chosen
     if not call.get("mend"):
         if call.get("save"):
@@ -126,7 +128,7 @@ def check(call: Call) -> Any:
 
 @verb(
     "design",
-    Argument("--new", "begin an empty loadout of that name", "flag"),
+    Argument("--new", "start an empty loadout of that name", "flag"),
     _NAMED,
     example="%materia design Plan-Build-Eval",
 )
@@ -148,7 +150,7 @@ from_method(
 
 @verb(
     "define loadout",
-    Argument("name", "what it is called", "rest", required=True),
+    Argument("name", "its name", "rest", required=True),
     cell="must",
     example="%%materia define loadout Two-Steps\n"
     "entry: Socket-1\n"
@@ -162,9 +164,9 @@ def loadout(call: Call) -> Any:
 
 
 _MODEL_OPTIONS = (
-    Argument("--base-url", "where the model's API is, when it is not at its provider's own place", "option"),
-    Argument("--max-tokens", "how long an answer of the model may be, in tokens", "option", whole=True),
-    Argument("--no-tools", "the model can use no tools, so the materia's are left out", "flag"),
+    Argument("--base-url", "the URL of the model's API, if not the provider's own", "option"),
+    Argument("--max-tokens", "the maximum length of an answer, in tokens", "option", whole=True),
+    Argument("--no-tools", "the model cannot use tools, so the materia's are left out", "flag"),
     Argument("--key-env", "the environment variable with its key, if not the provider's own", "option"),
     Argument(
         "--prompt-form", "how its prompts are written: md, or plain without headings and fences", "option"
@@ -182,9 +184,7 @@ _MODEL = Verb(
 
 @verb(
     "agent",
-    Argument(
-        "name", "a materia or socket; * for everyone not set otherwise; none to list", completes="materia"
-    ),
+    Argument("name", "a materia or socket; * for all others; none to list", completes="materia"),
     Argument(
         "who",
         "a model (provider:model, or model for the one that each materia asks for), person, command:NAME for a "
@@ -228,13 +228,13 @@ def agent(call: Call) -> Any:
 
 @verb(
     "pin",
-    Argument("--off", "let it be answered as usual again", "flag"),
+    Argument("--off", "remove the pin", "flag"),
     Argument("name", "a socket or materia, utilities too; none to list", completes="materia"),
-    Argument("--visit", "the one visit whose output is meant", "option", whole=True),
+    Argument("--visit", "the visit whose output to use", "option", whole=True),
     Argument(
         "to",
-        "the text that answers, a $variable (text, a dict, a function, a cast), or recorded:CAST for what was said "
-        "there; left out, its latest output in this cast",
+        "the answer as text, a $variable (text, a dict, a function, a cast), or recorded:CAST for the recorded "
+        "answers of a cast; if left out, its latest output in this cast",
         "rest",
     ),
     cell="may",
@@ -303,7 +303,7 @@ def _function(name: str, body: str, names: dict[str, Any]) -> Any:
 
 @verb(
     "define utility",
-    Argument("name", "what the materia is called", required=True),
+    Argument("name", "the name of the materia", required=True),
     Argument("--text", "stdout is text, not JSON", "flag"),
     Argument("--generator", "it produces workItems", "flag"),
     Argument("--timeout-ms", "how long it may run", "option", whole=True),

@@ -33,19 +33,21 @@ _SATISFIED: Final = Argument(
     "--satisfied", "the chance of satisfied: 0.7 for all, or Check=0.7,*=0.9; 0.5 if left out", "option"
 )
 _FAILED: Final = Argument(
-    "--failed", "the chance to fail where an edge waits for that, as --satisfied; 0 if left out", "option"
+    "--failed",
+    "the chance of failing at sockets with a failed edge, given as for --satisfied; 0 if left out",
+    "option",
 )
-_ITEMS: Final = Argument("--items", "how long every list is; 3 if left out", "option", whole=True)
+_ITEMS: Final = Argument("--items", "the length of every list; 3 if left out", "option", whole=True)
 
 
 @verb(
     "explore",
     _LOADOUT,
-    Argument("--items", "how long the lists are that are tried, such as 0-3 or 2,5", "option"),
+    Argument("--items", "the lengths of lists to try, such as 0-3 or 2,5", "option"),
     example="%materia explore Plan-Build-Eval",
 )
 def explore(call: Call) -> Any:
-    """Show what a loadout can do: every way that its casts can go, without asking anybody."""
+    """Show what a loadout can do: every route that its casts can take, without asking an agent."""
     with counting("states") as told:
         lengths = _lengths(str(call.get("items", "0-3")))
         return call.bench.explore(call.get("loadout"), lengths, progress=told)
@@ -60,7 +62,7 @@ def explore(call: Call) -> Any:
     example="%materia explore odds Plan-Build-Eval --satisfied 0.7",
 )
 def odds(call: Call) -> Any:
-    """Show how likely each end of a cast is, and how many turns it takes on average, exactly."""
+    """Show the exact chance of each end of a cast, and the average number of turns."""
     items = call.get("items", 3)
     with counting("states") as told:
         explored = call.bench.explore(call.get("loadout"), (items,), progress=told)
@@ -75,14 +77,14 @@ def odds(call: Call) -> Any:
     _SATISFIED,
     _FAILED,
     Argument(
-        "--answer", "how many tokens an answer has; the fewest possible if left out", "option", whole=True
+        "--answer", "the number of tokens of an answer; the fewest possible if left out", "option", whole=True
     ),
-    Argument("--model", "count with the prices of this model, such as openai:gpt-4o", "option"),
-    Argument("--most", "refuse a mean above this: 20000 tokens in all, 2.50 USD, 10 turns", "option"),
+    Argument("--model", "use the prices of this model, such as openai:gpt-4o", "option"),
+    Argument("--most", "fail if the mean is above this: 20000 tokens in all, 2.50 USD, 10 turns", "option"),
     example="%materia estimate Plan-Build-Eval --items 10 --satisfied 0.8 --answer 300",
 )
 def estimate(call: Call) -> Any:
-    """Show how many turns and tokens a cast would take, and what it would cost, without asking anybody."""
+    """Estimate how many turns and tokens a cast would take, and what it would cost, without asking an agent."""
     most = None if call.get("most") is None else most_of(str(call.get("most")))
     made = call.bench.estimate(
         call.get("loadout"),
@@ -122,11 +124,11 @@ def _refuse_above(made: EstimateView, of: Bound, most: float) -> None:
     _SATISFIED,
     _FAILED,
     _ITEMS,
-    Argument("--seed", "what the chances are drawn from; 1 if left out", "option", whole=True),
+    Argument("--seed", "the random seed; 1 if left out", "option", whole=True),
     example="%materia explore rehearse Plan-Build-Eval --n 200 --satisfied 0.7",
 )
 def rehearse(call: Call) -> Any:
-    """Cast a loadout many times in memory, answered by chance, and show how the casts end."""
+    """Cast a loadout many times in memory, with random answers, and show how the casts end."""
     with counting("casts") as told:
         return call.bench.rehearse(
             call.get("loadout"),
@@ -144,13 +146,13 @@ def rehearse(call: Call) -> Any:
     _LOADOUT,
     _ITEMS,
     Argument("--request", "the request; a made-up word if left out", "option"),
-    Argument("--contexts", "castContext to be laid side by side, such as full,request", "option"),
-    Argument("--rework", "let work be sent back once wherever it can be", "flag"),
-    Argument("--later", "later turns too: of conversations, and one repair of each socket", "flag"),
+    Argument("--contexts", "values of castContext to compare side by side, such as full,request", "option"),
+    Argument("--rework", "send work back once wherever possible", "flag"),
+    Argument("--later", "include later turns: of conversations, and one repair per socket", "flag"),
     example="%materia explore prompts Plan-Build-Eval --items 10 --contexts full,request",
 )
 def prompts(call: Call) -> Any:
-    """Show every prompt that a cast would have, with its size, without asking anybody; answers are made up."""
+    """Show every prompt that a cast would have, with its size, without asking an agent; answers are made up."""
     contexts = str(call.get("contexts") or "")
     return call.bench.prompts(
         call.get("loadout"),
@@ -205,8 +207,8 @@ def _chance(text: str) -> Likely:
 
 @verb(
     "compare",
-    Argument("--steps", "A and B are numbers of steps of the current cast", "flag"),
-    Argument("--visit", "A is the number of a step: with the visit of its socket before it", "flag"),
+    Argument("--steps", "A and B are step numbers of the current cast", "flag"),
+    Argument("--visit", "A is a step number: compare it with the previous visit of its socket", "flag"),
     Argument(
         "a",
         "a cast (an id, its beginning, -1 for the latest, -2 for the one before), or a loadout",
@@ -232,8 +234,8 @@ def compare(call: Call) -> Any:
 @verb(
     "replay",
     Argument("loadout", "its name; the chosen one if left out", completes="loadout"),
-    Argument("--all", "every cast of a loadout of that name, in place of the current cast", "flag"),
-    Argument("--go-on", "make a cast of it, which goes on where the recorded answers end", "flag"),
+    Argument("--all", "every cast of the loadout with that name, not just the current cast", "flag"),
+    Argument("--go-on", "turn it into a cast, which continues where the recorded answers end", "flag"),
     example="%materia replay Plan-Build-Eval\n%materia replay Plan-Build-Eval --go-on",
 )
 def replay(call: Call) -> Any:
@@ -267,7 +269,7 @@ _LANE = Argument("--lane", "the lane that made the step", "option")
 
 @verb("status")
 def status(call: Call) -> Any:
-    """Show how the cast stands and what comes next."""
+    """Show the status of the cast and what comes next."""
     return StatusView(call.cast.now)
 
 
@@ -279,7 +281,7 @@ def status(call: Call) -> Any:
     example="%materia state workItems.0",
 )
 def state(call: Call) -> Any:
-    """Show the state, or what stands at a path in it; several matches of a JSONPath as a list."""
+    """Show the state, or the value at a path in it; several matches of a JSONPath as a list."""
     current, number = _here(call), call.get("step")
     data = dict(current.state if number is None else current.steps.at(number).after.data)
     path = call.get("path")
@@ -303,13 +305,13 @@ def steps(call: Call) -> Any:
 
 @verb(
     "steps ask",
-    Argument("--all", "look through every cast of this project, which takes reading them whole", "flag"),
-    Argument("--tag", "look through the casts with this tag", "option"),
+    Argument("--all", "search every cast of this project; reads them completely", "flag"),
+    Argument("--tag", "search the casts with this tag", "option"),
     Argument("expression", "JSONPath, or a dotted path", "rest", required=True),
     example="%materia steps ask $.workItems[*].title\n%materia steps ask --tag rain $.context",
 )
 def ask(call: Call) -> Any:
-    """Look through the outputs of all steps with JSONPath: each value found, with its step, socket and item."""
+    """Search the outputs of all steps with JSONPath: each match, with its step, socket and item."""
     expression, tag = str(call.get("expression")), call.get("tag")
     if call.get("all") or tag is not None:
         return call.bench.casts.ask(expression, call.bench.casts(tag=tag or ()))
@@ -318,7 +320,7 @@ def ask(call: Call) -> Any:
 
 @verb(
     "steps events",
-    Argument("--severity", "only this severity or a graver one, such as warning", "option"),
+    Argument("--severity", "only this severity or higher, such as warning", "option"),
     Argument("--type", "only events of this type", "option"),
     Argument("--socket", "only events of this socket", "option", completes="socket"),
     example="%materia steps events --severity warning",
@@ -331,11 +333,11 @@ def events(call: Call) -> Any:
 
 @verb(
     "usage",
-    Argument("by", "socket, materia or item, or several with commas between them; socket if left out"),
+    Argument("by", "socket, materia or item, or several separated by commas; socket if left out"),
     example="%materia usage socket,item",
 )
 def usage(call: Call) -> Any:
-    """Show where tokens, cost and time went, steps that going back left behind included."""
+    """Show where tokens, cost and time went, including steps abandoned by going back."""
     return call.cast.usage(*filter(None, str(call.get("by", "socket")).split(",")))
 
 
@@ -353,7 +355,7 @@ def _here(call: Call) -> Snapshot:
     "handoff",
     Argument(
         "--as",
-        f"in another format, with what that cannot hold: {one_of_words(OWN_PROTOCOLS)}, or one of another package",
+        f"in another format, with a list of what it cannot hold: {one_of_words(OWN_PROTOCOLS)}, or one from another package",
         "option",
     ),
     _LANE,
@@ -361,7 +363,7 @@ def _here(call: Call) -> Snapshot:
     example="%materia handoff 3\n%materia handoff --as sparse 3",
 )
 def handoff(call: Call) -> Any:
-    """Show what a step handed on: raw, parsed, issues, requirements, assignments."""
+    """Show the handoff of a step: raw, parsed, issues, requirements, assignments."""
     if (protocol := call.get("as")) is not None:
         return TranslationView(call.cast.now, _step(call), str(protocol))
     return HandoffView(call.cast.now, _step(call))
@@ -369,7 +371,7 @@ def handoff(call: Call) -> Any:
 
 @verb("prompt", _LANE, _STEP)
 def prompt(call: Call) -> Any:
-    """Show the prompt that waits for an answer, or that of a step."""
+    """Show the prompt that is waiting for an answer, or that of a step."""
     current = _here(call)
     if call.get("step") is None and current.prompt is not None:
         return PromptView(current.steps[-1], current.prompt, current.steps)
@@ -385,7 +387,7 @@ def prompt(call: Call) -> Any:
 
 @verb(
     "why",
-    Argument("--traceback", "show where in your code the agent of the cast raised what made it fail", "flag"),
+    Argument("--traceback", "show the traceback of the agent's function that made the cast fail", "flag"),
     _LANE,
     _STEP,
     example="%materia why 3",
@@ -406,7 +408,7 @@ def why(call: Call) -> Any:
     example="%materia show\n%materia show items",
 )
 def show(call: Call) -> Any:
-    """Show the cast with buttons: go on with it, see its graph, edit items and state, answer, look at handoffs; or one panel of it."""
+    """Show the cast's panel: run it, see its graph, edit items and state, answer, read handoffs; or one part of it."""
     from materia_nb.widgets import cast_panel
 
     if (name := call.get("panel")) is not None:
@@ -418,14 +420,14 @@ def show(call: Call) -> Any:
     "doctor",
     Argument(
         "cast",
-        "a cast: say up to which step it is as it was written, even where it cannot be opened",
+        "a cast: check up to which step its record is unmodified, even if it cannot be opened",
         "rest",
         completes="cast",
     ),
     example="%materia doctor\n%materia doctor -1",
 )
 def doctor(call: Call) -> Any:
-    """Check what is here and works: software, keys (names only), programs, folders, config, who answers; or a recorded cast."""
+    """Check what is installed and working: software, keys (names only), programs, folders, config, agents; or a recorded cast."""
     if (cast := call.get("cast")) is not None:
         return call.bench.casts.verify(cast)
     return late("checkup")(call.bench)
@@ -437,7 +439,7 @@ def doctor(call: Call) -> Any:
     Argument("--unsure", "you are guessing", "flag"),
     Argument("--as", "the name that the guess is kept under, such as 03-loops/first-item", "option"),
     Argument("--progress", "show what you guessed and answered in the lessons so far", "flag"),
-    Argument("--example", "this is no guess of yours: it is not kept", "flag"),
+    Argument("--example", "an example, not your guess: it is not recorded", "flag"),
     Argument(
         "socket",
         "where the next step leads, and the steps after it: sockets, end, or stop; or $variables",

@@ -118,7 +118,7 @@ function formBox(send) {
   const make = (/** @type {Form} */ form, /** @type {string} */ typed) => {
     refill(body);
     if (form.draft) {
-      const wish = h("textarea", { class: "mnb-in", rows: "2", placeholder: "what should be different", "aria-label": "what should be different" });
+      const wish = h("textarea", { class: "mnb-in", rows: "2", placeholder: "what to change", "aria-label": "what to change" });
       append(body, wish, h("div", { class: "mnb-row" },
         button("Accept", "accept the draft and ask for the final result", () => send("finalize"), MAIN),
         button("Refine", "ask for a changed draft", () => wish.value.trim() && send("refine", { text: wish.value }))));

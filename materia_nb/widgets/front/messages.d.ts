@@ -110,7 +110,7 @@ export interface ToCast {
   fork: { step?: number | null };
   /** Show how a step differs from another one, or from the visit of its socket before it; or the cast from another. */
   compare: { socket?: string | null; step?: number | null; other?: number | null; cast?: string | null };
-  /** Write the cast as one HTML page. */
+  /** Save the cast as one HTML page. */
   page: {};
   /** Keep the cast as a test of its loadout, in the project. */
   keep_test: {};
@@ -270,8 +270,8 @@ export interface ToDesign {
   judge: { file: unknown; at: unknown; kept: unknown; verdict: string };
   /** Say how often an edge may be taken (R18); None takes the limit away */
   limit_edge: { source: string; place: unknown; max_traversals: unknown };
-  /** Make a loop of sockets, over the items of the generator that leads into it, with the edges that lead on as its exits. */
-  loop: { ids?: unknown };
+  /** Make a loop of sockets, over the items of the generator that leads into it. */
+  loop: { ids?: unknown; exits?: unknown };
   /** Define a materia, and then do what needed it. */
   make: { id: string; what: string; then?: unknown };
   /** Make a loop region of sockets */
