@@ -60,22 +60,22 @@ MAGICS_HEAD = f"""\
 <!-- Generated from the registry of verbs by `{COMMAND}`: change the verbs, not this file. -->
 # The magics
 
-`%load_ext materia_nb` brings one magic with many verbs: `%materia VERB ...` on a line, and
+`%load_ext materia_nb` adds one magic with many verbs: `%materia VERB ...` on a line, and
 `%%materia VERB ...` at the top of a cell for the verbs that take the cell as their text.
 
-- The verbs work on the workbench in the variable `wb`, which the first verb makes when it is not there,
-  and on its current cast, the one started or opened last. Whatever a verb does, `wb` and `wb.current` do
-  too: see [the Python API](python-api.md).
+- The verbs work on the workbench in the variable `wb`, which the first verb creates if needed,
+  and on its current cast, the one started or opened last. `wb` and `wb.current` can do everything that the
+  verbs do: see [the Python API](python-api.md).
 - A verb returns what it shows, so `_` and `x = %materia state` work.
-- Nothing in a line is expanded, since handoffs are full of braces. `$name` alone stands for the value of
-  a variable; quotes keep a word with spaces together; behind `--` no word is an option.
-- An argument that ends with `...` takes the rest of the line as it stands. IPython itself answers a line that
-  ends with `?`: put such a request into quotes, or into a cell of its own (`%%materia cast`).
+- Nothing in a line is expanded, since handoffs are full of braces. `$name` alone is replaced by the value of
+  a variable; quotes keep a word with spaces together; after `--` no word is an option.
+- An argument that ends with `...` takes the rest of the line as it is. IPython itself handles a line that
+  ends with `?`: put such a request into quotes, or into a separate cell (`%%materia cast`).
 - Tab completes verbs, options, sockets, loadouts, materia, casts and files.
-- An error says what is wrong and what to do, and stops the notebook as any error does.
+- An error says what is wrong and what to do, and stops the notebook like any error.
 
-`%materia help` lists the verbs, `%materia help VERB` explains one. `%unload_ext materia_nb` takes the
-magic out again.
+`%materia help` lists the verbs, `%materia help VERB` explains one. `%unload_ext materia_nb` removes the
+magic.
 """
 
 
