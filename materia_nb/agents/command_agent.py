@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Final
 
-from materia_nb.agents.interface import TIMEOUT_S, AgentError, Reply, Spent, Turn
+from materia_nb.agents.interface import ENDLESS, TIMEOUT_S, AgentError, Reply, Spent, Turn, part_thinking
 from materia_nb.agents.program_output import Answered, JsonOutput, Paths, ReadsStdout
-from materia_nb.agents.thinking import ENDLESS, part_thinking
 from materia_nb.engine.conversation import Message
 from materia_nb.errors import scrubbed, scrubbed_part, secret_arguments
 from materia_nb.jsonvalue import JSON

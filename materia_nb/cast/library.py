@@ -17,7 +17,7 @@ from materia_nb.file_io import replace_file
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_text
-from materia_nb.loadout.bridges import import_graph
+from materia_nb.loadout.bridges import Exported, OtherTool, export_graph, import_graph
 from materia_nb.loadout.config_files import expanded, is_there, resolved
 from materia_nb.loadout.facts import materia_kind
 from materia_nb.loadout.layers import (
@@ -246,6 +246,18 @@ class Loadouts(Mapping[str, str], Shown):
         imported = import_graph(source)
         notes = (f"{note.node}: {note.text}" for note in imported.notes)
         return self.define(name, imported.document).noting(*notes)
+
+    def export_graph(self, name: str | None = None, to: OtherTool = "langgraph") -> Exported:
+        """Write a loadout for another tool, as LangGraph code or a draw.io diagram; what has no twin there is said node by node.
+
+        Args:
+            name: which; the chosen one if left out.
+            to: ``langgraph`` or ``drawio``. ``wb.loadouts.show(name).picture`` has ``mermaid`` and ``svg``.
+
+        Raises:
+            MateriaError: the loadout has problems, or there is no such tool (``usage``).
+        """
+        return export_graph(self.show(name).picture.graph, to)
 
     def drafts(self, name: str | None = None) -> tuple[Draft, ...]:
         """Return what was designed and neither saved nor thrown away, and that no design has open, the newest first.

@@ -20,13 +20,13 @@ from materia_nb.agents.interface import (
     Spent,
     Telling,
     agent_failure,
+    kept_thinking,
     name_of,
     price_names,
     sound,
     sound_usage,
 )
 from materia_nb.agents.notebook_agents import PinnedAgent
-from materia_nb.agents.thinking import kept
 from materia_nb.cast.followers import Followers
 from materia_nb.cast.turns import document_of, now, redacted, turn_of, without_keys
 from materia_nb.engine import decide, routing
@@ -403,7 +403,7 @@ class Work(ABC):
             process=process,
             pinned=pinned,
             by=by,
-            thinking=kept(redacted(reply.thinking))
+            thinking=kept_thinking(redacted(reply.thinking))
             if reply.thinking and self.rules.graph.keep_thinking
             else "",
             cut=redacted(reply.cut) if reply.cut else "",

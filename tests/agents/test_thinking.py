@@ -9,7 +9,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents import CommandAgent, Reply
-from materia_nb.agents.thinking import LONGEST, part_thinking
+from materia_nb.agents.interface import LONGEST, part_thinking
 from materia_nb.cast import exports, open_cast, resume_cast
 from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.display.blocks import json_of

@@ -27,13 +27,13 @@ def test_a_cast_from_load_to_state(shell, project, capsys):
 def test_the_graph_is_drawn_in_several_forms(shell):
     line(shell, "load hello.json")
     assert "<svg" in line(shell, "grid")._repr_mimebundle_()["image/svg+xml"]
-    assert "flowchart" in text(line(shell, "grid --mermaid"))
+    assert "flowchart" in text(line(shell, "grid --to mermaid"))
     line(shell, "cast x")
     assert "current" in line(shell, "grid")._repr_mimebundle_()["image/svg+xml"]
-    assert "flowchart" in text(line(shell, "grid --mermaid"))
+    assert "flowchart" in text(line(shell, "grid --to mermaid"))
     cell(shell, "define loadout Bad", "entry: X\nsockets: {}")
     with pytest.raises(MateriaError, match="has problems"):
-        line(shell, "grid --mermaid Bad")
+        line(shell, "grid --to mermaid Bad")
 
 
 def test_where_everything_comes_from_can_be_seen(shell, project):

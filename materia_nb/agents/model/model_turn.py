@@ -27,10 +27,22 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings, ThinkingLevel
 from pydantic_ai.tools import ToolDefinition
 
-from materia_nb.agents.interface import AgentError, Asking, Called, Noted, Reply, Spent, Turn
+from materia_nb.agents.interface import (
+    ENDLESS,
+    TAGS,
+    AgentError,
+    Asking,
+    Called,
+    Noted,
+    Parted,
+    Reply,
+    Spent,
+    Turn,
+    joined,
+    part_thinking,
+)
 from materia_nb.agents.model.providers import Made
 from materia_nb.agents.model.requests import ModelOptions, Requests, Spending, empty, refused
-from materia_nb.agents.thinking import ENDLESS, TAGS, Parted, joined, part_thinking
 from materia_nb.agents.tools import Tool, Toolbox, choose_tools
 from materia_nb.agents.tools.more_tools import Finder
 from materia_nb.engine.conversation import ToolCall

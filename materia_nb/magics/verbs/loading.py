@@ -26,6 +26,7 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Table, Text
 from materia_nb.display.svg import GraphPicture
 from materia_nb.errors import MateriaError
+from materia_nb.loadout.bridges import OTHER_TOOLS, export_graph
 from materia_nb.magics.registry import Argument, Call, Verb, from_method, parse, value_of, verb
 
 _NAMED = Argument("loadout", "a loadout, the chosen one if left out", "rest", completes="loadout")
@@ -77,18 +78,30 @@ def list_materia(call: Call) -> Any:
     return materia_view(call.bench.loadouts.config, call.bench.agents)
 
 
-@verb("grid", Argument("--mermaid", "as Mermaid source, to paste into a document", "flag"), _NAMED)
+@verb(
+    "grid",
+    Argument(
+        "--to",
+        "as source for another tool: a Mermaid flowchart, LangGraph code, a draw.io diagram",
+        "option",
+        choices=("mermaid", *OTHER_TOOLS),
+    ),
+    _NAMED,
+    example="%materia grid --to langgraph Plan-Build-Eval",
+)
 def grid(call: Call) -> Any:
     """Draw the graph of the cast, or of a loadout."""
-    name, cast = call.get("loadout"), call.bench.cast_
+    name, cast, to = call.get("loadout"), call.bench.cast_, call.get("to")
     if name is None and cast is not None and cast.graph.name == call.bench.loadouts.chosen:
         picture = GraphPicture(cast.graph, marks_of(cast.now))
     else:
         shown = call.bench.loadouts.show(name)
-        if not call.get("mermaid"):
+        if to is None:
             return shown
         picture = shown.picture
-    return Text(picture.mermaid) if call.get("mermaid") else picture
+    if to in OTHER_TOOLS:
+        return Text(export_graph(picture.graph, to).text)
+    return Text(picture.mermaid) if to else picture
 
 
 @verb(
