@@ -9,6 +9,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 from xml.etree import ElementTree as ET
 
 from materia_nb.errors import needs_one_of
+from materia_nb.file_io import read_own
 from materia_nb.loadout.bridges.flow import Note
 from materia_nb.loadout.graph import END, Graph, Socket
 
@@ -90,7 +91,7 @@ def _langgraph(graph: Graph, notes: list[Note]) -> str:
         ]
         prompts.append(f"    {id_!r}: {here.materia.prompt!a},")
         ways.append(f"    {id_!r}: [{', '.join(led)}],")
-    return _CODE.read_text(encoding="utf-8").format(
+    return read_own(_CODE).format(
         notes="\n".join(f"    ({note.node!a}, {note.text!a})," for note in notes),
         prompts="\n".join(prompts),
         ways="\n".join(ways),
