@@ -26,7 +26,6 @@ from materia_nb.handoff import (
     Reading,
     Requirements,
     TurnFacts,
-    approval,
     capabilities,
     contract_fields,
     contract_protocol,
@@ -93,7 +92,7 @@ def _run_output(vector: Mapping[str, Any]) -> list[str]:
     given, context = vector["input"], vector["input"].get("context") or {}
     text = generated(given["generate"]) if "generate" in given else given["text"]
     facts = TurnFacts(agent_id=context.get("task_agent_id", ""), given=context.get("input_envelope") or {})
-    seen = contract_protocol.examine(contract_fields.find(text), _ANY_JSON, facts)
+    seen = contract_protocol.examine(contract_fields.contract_in(text), _ANY_JSON, facts)
     found = {
         **_read(seen.reading),
         "repair_action": seen.checked.repair,
@@ -108,7 +107,7 @@ def _read(reading: Reading) -> dict[str, JSON]:
 
 
 def _parsed(contract: Mapping[str, JSON], facts: TurnFacts) -> dict[str, JSON]:
-    output = contract_fields.output_of(contract)
+    output = contract_fields.contract_of(contract)
     loop = output.loop_state
     return {
         **{field.name: getattr(output, field.name) for field in fields(output)},
@@ -122,7 +121,7 @@ def _parsed(contract: Mapping[str, JSON], facts: TurnFacts) -> dict[str, JSON]:
 def _run_transition(vector: Mapping[str, Any]) -> list[str]:
     """Report a status after others."""
     given = vector["input"]
-    record = contract_fields.Record()
+    record = contract_fields.StatusRecord()
     for status in given["history"]:
         record = contract_fields.report(record, status).record
     step = contract_fields.report(record, given["report"])
@@ -131,7 +130,7 @@ def _run_transition(vector: Mapping[str, Any]) -> list[str]:
         "parsed": {"recorded_state": step.record.status, "in_progress_count": step.record.in_progress},
     }
     if step.issue is None:
-        way = contract_texts.verdict({}, step.record.status or "")
+        way = contract_texts.contract_verdict({}, step.record.status or "")
         found["routing"] = {"satisfied": way.satisfied, "action": way.action}
     else:
         found["routing"] = {"satisfied": None, "action": contract_fields.refusal(step.issue)}
@@ -176,7 +175,7 @@ def _run_repair(vector: Mapping[str, Any]) -> list[str]:
     repairs, seen = 0, None
     for text in given["outputs"]:
         facts = TurnFacts(agent_id=context.get("task_agent_id", ""), refused=repairs + spared)
-        seen = contract_protocol.examine(contract_fields.find(text), _ANY_JSON, facts)
+        seen = contract_protocol.examine(contract_fields.contract_in(text), _ANY_JSON, facts)
         if seen.reading.accepted or seen.reading.action != "reissue":
             break
         repairs += 1
@@ -197,7 +196,7 @@ def _run_approval(vector: Mapping[str, Any]) -> list[str]:
     reading = contract_protocol.examine(given["contract"], _ANY_JSON).reading
     grant = None
     if given["human"] == "approve" and reading.needs == "consent":
-        grant = approval.sealed_from(approval.request_of(given["contract"]), _NOW).grant(_NOW)
+        grant = capabilities.sealed_from(capabilities.request_of(given["contract"]), _NOW).grant(_NOW)
     told = None if grant is None else grant.as_json()
     allowed = []
     for command in given.get("uses", []):
@@ -243,7 +242,7 @@ def _found(reading: Reading) -> dict[str, JSON]:
 
 def _run_parse(vector: Mapping[str, Any]) -> list[str]:
     """Find the object in a reply, without checking its fields."""
-    value, issue = handoff_envelope.find(vector["input"]["text"])
+    value, issue = handoff_envelope.envelope_in(vector["input"]["text"])
     return differences({**judged(filter(None, [issue])), "parsed": value}, vector["expect"])
 
 

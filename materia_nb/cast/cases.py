@@ -22,11 +22,10 @@ from materia_nb.engine.state import BOUNDS, CastState, Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import replace_file
 from materia_nb.insight import sides
-from materia_nb.insight.changes import changes, shown
 from materia_nb.insight.compare import Comparison
 from materia_nb.insight.explore import Exploration
-from materia_nb.insight.replay import Answers, Needed, ends_of, recorded, send
-from materia_nb.insight.sides import Side
+from materia_nb.insight.replay import Needed, RecordedAnswers, end_of_replay, recorded, send_answers
+from materia_nb.insight.sides import Side, changes, shown
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph, load_layers
 from materia_nb.loadout.graph import Graph
@@ -96,7 +95,7 @@ class Case:
         wanted = self.given["expect"]
         told = [] if needs is None or wanted["ends"] == "needs" else [f"It needs an answer: {needs.why}."]
         told += _route(wanted["route"], _visits(went))
-        if (ends := ends_of(went, needs)) != wanted["ends"]:
+        if (ends := end_of_replay(went, needs)) != wanted["ends"]:
             told.append(f"It should end: {wanted['ends']}. It ends: {ends}.")
         for one in changes(wanted["state"], dict(went.state.data))[:_CHANGES]:
             left, right = shown(one.a, one.b, _SHOWN)
@@ -173,7 +172,11 @@ def case_of(
     went, needs = _run(given, rules)
     if not same(dict(went.state.data), dict(session.state.data)) or _visits(went) != _visits(session):
         raise _no_test("its answers alone do not lead where it went")
-    given["expect"] = {"ends": ends_of(went, needs), "route": _visits(went), "state": dict(went.state.data)}
+    given["expect"] = {
+        "ends": end_of_replay(went, needs),
+        "route": _visits(went),
+        "state": dict(went.state.data),
+    }
     if follows is not None:
         given["follows"] = follows
     given["config"] = dict(document)
@@ -263,12 +266,12 @@ def _run(given: Mapping[str, Any], rules: Rules) -> tuple[Session, Needed | None
     if any(one is not None for one in most.values()):
         state = state._replace(budget=replace(rules.graph.budget, **most))
     state = state._replace(budget=replace(state.budget, max_seconds=None))
-    answers: Answers = {
+    answers: RecordedAnswers = {
         ((one["socket"], one["item"], one["label"]), one["time"]): [_turn_of(turn) for turn in one["turns"]]
         for one in given["answers"]
     }
     edits = [_edit(one, state) for one in given.get("edits", [])]
-    return send(rules, begin_at(state), answers, edits)
+    return send_answers(rules, begin_at(state), answers, edits)
 
 
 def _turn_of(turn: Mapping[str, Any]) -> TurnRecord:

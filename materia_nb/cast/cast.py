@@ -285,10 +285,10 @@ class Cast:
             MateriaError: there is no such thing to add up by (``unknown_group``).
         """
         from materia_nb.cast.views.tables import SpentView
-        from materia_nb.insight.queries import spent
+        from materia_nb.insight.queries import spent_by
 
         groups = by or ("socket",)
-        return SpentView(groups, spent(self.runner.rules, self.runner.session, groups))
+        return SpentView(groups, spent_by(self.runner.rules, self.runner.session, groups))
 
     @property
     def files(self) -> FilesView:
@@ -317,12 +317,12 @@ class Cast:
 
             return line_blame(self.now, file, int(line))
         from materia_nb.cast.views.compare_view import BlameView
-        from materia_nb.insight.queries import blame
+        from materia_nb.insight.queries import changes_of_value
 
         self.now.needs_castable()
         if not split_path(path):
             raise MateriaError("The path names nothing.", hint="such as plan.title", kind="bad_path")
-        return BlameView(path, blame(self.runner.session, path))
+        return BlameView(path, changes_of_value(self.runner.session, path))
 
     def replay(self, loadout: object) -> ReplayView[Cast]:
         """Send the recorded answers through another loadout: where would it have gone otherwise? Nothing runs.
@@ -707,10 +707,10 @@ class Cast:
 
     def _before_change(self, path: str) -> int:
         """Return the last step after which a value was still what it was before its latest change."""
-        from materia_nb.insight.queries import blame
+        from materia_nb.insight.queries import changes_of_value
 
         self.now.needs_castable()
-        made = next((one for one in blame(self.runner.session, path) if one.step > 0), None)
+        made = next((one for one in changes_of_value(self.runner.session, path) if one.step > 0), None)
         if made is None:
             raise MateriaError(
                 f"No step changed {path!r}.", hint="blame tells where a value comes from", kind="no_change"

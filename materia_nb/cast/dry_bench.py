@@ -18,7 +18,7 @@ from materia_nb.cast.views.loadout_views import (
 )
 from materia_nb.display.blocks import Block, Shown
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.estimate import CASTS, GLANCE, Price, Prompts, estimate
+from materia_nb.insight.estimate import CASTS, GLANCE, PriceOfTurn, Prompts, estimate
 from materia_nb.insight.odds import Chances, PerSocket, rehearse
 from materia_nb.insight.space import MOST_STATES
 from materia_nb.jsonvalue import JSON
@@ -152,7 +152,7 @@ class DryBench(Shown):
     def _estimate(self, graph: Graph, model: str | None = None, **given: Any) -> EstimateView:
         return EstimateView(**vars(estimate(graph, price=self._prices(graph, model), **given)))
 
-    def _prices(self, graph: Graph, model: str | None) -> Price:
+    def _prices(self, graph: Graph, model: str | None) -> PriceOfTurn:
         """Return what a turn of a socket costs: by the prices of a model, else of the model that its materia asks for."""
 
         def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:

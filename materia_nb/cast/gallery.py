@@ -12,10 +12,19 @@ from pathlib import Path
 from pprint import pformat
 from typing import Any, Final, Literal, TypeAlias
 
-from materia_nb.display.blocks import Block, Facts, Heading, Line, Picture, Shown, lines
+from materia_nb.display.blocks import (
+    Block,
+    FactTable,
+    Heading,
+    Line,
+    Picture,
+    Shown,
+    fitted,
+    lines,
+    mime_bundle,
+)
 from materia_nb.display.escape import Html, html_heading, html_join, html_panel
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.mime import bundle, fitted
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError, did_you_mean
@@ -190,7 +199,7 @@ class Gallery(Shown, Mapping[str, Card]):
                 f'<div style="display:flex;flex-wrap:wrap;gap:8px;align-items:stretch">{"".join(cards)}</div>'
             )
             parts += [html_heading(title), Html(grid)]
-        return bundle(repr(self), html=html_join(parts))
+        return mime_bundle(repr(self), html=html_join(parts))
 
 
 _TITLES: Final[Mapping[Kind, str]] = {
@@ -250,7 +259,7 @@ class Opened(Shown):
         return f"{self.path.name} is written: {self.card.title}"
 
     def _blocks(self) -> list[Block]:
-        return [Facts([(self.card.title, Pointer(self.path.name, self.path.name))])]
+        return [FactTable([(self.card.title, Pointer(self.path.name, self.path.name))])]
 
 
 def open_card(card: Card, folder: str | Path) -> Opened:

@@ -14,7 +14,7 @@ from materia_nb.engine.session import Session, StepRecord
 from materia_nb.errors import MateriaError, counted, needs_one_of, plain
 from materia_nb.handoff.protocol import EVENT_SEVERITIES
 from materia_nb.insight import sides
-from materia_nb.insight.queries import Found
+from materia_nb.insight.queries import FoundValue, ask_outputs
 from materia_nb.insight.why import HEADERS, THOUGHT, Why
 from materia_nb.jsonvalue import compact
 from materia_nb.late import VIEWS
@@ -156,7 +156,7 @@ class StepList(Listed[StepRecord]):
         """
         return nth(self._all, number)
 
-    def ask(self, expression: str) -> list[Found]:
+    def ask(self, expression: str) -> list[FoundValue]:
         """Look through the outputs with JSONPath, or a dotted path; each match with its step.
 
         Such as ``cast.steps.ask("$.workItems[*].title")``.
@@ -164,9 +164,7 @@ class StepList(Listed[StepRecord]):
         Raises:
             MateriaError: it is no JSONPath (``question``).
         """
-        from materia_nb.insight.queries import ask
-
-        return ask(self._all, expression)
+        return ask_outputs(self._all, expression)
 
     def events(
         self,

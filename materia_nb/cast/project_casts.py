@@ -21,7 +21,7 @@ from materia_nb.engine.labels import Label
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
-from materia_nb.insight.queries import Found, query_of
+from materia_nb.insight.queries import FoundValue, query_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.late import late
 from materia_nb.loadout import Graph
@@ -272,7 +272,7 @@ class Casts(Shown):
             MateriaError: it is no JSONPath (``question``). A cast that cannot be read is a row.
         """
         query_of(expression)
-        found: list[tuple[CastEntry | Snapshot, Found]] = []
+        found: list[tuple[CastEntry | Snapshot, FoundValue]] = []
         problems = []
         for one in self() if casts is None else casts:
             try:

@@ -17,7 +17,7 @@ from materia_nb.display.escape import part
 from materia_nb.engine import decide, entering
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.evolve import session_after
-from materia_nb.engine.item_edits import WORK_ITEMS, governing
+from materia_nb.engine.item_edits import governing
 from materia_nb.engine.items import Standing, standing, standings
 from materia_nb.engine.labels import Label
 from materia_nb.engine.prompt import Prompt
@@ -28,11 +28,12 @@ from materia_nb.engine.session import Edit, Lane, Session, StepRecord, Steps, al
 from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import Failure, Hold, Item, Pin, Status, Usage, Visit
 from materia_nb.errors import MateriaError, needs_one_of, scrubbed
-from materia_nb.handoff.approval import Approval, Grant, can_be_granted, request_of, sealed_from
+from materia_nb.handoff.capabilities import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.insight.queries import Suggestion, conclusion_of, suggestions_of
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph
+from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.store.kept_files import FOLDER
 from materia_nb.store.reader import Difference

@@ -21,7 +21,7 @@ from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.late import late
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.compose import compose
-from materia_nb.loadout.vocabulary import FILES, FilesWord
+from materia_nb.loadout.vocabulary import FILE_CHOICES, FilesWord
 
 if TYPE_CHECKING:
     from materia_nb.loadout.design import Design
@@ -148,7 +148,7 @@ class Workbench(DryBench):
         said = copy_scripts(graph)
         given = self.agents.prepared(graph, agents, pins)
         if files is not None:
-            needs_one_of(files, FILES, f"There is no {files!r} for files.", "usage")
+            needs_one_of(files, FILE_CHOICES, f"There is no {files!r} for files.", "usage")
             given = given._replace(plan=replace(given.plan, files=files))
         cast = self.casts.start(given, request)
         cast.runner.messages += said

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from materia_nb.display.graph_parts import Link, Region, regions
+from materia_nb.display.graph_parts import Frame, Link, regions
 from materia_nb.loadout.graph import Graph
 
 _Arc: TypeAlias = tuple[str, str]
 Spot: TypeAlias = tuple[float, float]
-LOOP: Final = "\x00loop:"
+LOOP_KEY: Final = "\x00loop:"
 """Begins the key of a loop that is drawn as one card."""
 MOST_ABREAST: Final = 4
 """Cards beside each other; more than this cannot be read in a notebook's width."""
@@ -62,19 +62,19 @@ def arrange(
     ).spots
 
 
-def _meeting(around: Mapping[str, tuple[Region, ...]], link: Link) -> tuple[Region, str, str]:
+def _meeting(around: Mapping[str, tuple[Frame, ...]], link: Link) -> tuple[Frame, str, str]:
     """Find the innermost region around both ends of a line, and what stands for each end in it."""
     source, target = around[link.source], around[link.target]
     depth = sum(1 for a, b in zip(source, target, strict=False) if a is b) - 1
     return source[depth], _stand_in(link.source, source, depth), _stand_in(link.target, target, depth)
 
 
-def _stand_in(socket: str, path: tuple[Region, ...], depth: int) -> str:
-    return f"{LOOP}{path[depth + 1].loop}" if depth + 1 < len(path) else socket
+def _stand_in(socket: str, path: tuple[Frame, ...], depth: int) -> str:
+    return f"{LOOP_KEY}{path[depth + 1].loop}" if depth + 1 < len(path) else socket
 
 
 def _block(
-    region: Region,
+    region: Frame,
     arcs: Mapping[int, Sequence[_Arc]],
     folded: frozenset[str],
     frame: _Frame,
@@ -82,12 +82,12 @@ def _block(
     abreast: int,
     *,
     entry: str,
-    around: Mapping[str, tuple[Region, ...]],
+    around: Mapping[str, tuple[Frame, ...]],
 ) -> _Block:
     """Arrange what stands in a region, from its own corner."""
     blocks: dict[str, _Block] = {}
     for child in region.children:
-        key = f"{LOOP}{child.loop}"
+        key = f"{LOOP_KEY}{child.loop}"
         inner = (
             None
             if child.loop in folded
@@ -98,7 +98,7 @@ def _block(
     local = arcs.get(id(region), [])
     path = around.get(entry, ())
     first = _stand_in(entry, path, path.index(region)) if region in path else None
-    met, back = walk(keys, local, [first] if first in keys else [])
+    met, back = _walk(keys, local, [first] if first in keys else [])
     rank = ranks(met, local, back, most=abreast)
     rows: list[list[str]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
     for key in met:
@@ -166,7 +166,7 @@ def _framed(block: _Block, frame: _Frame) -> _Block:
     )
 
 
-def walk(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequence[str]) -> tuple[list[str], set[int]]:
+def _walk(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequence[str]) -> tuple[list[str], set[int]]:
     """Walk the arcs depth first, in their order, from ``roots`` and then from whatever was not reached.
 
     Returns the items in the order in which they were met, and the indices of the arcs that close a cycle.
@@ -229,7 +229,9 @@ def ranks(order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, most: i
     return rank
 
 
-def beside(spots: Mapping[str, Spot], links: Iterable[Link], missing: Iterable[str]) -> dict[str, Spot]:
+def beside_neighbours(
+    spots: Mapping[str, Spot], links: Iterable[Link], missing: Iterable[str]
+) -> dict[str, Spot]:
     """Give those that have no spot one beside where they are led to from, or lead to; what has one keeps it."""
     found = dict(spots)
     links = list(links)

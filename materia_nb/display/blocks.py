@@ -2,11 +2,15 @@
 
 A view is a function from values to blocks, or a :class:`Shown` with such a function; nobody else writes markup. The texts
 in blocks may be hostile: they are bounded and made harmless here, where they leave. As a page they are one static HTML file: no
-script, nothing loaded from elsewhere, light and dark.
+script, nothing loaded from elsewhere, light and dark. In a notebook
+they are MIME bundles: text, HTML, pictures, PNG among them.
 """
 
 from __future__ import annotations
 
+import logging
+import re
+from base64 import b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import indent, wrap
@@ -35,11 +39,114 @@ from materia_nb.display.escape import (
     status_badge,
     word_parts,
 )
-from materia_nb.display.mime import MimeBundle, bundle, fitted, picture, reason_of
+from materia_nb.display.png import with_palette
 from materia_nb.display.text import WIDTH, table
 from materia_nb.errors import plain
 from materia_nb.handoff.capabilities import Pointer
 from materia_nb.jsonvalue import JSON, MISSING, pretty
+
+CELL_WIDTH: Final = 848
+"""Pixels of an output in a notebook that is as wide as it is to begin with."""
+_SIZE: Final = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
+_MOST_BYTES: Final = 1_000_000
+"""A larger picture is left out, since it stands in the notebook's file."""
+
+
+def png_of(svg: str) -> bytes | None:
+    """Return the picture as PNG; None where resvg is not installed, cannot draw it, or draws too large a one."""
+    try:
+        from resvg_py import svg_to_bytes
+    except ImportError:
+        return None
+    try:
+        png = with_palette(bytes(svg_to_bytes(svg_string=svg, background="white")))
+    except Exception:  # the SVG is there all the same
+        logging.getLogger("materia_nb.display").warning("a picture cannot be drawn as PNG", exc_info=True)
+        return None
+    return png if len(png) <= _MOST_BYTES else None
+
+
+MimeBundle: TypeAlias = dict[str, Any]
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+
+
+def sendable(value: JSON) -> JSON:
+    """Replace lone surrogates, which no kernel message can carry."""
+    if isinstance(value, str):
+        return _SURROGATES.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {sendable(key): sendable(child) for key, child in value.items()}
+    if isinstance(value, list | tuple):
+        return [sendable(child) for child in value]
+    return value
+
+
+def fitted(svg: str, wide: float = CELL_WIDTH, high: float = 10_000) -> str:
+    """Scale a picture down to what has room for it, which a cell of a notebook does not do by itself."""
+    size = _SIZE.search(svg)
+    if size is None:
+        return svg
+    width, height = float(size[1]), float(size[2])
+    scale = min(1, wide / width, high / height)
+    return svg.replace(size[0], f' width="{width * scale:.0f}" height="{height * scale:.0f}"', 1)
+
+
+def picture(text: str, svg: str, *, html: str | None = None) -> MimeBundle:
+    """Make the MIME bundle of a picture: SVG, text, and PNG if it can be drawn, since untrusted notebooks show no SVG."""
+    svg = fitted(svg)
+    png = png_of(svg)
+    drawn = {} if png is None else {"image/png": b64encode(png).decode("ascii")}
+    return {**mime_bundle(text, svg=svg, html=html), **drawn}
+
+
+def mime_bundle(
+    text: str,
+    *,
+    svg: str | None = None,
+    html: str | None = None,
+    json: JSON = None,
+    mermaid: str | None = None,
+) -> MimeBundle:
+    """Make a MIME bundle; ``text`` is what a reader without a richer view sees.
+
+    Give ``mermaid`` only when it is to be the picture: JupyterLab writes its own SVG over one beside it.
+    """
+    parts = {
+        "text/plain": text,
+        "image/svg+xml": svg,
+        "text/html": html,
+        "application/json": json,
+        "text/vnd.mermaid": mermaid,
+    }
+    return {kind: sendable(part) for kind, part in parts.items() if part is not None}
+
+
+_CHILD: Final = ".jp-OutputArea-child"
+_LIVES: Final = f"{_CHILD}:has(.mnb-recorded:not(.jupyter-widgets-disconnected))"
+_RULES: Final = (
+    f"{_LIVES}+{_CHILD},{_LIVES}+{_CHILD}+{_CHILD},"
+    # Without a widget in it, the output holds only JupyterLab's "model not found", which no other output hides.
+    f"{_CHILD}:not(:has(>.jp-OutputArea-output>*)):has(+{_CHILD} .mnb-record){{display:none!important}}"
+)
+"""CSS of Jupyter's pages: either the widgets of a panel are seen, or the two outputs of its record below them."""
+
+
+def record_bundle(text: str, html: str) -> MimeBundle:
+    """Make the MIME bundle of what stands below a panel, for readers who do not have its kernel.
+
+    It brings the rule by which only one of the two is seen: a notebook that is opened again has no other style of ours.
+    """
+    return mime_bundle(text, html=f'<div class="mnb-record"><style>{_RULES}</style>{html}</div>')
+
+
+def reason_of(error: Exception, most: int = 300) -> str:
+    """Return the type of an error, and its message where it has one; of that at most so many characters."""
+    try:
+        said = str(error)[:most]
+    except Exception:  # noqa: BLE001 - even the message of an error may fail
+        said = ""
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
 
 _SHOWN_CHARS: Final = 6_000
 """How much of a text is shown; the whole is in the artifact."""
@@ -96,7 +203,7 @@ class Line(Block):
     tone: _Tone = ""
 
     def as_text(self, width: int = WIDTH) -> str:
-        return bounded(self.text, _LINE_CHARS)
+        return clipped(self.text, _LINE_CHARS)
 
     def as_html(self) -> Html:
         return html_line(clip(self.text, _LINE_CHARS), self.tone)
@@ -114,7 +221,7 @@ class Code(Block):
     title: str = ""
 
     def as_text(self, width: int = WIDTH) -> str:
-        text = bounded(self.text, self.most)
+        text = clipped(self.text, self.most)
         return _titled(self.title, text) if "\n" in text or not self.title else f"{self.title}: {text}"
 
     def as_html(self) -> Html:
@@ -122,7 +229,7 @@ class Code(Block):
         return html_join([title, html_pre(self.text, self.most)])
 
     def as_json(self) -> dict[str, JSON]:
-        return {"is": "pre", "text": bounded(self.text, self.most), "title": self.title}
+        return {"is": "pre", "text": clipped(self.text, self.most), "title": self.title}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +239,13 @@ class Diff(Block):
     rows: Sequence[tuple[str, str]]
 
     def as_text(self, width: int = WIDTH) -> str:
-        return "\n".join(f"{sign} {bounded(text, _CELL_CHARS)}" for sign, text in self.rows)
+        return "\n".join(f"{sign} {clipped(text, _CELL_CHARS)}" for sign, text in self.rows)
 
     def as_html(self) -> Html:
         return html_pre(self.as_text())
 
     def as_json(self) -> dict[str, JSON]:
-        rows: list[JSON] = [[sign, bounded(text, _CELL_CHARS)] for sign, text in self.rows[:_MOST_ROWS]]
+        rows: list[JSON] = [[sign, clipped(text, _CELL_CHARS)] for sign, text in self.rows[:_MOST_ROWS]]
         return {"is": "diff", "rows": rows}
 
 
@@ -151,7 +258,7 @@ class Words(Block):
 
     @property
     def _parts(self) -> Parts:
-        return word_parts(*(bounded(one, _LINE_CHARS) for one in (self.was, self.text)))
+        return word_parts(*(clipped(one, _LINE_CHARS) for one in (self.was, self.text)))
 
     def as_text(self, width: int = WIDTH) -> str:
         return _wrapped(_marked(self._parts).split("\n"), width)
@@ -186,7 +293,7 @@ class Tree(Block):
         if self.was is not MISSING:
             return _wrapped(_leaves(json_tree(self.value, self.name, self.was), ""), width)
         name = f"{plain(self.name)} = " if self.name else ""
-        return name + bounded(pretty(self.value), _SHOWN_CHARS)
+        return name + clipped(pretty(self.value), _SHOWN_CHARS)
 
     def as_html(self) -> Html:
         return html_json(self.value, self.opened, name=self.name, was=self.was)
@@ -222,7 +329,7 @@ class Fold(Block):
     brief: int = 400
 
     def as_text(self, width: int = WIDTH) -> str:
-        text = text_of(self.inside, width - 2)
+        text = blocks_as_text(self.inside, width - 2)
         return _titled(self.title, text if self.opened else _beginning(text, self.brief))
 
     def as_html(self) -> Html:
@@ -308,7 +415,7 @@ Cell: TypeAlias = str | int | float | Pointer | Badge | Bar | Jump
 
 def cell_text(cell: Cell) -> str:
     """Return what stands in a cell, as harmless text."""
-    return bounded(str(getattr(cell, "text", cell)), _CELL_CHARS)
+    return clipped(str(getattr(cell, "text", cell)), _CELL_CHARS)
 
 
 def _cell_html(cell: Cell) -> str:
@@ -326,7 +433,7 @@ def _cell_html(cell: Cell) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts(Block):
+class FactTable(Block):
     """Names and values in two columns."""
 
     rows: Sequence[tuple[str, Cell]]
@@ -358,7 +465,7 @@ class Shown(Block):
 
     def as_text(self, width: int = WIDTH) -> str:
         title = self._title()
-        return _titled(title, text_of(self._blocks(), width - 2 * bool(title)))
+        return _titled(title, blocks_as_text(self._blocks(), width - 2 * bool(title)))
 
     def as_html(self) -> Html:
         inside = html_of(self._blocks())
@@ -376,7 +483,7 @@ class Shown(Block):
         drawn = [one for one in inside if isinstance(one, Picture)]
         alone = not self._title() and (drawn == inside or all(isinstance(one, Line) for one in inside))
         text, html = self.as_text(), None if alone else self.as_html()
-        return picture(text, drawn[0].svg, html=html) if len(drawn) == 1 else bundle(text, html=html)
+        return picture(text, drawn[0].svg, html=html) if len(drawn) == 1 else mime_bundle(text, html=html)
 
     def _repr_mimebundle_(
         self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
@@ -473,7 +580,7 @@ def lines(texts: Iterable[str], tone: _Tone = "") -> list[Block]:
     return [Line(text, tone) for text in texts]
 
 
-def text_of(blocks: Iterable[Block], width: int = WIDTH) -> str:
+def blocks_as_text(blocks: Iterable[Block], width: int = WIDTH) -> str:
     """Write blocks as plain text, an empty line around each table, but none under its heading."""
     text, before = "", None
     for one in blocks:
@@ -516,7 +623,7 @@ def _titled(title: str, text: str) -> str:
     return f"{plain(title)}\n{indent(text, '  ')}".rstrip() if title else text
 
 
-def bounded(text: str, most: int) -> str:
+def clipped(text: str, most: int) -> str:
     """Make a text harmless, and say how long it is where it is cut."""
     return plain(clip(text, most))
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
 from materia_nb.display.escape import part
 from materia_nb.display.geometry import text_width, wrapped
 from materia_nb.errors import counted
-from materia_nb.loadout.graph import END, Advance, Edge, Graph, Loop, Socket
+from materia_nb.loadout.graph import END, Advance, Edge, Graph, Loop, Route, Socket
 from materia_nb.loadout.regions import reachable_from
 from materia_nb.loadout.vocabulary import DESCRIBED, Condition, covered, described
-
-Route: TypeAlias = tuple[str, int | str]
-"""A route taken: its source socket, and the edge's place, an exit route's ``edge_id``, or ``"end"``."""
 
 
 def _nothing() -> Mapping[Any, Any]:
@@ -78,7 +75,7 @@ class Marks:
 
 # -- lines -----------------------------------------------------------------------------------
 
-START: Final = "\x00start"
+START_SIGN: Final = "\x00start"
 """Key of the start sign: no socket id can be equal to it."""
 END_SIGN: Final = "\x00end"
 """Key of the end sign."""
@@ -138,7 +135,7 @@ def _exclusive(conditions: Sequence[Condition]) -> bool:
 
 def links(graph: Graph) -> list[Link]:
     """List every line of ``graph`` in a stable order: start, then each socket's edges, then exits."""
-    found = [Link("start", "start", START, graph.entry)] if graph.entry in graph.sockets else []
+    found = [Link("start", "start", START_SIGN, graph.entry)] if graph.entry in graph.sockets else []
     for socket in graph.sockets.values():
         conditions = [edge.when for edge in socket.edges]
         numbered = not _exclusive(conditions)
@@ -189,17 +186,15 @@ def _may_fall_through(socket: Socket) -> bool:
 
 
 @dataclass(slots=True, eq=False)
-class Region:
+class Frame:
     """The picture itself (``loop`` None) or one loop's box: what stands directly in it, in order."""
 
     loop: str | None
     sockets: list[str] = field(default_factory=list)
-    children: list[Region] = field(default_factory=list)
+    children: list[Frame] = field(default_factory=list)
 
 
-def regions(
-    graph: Graph, leave_out: frozenset[str]
-) -> tuple[Region, dict[str, tuple[Region, ...]], list[str]]:
+def regions(graph: Graph, leave_out: frozenset[str]) -> tuple[Frame, dict[str, tuple[Frame, ...]], list[str]]:
     """Sort the sockets into regions.
 
     Returns the root; for each socket the regions around it, outermost first; and the ids of the loops that
@@ -209,9 +204,9 @@ def regions(
         loop.id: frozenset(loop.sockets) & graph.sockets.keys() - leave_out for loop in graph.loops.values()
     }
     by_size = sorted((loop for loop in members if members[loop]), key=lambda loop: -len(members[loop]))
-    root = Region(None)
-    region_of: dict[str, Region] = {}
-    around: dict[str, tuple[Region, ...]] = dict.fromkeys(graph.sockets, (root,))
+    root = Frame(None)
+    region_of: dict[str, Frame] = {}
+    around: dict[str, tuple[Frame, ...]] = dict.fromkeys(graph.sockets, (root,))
     loose: list[str] = []
     for loop in by_size:
         places = {around[socket] for socket in members[loop]}
@@ -219,7 +214,7 @@ def regions(
             loose.append(loop)
             continue
         path = places.pop()
-        region = region_of[loop] = Region(loop)
+        region = region_of[loop] = Frame(loop)
         path[-1].children.append(region)
         for socket in members[loop]:
             around[socket] = (*path, region)
@@ -418,7 +413,7 @@ def small_size(level: int) -> float:
     return TITLE_SIZE if level == 1 else SMALL_SIZE
 
 
-def readable(level: int) -> float:
+def least_zoom(level: int) -> float:
     """Return the zoom under which text of a level would be smaller than what can be read."""
     return _LEAST_SIZE / small_size(level)
 

@@ -11,24 +11,35 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from materia_nb.display.arranging import LOOP, MOST_ABREAST, Spot, arrange, beside
+from materia_nb.display.arranging import LOOP_KEY, MOST_ABREAST, Spot, arrange, beside_neighbours
 from materia_nb.display.geometry import Box, Point, rounded
 from materia_nb.display.graph_parts import (
     CARD_WIDTH,
     END_SIGN,
-    START,
+    START_SIGN,
     Link,
     card_height,
     label_size,
+    least_zoom,
     links,
     reachable,
-    readable,
     regions,
     stub_size,
     title_size,
 )
-from materia_nb.display.ports import Led, meet
-from materia_nb.display.routing import AHEAD, BESIDE, CLEAR, DOWN, LEFT, RIGHT, UP, straightened, ways
+from materia_nb.display.lines import (
+    AHEAD,
+    ARROW_ROOM,
+    CLEAR,
+    DOWN,
+    LEFT,
+    RIGHT,
+    UP,
+    Led,
+    meet,
+    straightened,
+    ways,
+)
 from materia_nb.loadout.facts import is_number
 from materia_nb.loadout.graph import Graph, Loop
 
@@ -50,7 +61,7 @@ _MOST_LINES: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DrawnLine:
     """A drawn link. ``stub`` means that it ends at its label, which names the target.
 
     ``shared`` are the exits whose chip it carries too: they lead from the same socket to the same one.
@@ -81,7 +92,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedGraph:
     """A layout in pixels.
 
     ``signs`` are the start and the end; ``detached`` sockets cannot be reached; what stands in a ``folded`` loop has no place.
@@ -92,7 +103,7 @@ class Placed:
     loops: dict[str, Box]
     titles: dict[str, Box]
     signs: dict[str, Box]
-    edges: tuple[Line, ...]
+    edges: tuple[DrawnLine, ...]
     detached: tuple[str, ...]
     bounds: Box
     direction: Direction = "down"
@@ -130,7 +141,7 @@ def spots_of(graph: Graph) -> dict[str, Spot]:
     }
 
 
-def place(
+def place_graph(
     graph: Graph,
     *,
     direction: Direction = "down",
@@ -138,7 +149,7 @@ def place(
     level: Level = 2,
     spots: Mapping[str, Spot] | None = None,
     longest: float | None = None,
-) -> Placed:
+) -> PlacedGraph:
     """Lay out ``graph``.
 
     Args:
@@ -164,7 +175,7 @@ def best_place(
     folded: frozenset[str] = frozenset(),
     spots: Mapping[str, Spot] | None = None,
     levels: Sequence[Level] = (3, 2, 1),
-) -> Placed:
+) -> PlacedGraph:
     """Lay out a graph for so much room: cards say as much as can be read there, in the direction that is seen larger.
 
     A flow that is too long for its room goes on in another row or column, and if it does not fit even so, nothing stands
@@ -181,13 +192,13 @@ def best_place(
                     picture = _Picture(
                         graph, direction, folded, level, given, longest, those=those, abreast=abreast
                     )
-                    scale = picture.scale(room) / readable(level)
+                    scale = picture.scale(room) / least_zoom(level)
                     if not tried or scale > tried[0][0] / _AS_LARGE:
                         tried.insert(0, (scale, picture))
             best.append(tried[0])
             for scale, picture in tried[:2]:
                 placed = picture.placed() if scale >= 1 else None
-                if placed is not None and placed.scale(room) >= readable(level):
+                if placed is not None and placed.scale(room) >= least_zoom(level):
                     return placed
     scale, picture = max(best, key=lambda one: one[0])
     if scale < _AS_LARGE and not given:
@@ -201,7 +212,7 @@ def _longest(room: tuple[float, float], direction: Direction, level: Level) -> f
     """How many cards fit into a row or column of a room, if they are as small as can be read."""
     axis = int(direction == "down")
     card = (CARD_WIDTH, card_height(level))[axis]
-    return max(1.0, (room[axis] / readable(level) - 2 * MARGIN - 60) // (card + _GAPS[level][axis]))
+    return max(1.0, (room[axis] / least_zoom(level) - 2 * MARGIN - 60) // (card + _GAPS[level][axis]))
 
 
 def around(boxes: Iterable[Box], margin: float) -> Box:
@@ -235,12 +246,12 @@ class _Picture:
         framed_apart = regions(graph, frozenset())[2] if folded else ()
         self.folded = frozenset(loop for loop in folded & graph.loops.keys() if loop not in framed_apart)
         self.stand_in = {
-            socket: LOOP + loop.id
+            socket: LOOP_KEY + loop.id
             for loop in sorted(graph.loops.values(), key=lambda loop: len(loop.sockets))
             if loop.id in self.folded
             for socket in loop.sockets
         }
-        seen = reachable(START, self.links)
+        seen = reachable(START_SIGN, self.links)
         in_loops = {socket for loop in graph.loops.values() for socket in loop.sockets}
         self.detached = tuple(key for key in graph.sockets if key not in seen and key not in in_loops)
         self.card = (CARD_WIDTH, card_height(level))
@@ -254,7 +265,9 @@ class _Picture:
 
     def _spots(self, given: Mapping[str, Spot], longest: float | None, abreast: int) -> dict[str, Spot]:
         drawn = [key for key in self.graph.sockets if key not in self.stand_in]
-        drawn += [LOOP + loop for loop in sorted({key.removeprefix(LOOP) for key in self.stand_in.values()})]
+        drawn += [
+            LOOP_KEY + loop for loop in sorted({key.removeprefix(LOOP_KEY) for key in self.stand_in.values()})
+        ]
         spots = {
             self._end(key): spot for key, spot in reversed([*given.items()]) if key in self.graph.sockets
         }
@@ -263,7 +276,7 @@ class _Picture:
             below = _FRAME / self.pitch[1]
             frame = (above, below, aside, aside) if self.direction == "down" else (aside, aside, above, below)
             return arrange(self.graph, self.links, self.folded, frame, longest, abreast)
-        return beside(spots, self.links, [key for key in drawn if key not in spots])
+        return beside_neighbours(spots, self.links, [key for key in drawn if key not in spots])
 
     def _boxes(self, spots: Mapping[str, Spot]) -> dict[str, Box]:
         w, h = self.card
@@ -275,7 +288,7 @@ class _Picture:
 
     def scale(self, room: tuple[float, float]) -> float:
         """How large the whole is seen in so much room, at most as it is, near enough, without its lines."""
-        bounds = around([*self.boxes.values(), *self.frames.values()], MARGIN + BESIDE / 2)
+        bounds = around([*self.boxes.values(), *self.frames.values()], MARGIN + ARROW_ROOM / 2)
         return min(room[0] / bounds.w, room[1] / bounds.h, 1.0)
 
     # -- loops -----------------------------------------------------------------------
@@ -290,9 +303,9 @@ class _Picture:
                 continue
             members += chips.get(loop.id, ())
             members += [frames[key] for key in frames if self._holds(loop, self.graph.loops[key])]
-            room = around(members, _FRAME + BESIDE)
+            room = around(members, _FRAME + ARROW_ROOM)
             frames[loop.id] = frame = Box(
-                room.x, room.y - _HEADING + BESIDE, room.w, room.h + _HEADING - BESIDE
+                room.x, room.y - _HEADING + ARROW_ROOM, room.w, room.h + _HEADING - ARROW_ROOM
             )
             # Where the flow runs down it comes in above the first card: the heading stands left of it, progress right.
             middle = self.boxes[self._end(loop.sockets[0])].cx if self.direction == "down" else frame.right
@@ -312,7 +325,7 @@ class _Picture:
         entry = self._end(self.graph.entry)
         first = self.boxes.get(entry, Box(0, 0, *self.card))
         back, ahead = (LEFT, RIGHT) if self.direction == "right" else (UP, DOWN)
-        self.boxes[START] = self._sign_beside(first, (back, UP, LEFT, DOWN, RIGHT))
+        self.boxes[START_SIGN] = self._sign_beside(first, (back, UP, LEFT, DOWN, RIGHT))
         ends = [self.boxes[self._end(link.source)] for link in self.links if link.target == END_SIGN]
         last = max(
             ends, key=lambda box: (box.cx, box.cy) if ahead == RIGHT else (box.cy, box.cx), default=first
@@ -327,7 +340,7 @@ class _Picture:
                 x, y = box.cx + dx * (box.w / 2 + far), box.cy + dy * (box.h / 2 + far)
                 at = Box(x - _SIGN / 2, y - _SIGN / 2, _SIGN, _SIGN)
                 if not any(
-                    at.overlaps(other, BESIDE) for other in (*self.boxes.values(), *self.frames.values())
+                    at.overlaps(other, ARROW_ROOM) for other in (*self.boxes.values(), *self.frames.values())
                 ):
                     return at
         everything = around([*self.boxes.values(), *self.frames.values()], 40)
@@ -338,11 +351,13 @@ class _Picture:
 
     # -- lines -----------------------------------------------------------------------------
 
-    def placed(self) -> Placed:
+    def placed(self) -> PlacedGraph:
         """Lead the lines, and give the whole its bounds."""
         lines = self._lines()
         nodes = {key: self.boxes[key] for key in self.graph.sockets if key in self.boxes}
-        cards = {key.removeprefix(LOOP): box for key, box in self.boxes.items() if key.startswith(LOOP)}
+        cards = {
+            key.removeprefix(LOOP_KEY): box for key, box in self.boxes.items() if key.startswith(LOOP_KEY)
+        }
         loops = {
             key: self.frames.get(key) or cards[key]
             for key in self.graph.loops
@@ -351,11 +366,11 @@ class _Picture:
         drawn = [*self.boxes.values(), *self.frames.values(), *self.titles.values()]
         drawn += [line.label for line in lines if line.label is not None]
         drawn += [Box(x, y, 0, 0) for line in lines for x, y in line.points]
-        return Placed(
+        return PlacedGraph(
             nodes=nodes,
             loops=loops,
             titles=self.titles,
-            signs={key: self.boxes[key] for key in (START, END_SIGN)},
+            signs={key: self.boxes[key] for key in (START_SIGN, END_SIGN)},
             edges=tuple(lines),
             detached=self.detached,
             bounds=around(drawn, MARGIN),
@@ -365,9 +380,9 @@ class _Picture:
             pitch=self.pitch,
         )
 
-    def _lines(self) -> list[Line]:
+    def _lines(self) -> list[DrawnLine]:
         # The frames have room for the chips in them, the signs stand outside of the frames, and chips keep clear of signs.
-        inside = [link for link in self.links if link.source != START and link.target != END_SIGN]
+        inside = [link for link in self.links if link.source != START_SIGN and link.target != END_SIGN]
         self._meet(self._led(inside))
         self._put_signs()
         led = self._led(self.links)
@@ -382,8 +397,8 @@ class _Picture:
             path = found.get(line.key) or ([_beyond(line)] if line.label is not None else [])
             points = tuple(straightened([line.port, *path]))
             first, *others = line.links
-            lines.append(Line(first, points, line.label, line.target is None, tuple(others)))
-            lines += [Line(link, points, None) for link in others]
+            lines.append(DrawnLine(first, points, line.label, line.target is None, tuple(others)))
+            lines += [DrawnLine(link, points, None) for link in others]
         return lines
 
     def _meet(self, led: Sequence[Led]) -> None:
@@ -393,7 +408,7 @@ class _Picture:
         def covers(chip: Box, source: str) -> bool:
             """Whether a chip would lie over something, or leave no room for a line that arrives at another card."""
             return any(chip.overlaps(box) for box in (self.boxes[source], *titles)) or any(
-                chip.overlaps(box, BESIDE + CLEAR) for key, box in self.boxes.items() if key != source
+                chip.overlaps(box, ARROW_ROOM + CLEAR) for key, box in self.boxes.items() if key != source
             )
 
         meet(led, self.boxes, RIGHT if self.direction == "right" else DOWN, covers)
@@ -443,7 +458,7 @@ def _free_title(title: Box, frame: Box, taken: Sequence[Box]) -> Box:
     for up in range(40):
         for right in (0.0, max(0.0, frame.w - title.w - 12)):
             at = title.moved(right, -up * (title.h + 2))
-            if not any(at.overlaps(box, BESIDE - 1) for box in taken):
+            if not any(at.overlaps(box, ARROW_ROOM - 1) for box in taken):
                 return at
     return title
 

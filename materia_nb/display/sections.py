@@ -10,8 +10,7 @@ from typing import Final
 from materia_nb.display.blocks import Block, Code, Fold, Heading, Line, Picture, Table, lines
 from materia_nb.display.escape import ELLIPSIS, Html, esc, part
 from materia_nb.display.geometry import Box, Point
-from materia_nb.display.shapes import FONT
-from materia_nb.display.svg import INK, NOW, PLATE, RIM
+from materia_nb.display.svg import CARD_FONT, INK, NOW, PLATE, RIM
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.told import Part, tokens_of
@@ -177,7 +176,7 @@ def path_svg(path: StatusPath) -> Html:
     width, height = _SIZE
     root = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{esc(words)}" width="{width}" '
-        f'height="{height}" viewBox="0 0 {width} {height}" font-family="{FONT}" font-size="12">'
+        f'height="{height}" viewBox="0 0 {width} {height}" font-family="{CARD_FONT}" font-size="12">'
     )
     parts = [root, f"<title>{esc(words)}</title>"]
     for name, box in boxes.items():

@@ -12,11 +12,11 @@ from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import (
     END_SIGN,
     NEVER,
-    START,
+    START_SIGN,
     TIMES,
+    Frame,
     Link,
     Marks,
-    Region,
     answer_words,
     edge_words,
     kind_words,
@@ -258,7 +258,7 @@ class _Writer:
         self.graph = graph
         self.marks = marks
         self.ids = {key: f"n{number}" for number, key in enumerate(graph.sockets, 1)}
-        self.ids |= {START: "s0", END_SIGN: "e0"}
+        self.ids |= {START_SIGN: "s0", END_SIGN: "e0"}
         self.lines = ["flowchart TD"]
 
     def socket(self, key: str, indent: str) -> None:
@@ -278,7 +278,7 @@ class _Writer:
         )
         self.lines.append(f"{indent}{self.ids[key]}{left}{label}{right}")
 
-    def region(self, region: Region, indent: str, counter: list[int]) -> None:
+    def region(self, region: Frame, indent: str, counter: list[int]) -> None:
         """What stands in a region, loops within it as subgraphs."""
         for key in region.sockets:
             self.socket(key, indent)

@@ -17,7 +17,7 @@ from materia_nb.engine.completing import check_budget
 from materia_nb.engine.conversation import Decided, ToolCall
 from materia_nb.engine.events import Events, Transition
 from materia_nb.engine.evolve import evolve, fold
-from materia_nb.engine.item_edits import WORK_ITEMS, ListEdit, lay_out, origins_of
+from materia_nb.engine.item_edits import ListEdit, lay_out, origins_of
 from materia_nb.engine.labels import Label, LabelKey
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.remarks import remarks_of
@@ -44,9 +44,10 @@ from materia_nb.engine.state import (
     waiting_visit,
 )
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.handoff.approval import Approval, Grant, answer_note
+from materia_nb.handoff.capabilities import Approval, Grant, answer_note
 from materia_nb.handoff.protocol import RefusedAnswer
 from materia_nb.jsonvalue import JSON, too_deep_to_write
+from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.graph import Budget
 
 _READING: Final = ("read", "grep", "find", "ls")

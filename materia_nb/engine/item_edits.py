@@ -24,9 +24,6 @@ from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, FrozenList, frozen, 
 
 Path: TypeAlias = tuple[str, ...]
 
-WORK_ITEMS: Final = "workItems"
-"""The path of the work items in the state."""
-
 WORKED_ON: Final = "being worked on"
 
 _BEHIND: Final = ("done", "passed over")

@@ -29,7 +29,7 @@ from materia_nb.engine.state import (
     waiting_visit,
 )
 from materia_nb.errors import MateriaError, counted
-from materia_nb.handoff.approval import Grant
+from materia_nb.handoff.capabilities import Grant
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading
 from materia_nb.jsonvalue import JSON, frozen
 from materia_nb.loadout.graph import END

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from materia_nb.errors import MateriaError, counted
-from materia_nb.handoff.approval import Grant
+from materia_nb.handoff.capabilities import Grant
 from materia_nb.handoff.protocol import BASE, Issue, Needs, Reading, Scope
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
 from materia_nb.loadout.graph import Budget, Iterator

@@ -1,12 +1,17 @@
 """What a handoff protocol may do beside reading and asking: each capability is asked of the object, no name is compared.
 
-Among them: the names of the files in which outputs are kept for other tools, built and read back.
+Among them: the names of the files in which outputs are kept for other tools, built and read back; and consent to one exact
+command, asked for, answered by a person, used once (agent contract rules, section 7). Times are seconds of any one clock and
+always arguments.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from materia_nb.errors import MateriaError
@@ -159,7 +164,7 @@ class Pointer(NamedTuple):
     path: str | None = None
 
 
-Cell: TypeAlias = str | Pointer
+TextOrPointer: TypeAlias = str | Pointer
 FindFile: TypeAlias = Callable[[str], str | None]
 """Turns what an output calls a file into its path relative to the project; None when it is no file there."""
 
@@ -189,12 +194,12 @@ class Section:
 
     title: str
     headers: tuple[str, ...] = ()
-    rows: tuple[tuple[Cell, ...], ...] = ()
+    rows: tuple[tuple[TextOrPointer, ...], ...] = ()
     lines: tuple[str, ...] = ()
     statuses: StatusPath | None = None
 
 
-def told_rows(pairs: Sequence[tuple[str, Cell]]) -> tuple[tuple[Cell, ...], ...]:
+def told_rows(pairs: Sequence[tuple[str, TextOrPointer]]) -> tuple[tuple[TextOrPointer, ...], ...]:
     """Make rows of names and values, leaving out what says nothing."""
     return tuple((name, value) for name, value in pairs if not isinstance(value, str) or value.strip())
 
@@ -262,7 +267,7 @@ class Names(NamedTuple):
     draft: str
 
 
-class Step(NamedTuple):
+class _Step(NamedTuple):
     """What a file name says: the step, the agent, and whether it is a draft."""
 
     step_id: str
@@ -291,7 +296,7 @@ def names(run_base: str, flow: str, step_id: str, agent_key: str) -> Names:
     return Names(stem + _FINAL, stem + _DRAFT)
 
 
-def parse_name(filename: str) -> Step:
+def parse_name(filename: str) -> _Step:
     """Read a file name: the first hyphen ends the step id, which has none.
 
     Raises MateriaError (kind ``path_unsafe``) for a name that :func:`names` cannot have made.
@@ -304,7 +309,7 @@ def parse_name(filename: str) -> Step:
     step_id, _, agent_key = stem.partition("-")
     _require("step_id", step_id)
     _require("agent_key", agent_key)
-    return Step(step_id, agent_key, draft)
+    return _Step(step_id, agent_key, draft)
 
 
 def look_for(files: Collection[str], flow: str, step_id: str, agent_key: str, run_base: str = "") -> Lookup:
@@ -344,4 +349,114 @@ def _unsafe(field: str, part: str, why: str) -> MateriaError:
         where=f"PATH_UNSAFE:{field}",
         hint="use letters, digits and _",
         kind="path_unsafe",
+    )
+
+
+_GRANT_SECONDS: Final = 60 * 60
+_PENDING_SECONDS: Final = 24 * 60 * 60
+_SEALED: Final = (
+    "operation",
+    "exact_content",
+    "scope",
+    "risk_level",
+    "rollback_hint",
+    "rationale",
+    "commands",
+)
+_APPROVAL_ID = re.compile(r"P-[0-9a-f]{32}")
+
+_GrantStanding: TypeAlias = Literal["PENDING", "CONSUMED", "EXPIRED"]
+
+
+def command_fingerprint(value: JSON) -> str:
+    """Return the SHA-256 of a value as compact JSON with sorted keys, in hexadecimal."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Leave to run one exact command once, until it expires."""
+
+    approval_id: str
+    exact_content: str
+    expires_at: float
+    standing: _GrantStanding = "PENDING"
+
+    def use(self, command: str, now: float) -> tuple[bool, Grant]:
+        """Say whether ``command`` may run now, and return the grant as it is afterwards.
+
+        A command that differs in any character is not what was consented to; it is refused
+        and the grant stays as it is.
+        """
+        grant = self.at(now)
+        if grant.standing != "PENDING" or command_fingerprint(command) != command_fingerprint(
+            grant.exact_content
+        ):
+            return False, grant
+        return True, replace(grant, standing="CONSUMED")
+
+    def at(self, now: float) -> Grant:
+        """Return the grant at a time: expired when it was not used by then."""
+        over = self.standing == "PENDING" and now >= self.expires_at
+        return replace(self, standing="EXPIRED") if over else self
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return what the agent and the journal are told of the grant."""
+        uses = 1 if self.standing == "PENDING" else 0
+        return {"approval_id": self.approval_id, "exact_content": self.exact_content, "uses": uses}
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A command that was held back, sealed as it was tried."""
+
+    approval_id: str
+    sealed: Mapping[str, JSON]
+    fingerprint: str
+    asked_at: float
+
+    def grant(self, now: float) -> Grant | None:
+        """Consent to the exact command; None when nobody answered within a day."""
+        if now >= self.asked_at + _PENDING_SECONDS:
+            return None
+        return Grant(self.approval_id, self.sealed["exact_content"], now + _GRANT_SECONDS)
+
+
+def request_of(contract: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the approval request of a contract; empty when it has none."""
+    found = contract.get("approval_request")
+    return found if isinstance(found, dict) else {}
+
+
+def is_approval_id(value: JSON) -> bool:
+    """Whether a value has the form of an approval id: ``P-`` and 32 hexadecimal digits."""
+    return isinstance(value, str) and _APPROVAL_ID.fullmatch(value) is not None
+
+
+def can_be_granted(request: Mapping[str, JSON]) -> bool:
+    """Whether a person can consent to the request: it has an approval id and an exact command (R44).
+
+    Any other request is a plan, which a person gives a direction for.
+    """
+    command = request.get("exact_content")
+    return is_approval_id(request.get("approval_id")) and isinstance(command, str) and bool(command.strip())
+
+
+def sealed_from(request: Mapping[str, JSON], now: float) -> Approval:
+    """Seal what an agent asks for, which :func:`can_be_granted`, at the time when it was held back."""
+    sealed = {name: request.get(name) for name in _SEALED} | {"rollback_hint": request.get("rollback")}
+    if sealed["risk_level"] is not None:
+        sealed["risk_level"] = str(sealed["risk_level"]).strip().upper()
+    return Approval(str(request.get("approval_id")), sealed, command_fingerprint(sealed), now)
+
+
+def answer_note(grant: Grant | None) -> str:
+    """Return what the resumed agent is told: the one command that it may run now, or that there is none."""
+    tail = "Report IN_PROGRESS before you report COMPLETE."
+    if grant is None:
+        return f"No consent was given. Do not run the command. {tail}"
+    return (
+        f"Consent was given ({grant.approval_id}) to run exactly this command once, within "
+        f"{_GRANT_SECONDS // 60} minutes:\n{grant.exact_content}\n{tail}"
     )

@@ -35,7 +35,7 @@ def no_object(value: JSON) -> bool:
     return not isinstance(value, dict) or not value
 
 
-class Field(NamedTuple):
+class HandoffField(NamedTuple):
     """One field of an object.
 
     Attributes:
@@ -59,12 +59,12 @@ class Field(NamedTuple):
     code: str = ""
     fold: Callable[[Any], JSON] = lambda value: value
     typed: bool = True
-    fields: Mapping[str, Field] = {}
+    fields: Mapping[str, HandoffField] = {}
     demands: bool = False
     optional: bool = False
 
 
-Fields: TypeAlias = Mapping[str, Field]
+Fields: TypeAlias = Mapping[str, HandoffField]
 _KINDS: Final[Mapping[_FieldKind, tuple[type, str, object, Callable[[Any], bool]]]] = {
     "any": (object, "", None, is_missing),
     "word": (object, "", "", is_missing),
@@ -78,7 +78,7 @@ _KINDS: Final[Mapping[_FieldKind, tuple[type, str, object, Callable[[Any], bool]
 """What each kind of field must be, in words too, what stands for one that is not there, and when it is not."""
 
 
-class Check:
+class Checker:
     """Reads objects by their fields and collects issues and warnings; a path is written ``summary.evidence``."""
 
     def __init__(self) -> None:
@@ -104,14 +104,14 @@ class Check:
             for name, field in fields.items()
         }
 
-    def _field(self, value: JSON, field: Field, path: str, place: int) -> Any:
+    def _field(self, value: JSON, field: HandoffField, path: str, place: int) -> Any:
         wanted, words, nothing, is_none = _KINDS[field.kind]
         lacks = (field.lacks or is_none)(value)
         if lacks and field.missing:
             fix = f"write one of {', '.join(field.words)}" if field.words else field.fix
             self.refuse(field.missing.format(place=place), path, f"{path} is missing.", fix)
         if field.kind == "object":
-            read = self if isinstance(value, dict) or field.demands else Check()
+            read = self if isinstance(value, dict) or field.demands else Checker()
             inside = value if lacks or self._is(value, wanted, path, words) else None
             return read.read(inside or {}, field.fields, f"{path}.")
         if lacks or (wanted is not object and not self._is(value, wanted, path, words)):
@@ -120,7 +120,7 @@ class Check:
             return self._word(value, field, path)
         return self._entries(value, field, path) if isinstance(value, list) and field.kind != "any" else value
 
-    def _entries(self, value: list[JSON], field: Field, path: str) -> tuple[Any, ...]:
+    def _entries(self, value: list[JSON], field: HandoffField, path: str) -> tuple[Any, ...]:
         """The entries of a list that are what they should be."""
         of, words = (str, "a string") if field.kind == "texts" else (dict, "an object")
         kept = [(n, one) for n, one in enumerate(value) if self._is(one, of, f"{path}[{n}]", words)]
@@ -133,7 +133,7 @@ class Check:
             self.refuse(f"TYPE:{path}", path, f"{path} is not {words}.", f"write {words}")
         return isinstance(value, wanted)
 
-    def _word(self, value: JSON, field: Field, path: str) -> JSON:
+    def _word(self, value: JSON, field: HandoffField, path: str) -> JSON:
         if field.typed and not self._is(value, str, path, "a string"):
             return ""
         word, choices = field.fold(value), ", ".join(field.words)
@@ -158,7 +158,7 @@ def schema_of(fields: Fields) -> dict[str, JSON]:
     return closed_object({name: _schema(field) for name, field in fields.items()}, optional=optional)
 
 
-def _schema(field: Field) -> JSON:
+def _schema(field: HandoffField) -> JSON:
     made: dict[_FieldKind, Callable[[], JSON]] = {
         "any": dict,
         "word": lambda: one_of(field.words),

@@ -19,11 +19,10 @@ from materia_nb.handoff.jsontext import MAX_DEPTH, NotJson, too_deep, wide_json
 from materia_nb.handoff.protocol import (
     LONGEST_FORM,
     UNKNOWN,
-    Action,
     Issue,
+    Reaction,
     Requirements,
     TurnFacts,
-    listed,
     within,
 )
 from materia_nb.jsonvalue import JSON, compact
@@ -32,7 +31,7 @@ from materia_nb.loadout.facts import told_in
 _ItemKind: TypeAlias = Literal["text", "number", "flag"]
 
 
-def merge(stored: JSON, update: JSON) -> JSON:
+def merged_context(stored: JSON, update: JSON) -> JSON:
     """Return ``stored`` with ``update`` merged into it; both stay as they were, and parts are shared.
 
     Objects are merged key by key and keys are never removed. Lists are united. Anything
@@ -104,7 +103,7 @@ def _identity(item: JSON) -> Hashable:
     return (_kind(item), item)
 
 
-class Entry(NamedTuple):
+class ContextUpdate(NamedTuple):
     """One update: the name of a contract, whatever it is, and what to merge into it."""
 
     contract: JSON
@@ -129,11 +128,11 @@ class MergedUpdates(NamedTuple):
     warnings: tuple[Issue, ...]
 
 
-def entries(clause: JSON) -> list[Entry]:
+def entries(clause: JSON) -> list[ContextUpdate]:
     """Return the well-formed entries of ``update_contracts``; anything else is left out."""
     given = clause if isinstance(clause, list) else []
     return [
-        Entry(entry["contract"], entry["payload"])
+        ContextUpdate(entry["contract"], entry["payload"])
         for entry in given
         if isinstance(entry, dict) and "contract" in entry and "payload" in entry
     ]
@@ -174,7 +173,7 @@ def apply_updates(
                 )
             )
         else:
-            changed[name] = merge(changed.get(name, {}), payload)
+            changed[name] = merged_context(changed.get(name, {}), payload)
             applied.append(name)
     return MergedUpdates(
         changed if applied else document, tuple(applied), tuple(names), tuple(issues), tuple(warnings)
@@ -192,8 +191,8 @@ def rejected(place: int, name: JSON, agent: str, writable: Collection[str]) -> I
     )
 
 
-STATUSES: Final = ("IN_PROGRESS", "APPROVAL_REQUEST", "COMPLETE", "BLOCKED", "NEEDS_INPUT")
-AROUND: Final = ("APPROVAL_REQUEST", "NEEDS_INPUT", "COMPLETE", "BLOCKED")
+PLAN_STATUSES: Final = ("IN_PROGRESS", "APPROVAL_REQUEST", "COMPLETE", "BLOCKED", "NEEDS_INPUT")
+AROUND_IN_PROGRESS: Final = ("APPROVAL_REQUEST", "NEEDS_INPUT", "COMPLETE", "BLOCKED")
 """The statuses but the first, which lies between any two of them, in the order in which they are drawn."""
 EVIDENCE: Final = (
     "patterns_checked",
@@ -234,7 +233,7 @@ class LoopState:
         )
 
 
-def part(owner: JSON, name: str) -> dict[str, JSON]:
+def section_of(owner: JSON, name: str) -> dict[str, JSON]:
     """Return the object of that name; empty when it is absent or something else."""
     value = owner.get(name) if isinstance(owner, dict) else None
     return value if isinstance(value, dict) else {}
@@ -242,7 +241,7 @@ def part(owner: JSON, name: str) -> dict[str, JSON]:
 
 def plan_status(contract: Mapping[str, JSON]) -> str:
     """Return the status as it is compared: text, trimmed, upper case, without closing punctuation."""
-    value = part(contract, "agent_status").get("plan_status")
+    value = section_of(contract, "agent_status").get("plan_status")
     return "" if value is None else _folded_status(str(value))
 
 
@@ -251,9 +250,9 @@ def _folded_status(text: str) -> str:
     return text.strip().upper().rstrip(".,;").rstrip()
 
 
-def agent_id(contract: Mapping[str, JSON]) -> str:
+def agent_id_of(contract: Mapping[str, JSON]) -> str:
     """Return the agent id that the contract reports, "" for none."""
-    value = part(contract, "agent_status").get("agent_id")
+    value = section_of(contract, "agent_status").get("agent_id")
     return "" if value is None else str(value)
 
 
@@ -264,20 +263,20 @@ def is_agent_id(text: str) -> bool:
 
 def has_evidence(contract: Mapping[str, JSON], name: str) -> bool:
     """Whether one of the seven keys is there; upper-case keys count."""
-    report = part(contract, "evidence_report")
+    report = section_of(contract, "evidence_report")
     return name in report or name.upper() in report
 
 
 def evidence(contract: Mapping[str, JSON], name: str) -> list[JSON]:
     """Return the entries under one of the seven keys; a single value is a list of one, null is empty."""
-    report = part(contract, "evidence_report")
+    report = section_of(contract, "evidence_report")
     value = report.get(name)
-    return as_list(report.get(name.upper()) if value is None else value)
+    return as_entries(report.get(name.upper()) if value is None else value)
 
 
 def verification_passed(contract: Mapping[str, JSON]) -> bool | None:
     """Return whether the verification passed; None when there is none that is an object."""
-    found = part(contract, "evidence_report").get("verification")
+    found = section_of(contract, "evidence_report").get("verification")
     return str(found.get("result")).strip().lower() == "pass" if isinstance(found, dict) else None
 
 
@@ -325,7 +324,7 @@ def memory_suggestions(contract: Mapping[str, JSON]) -> list[str]:
     return [str(note) for note in given if note is not None] if isinstance(given, list) else []
 
 
-def as_list(value: JSON) -> list[JSON]:
+def as_entries(value: JSON) -> list[JSON]:
     """Return a list as it is, null as an empty one, anything else as a list of one."""
     if isinstance(value, list):
         return value
@@ -390,7 +389,7 @@ def _read(found: Suggestions, place: str, entry: JSON) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class Contract:
     """What an agent reported and asked for; empty where it said nothing or nothing that can be read.
 
     Attributes:
@@ -423,23 +422,23 @@ class Output:
     user_facing_summary: str | None
     memorialize_suggestions: Suggestions
     memory_suggestions: list[str]
-    update_contracts: list[Entry]
+    update_contracts: list[ContextUpdate]
     rollback_executed: str | None
     context_consumption: dict[str, JSON] | None
 
 
-def output_of(contract: Mapping[str, JSON]) -> Output:
+def contract_of(contract: Mapping[str, JSON]) -> Contract:
     """Read every field of a contract, valid or not; never raises."""
-    status = part(contract, "agent_status")
-    return Output(
+    status = section_of(contract, "agent_status")
+    return Contract(
         plan_status=plan_status(contract),
-        agent_id=agent_id(contract),
-        pending_steps=as_list(status.get("pending_steps")),
+        agent_id=agent_id_of(contract),
+        pending_steps=as_entries(status.get("pending_steps")),
         next_action=status.get("next_action"),
         evidence={name: evidence(contract, name) for name in EVIDENCE},
-        verification=part(part(contract, "evidence_report"), "verification"),
-        consolidation_report=part(contract, "consolidation_report"),
-        approval_request=part(contract, "approval_request"),
+        verification=section_of(section_of(contract, "evidence_report"), "verification"),
+        consolidation_report=section_of(contract, "consolidation_report"),
+        approval_request=section_of(contract, "approval_request"),
         loop_state=loop_state(contract),
         user_facing_summary=user_facing_summary(contract),
         memorialize_suggestions=memorialize_suggestions(contract.get("memorialize_suggestions")),
@@ -454,7 +453,7 @@ _MOST_IN_PROGRESS: Final = 2
 """How many times in a row an agent may report that it is still at work."""
 
 
-class Record(NamedTuple):
+class StatusRecord(NamedTuple):
     """The last status that an agent reported in its task, and how often in a row it was IN_PROGRESS."""
 
     status: str | None = None
@@ -468,30 +467,30 @@ class Record(NamedTuple):
 class StatusStep(NamedTuple):
     """The record after a report; the same as before when the report is refused."""
 
-    record: Record
+    record: StatusRecord
     issue: Issue | None = None
     warning: Issue | None = None
 
 
-def refusal(issue: Issue) -> Action:
+def refusal(issue: Issue) -> Reaction:
     """Return what follows a refused report: a wrong status is rejected, endless work goes to a person."""
     return "reject" if (issue.code or "").startswith("ILLEGAL_TRANSITION:") else "escalate"
 
 
-def remembered(memory: JSON) -> Record:
+def remembered(memory: JSON) -> StatusRecord:
     """Return the record that was remembered, a fresh one for anything else."""
-    if not isinstance(memory, Mapping) or memory.get("plan_status") not in STATUSES:
-        return Record()
+    if not isinstance(memory, Mapping) or memory.get("plan_status") not in PLAN_STATUSES:
+        return StatusRecord()
     count = memory.get("in_progress")
-    return Record(memory["plan_status"], count if isinstance(count, int) else 0)
+    return StatusRecord(memory["plan_status"], count if isinstance(count, int) else 0)
 
 
 def legal_next(status: str | None) -> tuple[str, ...]:
     """Return the statuses that may follow: all at the start and after IN_PROGRESS, else that alone."""
-    return STATUSES if status in (None, "IN_PROGRESS") else ("IN_PROGRESS",)
+    return PLAN_STATUSES if status in (None, "IN_PROGRESS") else ("IN_PROGRESS",)
 
 
-def report(record: Record, status: str) -> StatusStep:
+def report(record: StatusRecord, status: str) -> StatusStep:
     """Record a reported status, or refuse it and leave the record as it was."""
     status = _folded_status(status)
     legal = legal_next(record.status)
@@ -505,7 +504,7 @@ def report(record: Record, status: str) -> StatusStep:
         )
         return StatusStep(record, issue)
     if status != "IN_PROGRESS":
-        return StatusStep(Record(status))
+        return StatusStep(StatusRecord(status))
     count = record.in_progress + 1 if record.status == "IN_PROGRESS" else 1
     if count > _MOST_IN_PROGRESS:
         issue = Issue(
@@ -516,11 +515,11 @@ def report(record: Record, status: str) -> StatusStep:
         )
         return StatusStep(record, issue)
     warning = Issue(path, "This is the last turn of its kind.", "finish", "IN_PROGRESS_RETRY_LIMIT_NEXT")
-    return StatusStep(Record(status, count), None, warning if count == _MOST_IN_PROGRESS else None)
+    return StatusStep(StatusRecord(status, count), None, warning if count == _MOST_IN_PROGRESS else None)
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class Briefing:
     """What an agent is told before its turn; :meth:`envelope` writes it in five sections.
 
     Attributes:
@@ -582,7 +581,7 @@ class Assignment:
         }
 
 
-def assignment_of(task: Task) -> Assignment:
+def assignment_of(task: Task) -> Briefing:
     """Read what the loadout says of a task, in either spelling; anything of the wrong type is left out."""
 
     def told(name: str) -> JSON:
@@ -590,7 +589,7 @@ def assignment_of(task: Task) -> Assignment:
 
     readable = told("readable_sections")
     wanted = _texts(readable) if isinstance(readable, list) else list(task.knowledge)
-    return Assignment(
+    return Briefing(
         goal=_text(told("goal")) or task.goal,
         acceptance_criteria=_texts(told("acceptance_criteria")),
         scope=_text(told("scope")),
@@ -615,16 +614,16 @@ def _texts(value: JSON) -> list[str]:
 
 def consolidation_required(given: Mapping[str, JSON]) -> bool:
     """Whether the output must have a consolidation report; flags count by truthiness, a missing section is empty."""
-    briefs = (part(given, "agent_contract_handoff"), part(given, "investigation_brief"))
+    briefs = (section_of(given, "agent_contract_handoff"), section_of(given, "investigation_brief"))
     flags = [
         brief.get(name) for brief in briefs for name in ("consolidation_required", "cross_check_required")
     ]
-    return any(flags) or bool(part(given, "surface_routing").get("multi_surface"))
+    return any(flags) or bool(section_of(given, "surface_routing").get("multi_surface"))
 
 
 def writable_sections(given: Mapping[str, JSON]) -> list[str] | None:
     """Return the contracts that may be updated; None when the envelope does not say."""
-    names = part(given, "write_permissions").get("writable_sections")
+    names = section_of(given, "write_permissions").get("writable_sections")
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else None
 
 
@@ -634,7 +633,7 @@ _OPENING: Final = f"```{TAG}"
 _SPACE = re.compile(r"\s*")
 
 
-def find(text: str) -> dict[str, JSON] | None:
+def contract_in(text: str) -> dict[str, JSON] | None:
     """Return the object in the first block that bears the tag; None when there is none.
 
     Only the first block counts: a malformed one is the same as none. The time is linear
@@ -665,7 +664,7 @@ def _body(text: str) -> str | None:
     return None
 
 
-_STATUS = f"<{', '.join(STATUSES[:-1])} or {STATUSES[-1]}>"
+_STATUS = f"<{', '.join(PLAN_STATUSES[:-1])} or {PLAN_STATUSES[-1]}>"
 _ID, _STEP, _OUTPUT, _CHECK = "<your id>", "<what is next>", "<result>", "<pass or fail>"
 _MOSTLY: Final = "<COMPLETE, IN_PROGRESS or BLOCKED>"
 """The statuses that are shown where there is no room for all."""
@@ -686,12 +685,7 @@ def skeleton(name: str = _ID, status: str = _STATUS, *, consolidate: bool = Fals
     return f"```{TAG}\n{compact(shape)}\n```"
 
 
-def ask(wanted: Requirements) -> str:
-    """Return what the agent of a socket is asked for; empty for a text socket."""
-    return form(wanted)
-
-
-def form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
+def contract_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
     """Write a contract as a block to copy, with the agent's id and the statuses that may follow now (R51)."""
     if wanted.parse == "text":
         return ""
@@ -716,8 +710,3 @@ def form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = Fals
     if writable_sections(facts.given):
         lines.insert(1, 'update_contracts: a list of {"contract": its name, "payload": what is new}.')
     return within(lines, LONGEST_FORM)
-
-
-def repair_prompt(issues: Sequence[Issue]) -> str:
-    """Return the prompt that names what was wrong with the last block and shows what one looks like."""
-    return f"Your block was refused:\n{listed(issues)}\nDo no further work. Send the block again, corrected:\n{skeleton()}"

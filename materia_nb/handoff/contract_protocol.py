@@ -12,52 +12,58 @@ from dataclasses import replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.handoff import contract_fields
-from materia_nb.handoff.approval import can_be_granted, is_approval_id
-from materia_nb.handoff.capabilities import Learned, Section, StatusPath, SuggestionKind, Task
-from materia_nb.handoff.checker import Check, Field, Fields, is_missing, no_object
+from materia_nb.handoff.capabilities import (
+    Learned,
+    Section,
+    StatusPath,
+    SuggestionKind,
+    Task,
+    can_be_granted,
+    is_approval_id,
+)
+from materia_nb.handoff.checker import Checker, Fields, HandoffField, is_missing, no_object
 from materia_nb.handoff.contract_fields import (
-    AROUND,
+    AROUND_IN_PROGRESS,
     EVIDENCE,
     FINDINGS,
     FORM_WORDS_OF_CONTRACTS,
     OWNERSHIP,
+    PLAN_STATUSES,
     RISKS,
-    STATUSES,
     TAG,
     apply_updates,
-    ask,
     assignment_of,
     consolidation_required,
+    contract_form,
+    contract_in,
+    contract_of,
     entries,
-    find,
-    form,
     legal_next,
     memorialize_suggestions,
-    output_of,
-    part,
     refusal,
     rejected,
     remembered,
     report,
+    section_of,
     writable_sections,
 )
 from materia_nb.handoff.contract_texts import (
     conclusion,
-    context,
-    from_gist,
-    layout,
-    to_gist,
-    verdict,
-    work_items,
+    contract_context,
+    contract_from_gist,
+    contract_layout,
+    contract_verdict,
+    gist_of_contract,
+    work_items_of_gaps,
 )
 from materia_nb.handoff.jsontext import too_deep, without_infinities
 from materia_nb.handoff.protocol import (
     SAMPLE,
     UNKNOWN,
-    Action,
     Gist,
     Issue,
     Outcome,
+    Reaction,
     Reading,
     Refusal,
     Requirements,
@@ -81,7 +87,7 @@ _PLACEHOLDER = re.compile(
 _MOST_SHOWN: Final = 200
 
 
-class Checked(NamedTuple):
+class CheckedContract(NamedTuple):
     """Why a contract is refused, what is odd about it, and who could repair it."""
 
     status: str
@@ -97,16 +103,16 @@ class Checked(NamedTuple):
         return bool(codes) and all(code.startswith("LOOP_STATE_INCOMPLETE:") for code in codes)
 
 
-def validate(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Checked:
+def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> CheckedContract:
     """Check a contract, None for a block that is missing; never raises, whatever the fields hold."""
     found = contract or {}
     status = contract_fields.plan_status(found)
-    request = part(found, "approval_request")
+    request = section_of(found, "approval_request")
     asks_approval = status == "APPROVAL_REQUEST" or bool(request)
     issues, warnings = list(_status(found, status)), []
     if contract is not None:
         issues += [
-            *(_evidence(found) if status in STATUSES else ()),
+            *(_evidence(found) if status in PLAN_STATUSES else ()),
             *(_verification(found) if status == "COMPLETE" else ()),
             *_consolidation(found, demanded=consolidation_required(facts.given)),
             *(_wrong({"approval_request": _REQUEST}, {"approval_request": request}) if asks_approval else ()),
@@ -115,15 +121,15 @@ def validate(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Checked:
         warnings += [*(_approval_remarks(request) if asks_approval else ()), *_unproven(found)]
         if not issues:
             warnings += _updates(found, facts)
-    hopeless = not part(found, "agent_status") or status not in STATUSES
+    hopeless = not section_of(found, "agent_status") or status not in PLAN_STATUSES
     tier: _Tier = "ok" if not issues else "reissue" if hopeless else "repair"
-    return Checked(status, tuple(issues), tuple(warnings), tier, _repair(found, facts, tier))
+    return CheckedContract(status, tuple(issues), tuple(warnings), tier, _repair(found, facts, tier))
 
 
 def _repair(contract: Mapping[str, JSON], facts: TurnFacts, tier: _Tier) -> Repair:
     if tier == "ok":
         return "none"
-    known = contract_fields.is_agent_id(contract_fields.agent_id(contract)) or contract_fields.is_agent_id(
+    known = contract_fields.is_agent_id(contract_fields.agent_id_of(contract)) or contract_fields.is_agent_id(
         facts.agent_id
     )
     return "resume_same_agent_contract_repair" if known else "escalate_contract_repair"
@@ -133,27 +139,27 @@ def _shown(value: JSON) -> str:
     return str(value)[:_MOST_SHOWN]
 
 
-def _section(missing: str, fix: str, fields: Fields) -> Field:
+def _section(missing: str, fix: str, fields: Fields) -> HandoffField:
     """An object whose fields are missing too where it is."""
-    return Field("object", missing, fix, no_object, fields=fields, demands=True)
+    return HandoffField("object", missing, fix, no_object, fields=fields, demands=True)
 
 
 def _given(
     fixes: Mapping[str, str], before: str = "", lacks: Callable[[JSON], bool] = is_missing
-) -> dict[str, Field]:
+) -> dict[str, HandoffField]:
     """Fields that must be there, whatever they hold, each with what to do; their codes are their names."""
-    return {name: Field("any", before + name.upper(), fix, lacks) for name, fix in fixes.items()}
+    return {name: HandoffField("any", before + name.upper(), fix, lacks) for name, fix in fixes.items()}
 
 
-def _word(words: tuple[str, ...], code: str) -> Field:
-    return Field("word", code, words=words, code=code, typed=False)
+def _word(words: tuple[str, ...], code: str) -> HandoffField:
+    return HandoffField("word", code, words=words, code=code, typed=False)
 
 
 _STATUS: Final = _section(
     "AGENT_STATUS",
     "end the reply with a block ```agent_contract_handoff that holds one JSON object",
     {
-        "plan_status": _word(STATUSES, "PLAN_STATUS"),
+        "plan_status": _word(PLAN_STATUSES, "PLAN_STATUS"),
         **_given(
             {
                 "pending_steps": "list the steps left, [] for none",
@@ -182,18 +188,18 @@ _REQUEST: Final = _section(
 )
 _NAMED: Final = ("operation", "exact_content", "scope", "risk_level")
 _BETTER_REQUEST: Final = _section(
-    "", "", {name: Field("any", f"APPROVAL_REQUEST_FIELD_MISSING:{name}") for name in _NAMED}
+    "", "", {name: HandoffField("any", f"APPROVAL_REQUEST_FIELD_MISSING:{name}") for name in _NAMED}
 )
 
 
 def _wrong(fields: Fields, contract: Mapping[str, JSON]) -> list[Issue]:
-    check = Check()
+    check = Checker()
     check.read(contract, fields)
     return check.issues
 
 
 def _status(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
-    given, name = part(contract, "agent_status"), contract_fields.agent_id(contract)
+    given, name = section_of(contract, "agent_status"), contract_fields.agent_id_of(contract)
     folded = {**given, "plan_status": status, "agent_id": name} if given else {}
     yield from _wrong({"agent_status": _STATUS}, {"agent_status": folded})
     if name and not contract_fields.is_agent_id(name):
@@ -207,7 +213,7 @@ def _status(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
 
 def _evidence(contract: Mapping[str, JSON]) -> list[Issue]:
     there = {name: True for name in EVIDENCE if contract_fields.has_evidence(contract, name)}
-    report = {**part(contract, "evidence_report"), **there}
+    report = {**section_of(contract, "evidence_report"), **there}
     return _wrong({"evidence_report": _EVIDENCE}, {"evidence_report": report})
 
 
@@ -227,7 +233,7 @@ def _verification(contract: Mapping[str, JSON]) -> Iterator[Issue]:
 
 
 def _consolidation(contract: Mapping[str, JSON], *, demanded: bool) -> list[Issue]:
-    report = part(contract, "consolidation_report")
+    report = section_of(contract, "consolidation_report")
     fields = {"consolidation_report": _CONSOLIDATION}
     return _wrong(fields, {"consolidation_report": report}) if report or demanded else []
 
@@ -287,7 +293,7 @@ def _unproven(contract: Mapping[str, JSON]) -> Iterator[Issue]:
 
 def _listed(contract: Mapping[str, JSON], name: str) -> list[str]:
     """The texts of a list, an object's by its command, output or content; empty for anything but a list."""
-    report = part(contract, "evidence_report")
+    report = section_of(contract, "evidence_report")
     given = report.get(name, report.get(name.upper()))
     return [_text(entry) for entry in given] if isinstance(given, list) else []
 
@@ -323,7 +329,7 @@ class Examined(NamedTuple):
     """A reading with what was checked on the way to it; ``contract`` is None for a missing block."""
 
     reading: Reading
-    checked: Checked
+    checked: CheckedContract
     contract: dict[str, JSON] | None
 
 
@@ -335,19 +341,19 @@ class ContractProtocol:
     """Reads and asks for agent contracts."""
 
     name = "agent-contract"
-    to_gist = staticmethod(to_gist)
-    from_gist = staticmethod(from_gist)
-    ask = staticmethod(ask)
-    form = staticmethod(form)
+    to_gist = staticmethod(gist_of_contract)
+    from_gist = staticmethod(contract_from_gist)
+    ask = staticmethod(contract_form)
+    form = staticmethod(contract_form)
     after_answer = "Report IN_PROGRESS and go on."
     conclusion = staticmethod(conclusion)
-    layout = staticmethod(layout)
+    layout = staticmethod(contract_layout)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Read an agent's reply; text sockets accept anything."""
         if wanted.parse == "text":
             return Reading(text.strip())
-        return examine(find(text), wanted, facts).reading
+        return examine(contract_in(text), wanted, facts).reading
 
     def given(self, task: Task) -> dict[str, JSON]:
         """Return the five sections of the envelope that the agent is handed (section 1)."""
@@ -365,7 +371,7 @@ class ContractProtocol:
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
         """List what an agent suggests to remember (section 9)."""
-        said = output_of(value)
+        said = contract_of(value)
         found: list[tuple[SuggestionKind, Mapping[str, str]]] = []
         found += [("memory", one) for one in said.memorialize_suggestions.suggestions]
         return found + [("note", {"text": note}) for note in said.memory_suggestions]
@@ -375,7 +381,7 @@ class ContractProtocol:
         statuses = tuple(_recorded(readings))
         if not statuses:
             return []
-        way = StatusPath(statuses, legal_next(statuses[-1]), STATUSES[0], AROUND)
+        way = StatusPath(statuses, legal_next(statuses[-1]), PLAN_STATUSES[0], AROUND_IN_PROGRESS)
         return [Section("plan_status", statuses=way)]
 
     detours = False
@@ -384,7 +390,7 @@ class ContractProtocol:
         """Yield contracts that may say an outcome."""
         # What is not satisfied is told as done and not of this agent's making: work in progress may be asked to go on.
         told: Outcome = "done" if outcome == "again" else outcome
-        value = from_gist(sample_gist(told, count, agent=_NOBODY))
+        value = contract_from_gist(sample_gist(told, count, agent=_NOBODY))
         if outcome != "again":
             yield value
         owner = "not_my_surface" if outcome == "again" else "owned_here"
@@ -410,7 +416,7 @@ class ContractProtocol:
     def by_person(self, gist: Gist, facts: TurnFacts) -> str:
         """Write a contract that a person verified, in the name of the agent; who says no verdict is done."""
         outcome: Outcome = "done" if gist.outcome == "open" else gist.outcome
-        value = from_gist(replace(gist, outcome=outcome, agent=facts.agent_id))
+        value = contract_from_gist(replace(gist, outcome=outcome, agent=facts.agent_id))
         value = set_path(value, ["evidence_report", "verification", "method"], "A person judged.")
         if consolidation_required(facts.given):
             nothing: dict[str, JSON] = {name: ["none"] for name in FINDINGS}
@@ -434,7 +440,7 @@ def _recorded(readings: Sequence[Reading]) -> Iterator[str]:
 def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:
     """Check a contract that was found, None for none, and decide what happens next (section 14)."""
     found = contract if isinstance(contract, dict) and not too_deep(contract) else None
-    checked = validate(found, facts)
+    checked = check_contract(found, facts)
     value = without_infinities(found)
     missing = (
         (*missing_sources(value, wanted), *form_words(found, FORM_WORDS_OF_CONTRACTS))
@@ -442,7 +448,7 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
         else ()
     )
     reading = _reading(found or {}, value, checked._replace(issues=checked.issues + missing), wanted, facts)
-    said = contract_fields.agent_id(found or {})
+    said = contract_fields.agent_id_of(found or {})
     if reading.accepted and facts.agent_id not in ("", said):
         note = f"agent_status.agent_id is {said}, and the agent was given {facts.agent_id}"
         reading = reading._replace(notes=(*reading.notes, note))
@@ -450,14 +456,14 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
 
 
 def _reading(
-    contract: dict[str, JSON], value: JSON, checked: Checked, wanted: Requirements, facts: TurnFacts
+    contract: dict[str, JSON], value: JSON, checked: CheckedContract, wanted: Requirements, facts: TurnFacts
 ) -> Reading:
     if checked.only_unfinished:
         way = Verdict(False, reason=checked.issues[0].message)
         return _accepted(contract, value, checked, way, wanted, facts.memory)
     step = report(remembered(facts.memory), checked.status)
     if checked.issues:
-        late = (step.issue,) if step.issue is not None and checked.status in STATUSES else ()
+        late = (step.issue,) if step.issue is not None and checked.status in PLAN_STATUSES else ()
         return _refused(value, checked._replace(issues=checked.issues + late), facts)
     if step.issue is not None:
         return Reading(
@@ -472,14 +478,14 @@ def _reading(
     if step.warning is not None:
         checked = checked._replace(warnings=(*checked.warnings, step.warning))
     return _accepted(
-        contract, value, checked, verdict(contract, checked.status), wanted, step.record.as_json()
+        contract, value, checked, contract_verdict(contract, checked.status), wanted, step.record.as_json()
     )
 
 
 def _accepted(
     contract: dict[str, JSON],
     value: JSON,
-    checked: Checked,
+    checked: CheckedContract,
     way: Verdict,
     wanted: Requirements,
     memory: JSON,
@@ -490,17 +496,17 @@ def _accepted(
     unread = memorialize_suggestions(contract.get("memorialize_suggestions")).warnings
     made = way._replace(warnings=checked.warnings).reading(
         value,
-        context=context(contract, checked.warnings),
-        work_items=work_items(contract) if wanted.work_items else None,
+        context=contract_context(contract, checked.warnings),
+        work_items=work_items_of_gaps(contract) if wanted.work_items else None,
         issues=checked.issues,
         memory=memory,
     )
     return made._replace(notes=tuple(unread))
 
 
-def _refused(value: JSON, checked: Checked, facts: TurnFacts) -> Reading:
+def _refused(value: JSON, checked: CheckedContract, facts: TurnFacts) -> Reading:
     error: Refusal = "not_json" if value is None else "contract"
-    action: Action = "reissue"
+    action: Reaction = "reissue"
     reason = "The contract is not valid."
     if facts.refused >= MOST_REPAIRS:
         action, reason = "escalate", f"The contract is still not valid after {MOST_REPAIRS} repairs."

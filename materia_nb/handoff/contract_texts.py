@@ -6,22 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from materia_nb.handoff import contract_fields
-from materia_nb.handoff.approval import can_be_granted
 from materia_nb.handoff.capabilities import (
-    Cell,
     FindFile,
     Pointer,
     Reported,
     Section,
+    TextOrPointer,
+    can_be_granted,
     told_rows,
 )
 from materia_nb.handoff.contract_fields import (
     ABSENT,
     EVIDENCE,
-    Output,
-    as_list,
-    output_of,
-    part,
+    Contract,
+    as_entries,
+    contract_of,
+    section_of,
 )
 from materia_nb.handoff.protocol import (
     NO_REASON,
@@ -31,7 +31,7 @@ from materia_nb.handoff.protocol import (
     Piece,
     Verdict,
     as_text,
-    named,
+    labelled,
     one_line,
 )
 from materia_nb.jsonvalue import JSON
@@ -39,25 +39,25 @@ from materia_nb.jsonvalue import JSON
 
 def conclusion(reports: Sequence[Reported]) -> list[str]:
     """Return the summary of a single agent as it wrote it, else what each one found, and what was checked and is open."""
-    done = [(who, said) for who, value in reports if (said := output_of(value)).plan_status == "COMPLETE"]
+    done = [(who, said) for who, value in reports if (said := contract_of(value)).plan_status == "COMPLETE"]
     if len(done) == 1 and (summary := done[0][1].user_facing_summary):
         lines = summary.splitlines()
     else:
-        lines = [line for who, said in done for line in named(who, _said_outcome(said))]
+        lines = [line for who, said in done for line in labelled(who, _said_outcome(said))]
     outputs = [said for _, said in done]
     return [
         *lines,
-        *named("Verified by", dict.fromkeys(text for said in outputs for text in _checked(said))),
-        *named("Impacts elsewhere", _all(outputs, "cross_layer_impacts")),
-        *named("Still open", _all(outputs, "open_gaps")),
+        *labelled("Verified by", dict.fromkeys(text for said in outputs for text in _checked(said))),
+        *labelled("Impacts elsewhere", _all(outputs, "cross_layer_impacts")),
+        *labelled("Still open", _all(outputs, "open_gaps")),
     ]
 
 
-def _said_outcome(said: Output) -> list[str]:
+def _said_outcome(said: Contract) -> list[str]:
     return _texts_of(said.evidence["key_outputs"]) or [said.user_facing_summary or "done"]
 
 
-def _checked(said: Output) -> Iterator[str]:
+def _checked(said: Contract) -> Iterator[str]:
     """How the work was checked, as far as the agent says; a COMPLETE contract has passed."""
     for name in ("method", "details"):
         if told := as_text(said.verification.get(name) or ""):
@@ -65,7 +65,7 @@ def _checked(said: Output) -> Iterator[str]:
             return
 
 
-def _all(outputs: Sequence[Output], name: str) -> list[str]:
+def _all(outputs: Sequence[Contract], name: str) -> list[str]:
     return list(dict.fromkeys(text for said in outputs for text in _texts_of(said.evidence[name])))
 
 
@@ -73,7 +73,7 @@ def _texts_of(entries: Sequence[JSON]) -> list[str]:
     return [as_text(entry) for entry in entries if entry is not None]
 
 
-def verdict(contract: Mapping[str, JSON], status: str) -> Verdict:
+def contract_verdict(contract: Mapping[str, JSON], status: str) -> Verdict:
     """Turn the status of a valid contract into a route or an action."""
     if status == "COMPLETE":
         return Verdict(_ownership(contract) != "not_my_surface")
@@ -83,7 +83,7 @@ def verdict(contract: Mapping[str, JSON], status: str) -> Verdict:
             return Verdict(False)
         return Verdict(None, "reissue", f"The agent is still at work: {_next_action(contract)}")
     if status == "APPROVAL_REQUEST":
-        return _approval(part(contract, "approval_request"))
+        return _approval(section_of(contract, "approval_request"))
     if status == "NEEDS_INPUT":
         return Verdict(None, "pause", _next_action(contract), needs="question")
     return Verdict(
@@ -99,7 +99,7 @@ def _approval(request: Mapping[str, JSON]) -> Verdict:
     return Verdict(None, "pause", f"The agent asks for consent: {asked} ({own})", needs="consent")
 
 
-def context(contract: Mapping[str, JSON], warnings: Sequence[Issue]) -> str:
+def contract_context(contract: Mapping[str, JSON], warnings: Sequence[Issue]) -> str:
     """Write the contract as text for whoever works next, a line for each thing it says."""
     return "\n".join(_lines(contract, warnings))
 
@@ -109,16 +109,16 @@ def _lines(contract: Mapping[str, JSON], warnings: Sequence[Issue]) -> Iterator[
     summary = contract_fields.user_facing_summary(contract)
     if summary:
         yield f"Summary: {summary}"
-    yield from named("Key outputs", _texts(contract, "key_outputs"))
-    yield from named("Impacts elsewhere", _texts(contract, "cross_layer_impacts"))
-    yield from named("Open gaps", _gaps(contract))
+    yield from labelled("Key outputs", _texts(contract, "key_outputs"))
+    yield from labelled("Impacts elsewhere", _texts(contract, "cross_layer_impacts"))
+    yield from labelled("Open gaps", _gaps(contract))
     if _ownership(contract) in ("cross_surface_dependency", "not_my_surface"):
         yield f"Ownership: {_ownership(contract)}"
         yield from _helper(contract)
-    yield from named("Warnings", [warning.message for warning in warnings])
+    yield from labelled("Warnings", [warning.message for warning in warnings])
 
 
-def work_items(contract: Mapping[str, JSON]) -> list[JSON]:
+def work_items_of_gaps(contract: Mapping[str, JSON]) -> list[JSON]:
     """Turn each open gap into a work item: its first line is the title, the rest the context.
 
     A report that must have a gap has "none" where there is none, which is no work.
@@ -135,11 +135,11 @@ def work_items(contract: Mapping[str, JSON]) -> list[JSON]:
 
 
 def _ownership(contract: Mapping[str, JSON]) -> JSON:
-    return part(contract, "consolidation_report").get("ownership_assessment")
+    return section_of(contract, "consolidation_report").get("ownership_assessment")
 
 
 def _next_action(contract: Mapping[str, JSON]) -> str:
-    return as_text(part(contract, "agent_status").get("next_action") or "")
+    return as_text(section_of(contract, "agent_status").get("next_action") or "")
 
 
 def _texts(contract: Mapping[str, JSON], name: str) -> list[str]:
@@ -148,13 +148,13 @@ def _texts(contract: Mapping[str, JSON], name: str) -> list[str]:
 
 def _gaps(contract: Mapping[str, JSON]) -> list[str]:
     """The open gaps of both reports, each once and none blank."""
-    others = as_list(part(contract, "consolidation_report").get("open_gaps"))
+    others = as_entries(section_of(contract, "consolidation_report").get("open_gaps"))
     gaps = [*_texts(contract, "open_gaps"), *(as_text(gap) for gap in others if gap is not None)]
     return [gap for gap in dict.fromkeys(gaps) if gap.strip()]
 
 
 def _helper(contract: Mapping[str, JSON]) -> Iterator[str]:
-    helper = part(contract, "consolidation_report").get("next_best_agent")
+    helper = section_of(contract, "consolidation_report").get("next_best_agent")
     if helper:
         yield f"Next best agent: {one_line(as_text(helper))}"
 
@@ -169,9 +169,9 @@ _STATUS: Final[dict[Outcome, tuple[str, str | None]]] = {
 """Status and result of the verification; what was accepted unchecked is not said to have passed."""
 
 
-def to_gist(value: Mapping[str, JSON]) -> Gist:
+def gist_of_contract(value: Mapping[str, JSON]) -> Gist:
     """Return what a contract says; fields of the wrong type say nothing."""
-    reason = part(value, "agent_status").get("next_action")
+    reason = section_of(value, "agent_status").get("next_action")
     commands = [
         entry.get("command") if isinstance(entry, dict) else entry
         for entry in contract_fields.evidence(value, "commands_run")
@@ -183,11 +183,11 @@ def to_gist(value: Mapping[str, JSON]) -> Gist:
         pieces=tuple(_piece(gap) for gap in _gist_texts(value, "open_gaps") if gap.strip()),
         commands=tuple(command for command in commands if isinstance(command, str)),
         reason=reason if isinstance(reason, str) else "",
-        agent=contract_fields.agent_id(value),
+        agent=contract_fields.agent_id_of(value),
     )
 
 
-def from_gist(gist: Gist) -> dict[str, JSON]:
+def contract_from_gist(gist: Gist) -> dict[str, JSON]:
     """Write a gist as a contract; it reports no agent id that the gist does not have."""
     status, result = _STATUS[gist.outcome]
     agent_status: dict[str, JSON] = {
@@ -214,14 +214,14 @@ def from_gist(gist: Gist) -> dict[str, JSON]:
 
 def _outcome(contract: Mapping[str, JSON]) -> Outcome:
     status, loop = contract_fields.plan_status(contract), contract_fields.loop_state(contract)
-    if status not in contract_fields.STATUSES:
+    if status not in contract_fields.PLAN_STATUSES:
         return "open"
     if status == "COMPLETE":
-        if verdict(contract, status).satisfied is False or (loop is not None and loop.unfinished):
+        if contract_verdict(contract, status).satisfied is False or (loop is not None and loop.unfinished):
             return "again"
         return "done" if contract_fields.verification_passed(contract) else "open"
     if status == "IN_PROGRESS":
-        return "again" if verdict(contract, status).satisfied is False else "open"
+        return "again" if contract_verdict(contract, status).satisfied is False else "open"
     return "stuck"
 
 
@@ -238,14 +238,14 @@ def _gap(piece: Piece) -> str:
     return piece.title if piece.context == piece.title else f"{piece.title}\n{piece.context}"
 
 
-def layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
+def contract_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
     """Return what a contract says, in the order in which a person needs it; never raises.
 
     Args:
         value: the contract, valid or not; what cannot be read is left out.
         find: tells which of the files that it names are there.
     """
-    said = output_of(value)
+    said = contract_of(value)
     sections = [Section("contract", rows=told_rows(_contract_headline(said)))]
     for title, owner in (
         ("verification", said.verification),
@@ -262,7 +262,7 @@ def layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
     return sections
 
 
-def _contract_headline(said: Output) -> list[tuple[str, Cell]]:
+def _contract_headline(said: Contract) -> list[tuple[str, TextOrPointer]]:
     loop, used = said.loop_state, said.context_consumption or {}
     rounds = f"{loop.iteration} of {as_text(loop.max_iterations)}" if loop else ""
     metric = f"{as_text(loop.metric)}, wanted {as_text(loop.threshold)}" if loop else ""
@@ -282,8 +282,8 @@ def _contract_headline(said: Output) -> list[tuple[str, Cell]]:
 _USED: Final = {"tokens_used": "tokens used", "pct_window": "window used"}
 
 
-def _contract_evidence(said: Output, find: FindFile) -> Section:
-    rows: list[tuple[Cell, ...]] = []
+def _contract_evidence(said: Contract, find: FindFile) -> Section:
+    rows: list[tuple[TextOrPointer, ...]] = []
     for name, entries in said.evidence.items():
         for entry in entries:
             text = as_text(entry)
@@ -295,4 +295,4 @@ def _contract_evidence(said: Output, find: FindFile) -> Section:
 
 def _each_as_text(given: JSON) -> list[str]:
     """An entry for each thing in a list, one for anything else; null says nothing."""
-    return [as_text(entry) for entry in as_list(given)]
+    return [as_text(entry) for entry in as_entries(given)]

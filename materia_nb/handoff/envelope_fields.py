@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.handoff.capabilities import Cell, FindFile, Pointer, Section, told_rows
-from materia_nb.handoff.checker import Check, Field, Fields, is_blank, is_null, schema_of
+from materia_nb.handoff.capabilities import FindFile, Pointer, Section, TextOrPointer, told_rows
+from materia_nb.handoff.checker import Checker, Fields, HandoffField, is_blank, is_null, schema_of
 from materia_nb.handoff.protocol import (
     ANYTHING,
     NO_REASON,
@@ -26,7 +26,7 @@ from materia_nb.handoff.protocol import (
     as_text,
     closed_object,
     first_field,
-    named,
+    labelled,
     one_line,
 )
 from materia_nb.jsonvalue import JSON
@@ -93,33 +93,33 @@ def _upper(word: str) -> str:
     return word.strip().upper()
 
 
-def _said(missing: str = "", *, optional: bool = False) -> Field:
+def _said(missing: str = "", *, optional: bool = False) -> HandoffField:
     """A text; ``missing`` is the code of one that is not there or blank, none where it may be left out."""
-    return Field("text", missing, "say it in words", optional=optional)
+    return HandoffField("text", missing, "say it in words", optional=optional)
 
 
-def _one_of(words: tuple[str, ...], code: str, missing: str = "") -> Field:
+def _one_of(words: tuple[str, ...], code: str, missing: str = "") -> HandoffField:
     """A word; a blank one is missing where that has a code of its own, else none of the words."""
-    return Field("word", missing or code, "", is_blank if missing else is_null, words, code, _upper)
+    return HandoffField("word", missing or code, "", is_blank if missing else is_null, words, code, _upper)
 
 
 _SUMMARY: Final[Fields] = {
     "what_i_did": _said(),
     "what_i_found": _said(),
-    "key_decisions": Field("texts"),
-    "evidence": Field(
+    "key_decisions": HandoffField("texts"),
+    "evidence": HandoffField(
         "object",
         fields={
-            "artifacts_produced": Field("texts"),
-            "commands_run": Field("texts"),
-            "measurements": Field("numbers"),
+            "artifacts_produced": HandoffField("texts"),
+            "commands_run": HandoffField("texts"),
+            "measurements": HandoffField("numbers"),
         },
     ),
 }
 _FIELDS: Final[Fields] = {
     "status": _one_of(STATUSES, "STATUS"),
-    "summary": Field("object", "SUMMARY", "add it, an object", fields=_SUMMARY),
-    "concerns": Field(
+    "summary": HandoffField("object", "SUMMARY", "add it, an object", fields=_SUMMARY),
+    "concerns": HandoffField(
         "objects",
         fields={
             "severity": _one_of(_SEVERITIES, "SEVERITY", "CONCERN:{place}.severity"),
@@ -128,13 +128,13 @@ _FIELDS: Final[Fields] = {
             "location": _said(optional=True),
         },
     ),
-    "assumptions": Field(
+    "assumptions": HandoffField(
         "objects",
         fields={
             name: _said(f"ASSUMPTION:{{place}}.{name}") for name in ("assumption", "why", "impact_if_wrong")
         },
     ),
-    "routing": Field(
+    "routing": HandoffField(
         "object",
         "ROUTING",
         "add it, an object",
@@ -142,7 +142,7 @@ _FIELDS: Final[Fields] = {
             "recommendation": _one_of(_RECOMMENDATIONS, "RECOMMENDATION"),
             "reason": _said("ROUTING_REASON"),
             "next_step_suggestion": _said(optional=True),
-            "can_further_iteration_help": Field("flag", optional=True),
+            "can_further_iteration_help": HandoffField("flag", optional=True),
         },
     ),
 }
@@ -154,7 +154,7 @@ Channel: TypeAlias = Literal["text", "structured", "file"]
 _YES_NO: Final = {"yes": True, "true": True, "no": False, "false": False}
 
 
-class Checked(NamedTuple):
+class CheckedEnvelope(NamedTuple):
     """The envelope as far as it could be read, why it is refused, and what is odd about it."""
 
     envelope: Envelope
@@ -167,13 +167,13 @@ class Checked(NamedTuple):
         return any((issue.code or "").startswith("META_MISMATCH:") for issue in self.issues)
 
 
-def validate(
+def check_envelope(
     value: Mapping[str, JSON],
     meta: Mapping[str, str],
     *,
     profile: Profile = "final",
     channel: Channel = "text",
-) -> Checked:
+) -> CheckedEnvelope:
     """Check an envelope; never raises, whatever the fields hold.
 
     Args:
@@ -182,7 +182,7 @@ def validate(
         profile: ``fragment`` for an excerpt, which needs neither meta nor evidence pointers.
         channel: ``file`` for an envelope that was read back, where nothing fills its meta.
     """
-    check = Check()
+    check = Checker()
     _meta(check, value, meta, demanded=channel == "file" and profile == "final")
     said = check.read(_with_flag(check, value), _FIELDS)
     summary, routing = said["summary"], said["routing"]
@@ -207,15 +207,15 @@ def validate(
     given = value.get("summary")
     if isinstance(given, dict):
         _content(check, envelope, given, profile)
-    return Checked(envelope, tuple(check.issues), tuple(check.warnings))
+    return CheckedEnvelope(envelope, tuple(check.issues), tuple(check.warnings))
 
 
 def envelope_of(value: Mapping[str, JSON]) -> Envelope:
     """Return the parts of an envelope, valid or not; what cannot be read is empty. Never raises."""
-    return validate(value, {}, profile="fragment").envelope
+    return check_envelope(value, {}, profile="fragment").envelope
 
 
-def _content(check: Check, envelope: Envelope, summary: Mapping[str, JSON], profile: Profile) -> None:
+def _content(check: Checker, envelope: Envelope, summary: Mapping[str, JSON], profile: Profile) -> None:
     told = [summary.get(name) for name in ("what_i_did", "what_i_found")]
     says = bool(envelope.did or envelope.found) or any(
         one is not None and not isinstance(one, str) for one in told
@@ -238,9 +238,9 @@ def _content(check: Check, envelope: Envelope, summary: Mapping[str, JSON], prof
         )
 
 
-def _meta(check: Check, value: Mapping[str, JSON], known: Mapping[str, str], *, demanded: bool) -> None:
+def _meta(check: Checker, value: Mapping[str, JSON], known: Mapping[str, str], *, demanded: bool) -> None:
     fields = {name: _said(f"META:{name}" if demanded else "") for name in META}
-    given = check.read(value, {"meta": Field("object", fields=fields, demands=True)})["meta"]
+    given = check.read(value, {"meta": HandoffField("object", fields=fields, demands=True)})["meta"]
     for name in META:
         text = given[name]
         if text and name in _IDENTITY and known.get(name) and text != known[name]:
@@ -267,7 +267,7 @@ def _is_time(text: str) -> bool:
     return len(text) <= len("2026-01-31") or "T" in text
 
 
-def _with_flag(check: Check, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
+def _with_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """Read a word in the place of true or false, with a warning."""
     routing, name = value.get("routing"), "can_further_iteration_help"
     given = routing.get(name) if isinstance(routing, dict) else None
@@ -279,7 +279,7 @@ def _with_flag(check: Check, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
     return {**value, "routing": {**routing, name: flag}}
 
 
-def verdict(envelope: Envelope, facts: TurnFacts) -> Verdict:
+def envelope_verdict(envelope: Envelope, facts: TurnFacts) -> Verdict:
     """Turn status and recommendation into a route or an action; the envelope must be valid."""
     return _decided(envelope, facts)._replace(warnings=tuple(_remarks(envelope, facts)))
 
@@ -377,7 +377,7 @@ def _remark(path: str, code: str, message: str) -> Issue:
     return Issue(f"$.{path}", message, "make the two agree", code)
 
 
-def context(envelope: Envelope) -> str:
+def envelope_context(envelope: Envelope) -> str:
     """Write the envelope as text for whoever works next, a line for each thing it says."""
     return "\n".join(_lines(envelope))
 
@@ -404,14 +404,14 @@ def _lines(envelope: Envelope) -> Iterator[str]:
             f"Assumption: {one_line(assumed.assumption)}. Why: {one_line(assumed.why)}. "
             f"If wrong: {one_line(assumed.impact)}"
         )
-    yield from named("Decided", envelope.decisions)
+    yield from labelled("Decided", envelope.decisions)
     measured = [f"{name}={as_text(value)}" for name, value in (envelope.measurements or {}).items()]
-    yield from named("Artifacts", envelope.artifacts)
-    yield from named("Commands", envelope.commands)
-    yield from named("Measurements", measured)
+    yield from labelled("Artifacts", envelope.artifacts)
+    yield from labelled("Commands", envelope.commands)
+    yield from labelled("Measurements", measured)
 
 
-def work_items(envelope: Envelope) -> list[JSON]:
+def work_items_of_concerns(envelope: Envelope) -> list[JSON]:
     """Turn each concern into a work item: title and context as text."""
     return [
         {"title": concern.description, "context": _item_context(concern)} for concern in envelope.concerns
@@ -440,7 +440,7 @@ _ROUTES: Final[dict[Outcome, tuple[str, str, bool | None]]] = {
 }
 
 
-def to_gist(value: Mapping[str, JSON]) -> Gist:
+def gist_of_envelope(value: Mapping[str, JSON]) -> Gist:
     """Return what an envelope says; fields that are not valid say nothing."""
     envelope = envelope_of(value)
     meta = value.get("meta")
@@ -456,7 +456,7 @@ def to_gist(value: Mapping[str, JSON]) -> Gist:
     )
 
 
-def from_gist(gist: Gist) -> dict[str, JSON]:
+def envelope_from_gist(gist: Gist) -> dict[str, JSON]:
     """Write a gist as an envelope; it claims no evidence that the gist does not have."""
     status, recommendation, can_help = _ROUTES[gist.outcome]
     routing: dict[str, JSON] = {"recommendation": recommendation, "reason": gist.reason or NO_REASON}
@@ -523,7 +523,7 @@ _SIGNS: Final = {"HIGH": "!!!", "MEDIUM": "!!", "LOW": "!"}
 _LINE: Final = re.compile(r":\d+(?:[-:]\d+)*$")
 
 
-def layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
+def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
     """Return what an envelope says, in the order in which a person needs it; never raises.
 
     Args:
@@ -550,7 +550,7 @@ def layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
     return sections
 
 
-def _envelope_headline(said: Envelope) -> list[tuple[str, Cell]]:
+def _envelope_headline(said: Envelope) -> list[tuple[str, TextOrPointer]]:
     can_help = {True: "yes", False: "no", None: ""}[said.can_help]
     return [
         ("status", said.status),
@@ -568,14 +568,14 @@ def _rank(concern: Concern) -> int:
     return _SEVERITIES.index(concern.severity) if concern.severity in _SEVERITIES else len(_SEVERITIES)
 
 
-def _concern_row(concern: Concern, find: FindFile) -> tuple[Cell, ...]:
+def _concern_row(concern: Concern, find: FindFile) -> tuple[TextOrPointer, ...]:
     severity = f"{_SIGNS.get(concern.severity, '')} {concern.severity}".strip()
     place = Pointer(concern.location, find(_LINE.sub("", concern.location)))
     return severity, concern.description, place, concern.recommendation
 
 
-def _envelope_evidence(said: Envelope, find: FindFile) -> list[tuple[Cell, ...]]:
-    rows: list[tuple[Cell, ...]] = [("file", Pointer(text, find(text))) for text in said.artifacts]
+def _envelope_evidence(said: Envelope, find: FindFile) -> list[tuple[TextOrPointer, ...]]:
+    rows: list[tuple[TextOrPointer, ...]] = [("file", Pointer(text, find(text))) for text in said.artifacts]
     rows += [("command", text) for text in said.commands]
     rows += [("measured", f"{name} = {as_text(value)}") for name, value in (said.measurements or {}).items()]
     return rows

@@ -16,15 +16,15 @@ from materia_nb.handoff.envelope_fields import (
     Channel,
     Envelope,
     Profile,
-    context,
+    check_envelope,
+    envelope_context,
+    envelope_from_gist,
+    envelope_layout,
     envelope_of,
-    from_gist,
-    layout,
+    envelope_verdict,
+    gist_of_envelope,
     schema,
-    to_gist,
-    validate,
-    verdict,
-    work_items,
+    work_items_of_concerns,
 )
 from materia_nb.handoff.jsontext import NotJson, too_deep, wide_json, without_infinities
 from materia_nb.handoff.protocol import (
@@ -58,7 +58,7 @@ def _not_object(value: JSON) -> Issue | None:
     )
 
 
-def find(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
+def envelope_in(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
     """Return the envelope of a reply and no issue, or None and why there is none.
 
     A fence tagged json is preferred over an earlier plain one; what surrounds one object
@@ -175,12 +175,7 @@ _FORM_WORDS: Final = frozenset(
 )
 
 
-def ask(wanted: Requirements) -> str:
-    """Return what the agent of a socket is asked for; empty for a text socket."""
-    return form(wanted)
-
-
-def form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
+def envelope_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
     """Write an envelope as one line to copy, and the words that are allowed in it (R51)."""
     if wanted.parse == "text":
         return ""
@@ -212,19 +207,19 @@ class EnvelopeProtocol:
 
     name = "envelope"
     sees_changes = True  # what stands in for an envelope names the files that changed
-    to_gist = staticmethod(to_gist)
-    from_gist = staticmethod(from_gist)
-    ask = staticmethod(ask)
-    form = staticmethod(form)
+    to_gist = staticmethod(gist_of_envelope)
+    from_gist = staticmethod(envelope_from_gist)
+    ask = staticmethod(envelope_form)
+    form = staticmethod(envelope_form)
     schema = staticmethod(schema)
-    layout = staticmethod(layout)
+    layout = staticmethod(envelope_layout)
     filed = staticmethod(_with_meta)  # the meta that the runtime knows is filled in (section 6)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Read an agent's reply; text sockets accept anything."""
         if wanted.parse == "text":
             return Reading(text.strip())
-        value, issue = find(text)
+        value, issue = envelope_in(text)
         if issue:
             return _refused(None, (issue,), (), facts)
         return read_object(value, wanted, facts)
@@ -237,7 +232,7 @@ class EnvelopeProtocol:
 
     def samples(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
         """Yield an envelope that says an outcome."""
-        yield from_gist(sample_gist(outcome, count, commands=(SAMPLE,)))
+        yield envelope_from_gist(sample_gist(outcome, count, commands=(SAMPLE,)))
 
     def stopping(self) -> Iterator[dict[str, JSON]]:
         """Yield envelopes that need a person."""
@@ -251,7 +246,7 @@ class EnvelopeProtocol:
 
     def by_person(self, gist: Gist, facts: TurnFacts) -> str:  # noqa: ARG002 - part of the interface; meta is filled in
         """Write an envelope whose evidence is that a person judged."""
-        value = from_gist(replace(gist, found=gist.found or NO_REASON))
+        value = envelope_from_gist(replace(gist, found=gist.found or NO_REASON))
         return self.written(
             set_path(value, ["summary", "evidence", "measurements"], {"persons_who_judged": 1})
         )
@@ -270,20 +265,20 @@ def read_object(
     if issue:
         return _refused(None, (issue,), (), facts)
     value = without_infinities(value)
-    checked = validate(value, facts.meta, profile=profile, channel=channel)
+    checked = check_envelope(value, facts.meta, profile=profile, channel=channel)
     issues = (*checked.issues, *missing_sources(value, wanted), *form_words(value, _FORM_WORDS))
     if checked.foreign:
         reason = "The envelope is that of another step, flow or agent."
         return Reading(value, "contract", issues, action="reject", warnings=checked.warnings, reason=reason)
     if issues:
         return _refused(value, issues, checked.warnings, facts)
-    way = verdict(checked.envelope, facts)
+    way = envelope_verdict(checked.envelope, facts)
     if way.satisfied is None and way.action == "route" and wanted.only_guarded:
         way = way._replace(satisfied=False)  # every way on is guarded: a review without a verdict goes back
     return way._replace(warnings=checked.warnings + way.warnings).reading(
         finished(value, checked.envelope, facts.meta),
-        context=context(checked.envelope),
-        work_items=work_items(checked.envelope) if wanted.work_items else None,
+        context=envelope_context(checked.envelope),
+        work_items=work_items_of_concerns(checked.envelope) if wanted.work_items else None,
     )
 
 

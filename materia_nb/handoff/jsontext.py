@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 from materia_nb.jsonvalue import JSON
 
-Where: TypeAlias = Literal["whole", "fence", "prose"]
+_Where: TypeAlias = Literal["whole", "fence", "prose"]
 
 MAX_DEPTH: Final = 256
 """How deep objects and arrays may be nested. Fixed, since what the interpreter bears depends on its stack."""
@@ -29,11 +29,11 @@ class NotJson(ValueError):
     """The text holds no acceptable JSON object; the message says why."""
 
 
-class Found(NamedTuple):
+class FoundObject(NamedTuple):
     """A JSON object, where in the text it stood, and which keys were given more than once."""
 
     value: dict[str, JSON]
-    where: Where
+    where: _Where
     duplicates: tuple[str, ...] = ()
 
 
@@ -159,15 +159,15 @@ def _parse(text: str, decoder: _Maker, ready: json.JSONDecoder) -> tuple[JSON, t
     return value, tuple(dict.fromkeys(duplicates)) if duplicates else ()
 
 
-def utility_object(text: str) -> Found:
+def utility_object(text: str) -> FoundObject:
     """Read a utility's json output: one strict JSON object and nothing else but white space (R6)."""
     value, duplicates = strict_json(text)
     if not isinstance(value, dict):
         raise NotJson(f"the output is {_kind(value)}, not an object")
-    return Found(value, "whole", duplicates)
+    return FoundObject(value, "whole", duplicates)
 
 
-def agent_object(text: str) -> Found:
+def agent_object(text: str) -> FoundObject:
     """Find the object in an agent's text: the whole text, else the first fence, else the first that parses (R5)."""
     text = text.lstrip("\ufeff").strip()
     if not text:
@@ -178,7 +178,7 @@ def agent_object(text: str) -> Found:
         reason = error
     else:
         if isinstance(value, dict):
-            return Found(value, "whole", duplicates)
+            return FoundObject(value, "whole", duplicates)
         raise NotJson(f"the reply is {_kind(value)}, not an object")
     found = _in_first_fence(text) or _in_prose(text)
     if found is None:
@@ -186,7 +186,7 @@ def agent_object(text: str) -> Found:
     return found
 
 
-def _in_first_fence(text: str) -> Found | None:
+def _in_first_fence(text: str) -> FoundObject | None:
     start = text.find("```")
     if start < 0:
         return None
@@ -201,10 +201,10 @@ def _in_first_fence(text: str) -> Found | None:
         value, duplicates = strict_json(content.strip())
     except NotJson:
         return None
-    return Found(value, "fence", duplicates) if isinstance(value, dict) else None
+    return FoundObject(value, "fence", duplicates) if isinstance(value, dict) else None
 
 
-def _in_prose(text: str) -> Found | None:
+def _in_prose(text: str) -> FoundObject | None:
     """Try every outermost ``{`` in turn; each character is parsed once, so the time is linear.
 
     An inner object must never stand in for a broken outer one, so the search goes on
@@ -220,7 +220,7 @@ def _in_prose(text: str) -> Found | None:
         except NotJson:
             position = text.find("{", closing + 1)
         else:
-            return Found(value, "prose", duplicates)
+            return FoundObject(value, "prose", duplicates)
     return None
 
 

@@ -146,7 +146,7 @@ class Verdict(NamedTuple):
     """Whether the step is satisfied, what happens next and why, and what was odd; as in ``Reading``."""
 
     satisfied: bool | None
-    action: Action = "route"
+    action: Reaction = "route"
     reason: str = ""
     target: str | None = None
     needs: Needs | None = None
@@ -188,7 +188,7 @@ class RefusedAnswer(MateriaError):
         super().__init__(what, more=lines, kind=kind)
 
 
-Action: TypeAlias = Literal["route", "reissue", "pause", "escalate", "detour", "reject"]
+Reaction: TypeAlias = Literal["route", "reissue", "pause", "escalate", "detour", "reject"]
 Refusal: TypeAlias = Literal["not_json", "contract"]
 Needs: TypeAlias = Literal["consent", "direction", "question", "help"]
 
@@ -268,7 +268,7 @@ class Reading(NamedTuple):
     satisfied: bool | None = None
     context: str | None = None
     work_items: JSON = None
-    action: Action = "route"
+    action: Reaction = "route"
     target: str | None = None
     warnings: tuple[Issue, ...] = ()
     reason: str = ""
@@ -399,14 +399,14 @@ def without_backticks(value: Mapping[str, JSON]) -> str:
     return compact(value).replace("`", "\\u0060")
 
 
-def joined(did: str, found: str) -> str:
+def joined_gist(did: str, found: str) -> str:
     """Write what was done and found as one text; :func:`parted` takes it apart again."""
     if not did:
         return found
     return f"{_DONE}{did}{_FOUND}{found}" if found else f"{_DONE}{did}"
 
 
-def parted(text: str) -> tuple[str, str]:
+def parted_gist(text: str) -> tuple[str, str]:
     """Return what was done and what was found; a text of another form is what was found."""
     if not text.startswith(_DONE):
         return "", text
@@ -456,7 +456,7 @@ def as_text(value: JSON) -> str:
     return value if isinstance(value, str) else compact(value)
 
 
-def named(title: str, entries: Iterable[str]) -> Iterator[str]:
+def labelled(title: str, entries: Iterable[str]) -> Iterator[str]:
     """Yield one line that names the entries, blank ones left out; nothing when there are none."""
     kept = [one_line(entry) for entry in entries if entry.strip()]
     if kept:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from materia_nb.handoff.jsontext import Found, NotJson, agent_object, utility_object
+from materia_nb.handoff.jsontext import FoundObject, NotJson, agent_object, utility_object
 from materia_nb.handoff.protocol import (
     ANYTHING,
     BASE,
@@ -29,10 +29,10 @@ from materia_nb.handoff.protocol import (
     closed_object,
     first_field,
     form_words,
-    joined,
+    joined_gist,
     listed_as,
     missing_sources,
-    parted,
+    parted_gist,
     within,
 )
 from materia_nb.handoff.schedule import (
@@ -174,7 +174,7 @@ def to_gist(value: Mapping[str, JSON]) -> Gist:
     """Return what a sparse handoff says; fields of the wrong type say nothing."""
     satisfied, context, items = value.get("satisfied"), value.get("context"), value.get("workItems")
     outcome: Outcome = "done" if satisfied is True else "again" if satisfied is False else "open"
-    did, found = parted(context) if isinstance(context, str) else ("", "")
+    did, found = parted_gist(context) if isinstance(context, str) else ("", "")
     pieces = tuple(
         Piece(item["title"], item["context"])
         for item in (items if isinstance(items, list) else ())
@@ -190,7 +190,7 @@ def from_gist(gist: Gist) -> dict[str, JSON]:
     value: dict[str, JSON] = {}
     if gist.outcome in ("done", "accepted", "again"):
         value["satisfied"] = gist.outcome != "again"
-    context = joined(gist.did, gist.found)
+    context = joined_gist(gist.did, gist.found)
     if context:
         value["context"] = context
     if gist.pieces:
@@ -364,7 +364,7 @@ def accepted(
     )
 
 
-def _notes(found: Found) -> tuple[str, ...]:
+def _notes(found: FoundObject) -> tuple[str, ...]:
     notes = [_WHERE_NOTE[found.where]] if found.where in _WHERE_NOTE else []
     notes += [f"the key {_short(key)} was given twice; the last one counts" for key in found.duplicates[:8]]
     if len(found.duplicates) > 8:

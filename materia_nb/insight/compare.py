@@ -14,8 +14,18 @@ from materia_nb.engine.session import StepRecord, Streams, all_steps
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
 from materia_nb.insight import sides
-from materia_nb.insight.changes import LoadoutComparison, Route, ValueChange, Where, where
-from materia_nb.insight.sides import Aspect, FirstDifference, Side, after_the_last, between
+from materia_nb.insight.sides import (
+    Aspect,
+    FirstDifference,
+    LoadoutComparison,
+    Side,
+    ValueChange,
+    WhichSide,
+    after_the_last,
+    between,
+    where,
+)
+from materia_nb.loadout.graph import Route
 
 
 class Pair(NamedTuple):
@@ -32,7 +42,7 @@ class Pair(NamedTuple):
         return tuple(one for one in self.differs if one not in inherited)
 
     @property
-    def where(self) -> Where:
+    def where(self) -> WhichSide:
         """Which of the two casts has it."""
         return "A" if self.b is None else "B" if self.a is None else "both"
 
@@ -166,12 +176,12 @@ class Comparison:
         return a, b
 
     @property
-    def sockets(self) -> Mapping[str, Where]:
+    def sockets(self) -> Mapping[str, WhichSide]:
         """Which of the two was at a socket, by its id."""
         return where(*([step.socket for step in all_steps(side.session)] for side in (self.a, self.b)))
 
     @property
-    def routes(self) -> Mapping[Route, Where]:
+    def routes(self) -> Mapping[Route, WhichSide]:
         """Which of the two took an edge or exit."""
         return where(_routes(self.a), _routes(self.b))
 
@@ -203,7 +213,7 @@ class StepComparison:
     @cached_property
     def answer(self) -> list[ValueChange]:
         """Where their answers differ."""
-        return sides.told_changes(sides.answer(self.a), sides.answer(self.b), self.names)
+        return sides.told_changes(sides.answer_of(self.a), sides.answer_of(self.b), self.names)
 
     @cached_property
     def state(self) -> list[ValueChange]:

@@ -19,7 +19,7 @@ from materia_nb.engine.told import HEADINGS, tokens_of
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.odds import Chance, Chances, PerSocket, at, chances_of, check_names, drawn
-from materia_nb.insight.space import Answers, Scripted, end_of, quiet, turns_of
+from materia_nb.insight.space import PossibleAnswers, Scripted, end_of, quiet, turns_of
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen, get_path, replaced
 from materia_nb.loadout.graph import Graph, cast_context
 from materia_nb.loadout.vocabulary import SENDING_BACK, Result
@@ -41,7 +41,7 @@ def _valid(context: JSON) -> JSON:
     raise MateriaError(f"{context!r:.80} is no castContext.", hint=hint, kind="usage")
 
 
-class Told(NamedTuple):
+class PromptOfVisit(NamedTuple):
     """One prompt of a visit.
 
     Attributes:
@@ -106,7 +106,7 @@ class Prompts:
             sockets = {id_: replace(one, cast_context=told) for id_, one in graph.sockets.items()}
             graph = replace(graph, sockets=sockets)
         self.graph, self.context = graph, context
-        self.told: list[Told] = []
+        self.told: list[PromptOfVisit] = []
         self.end = "unfinished"
         self._rework, self._later, self._most = rework, later, most
         given = None if isinstance(items, int) else [frozen(one) for one in items]
@@ -120,7 +120,7 @@ class Prompts:
             if prompt.begins and prompt.reasons:
                 turn = HEADINGS["reasons"]
             key = item.key if item else None
-            self.told.append(Told(state.steps, socket, key, turn, prompt, len(text), same))
+            self.told.append(PromptOfVisit(state.steps, socket, key, turn, prompt, len(text), same))
             if prompt.begins:
                 texts[socket] = text
 
@@ -139,14 +139,14 @@ class Prompts:
         """The share of all characters that begins a prompt as it began the one before of the same socket."""
         return sum(one.same for one in self.told) / max(self.characters, 1)
 
-    def of(self, socket: str) -> list[Told]:
+    def of(self, socket: str) -> list[PromptOfVisit]:
         """Return the prompts of one socket."""
         return [one for one in self.told if one.socket == socket]
 
     def _cast(
         self, rules: Rules, request: str, count: int, given: list[JSON] | None
     ) -> Iterator[tuple[CastState, Prompt]]:
-        answers = Answers(rules, (count,))
+        answers = PossibleAnswers(rules, (count,))
         state = entering.enter(rules, entering.begin(rules, request)).state
         for _ in range(self._most):
             if state.status != "waiting" or state.at is None:
@@ -171,7 +171,7 @@ class Prompts:
                 state = entering.enter(rules, state).state
         self.end = end_of(state) or self.end
 
-    def _answer(self, here: SocketRules, answers: Answers, *, first: bool) -> Scripted:
+    def _answer(self, here: SocketRules, answers: PossibleAnswers, *, first: bool) -> Scripted:
         """The shortest answer that is satisfied, or one that is not where work is to be sent back."""
         all_ = answers.of(here)
         if self._rework and first and any(edge.when in SENDING_BACK for edge in here.socket.edges):
@@ -212,7 +212,7 @@ CASTS: Final = 100
 GLANCE: Final = 20
 """And one that is said in a line beside something else."""
 
-Price: TypeAlias = Callable[[str, int, int], float | None]
+PriceOfTurn: TypeAlias = Callable[[str, int, int], float | None]
 """What a turn of a socket costs in dollars, with its tokens in and out; None where no price is known (R56)."""
 
 
@@ -280,7 +280,7 @@ def estimate(  # noqa: PLR0913 - what there is to say of a cast, by name
     *,
     failed: PerSocket = 0.0,
     answer: PerSocket | None = None,
-    price: Price = lambda _socket, _input, _output: None,
+    price: PriceOfTurn = lambda _socket, _input, _output: None,
     pins: Mapping[str, Pin] = NOTHING,
     casts: int = CASTS,
 ) -> Estimate:
@@ -341,11 +341,11 @@ class _Caster:
         chances: Mapping[str, Chance],
         *,
         answer: PerSocket | None,
-        price: Price,
+        price: PriceOfTurn,
         pins: Mapping[str, Pin],
     ) -> None:
         self._rules, self._request, self._given = Rules(graph), request, given
-        self._answers, self._chances = Answers(self._rules, (count,)), chances
+        self._answers, self._chances = PossibleAnswers(self._rules, (count,)), chances
         self._answer, self._price, self._pins = answer, price, pins
 
     def turns(self, rng: Random) -> Iterator[_Turn | None]:

@@ -26,12 +26,12 @@ from materia_nb.insight.space import (
     Scripted,
     Space,
     Taken,
-    Way,
+    VisitWay,
     detouring,
     quiet,
     strangers,
     unasked,
-    walk,
+    walk_states,
 )
 from materia_nb.loadout.graph import END, ExitRoute, Graph
 from materia_nb.loadout.regions import knots, reachable_from, turned
@@ -80,9 +80,9 @@ class Witness:
     drafts: tuple[str, ...] = ()
 
 
-def _to_an_end(space: Space, start: int) -> list[tuple[int, Way]]:
+def _to_an_end(space: Space, start: int) -> list[tuple[int, VisitWay]]:
     """Return the shortest way from a state to a success, else to a failure; empty when there is none."""
-    came: dict[int, tuple[int, Way]] = {}
+    came: dict[int, tuple[int, VisitWay]] = {}
     todo, seen = deque([start]), {start}
     ends: dict[bool, int] = {}
     while todo and True not in ends:
@@ -97,18 +97,18 @@ def _to_an_end(space: Space, start: int) -> list[tuple[int, Way]]:
     return _back(came, start, ends.get(True, ends.get(False, start)))
 
 
-def _back(came: Mapping[int, tuple[int, Way]], start: int, at: int) -> list[tuple[int, Way]]:
+def _back(came: Mapping[int, tuple[int, VisitWay]], start: int, at: int) -> list[tuple[int, VisitWay]]:
     """Return the ways from one state to another, when it is known from where each was found."""
-    found: list[tuple[int, Way]] = []
+    found: list[tuple[int, VisitWay]] = []
     while at != start:
         found.append(came[at])
         at = came[at][0]
     return found[::-1]
 
 
-def _witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int, Way]]) -> Witness:
+def _witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int, VisitWay]]) -> Witness:
     """Return the cast that goes these ways, each with the state that it leaves."""
-    visits: dict[str, list[Way]] = {}
+    visits: dict[str, list[VisitWay]] = {}
     for number, way in ways:
         visits.setdefault(space.nodes[number].socket or "", []).append(way)
     fails = {id_ for id_, each in visits.items() if any(way.answer.result is Result.FAILED for way in each)}
@@ -126,7 +126,7 @@ def _witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int,
     )
 
 
-def _pin(visits: Sequence[Way]) -> str | ByVisit:
+def _pin(visits: Sequence[VisitWay]) -> str | ByVisit:
     """What a socket is pinned to that is to answer these visits, one after the other."""
     texts = [None if way.answer.result is Result.FAILED else way.answer.text for way in visits]
     first = texts[0]
@@ -172,7 +172,7 @@ _LEFT_OUT: Final = frozenset(
     | {"utility_exit", "utility_timeout", "utility_not_started", "utility_failed"}
 )
 """Kinds of failures that take a malformed answer, a process or a bill, which no exploring gives."""
-KINDS: Final = _LEFT_OUT | {"edge_traversals_exhausted", "no_advance_cycles_exhausted", "assignment"}
+_KINDS: Final = _LEFT_OUT | {"edge_traversals_exhausted", "no_advance_cycles_exhausted", "assignment"}
 """What a cast can fail with."""
 
 
@@ -200,7 +200,7 @@ class Exploration:
             raise MateriaError("How long the lists are must be said.", hint="such as items=range(0, 4)")
         self._most, self._progress = most, progress
         self._rules = Rules(quiet(graph))
-        self._space = walk(graph, self.items, most, progress=progress)
+        self._space = walk_states(graph, self.items, most, progress=progress)
         self._fixed: dict[int, Space] = {}
         self._came = _came(self._space)
 
@@ -449,7 +449,9 @@ class Exploration:
         if items is None or self.items == (items,):
             self._needs_all("This")
             return self._space
-        space = self._fixed.get(items) or walk(self.graph, (items,), self._most, progress=self._progress)
+        space = self._fixed.get(items) or walk_states(
+            self.graph, (items,), self._most, progress=self._progress
+        )
         if not space.complete:
             raise _not_known("This", space)
         self._fixed[items] = space
@@ -467,7 +469,7 @@ class Exploration:
         same = [one for one in self._routes() if one.id == route.id]
         return route.id if len(same) == 1 else route.edge_id
 
-    def _shortest(self, what: str | tuple[str, int]) -> list[tuple[int, Way]] | None:
+    def _shortest(self, what: str | tuple[str, int]) -> list[tuple[int, VisitWay]] | None:
         """The ways to the first state, or the first way, that is asked for; None when there is none."""
         taken = self._taken_named(what)
         if taken is None:
@@ -503,7 +505,7 @@ class Exploration:
             return lambda node: node.end not in (None, COMPLETE, HELD)
         if what in self.graph.sockets:
             return lambda node: node.end is None and node.socket == what
-        if what in KINDS or what == HELD or what in self.ends_seen:
+        if what in _KINDS or what == HELD or what in self.ends_seen:
             return lambda node: node.end == what
         known = [
             COMPLETE,
@@ -511,7 +513,7 @@ class Exploration:
             HELD,
             *self.graph.sockets,
             *(self._name(one) for one in self._routes()),
-            *KINDS,
+            *_KINDS,
         ]
         raise MateriaError(
             f"{what!r} is no socket, exit or end of {self.graph.name}.",
@@ -519,7 +521,7 @@ class Exploration:
             kind="unknown_socket",
         )
 
-    def _to(self, number: int) -> list[tuple[int, Way]]:
+    def _to(self, number: int) -> list[tuple[int, VisitWay]]:
         return _back(self._came, 0, number)
 
 
@@ -532,9 +534,9 @@ def _not_known(what: str, space: Space, *hints: str) -> MateriaError:
     )
 
 
-def _came(space: Space) -> dict[int, tuple[int, Way]]:
+def _came(space: Space) -> dict[int, tuple[int, VisitWay]]:
     """For each state but the first, from where it was found; that is the shortest way there."""
-    found: dict[int, tuple[int, Way]] = {}
+    found: dict[int, tuple[int, VisitWay]] = {}
     for number, ways in enumerate(space.ways):
         for way in ways:
             if way.to:

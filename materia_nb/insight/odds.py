@@ -23,11 +23,11 @@ from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.space import (
     COMPLETE,
     HELD,
-    Answers,
+    PossibleAnswers,
     Scripted,
     Space,
     Taken,
-    Way,
+    VisitWay,
     arrive,
     end_of,
     quiet,
@@ -268,7 +268,7 @@ def _by_lanes(
     }
 
 
-def weighed(ways: list[Way], chance: Chance | None) -> Iterator[tuple[float, Way]]:
+def weighed(ways: list[VisitWay], chance: Chance | None) -> Iterator[tuple[float, VisitWay]]:
     """Each way with its chance; one on which the cast is held for a person has none."""
     for way in ways:
         result = way.answer.result
@@ -389,7 +389,7 @@ def _bad_chance(what: str, socket: str, hint: str) -> MateriaError:
     return MateriaError(what, where=socket, hint=hint, kind="bad_chance")
 
 
-def counted(steps: Iterable[StepRecord]) -> dict[str, float]:
+def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
     """Return how often each socket said ``satisfied: true``, of the steps in which it said either.
 
     The steps may be of several casts of one loadout.
@@ -458,7 +458,7 @@ class Rehearsal:
         return dict(found)
 
 
-class Job(NamedTuple):
+class _Job(NamedTuple):
     """Some of the casts of a rehearsal: those numbered from ``start`` up to ``end``.
 
     Attributes:
@@ -521,7 +521,7 @@ def rehearse(
     small = quiet(graph)
     chances = chances_of(Rules(small), satisfied, failed)
     sent = pickle.dumps(small)
-    jobs = [Job(sent, chances, items, seed, at, min(at + BATCH, n)) for at in range(0, n, BATCH)]
+    jobs = [_Job(sent, chances, items, seed, at, min(at + BATCH, n)) for at in range(0, n, BATCH)]
     batches: dict[int, Batch] = {}
     bar = Bar(progress, n, "casts")
     try:
@@ -553,13 +553,13 @@ def rehearse(
 
 
 @lru_cache(maxsize=8)
-def ready(graph: bytes, items: int) -> tuple[Rules, Answers]:
+def ready(graph: bytes, items: int) -> tuple[Rules, PossibleAnswers]:
     """Make a pickled loadout ready; a worker does it once for all batches of a rehearsal."""
     rules = Rules(pickle.loads(graph))  # noqa: S301 - our own, from the rehearsal that sent it
-    return rules, Answers(rules, (items,))
+    return rules, PossibleAnswers(rules, (items,))
 
 
-def _run_job(job: Job) -> Batch:
+def _run_job(job: _Job) -> Batch:
     """Do the casts of a job, each with a seed of its own."""
     rules, answers = ready(job.graph, job.items)
     visits: Counter[str] = Counter()
@@ -574,7 +574,7 @@ def _run_job(job: Job) -> Batch:
 
 def _run(
     rules: Rules,
-    answers: Answers,
+    answers: PossibleAnswers,
     chances: Mapping[str, Chance],
     rng: Random,
     visits: Counter[str],

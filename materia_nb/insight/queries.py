@@ -21,7 +21,7 @@ from materia_nb.handoff.capabilities import Concludes, Reported, SuggestionKind,
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON, MISSING, get_path, same, split_path
 
-LONGEST: Final = 500
+LONGEST_EXPRESSION: Final = 500
 """Characters of an expression."""
 MOST_VALUES: Final = 100_000
 """Objects, lists and scalars in a value that is looked through."""
@@ -34,7 +34,7 @@ _DEEP: Final = re.compile(r"\.\.")
 _Query = Callable[[JSON], list[JSON]]
 
 
-class Found(NamedTuple):
+class FoundValue(NamedTuple):
     """A value that a question found: in which step's output, of which socket, item and lane."""
 
     step: int
@@ -57,8 +57,8 @@ def query_of(expression: str) -> _Query:
     if not text.startswith("$"):
         segments = split_path(text)
         return lambda value: [] if (found := get_path(value, segments)) is MISSING else [found]
-    if len(text) > LONGEST:
-        raise _refused(text, f"it is longer than {LONGEST} characters")
+    if len(text) > LONGEST_EXPRESSION:
+        raise _refused(text, f"it is longer than {LONGEST_EXPRESSION} characters")
     if _PATTERNS.search(text):
         raise _refused(text, "regular expressions and functions in backticks are left out")
     if len(_DEEP.findall(text)) > 1:
@@ -81,15 +81,15 @@ def query_of(expression: str) -> _Query:
     return find
 
 
-def ask(steps: Iterable[StepRecord], expression: str) -> list[Found]:
+def ask_outputs(steps: Iterable[StepRecord], expression: str) -> list[FoundValue]:
     """Ask the output of every step, parsed where it is JSON and else the text; at most :data:`_MOST_FOUND` values."""
     query = query_of(expression)
-    found: list[Found] = []
+    found: list[FoundValue] = []
     for step in steps:
         value: JSON = step.output if step.reading is None else step.reading.value
         if value is None or value is MISSING:
             continue
-        found += [Found(step.number, step.socket, step.item_key, one, step.lane) for one in query(value)]
+        found += [FoundValue(step.number, step.socket, step.item_key, one, step.lane) for one in query(value)]
         if len(found) >= _MOST_FOUND:
             return found[:_MOST_FOUND]
     return found
@@ -155,7 +155,7 @@ class Blamed(NamedTuple):
     corrected: bool = False
 
 
-def blame(session: Session, path: str) -> list[Blamed]:
+def changes_of_value(session: Session, path: str) -> list[Blamed]:
     """Return what changed a value of the state, the latest change first; empty when nothing ever set it.
 
     Args:
@@ -255,11 +255,11 @@ def _at(source: str, rest: Sequence[str]) -> str:
 
 # -- where time and money went ---------------------------------------------------------------
 
-GROUPS: Final = ("socket", "materia", "item")
+_GROUPS: Final = ("socket", "materia", "item")
 """What can be added up by."""
 
 
-class Spent(NamedTuple):
+class SpentOn(NamedTuple):
     """What went into one socket, materia or item, or into a combination of these.
 
     Attributes:
@@ -284,9 +284,9 @@ class Spent(NamedTuple):
     untimed: int = 0
     waited: int = 0
 
-    def plus(self, other: Spent) -> Spent:
+    def plus(self, other: SpentOn) -> SpentOn:
         """Add what went into something else."""
-        return Spent(
+        return SpentOn(
             self.of,
             self.visits + other.visits,
             self.turns + other.turns,
@@ -299,23 +299,23 @@ class Spent(NamedTuple):
         )
 
 
-def _spent_in(step: StepRecord, *, left: bool) -> Spent:
+def _spent_in(step: StepRecord, *, left: bool) -> SpentOn:
     """What went into one step; ``left`` is whether going back left it behind."""
     used, time = sides.used(step), sides.time_of(step)
     turns = sum(turn.prompt is not None and turn.mode != "correction" for turn in step.turns)
     gone = used if left else Usage()
-    return Spent((), 1, turns, len(step.calls), used, time.work, gone, time.work is None, time.waited or 0)
+    return SpentOn((), 1, turns, len(step.calls), used, time.work, gone, time.work is None, time.waited or 0)
 
 
-def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> list[Spent]:
+def spent_by(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> list[SpentOn]:
     """Add up what a cast took, steps that were left behind included, in the order in which things came first.
 
     Raises:
         MateriaError: one of ``by`` is none of :data:`GROUPS` (``unknown_group``).
     """
     for name in by:
-        needs_one_of(name, GROUPS, f"Nothing is added up by {name!r}.", "unknown_group")
-    found: dict[tuple[str, ...], Spent] = {}
+        needs_one_of(name, _GROUPS, f"Nothing is added up by {name!r}.", "unknown_group")
+    found: dict[tuple[str, ...], SpentOn] = {}
     for step, left in every_step(session):
         named = {
             "socket": step.socket,
@@ -323,7 +323,7 @@ def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> li
             "item": f"{step.item_key} {step.item_label or ''}".strip() if step.item_key else "",
         }
         of = tuple(named[name] for name in by)
-        found[of] = found.get(of, Spent(of)).plus(_spent_in(step, left=left))
+        found[of] = found.get(of, SpentOn(of)).plus(_spent_in(step, left=left))
     return list(found.values())
 
 

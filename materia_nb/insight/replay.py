@@ -23,7 +23,7 @@ from materia_nb.jsonvalue import same
 
 _AnswerKey: TypeAlias = tuple[str, str, str]
 """What an answer belongs to: its socket, and the key and label of its item, empty where there is none."""
-Answers: TypeAlias = Mapping[tuple[_AnswerKey, int], list[TurnRecord]]
+RecordedAnswers: TypeAlias = Mapping[tuple[_AnswerKey, int], list[TurnRecord]]
 """The turns of each visit, by what it belongs to and how many times the socket had worked on that."""
 
 
@@ -36,7 +36,7 @@ class Needed(NamedTuple):
     why: str
 
 
-def ends_of(session: Session, needs: Needed | None) -> str:
+def end_of_replay(session: Session, needs: Needed | None) -> str:
     """Say how a run of recorded answers ended: a status, the kind of a failure, or ``needs``."""
     if needs is not None:
         return "needs"
@@ -106,7 +106,7 @@ class Replay:
     @property
     def ends(self) -> str:
         """How it ends: ``complete``, or the kind of a failure; ``needs`` when an answer is lacking."""
-        return ends_of(self.replayed.session, self.needs)
+        return end_of_replay(self.replayed.session, self.needs)
 
     @cached_property
     def asked_otherwise(self) -> tuple[int, ...]:
@@ -150,14 +150,14 @@ def replay(original: Side, rules: Rules) -> Replay:
     return Replay(original, Side(original.name, rules, run.session), needs, left, tuple(run.events))
 
 
-def recorded(session: Session) -> Answers:
+def recorded(session: Session) -> RecordedAnswers:
     """Return the answers of the visits that count, those of lanes behind the others, by what each belongs to."""
     steps = [step for part in parts_of(session) for step in part.steps]
     return {key: _turns(step) for key, step in _by_key(steps).items()}
 
 
-def send(
-    rules: Rules, session: Session, answers: Answers, edits: list[Edit]
+def send_answers(
+    rules: Rules, session: Session, answers: RecordedAnswers, edits: list[Edit]
 ) -> tuple[Session, Needed | None]:
     """Run a session that has just begun with these answers; also return the answer that is lacking to go on.
 
@@ -186,7 +186,7 @@ class _Run:
         self.session = fold(self.rules, self.session, events)
         self.events += events
 
-    def all(self, answers: Answers, seen: Counter[_AnswerKey] | None = None) -> Needed | None:
+    def all(self, answers: RecordedAnswers, seen: Counter[_AnswerKey] | None = None) -> Needed | None:
         """Give every answer that is asked for; returns the first that is not there. Lanes go one after the other."""
         seen = Counter() if seen is None else seen
         while self.stands() == "ready":

@@ -30,8 +30,8 @@ from materia_nb.handoff.capabilities import MakesAnswers
 from materia_nb.handoff.protocol import (
     SAMPLE,
     SCHEDULE,
-    Action,
     Outcome,
+    Reaction,
     Reading,
     TurnFacts,
     in_brief,
@@ -44,9 +44,9 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, VERDICTS, Resu
 from materia_nb.sharing import Bar, Progress
 
 
-def holds(rules: Rules, here: SocketRules) -> Iterator[tuple[Action, str]]:
+def holds(rules: Rules, here: SocketRules) -> Iterator[tuple[Reaction, str]]:
     """Give answers with which an agent stops the cast until a person has spoken: what each asks for, and its text."""
-    maker, found = here.maker, set[Action]()
+    maker, found = here.maker, set[Reaction]()
     if maker is None:
         return
     facts = TurnFacts(given=given_to(rules, here, entering.begin(rules, SAMPLE)))
@@ -134,7 +134,7 @@ def _asked(socket: Socket) -> bool:
     return not socket.is_utility and socket.parse == "json"
 
 
-class Answers:
+class PossibleAnswers:
     """What each socket of a loadout can say, with lists of each of the given lengths."""
 
     def __init__(self, rules: Rules, items: Sequence[int]) -> None:
@@ -365,7 +365,7 @@ class Node(NamedTuple):
     place: str = ""
 
 
-class Way(NamedTuple):
+class VisitWay(NamedTuple):
     """One visit: what was answered, where it led, how many turns of an agent it took, and what it took on the way."""
 
     to: int
@@ -384,7 +384,7 @@ class Space:
     """
 
     nodes: list[Node] = field(default_factory=list)
-    ways: list[list[Way]] = field(default_factory=list)
+    ways: list[list[VisitWay]] = field(default_factory=list)
     first: tuple[Taken, ...] = ()
     stopped: str = ""
 
@@ -402,7 +402,9 @@ class Visited(NamedTuple):
     taken: tuple[Taken, ...]
 
 
-def walk(graph: Graph, items: Sequence[int], most: int = MOST_STATES, *, progress: Progress = False) -> Space:
+def walk_states(
+    graph: Graph, items: Sequence[int], most: int = MOST_STATES, *, progress: Progress = False
+) -> Space:
     """Look at every state, those that are nearest first.
 
     A search that is cut off casts the loadout some hundred times by chance, so that it knows what is easily reached
@@ -448,7 +450,7 @@ class _Search:
 
     def __init__(self, graph: Graph, items: Sequence[int]) -> None:
         self._rules = Rules(quiet(graph))
-        self._answers, self._key = Answers(self._rules, items), Key(self._rules, items)
+        self._answers, self._key = PossibleAnswers(self._rules, items), _StateKey(self._rules, items)
         self._known: dict[object, int] = {}
         self.space, self.todo = Space(), deque[CastState]()
         self._begun, self.space.first = arrive(self._rules, entering.begin(self._rules, SAMPLE))
@@ -471,7 +473,7 @@ class _Search:
         here = self._rules.sockets[state.at.socket if state.at is not None else ""]
         done = visit(self._rules, here, state, answer)
         turns = 0 if here.socket.is_utility else done.turns
-        way = Way(self._place(done.state), answer, turns, done.taken)
+        way = VisitWay(self._place(done.state), answer, turns, done.taken)
         if way not in self.space.ways[number]:
             self.space.ways[number].append(way)
         return way.to, done.state
@@ -603,7 +605,7 @@ def _taken(decision: Decision | None) -> tuple[Taken, ...]:
     return ((decision.socket or "", (look.place or 0) + 1),)
 
 
-class Key:
+class _StateKey:
     """Tells the states of one loadout apart by what decides where a cast goes."""
 
     def __init__(self, rules: Rules, items: Sequence[int]) -> None:

@@ -276,14 +276,14 @@ def known_guess(rules: Rules, guess: str) -> str:
     Raises:
         MateriaError: there is no such socket (``unknown_socket``), or the materia is in several (``ambiguous``).
     """
-    known, place = guesses(rules), place_of(rules.graph, guess)
+    known, place = guesses(rules), place_meant(rules.graph, guess)
     if place in known:
         return place
     hint = f"{did_you_mean(guess, known)} (a socket of this loadout, end, or stop)"
     raise MateriaError(f"{guess!r} is not a place that a step can lead to.", hint=hint, kind="unknown_socket")
 
 
-def place_of(graph: Graph, word: str) -> str:
+def place_meant(graph: Graph, word: str) -> str:
     """Return the socket, ``end`` or ``stop`` that a person means by a word: its name in any case, or its materia.
 
     A word that names no place comes back as it is.
@@ -311,7 +311,7 @@ def upcoming(rules: Rules, state: CastState) -> str:
     return _arrival(rules, state)[0]
 
 
-def judge(
+def judge_guess(
     rules: Rules, guess: str, title: str, decision: Decision, after: CastState, entry: Decision | None = None
 ) -> Prediction:
     """Compare a guess with the decision of a step.

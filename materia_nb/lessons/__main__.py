@@ -36,12 +36,12 @@ def main(arguments: Sequence[str]) -> int:
                 print(path)
         elif given.command == "mark":
             marks = assignments.mark_all(given.folders)
-            print(assignments.as_csv(marks) if given.csv else repr(assignments.marks_table(marks)))
+            print(assignments.marks_as_csv(marks) if given.csv else repr(assignments.marks_table(marks)))
         elif given.command == "key":
             print(assignments.key_text(given.lesson, given.name))
         else:
-            found = checks.merge(given.files)
-            print(checks.as_csv(found) if given.csv else repr(checks.class_table(found)))
+            found = checks.merge_classes(given.files)
+            print(checks.scores_as_csv(found) if given.csv else repr(checks.class_table(found)))
     except MateriaError as error:
         print(error, file=sys.stderr)
         return 1

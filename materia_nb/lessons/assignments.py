@@ -28,12 +28,12 @@ from materia_nb.lessons.checks import (
     LEARNER,
     PLACE,
     QUESTIONS,
+    AnswerKey,
     Ask,
-    Key,
     Numbers,
     csv_text,
-    is_missing,
     is_right,
+    is_unanswered,
     key_of,
     kind_of,
     taken,
@@ -258,7 +258,7 @@ class Mark(NamedTuple):
 
 
 @cache
-def key(lesson: str, learner: str) -> Mapping[str, Key]:
+def key(lesson: str, learner: str) -> Mapping[str, AnswerKey]:
     """Return what is right in a lesson for a learner, by question: the teacher's key.
 
     Args:
@@ -272,7 +272,7 @@ def key(lesson: str, learner: str) -> Mapping[str, Key]:
     if lesson == EXERCISES:
         drawn = [exercise(topic, learner) for topic in TOPICS]
         return {
-            f"{one.topic}_{name}": Key(truth, Ask(kind_of(truth)), one.graph)
+            f"{one.topic}_{name}": AnswerKey(truth, Ask(kind_of(truth)), one.graph)
             for one in drawn
             for name, truth in right_answers(one).items()
         }
@@ -357,10 +357,10 @@ def marks(lesson: str, who: str, book: Mapping[str, Any]) -> list[Mark]:
     return found
 
 
-def _marked(answer: object, right: Key) -> tuple[int, str]:
+def _marked(answer: object, right: AnswerKey) -> tuple[int, str]:
     if answer is _UNREAD:
         return 0, f"It is not written as a plain value, so it was not read. The answer is {right.ask.form}."
-    if is_missing(answer):
+    if is_unanswered(answer):
         return 0, "It was not answered."
     try:
         answer = taken(answer, right.truth, right.graph)
@@ -421,7 +421,7 @@ def marks_table(found: Sequence[Mark]) -> Table:
     return Table(("who", "lesson", "points", "not right"), rows)
 
 
-def as_csv(found: Sequence[Mark]) -> str:
+def marks_as_csv(found: Sequence[Mark]) -> str:
     """Return marks as CSV, a line for each question."""
     return csv_text(Mark._fields, found)
 

@@ -30,7 +30,7 @@ from materia_nb.display.blocks import Block, Shown, Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import append_line, read_own, read_plain
-from materia_nb.insight.why import STOP, place_of
+from materia_nb.insight.why import STOP, place_meant
 from materia_nb.jsonvalue import JSON, thawed
 from materia_nb.loadout import Graph
 from materia_nb.loadout.graph import END
@@ -53,17 +53,17 @@ class Ask(NamedTuple):
     varies: bool = True
 
 
-def fold(value: object) -> object:
+def _fold(value: object) -> object:
     """Return a value as answers are compared: upper and lower case do not count, nor do spaces around a word."""
     if isinstance(value, str):
         return value.strip().casefold()
-    return [fold(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_fold(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def folded(explained: Mapping[str, str], numbers: object) -> Mapping[str, str]:
     """Return explanations by the wrong answers as texts; ``numbers`` are the learner's own, which the file calls ``n``."""
     names = {"n": numbers, "sorting": _sorting}
-    return {key if key == ANY else str(fold(_value(key, names))): words for key, words in explained.items()}
+    return {key if key == ANY else str(_fold(_value(key, names))): words for key, words in explained.items()}
 
 
 def _value(key: str, names: dict[str, object]) -> object:
@@ -94,7 +94,7 @@ QUESTIONS: Final[Mapping[str, Mapping[str, Ask]]] = _read()
 """By lesson and question."""
 
 
-NAME: Final = "guesses.jsonl"
+_NAME: Final = "guesses.jsonl"
 PLACE: Final = "MATERIA_GUESSES"
 LEARNER: Final = "MATERIA_LEARNER"
 _LONGEST: Final = 2**24
@@ -148,7 +148,7 @@ def worth(tries: int) -> float:
 def guesses_file() -> Path:
     """Where guesses are kept."""
     named = os.environ.get(PLACE)
-    return Path(named) if named else Path.cwd() / DEFAULT_ARTIFACT_DIR / NAME
+    return Path(named) if named else Path.cwd() / DEFAULT_ARTIFACT_DIR / _NAME
 
 
 def keep(
@@ -237,7 +237,7 @@ def progress(path: Path | None = None) -> Table:
     return Table(("lesson", "question", "tries", "right", "points"), rows, "nothing was answered yet")
 
 
-def merge(paths: Sequence[Path]) -> list[Score]:
+def merge_classes(paths: Sequence[Path]) -> list[Score]:
     """Read the files of a class.
 
     Args:
@@ -252,7 +252,7 @@ def merge(paths: Sequence[Path]) -> list[Score]:
         raise MateriaError(
             "There is no file of guesses.",
             where=", ".join(map(str, paths)),
-            hint=f"name folders that hold {NAME}, or *.jsonl files",
+            hint=f"name folders that hold {_NAME}, or *.jsonl files",
             kind="not_found",
         )
     return scores(one for path, who in files for one in read_guesses(path, who))
@@ -265,13 +265,13 @@ def _files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
             continue
         for file in sorted(path.rglob("*.jsonl")):
             inside = file.relative_to(path)
-            if file.name == NAME or len(inside.parts) == 1:
+            if file.name == _NAME or len(inside.parts) == 1:
                 # A learner's own folder holds the file behind a hidden one.
                 folder = path.resolve().name if inside.parts[0].startswith(".") else inside.parts[0]
                 yield file, folder if len(inside.parts) > 1 else file.stem
 
 
-def as_csv(found: Sequence[Score]) -> str:
+def scores_as_csv(found: Sequence[Score]) -> str:
     """Return scores as CSV, which a spreadsheet reads; no cell begins as a formula does."""
     head = ("who", "lesson", "question", "tries", "right", "points", "sure but wrong")
     return csv_text(
@@ -317,7 +317,7 @@ def class_table(found: Sequence[Score]) -> Table:
     )
 
 
-Asked: TypeAlias = tuple[object, JSON] | tuple[object, JSON, str]
+QuestionRow: TypeAlias = tuple[object, JSON] | tuple[object, JSON, str]
 """An answer, the right one, and a line of code that shows how it went."""
 
 _KINDS: Final = (
@@ -329,7 +329,7 @@ _KINDS: Final = (
 )
 
 
-def check(**questions: Asked) -> Text:
+def check(**questions: QuestionRow) -> Text:
     """Pass when every question is answered, and answered rightly; otherwise tell all that is missing or wrong.
 
     The check cell of a lesson uses the ``check`` of its :func:`materia_nb.lessons.checks`, which knows more.
@@ -343,14 +343,14 @@ def check(**questions: Asked) -> Text:
         MateriaError: an answer is wrong (``wrong_answer``) or missing (``no_answer``); it says what is wrong
             with each, and not what the right one is.
     """
-    return judged("", "", {}, questions)
+    return judged_answers("", "", {}, questions)
 
 
-def judged(
+def judged_answers(
     lesson: str,
     seed: str,
     known: Mapping[str, Ask],
-    questions: Mapping[str, Asked],
+    questions: Mapping[str, QuestionRow],
     graph: Graph | None = None,
 ) -> Text:
     """Do what :func:`check` does, with the forms and explanations that are given, and keep the answers.
@@ -366,7 +366,7 @@ def judged(
     lines = []
     for name, asked in questions.items():
         truth, ask = asked[1], known.get(name) or Ask(kind_of(asked[1]))
-        if is_missing(asked[0]):
+        if is_unanswered(asked[0]):
             missing += 1
             lines.append(f"\u25cb {name}: not answered yet; write {name} = and {ask.form}")
             continue
@@ -386,7 +386,7 @@ def judged(
     )
 
 
-def is_missing(answer: object) -> bool:
+def is_unanswered(answer: object) -> bool:
     """Whether that is no answer: ``...`` or None."""
     return answer is None or answer is ...
 
@@ -405,13 +405,13 @@ def taken(answer: object, truth: JSON, graph: Graph | None = None) -> object:
     if isinstance(answer, float) and answer.is_integer() and type(truth) is int:
         return int(answer)
     if graph is not None and isinstance(answer, str) and truth in (*graph.sockets, END, STOP):
-        return place_of(graph, answer)
+        return place_meant(graph, answer)
     return answer
 
 
 def is_right(answer: object, truth: JSON) -> bool:
     """Whether an answer is the right one; upper and lower case do not count, nor do spaces around a word."""
-    return _alike(answer, truth) and fold(answer) == fold(truth)
+    return _alike(answer, truth) and _fold(answer) == _fold(truth)
 
 
 def _alike(answer: object, truth: JSON) -> bool:
@@ -423,11 +423,11 @@ def told_of(answer: object, truth: JSON, ask: Ask) -> list[str]:
     """Say what is wrong with an answer, without giving the right one away."""
     because = [_what_is_wrong(answer, truth, ask.form)]
     if _alike(answer, truth):
-        because.append(ask.explained.get(str(fold(answer))) or ask.explained.get(ANY, ""))
+        because.append(ask.explained.get(str(_fold(answer))) or ask.explained.get(ANY, ""))
     return [words for words in because if words]
 
 
-def _told_wrong(name: str, answer: object, asked: Asked, ask: Ask) -> list[str]:
+def _told_wrong(name: str, answer: object, asked: QuestionRow, ask: Ask) -> list[str]:
     lines = [f"\u2717 {name}: {shorten(repr(answer), 80)} is not right."]
     lines += [f"    {words}" for words in told_of(answer, asked[1], ask)]
     if len(asked) == 3:
@@ -440,7 +440,7 @@ def _what_is_wrong(given: object, truth: JSON, form: str) -> str:
         return f"The answer is {form}."
     if isinstance(given, list) and isinstance(truth, list):
         pairs = zip(given, truth, strict=False)
-        same = [fold(one) == fold(other) for one, other in pairs]
+        same = [_fold(one) == _fold(other) for one, other in pairs]
         right = same.index(False) if False in same else len(same)
         if given[right:] == [END] and right == len(truth):
             return "All of them are right but the last: end is no socket."
@@ -486,7 +486,7 @@ class Numbers(Shown):
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._drawn]
 
-    def check(self, graph: Graph | None = None, /, **questions: Asked) -> Text:
+    def check(self, graph: Graph | None = None, /, **questions: QuestionRow) -> Text:
         """Pass when every question is answered rightly; see :func:`materia_nb.lessons.check`.
 
         Args:
@@ -494,7 +494,7 @@ class Numbers(Shown):
             questions: as :func:`materia_nb.lessons.check`.
         """
         self._graph, self._truths = graph, {name: asked[1] for name, asked in questions.items()}
-        return judged(self._lesson, self._learner, self._asks, questions, graph)
+        return judged_answers(self._lesson, self._learner, self._asks, questions, graph)
 
     def form(self, **answers: object) -> Text:
         """Say what each answer is read as, and nothing of whether it is right: before it is handed in."""
@@ -519,7 +519,7 @@ def numbers(lesson: str, /, **choices: Iterable[Any]) -> Numbers:
     return Numbers(lesson, os.environ.get(LEARNER, ""), choices)
 
 
-class Key(NamedTuple):
+class AnswerKey(NamedTuple):
     """What is right for one question of one learner, what is known of the question, and the loadout it is about."""
 
     truth: JSON
@@ -527,10 +527,10 @@ class Key(NamedTuple):
     graph: Graph | None = None
 
 
-def key_of(mine: Numbers) -> dict[str, Key]:
+def key_of(mine: Numbers) -> dict[str, AnswerKey]:
     """Return what a lesson compared with when it was checked, by question."""
     asks, graph = mine._asks, mine._graph  # noqa: SLF001 - of this module, and nothing that a learner is offered
-    return {name: Key(truth, asks[name], graph) for name, truth in mine._truths.items()}  # noqa: SLF001
+    return {name: AnswerKey(truth, asks[name], graph) for name, truth in mine._truths.items()}  # noqa: SLF001
 
 
 def shortest_verdicts(play: Callable[..., Cast], goal: Callable[[Cast], object]) -> list[bool]:
@@ -556,7 +556,7 @@ def _word(one: object) -> str:
 
 
 def _read_as(name: str, answer: Any, form: str) -> str:
-    if is_missing(answer):
+    if is_unanswered(answer):
         return f"\u25cb {name}: not answered yet; write {name} = and {form}"
     value: JSON = list(answer) if isinstance(answer, tuple) else answer
     size = f" of {len(value)}" if isinstance(value, list) else ""

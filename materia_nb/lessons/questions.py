@@ -22,9 +22,9 @@ from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
 from materia_nb.engine.routing import edges_used, short
 from materia_nb.errors import MateriaError, counted
-from materia_nb.insight.why import Prediction, guesses, judge, known_guess, upcoming
+from materia_nb.insight.why import Prediction, guesses, judge_guess, known_guess, upcoming
 from materia_nb.jsonvalue import JSON
-from materia_nb.lessons.checks import ANY, Ask, judged, keep, kind_of, worth
+from materia_nb.lessons.checks import ANY, Ask, judged_answers, keep, kind_of, worth
 from materia_nb.lessons.variants import cast_once
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.graph import END
@@ -181,7 +181,7 @@ class Question:
         if self._judged is None:
             self._judged = self._run()
         title, decision, entry = self._judged
-        found = judge(self.twin.now.rules, expected, title, decision, self.twin.now.engine, entry)
+        found = judge_guess(self.twin.now.rules, expected, title, decision, self.twin.now.engine, entry)
         if self.told:  # so this is no guess any more
             return PredictionView(found)
         if self._name:
@@ -352,7 +352,7 @@ class Patient(Shown):
             )
         asked = {name: (found.get(name, ...), right) for name, right in truth.items()}
         asks = {name: Ask(kind_of(right), {ANY: _EXPLAINED[name]}) for name, right in truth.items()}
-        told = judged(f"clinic: {self.card.name}", "", asks, asked, self.card.graph)
+        told = judged_answers(f"clinic: {self.card.name}", "", asks, asked, self.card.graph)
         return Text(f"{told}\n{self._sick.why}\ncheck would have said: {self._sick.code}")
 
     def mend(self, loadout: str | Mapping[str, JSON]) -> Text:

@@ -25,7 +25,7 @@ from materia_nb.display.blocks import Block, Picture, Shown, Table, Text, lines
 from materia_nb.display.svg import GraphPicture
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.jsonvalue import JSON
-from materia_nb.lessons.checks import Ask, Asked, judged, kind_of
+from materia_nb.lessons.checks import Ask, QuestionRow, judged_answers, kind_of
 from materia_nb.loadout import Graph, build_graph
 from materia_nb.loadout.graph import END
 
@@ -131,11 +131,11 @@ class Exercise(Shown):
         for name in answers:
             what = f"{name} is no question of this exercise."
             needs_one_of(name, self.questions, what, "unknown_question")
-        asked: dict[str, Asked] = {
+        asked: dict[str, QuestionRow] = {
             name: (answers.get(name, ...), truth) for name, truth in right_answers(self).items()
         }
         try:
-            return judged(self.topic, self.seed, self._asks, asked, self.graph)
+            return judged_answers(self.topic, self.seed, self._asks, asked, self.graph)
         except MateriaError as error:
             self._wrong += error.kind == "wrong_answer"
             if error.kind == "wrong_answer" and self._wrong >= _TRIES:
@@ -392,12 +392,12 @@ TOPICS: Final[Mapping[str, Topic]] = {
 """The kinds of exercises by name."""
 
 
-FILES: Final = ("build/old.txt", "buiId/customers.csv", "invoices/may.pdf", "notes.txt")
+_FILES: Final = ("build/old.txt", "buiId/customers.csv", "invoices/may.pdf", "notes.txt")
 """What is on the disk at the beginning of each cast; nothing of it is real."""
 LOADOUT: Final = "Night"
 
 
-class Case(NamedTuple):
+class _Case(NamedTuple):
     """What one agent is going to ask: the request, what it says it will do (None: it asks a question), the command."""
 
     request: str
@@ -405,13 +405,13 @@ class Case(NamedTuple):
     asks: str
 
 
-CASES: Final = (
-    Case("Remove the old builds", "remove the folder build", "rm -r build"),
-    Case("Remove the old builds", "remove the folder build", "rm -r build ."),
-    Case("Write down who keeps the builds", None, "Who keeps them? I find no name."),
-    Case("Say how many builds there are", "list the folder build", "ls build"),
-    Case("Remove the old builds", "remove the folder build", "rm -r buiId"),
-    Case("Free some space", "remove what nobody needs", "rm -r build invoices"),
+_CASES: Final = (
+    _Case("Remove the old builds", "remove the folder build", "rm -r build"),
+    _Case("Remove the old builds", "remove the folder build", "rm -r build ."),
+    _Case("Write down who keeps the builds", None, "Who keeps them? I find no name."),
+    _Case("Say how many builds there are", "list the folder build", "ls build"),
+    _Case("Remove the old builds", "remove the folder build", "rm -r buiId"),
+    _Case("Free some space", "remove what nobody needs", "rm -r build invoices"),
 )
 
 
@@ -429,13 +429,13 @@ class Night(Shown):
 
     def __init__(self, bench: Workbench, order: Sequence[int]) -> None:
         self._bench = bench
-        self.cases = tuple(CASES[one] for one in order)
-        self.files = set(FILES)
+        self.cases = tuple(_CASES[one] for one in order)
+        self.files = set(_FILES)
 
     def cast(self, number: int) -> Cast:
         """Begin the cast of a case, counted from 1, with all files on the disk."""
         case, told = self.cases[number - 1], dict[str, Any]()
-        self.files = set(FILES)
+        self.files = set(_FILES)
 
         def clean(turn: Turn) -> str:
             if turn.kind == "work":
@@ -465,7 +465,7 @@ class Night(Shown):
             cast.reply("Ms Day keeps them.")
         else:
             cast.approvals.deny("Not on my shift.")
-        return cast, sorted({*FILES} - self.files)
+        return cast, sorted({*_FILES} - self.files)
 
     def right(self, number: int) -> str:
         """What the right decision is: an approval is one when nothing goes but the old builds."""
@@ -493,7 +493,7 @@ def night_shift(bench: Workbench, order: Sequence[int]) -> Night:
     return Night(bench, order)
 
 
-def _ask(case: Case, number: int) -> dict[str, JSON]:
+def _ask(case: _Case, number: int) -> dict[str, JSON]:
     return {
         "operation": case.says,
         "exact_content": case.asks,

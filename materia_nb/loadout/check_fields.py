@@ -198,7 +198,7 @@ def _fields(findings: Findings, model: type[Model], raw: Object, here: str = "")
 
 def _field(findings: Findings, model: type[Model], owner: Object, field: str, value: JSON, here: str) -> None:
     row, source = row_named(model, field), field_path(here, field)
-    remove = without_field(here, field) if model is models.Socket else None
+    remove = without_field(here, field) if model is models.SocketFields else None
     if row is not None:
         if row.ignored is not None and _says_something(value):
             findings.hint(NO_EFFECT, source, f"{field} has no effect", row.ignored, remove)
@@ -208,7 +208,7 @@ def _field(findings: Findings, model: type[Model], owner: Object, field: str, va
     elif not field.startswith("x-"):  # whose they are, nobody else says anything of
         near = close_match(field, rows_of(model))
         advice = f"did you mean {near!r}?" if near else "it is kept, and nothing reads it"
-        rename = near is not None and near not in owner and model is models.Socket
+        rename = near is not None and near not in owner and model is models.SocketFields
         mended = mend(f"Call it {near}", do("rename_field", here, field, near)) if rename else None
         findings.hint(UNKNOWN_FIELD, source, f"{field!r} is not a field of {model.words}", advice, mended)
 
@@ -217,11 +217,11 @@ def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
     """Say where a field belongs that stands on a loadout, on a socket, or on a materia of the other kind."""
     if model is models.Loadout and row_named(models.Config, field):
         return "it belongs to the top of the config, beside loadouts"
-    if model not in (models.Socket, *_MATERIA_MODELS) or not any(
+    if model not in (models.SocketFields, *_MATERIA_MODELS) or not any(
         row_named(one, field) for one in _MATERIA_MODELS
     ):
         return None
-    if model is models.Socket:
+    if model is models.SocketFields:
         named = owner.get("materia")
         return f"it belongs to materia.{named}" if isinstance(named, str) else "it belongs to the materia"
     more = (

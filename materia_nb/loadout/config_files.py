@@ -377,7 +377,7 @@ def read_config(path: str | Path) -> JSON:
     return read_text(_text_of(path), format_, where=str(path))
 
 
-def text_of(path: str | Path) -> str:
+def config_text(path: str | Path) -> str:
     """Return the text of a config file, unread; raises MateriaError as :func:`read_config` does."""
     path = expanded(path)
     _check_plain(path)

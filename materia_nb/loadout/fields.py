@@ -20,7 +20,14 @@ from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.facts import Object, as_list, as_object, is_number, is_object, is_text, whole
 from materia_nb.loadout.graph import CAST_CONTEXTS, ITEM_CONTEXTS, LEAST_PROMPT_CHARACTERS, PROMPT_FORMS
 from materia_nb.loadout.report import INVALID_CONFIG
-from materia_nb.loadout.vocabulary import CONDITIONS, FILES, OF_OUTPUTS, Condition, FilesWord, source_fault
+from materia_nb.loadout.vocabulary import (
+    CONDITIONS,
+    FILE_CHOICES,
+    OF_OUTPUTS,
+    Condition,
+    FilesWord,
+    source_fault,
+)
 
 
 class Fault(ValueError):
@@ -170,7 +177,7 @@ When: TypeAlias = Annotated[Condition, word_of(CONDITIONS)]
 WhenOutput: TypeAlias = Annotated[Condition, word_of(OF_OUTPUTS)]
 """A condition that an output can meet."""
 Artifacts: TypeAlias = Annotated[Literal["outputs", "all"], word_of(("outputs", "all"))]
-FilesField: TypeAlias = Annotated[FilesWord, word_of(FILES)]
+FilesField: TypeAlias = Annotated[FilesWord, word_of(FILE_CHOICES)]
 PromptCharacters: TypeAlias = Annotated[int, _whole_from(LEAST_PROMPT_CHARACTERS)]
 PromptFormWord: TypeAlias = Annotated[str, word_of(PROMPT_FORMS)]
 
@@ -344,7 +351,7 @@ def _row(model: type[Model], name: str, info: FieldInfo) -> FieldRow:
     facts: Any = extra["x-about"] if isinstance(extra, dict) else {}
     inside = list(_inside(info.annotation))
     return FieldRow(
-        model=model.__name__,
+        model=model.__name__.removesuffix("Fields"),
         field=info.alias or name,
         description=info.description or "",
         required=info.is_required(),

@@ -20,6 +20,8 @@ DEFAULT_TIMEOUT_MS: Final = 30_000
 """How long a utility may run when its materia does not say (R23)."""
 LANES_AT_ONCE: Final = 2
 """How many lanes run at once where neither loop nor config says."""
+Route: TypeAlias = tuple[str, int | str]
+"""A way on: its source socket, and the edge's place, an exit route's ``edge_id``, or ``"end"``."""
 _TellsItems: TypeAlias = Literal["whole", "titles", "none"]
 
 

@@ -49,18 +49,18 @@ from materia_nb.loadout.fields import (
 )
 from materia_nb.loadout.graph import CAST_CONTEXTS, DEFAULT_TIMEOUT_MS
 from materia_nb.loadout.models_graph import (
-    Advance,
+    AdvanceFields,
     Assignment,
     Consumes,
-    Edge,
-    ExitRoute,
+    EdgeFields,
+    ExitFields,
     Foreach,
-    Iterator,
+    IteratorFields,
     LegacyExit,
     Loadout,
-    Loop,
+    LoopFields,
     Parallel,
-    Socket,
+    SocketFields,
     SocketLimits,
 )
 from materia_nb.loadout.report import INVALID_CONFIG, INVALID_MATERIA, brief
@@ -68,15 +68,15 @@ from materia_nb.loadout.report import INVALID_CONFIG, INVALID_MATERIA, brief
 __all__ = [
     "MODELS",
     "AgentMateria",
-    "Budget",
+    "BudgetFields",
     "Config",
     "Consumes",
     "FieldRow",
-    "Iterator",
-    "Limits",
+    "IteratorFields",
+    "LimitsFields",
     "Loadout",
-    "Price",
-    "Socket",
+    "PriceFields",
+    "SocketFields",
     "UtilityMateria",
     "config_fields",
     "config_schema",
@@ -299,7 +299,7 @@ _LIMITS: Final = graph.Limits()
 _BUDGET: Final = graph.Budget()
 
 
-class Budget(Model):
+class BudgetFields(Model):
     """How much a cast may use."""
 
     words = "a budget"
@@ -330,7 +330,7 @@ class Budget(Model):
     stop_at_limit: JSON = known("Whether the maximum stops the cast, which it always does.", "true", "R20")
 
 
-class Price(Model):
+class PriceFields(Model):
     """What a model costs."""
 
     words = "a price"
@@ -352,7 +352,7 @@ class Price(Model):
     as_of: DateText | None = known("The day of which this price is.", "date, as 2026-11-23")
 
 
-class Limits(Model):
+class LimitsFields(Model):
     """Bounds of a cast."""
 
     words = "limits"
@@ -458,14 +458,14 @@ class Config(Model):
         write='write {"My loadout": {"entry": ..., "sockets": ...}}',
     )
     materia: dict[AnyKey, JSON] | None = known("Id -> materia.", "object", "R26")
-    budget: Budget | None = known("How much a cast may use.", "object", "R20")
-    prices: dict[AnyKey, Price | None] | None = known(
+    budget: BudgetFields | None = known("How much a cast may use.", "object", "R20")
+    prices: dict[AnyKey, PriceFields | None] | None = known(
         "What models cost here: `provider:model`, or the name of any other agent -> price. It counts in place of the price that "
         "is known of a model, and of the cost that a program reports.",
         "object",
         "R56",
     )
-    limits: Limits | None = known("Bounds of a cast.", "object", "R18", "R19")
+    limits: LimitsFields | None = known("Bounds of a cast.", "object", "R18", "R19")
     cast_context: ContextValue | None = known(
         "What agents are told of the cast, where neither socket, materia nor loadout says.",
         CONTEXT_SHAPE,
@@ -500,23 +500,23 @@ class Config(Model):
 
 MODELS: tuple[type[Model], ...] = (
     Config,
-    Budget,
-    Price,
-    Limits,
+    BudgetFields,
+    PriceFields,
+    LimitsFields,
     Parallelism,
     McpServer,
     Loadout,
-    Socket,
-    Edge,
-    Advance,
+    SocketFields,
+    EdgeFields,
+    AdvanceFields,
     Foreach,
     Assignment,
     SocketLimits,
-    Loop,
+    LoopFields,
     Parallel,
     Consumes,
-    Iterator,
-    ExitRoute,
+    IteratorFields,
+    ExitFields,
     LegacyExit,
     AgentMateria,
     UtilityMateria,

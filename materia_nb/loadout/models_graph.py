@@ -63,7 +63,7 @@ def _done(description: str) -> Any:
     return known(description, "socket id or end", "R14", ignored="a loop is left by its exits")
 
 
-class Edge(Model):
+class EdgeFields(Model):
     """An ordinary way from a socket to the next. Edges are tried in order; the first that matches is taken."""
 
     words = "an edge"
@@ -90,7 +90,7 @@ class Edge(Model):
     )
 
 
-class Advance(Model):
+class AdvanceFields(Model):
     """Moves a cursor to the next item once the socket completes."""
 
     words = "an advance"
@@ -140,7 +140,7 @@ class Foreach(Model):
     done: Reference | None = _done("Where older loadouts went after the last item. It must exist.")
 
 
-class Iterator(Foreach):
+class IteratorFields(Foreach):
     """Gives all members of a loop the items of a list that no generator made."""
 
     words = "an iterator"
@@ -198,7 +198,7 @@ class LegacyExit(Model):
     )
 
 
-class ExitRoute(Model):
+class ExitFields(Model):
     """A way out of a loop, taken once its list is exhausted."""
 
     words = "an exit route"
@@ -243,7 +243,7 @@ class Parallel(Model):
     )
 
 
-class Loop(Model):
+class LoopFields(Model):
     """A region of sockets that work on one item after another."""
 
     words = "a loop"
@@ -263,8 +263,8 @@ class Loop(Model):
     consumes: Consumes | None = known(
         "The generator whose work items it runs over.", "object", "R12", "R27", apart=True
     )
-    iterator: Iterator | None = known("Another list to run over.", "object", "R12", apart=True)
-    exits: list[ExitRoute] = known(
+    iterator: IteratorFields | None = known("Another list to run over.", "object", "R12", apart=True)
+    exits: list[ExitFields] = known(
         "The ways out. Where no member advances, the sources of these routes get an advance.",
         "list of objects",
         "R15",
@@ -328,7 +328,7 @@ class Assignment(Model):
     readable_sections: Texts | None = known("Sections that it is shown; left out, all.", "list of texts")
 
 
-class Socket(Model):
+class SocketFields(Model):
     """A materia placed in the graph."""
 
     words = "a socket"
@@ -354,14 +354,14 @@ class Socket(Model):
         "R11",
         write=ASSIGN,
     )
-    edges: list[Edge] | None = known(
+    edges: list[EdgeFields] | None = known(
         "Where to go next, in order; without a match the cast ends.",
         "list of objects",
         "R3",
         write='write a list: [{"when": "always", "to": "Socket-2"}]',
         apart=True,
     )
-    advance: Advance | None = known("How the socket moves on to the next item.", "object", "R14")
+    advance: AdvanceFields | None = known("How the socket moves on to the next item.", "object", "R14")
     foreach: Foreach | None = known(
         "A list of its own to run over; it beats the loop's.", "object", "R1", "R12"
     )
@@ -413,7 +413,7 @@ class Loadout(Model):
     entry: Reference | None = known(
         "The socket where a cast starts; left out, the first.", "socket id", "R26", "R36", first=3
     )
-    sockets: dict[AnyKey, Socket] = known(
+    sockets: dict[AnyKey, SocketFields] = known(
         "Socket id -> socket. `Socket-1`, `Socket-2`, ... are the canonical ids. Required.",
         "object",
         "R26",
@@ -425,7 +425,7 @@ class Loadout(Model):
         write='write {"Socket-1": {"materia": "..."}, ...}',
         apart=True,
     )
-    loops: dict[AnyKey, Loop] | None = known(
+    loops: dict[AnyKey, LoopFields] | None = known(
         "Loop id -> loop region.",
         "object",
         "R15",

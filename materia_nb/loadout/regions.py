@@ -24,10 +24,10 @@ from materia_nb.loadout.report import (
 )
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
 
-T = TypeVar("T", bound=Hashable)
+_Node = TypeVar("_Node", bound=Hashable)
 
 
-def reachable_from(starts: Iterable[T], ways: Mapping[T, Iterable[T]]) -> set[T]:
+def reachable_from(starts: Iterable[_Node], ways: Mapping[_Node, Iterable[_Node]]) -> set[_Node]:
     """Return these, and all that ways lead to from them; what is no key of ``ways`` leads nowhere."""
     reached = set(starts)
     waiting = list(reached)
@@ -38,25 +38,25 @@ def reachable_from(starts: Iterable[T], ways: Mapping[T, Iterable[T]]) -> set[T]
     return reached
 
 
-def turned(ways: Mapping[T, Iterable[T]]) -> dict[T, set[T]]:
+def turned(ways: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, set[_Node]]:
     """Return the ways from their other ends: each end of one, with what leads to it."""
-    back: dict[T, set[T]] = {start: set() for start in ways}
+    back: dict[_Node, set[_Node]] = {start: set() for start in ways}
     for start, onward in ways.items():
         for to in onward:
             back.setdefault(to, set()).add(start)
     return back
 
 
-def knots(ways: Mapping[T, Iterable[T]]) -> list[list[T]]:
+def knots(ways: Mapping[_Node, Iterable[_Node]]) -> list[list[_Node]]:
     """Return the keys in groups that lead to one another (strongly connected components), the last ones first.
 
     Tarjan's algorithm, without recursion: a chain of states can be long.
     """
-    number: dict[T, int] = {}
-    lowest: dict[T, int] = {}
-    stack: list[T] = []
-    open_: set[T] = set()
-    groups: list[list[T]] = []
+    number: dict[_Node, int] = {}
+    lowest: dict[_Node, int] = {}
+    stack: list[_Node] = []
+    open_: set[_Node] = set()
+    groups: list[list[_Node]] = []
     for root in ways:
         if root in number:
             continue
@@ -81,7 +81,7 @@ def knots(ways: Mapping[T, Iterable[T]]) -> list[list[T]]:
                     parent = todo[-1][0]
                     lowest[parent] = min(lowest[parent], lowest[at])
                 if lowest[at] == number[at]:
-                    knot: list[T] = []
+                    knot: list[_Node] = []
                     while at in open_:
                         knot.append(stack.pop())
                         open_.remove(knot[-1])
@@ -89,9 +89,9 @@ def knots(ways: Mapping[T, Iterable[T]]) -> list[list[T]]:
     return groups
 
 
-def rounds_in(ways: Mapping[T, Iterable[T]]) -> dict[T, int]:
+def rounds_in(ways: Mapping[_Node, Iterable[_Node]]) -> dict[_Node, int]:
     """Return what a way leads back to, each with the number of its round: those that lead to one another."""
-    rounds: dict[T, int] = {}
+    rounds: dict[_Node, int] = {}
     for number, knot in enumerate(knots(ways)):
         if len(knot) > 1 or knot[0] in ways[knot[0]]:
             rounds |= dict.fromkeys(knot, number)

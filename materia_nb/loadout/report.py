@@ -1,11 +1,14 @@
-"""What checking a config found: problems, which stop a cast, and hints, which do not; and what would mend them."""
+"""What checking a config found: problems, which stop a cast, and hints, which do not; and what would mend them.
+
+A rule about what is allowed and yet probably not meant is one row, with its code, what it is about, and how it is found.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.errors import MateriaError, close_match, counted, did_you_mean, outgoing_line
 from materia_nb.jsonvalue import JSON, compact
@@ -229,3 +232,44 @@ def brief(value: JSON, limit: int = 60) -> str:
     except (TypeError, ValueError, RecursionError):
         text = type(value).__name__
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+_Scope: TypeAlias = Literal["loadout", "socket", "loop", "materia", "config"]
+"""What a rule is asked for, and given: facts; facts and the id of a socket; facts and a loop; the id of a materia and its
+definition; or the document of the config, when all of it is checked."""
+
+
+class Hint(NamedTuple):
+    """One place where a rule holds: the path, what is odd about it, what to do, and what would mend it."""
+
+    source: str
+    message: str
+    advice: str
+    mend: Mend | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HintRule:
+    """A hint: its code, what it says in the words of the documentation, what it is asked for, and how it is found."""
+
+    code: str
+    about: str
+    scope: _Scope
+    find: Callable[..., Iterable[Hint]]
+
+
+_Find = TypeVar("_Find", bound=Callable[..., Iterable[Any]])
+
+
+def rule(table: list[HintRule], scope: _Scope, code: str) -> Callable[[_Find], _Find]:
+    """Put a function into a table of rules. It yields what it finds, in loadouts of any shape, and never raises.
+
+    The first line of its docstring is what the documentation says of the code, of the first rule that has it.
+    """
+
+    def add(find: _Find) -> _Find:
+        about = (find.__doc__ or "").splitlines()[0].removesuffix(".")
+        table.append(HintRule(code, about, scope, find))
+        return find
+
+    return add

@@ -49,7 +49,7 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
 if TYPE_CHECKING:
     from materia_nb.loadout.fields import Model
 
-T = TypeVar("T", Limits, Budget)
+_Resolved = TypeVar("_Resolved", Limits, Budget)
 
 
 def check_config(document: JSON, loadout: str | None = None) -> Report:
@@ -162,8 +162,8 @@ def build_graph(
     graph = _resolved(derive(facts), {id_: materia[raw["materia"]] for id_, raw in facts.sockets.items()})
     return replace(
         graph,
-        limits=_bounds(Limits, models.Limits, document.get("limits")),
-        budget=_bounds(Budget, models.Budget, document.get("budget")),
+        limits=_bounds(Limits, models.LimitsFields, document.get("limits")),
+        budget=_bounds(Budget, models.BudgetFields, document.get("budget")),
         document=frozen(_own_document(document, name, used)),
         keep_thinking=document.get("keepThinking") is not False,
         prices=FrozenDict(_prices(document.get("prices"))),
@@ -311,7 +311,7 @@ def _built_in(raw: Object) -> Object | None:
     return {"kind": "shippedUtility", "name": BUILT_IN[name]}
 
 
-def _bounds(kind: type[T], model: type[Model], raw: JSON) -> T:
+def _bounds(kind: type[_Resolved], model: type[Model], raw: JSON) -> _Resolved:
     """Return limits or a budget: the fields that are written, each as it counts; null is as good as left out."""
     read = model.model_validate(as_object(raw))
     bounds = {one.name: getattr(read, one.name) for one in fields(kind)}
@@ -319,7 +319,7 @@ def _bounds(kind: type[T], model: type[Model], raw: JSON) -> T:
 
 
 def _prices(raw: JSON) -> dict[str, Price]:
-    from materia_nb.loadout.models import Price as Written
+    from materia_nb.loadout.models import PriceFields as Written
 
     read = {name: Written.model_validate(one) for name, one in as_object(raw).items() if one is not None}
     return {name: Price(one.input, one.output, one.cached, one.as_of) for name, one in read.items()}

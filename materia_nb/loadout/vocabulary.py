@@ -396,4 +396,4 @@ def _luminance(colour: str) -> float:
 
 FilesWord: TypeAlias = Literal["as they are", "kept", "kept with ignored"]
 """Whether a cast keeps the files of its project as they were after each step; those that Git ignores out or in."""
-FILES_AS_THEY_ARE, FILES_KEPT, FILES_WITH_IGNORED = FILES = get_args(FilesWord)
+FILES_AS_THEY_ARE, FILES_KEPT, FILES_WITH_IGNORED = FILE_CHOICES = get_args(FilesWord)

@@ -19,9 +19,20 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from materia_nb.cast import Cast
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
-from materia_nb.display.blocks import Code, Fold, Heading, Line, Shown, html_of, lines
+from materia_nb.display.blocks import (
+    Code,
+    Fold,
+    Heading,
+    Line,
+    MimeBundle,
+    Shown,
+    fitted,
+    html_of,
+    lines,
+    picture,
+    record_bundle,
+)
 from materia_nb.display.escape import ELLIPSIS, part, shorten
-from materia_nb.display.mime import MimeBundle, fitted, picture, record_bundle
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import WIDTH, table
 from materia_nb.errors import plain

@@ -14,10 +14,10 @@ from materia_nb import __version__
 from materia_nb.cast.cases import SUFFIX, read_case
 from materia_nb.cast.dry_bench import DryBench
 from materia_nb.cast.views.loadout_views import ReportView
-from materia_nb.display.blocks import Line, text_of
+from materia_nb.display.blocks import Line, blocks_as_text
 from materia_nb.errors import MateriaError, counted, outgoing, outgoing_line
 from materia_nb.loadout.config_files import ENDINGS, line_of
-from materia_nb.loadout.config_files import text_of as text_of_file
+from materia_nb.loadout.config_files import config_text as text_of_file
 from materia_nb.loadout.report import Problem, Report
 
 _UNREADABLE: Final = "unreadable"
@@ -150,7 +150,7 @@ def _text(checked: Checked) -> str:
             for one in found
             if one.file and one.problem in problems
         ]
-    return text_of(said) if said else "nothing to check"
+    return blocks_as_text(said) if said else "nothing to check"
 
 
 def _json(checked: Checked) -> str:

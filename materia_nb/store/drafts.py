@@ -24,8 +24,8 @@ from urllib.parse import quote
 from materia_nb.errors import counted, outgoing_line
 from materia_nb.file_io import open_plain, read_plain, write_all
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.design import Change, Design
-from materia_nb.loadout.design.document import exact, refused
+from materia_nb.loadout.design import Design, DesignChange
+from materia_nb.loadout.design.document import design_error, exact
 from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 from materia_nb.store.files import disk, json_bytes
@@ -62,8 +62,8 @@ class Draft:
     at: int
     home: str | None
     began: Object = field(repr=False)
-    steps: tuple[Change, ...] = field(repr=False)
-    undone: tuple[Change, ...] = field(repr=False)
+    steps: tuple[DesignChange, ...] = field(repr=False)
+    undone: tuple[DesignChange, ...] = field(repr=False)
     path: Path = field(repr=False)
     by: str = ""
 
@@ -109,13 +109,13 @@ class Draft:
             exact(was[id_]) != exact(design.definitions.get(id_)) for id_ in edited if id_ in was
         ):
             what = f"this step builds on what is not there: {step.words}"
-            raise refused(what, "draft", "it builds on a step that was refused, or you changed the same")
+            raise design_error(what, "draft", "it builds on a step that was refused, or you changed the same")
         known = {(one.code, one.source) for one in design.report.problems}
-        words = design.apply(Change(as_object(jsonpatch.apply_patch(now, patch)), step.words, edited))
+        words = design.apply(DesignChange(as_object(jsonpatch.apply_patch(now, patch)), step.words, edited))
         for one in design.report.problems:
             if one.code in _LOST and (one.code, one.source) not in known:
                 design.undo()
-                raise refused(
+                raise design_error(
                     f"{step.words}, but {one.message}", "draft", "it builds on a step that was refused"
                 )
         return words
@@ -209,8 +209,8 @@ def _draft_of(path: Path, content: bytes) -> Draft | None:
     home = head.get("home")
     text, at = str(head["text"]), int(head["ts"])
     began = _change(text, "").document
-    steps: list[Change] = []
-    undone: list[Change] = []
+    steps: list[DesignChange] = []
+    undone: list[DesignChange] = []
     for line in lines[1:]:
         if not line:  # cut off by a crash; the next one begins where this one would have
             continue
@@ -239,15 +239,15 @@ def _line(raw: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _change(text: str, words: str) -> Change:
+def _change(text: str, words: str) -> DesignChange:
     value = as_object(json.loads(text))
     materia = {
         id_: raw for id_, raw in as_object(value.get("materia")).items() if raw is None or is_object(raw)
     }
-    return Change(as_object(value["document"]), words, materia)
+    return DesignChange(as_object(value["document"]), words, materia)
 
 
-def _text_of(change: Change, originals: Mapping[str, Object | None]) -> str:
+def _text_of(change: DesignChange, originals: Mapping[str, Object | None]) -> str:
     """Write a step with each materia that was ever edited: what was saved since may not be what it had."""
     return exact({"document": change.document, "materia": {**originals, **change.materia}})
 
@@ -273,8 +273,8 @@ class _Keeper:
     def __init__(self, root: Path, by: str) -> None:
         self.root, self.by = root, by
         self._path: Path | None = None
-        self._steps: list[Change] = []  # what a reader of the file has, what was saved last before it
-        self._undone: list[Change] = []
+        self._steps: list[DesignChange] = []  # what a reader of the file has, what was saved last before it
+        self._undone: list[DesignChange] = []
         self._text = ""
         self._size = 0
         self._handle = -1
@@ -308,7 +308,7 @@ class _Keeper:
             and self._steps[-1] is design.now
         )
 
-    def _act(self, now: Change, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
+    def _act(self, now: DesignChange, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
         if len(self._steps) > 1 and self._steps[-2] is now:
             self._undone.append(self._steps.pop())
             return {"undo": True}
@@ -318,7 +318,7 @@ class _Keeper:
         self._undone.clear()
         return self._next(now, originals)
 
-    def _next(self, change: Change, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
+    def _next(self, change: DesignChange, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
         now = _text_of(change, originals)
         made = {"words": change.words, **_splice(self._text, now), "crc": zlib.crc32(now.encode())}
         self._text = now

@@ -6,15 +6,14 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.display.blocks import Block, Code, Facts, Fold, Heading, Line, lines
+from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, lines
 from materia_nb.display.escape import part
 from materia_nb.display.sections import JUDGED, call_blocks, issue_rows
 from materia_nb.engine import outputs
 from materia_nb.engine.entering import turn_facts
 from materia_nb.errors import MateriaError, plain
 from materia_nb.handoff import Gist, NotJson, strict_json
-from materia_nb.handoff.approval import request_of
-from materia_nb.handoff.capabilities import WritesForAPerson
+from materia_nb.handoff.capabilities import WritesForAPerson, request_of
 from materia_nb.handoff.jsontext import json_advice
 from materia_nb.handoff.protocol import Outcome, Piece
 from materia_nb.jsonvalue import JSON
@@ -129,7 +128,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
         rows += [("fingerprint", approval.fingerprint)] if approval is not None else []
         if content:
             parts += [Heading(f"exactly this ({len(content):,} characters)"), Code(content, JUDGED)]
-        parts.append(Facts(rows))
+        parts.append(FactTable(rows))
     parts += lines([f"Note: {one.message}" for one in hold.reading.warnings], "warn")
     return {
         "is": "hold",

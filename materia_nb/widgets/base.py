@@ -23,9 +23,8 @@ import ipywidgets as ui
 from IPython.display import display
 
 from materia_nb.cast import Cast
-from materia_nb.display.blocks import Shown
+from materia_nb.display.blocks import MimeBundle, Shown, mime_bundle, reason_of, record_bundle
 from materia_nb.display.escape import Html, html_pre, html_text, shorten
-from materia_nb.display.mime import MimeBundle, bundle, reason_of, record_bundle
 from materia_nb.errors import MateriaError, plain
 from materia_nb.platform import Handle, Work, call_later, start_thread
 
@@ -264,14 +263,14 @@ class Panel(Shown):
         self._recorded = (text, svg)
         for name, one in (
             ("text", record_bundle(plain(text), html_pre(text))),
-            ("picture", bundle("<picture>", svg=svg)),
+            ("picture", mime_bundle("<picture>", svg=svg)),
         ):
             if name == "text" or svg is not None:
                 display(one, raw=True, display_id=f"materia-panel-{id(self)}-{name}", update=update)
 
     def _show(self) -> MimeBundle:
         text, svg = self.fallback()
-        outputs = bundle(plain(text), svg=svg)
+        outputs = mime_bundle(plain(text), svg=svg)
         if self.closed:
             return outputs
         # Where there are widgets they are drawn, whatever else the bundle holds.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from materia_nb.cast.views.files_view import files_blocks
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.cast.views.tables import items_view
-from materia_nb.display.blocks import Block, JsonView, text_of
+from materia_nb.display.blocks import Block, JsonView, blocks_as_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.widgets.cast_slices import (
     StepRows,
@@ -147,7 +147,7 @@ class Part:
         if self.plain is not None:
             return repr(self.plain(seen.now)), None
         if self.blocks is not None:
-            return text_of(self.blocks(seen)), None
+            return blocks_as_text(self.blocks(seen)), None
         return how_it_stands(seen.now)
 
 

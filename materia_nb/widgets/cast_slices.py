@@ -17,7 +17,7 @@ from materia_nb.display.sections import call_words
 from materia_nb.engine.routing import nearly_used_up
 from materia_nb.engine.state import BOUNDS
 from materia_nb.errors import counted, plain
-from materia_nb.handoff.approval import request_of
+from materia_nb.handoff.capabilities import request_of
 from materia_nb.handoff.protocol import EVENT_SEVERITIES
 from materia_nb.insight.sides import seconds_words, time_of, used, worked, worked_words
 from materia_nb.loadout.graph import END

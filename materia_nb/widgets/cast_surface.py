@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets as ui
 
 from materia_nb.cast.views.status import marks_of
-from materia_nb.display.blocks import Block, bounded
+from materia_nb.display.blocks import Block, clipped
 from materia_nb.display.escape import Html, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, plain
@@ -201,7 +201,7 @@ class CastSurface(Panel):
 
     def fail(self, error: Exception) -> None:
         """Show an exception over the graph; one of ours as its short text."""
-        self._told({"words": bounded(error_words(error, self.title), 2_000), "tone": "bad"})
+        self._told({"words": clipped(error_words(error, self.title), 2_000), "tone": "bad"})
 
     def _told(self, notice: dict[str, str]) -> None:
         self._said = notice

@@ -18,14 +18,14 @@ from materia_nb.insight.estimate import GLANCE
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import OPERATIONS
-from materia_nb.loadout.design.document import list_in, loop_in, refused, socket_in
+from materia_nb.loadout.design.document import design_error, list_in, loop_in, socket_in
 from materia_nb.loadout.design.forms import read_field
 from materia_nb.loadout.design.sockets import add_socket, clip_of, materia_model, new_sockets, place_sockets
 from materia_nb.loadout.design.ways import make_loop, with_exits
 from materia_nb.loadout.facts import as_list, as_object, is_condition, is_number
 from materia_nb.loadout.fields import Model
-from materia_nb.loadout.models import Consumes, Iterator, Loadout
-from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
+from materia_nb.loadout.models import Consumes, IteratorFields, Loadout
+from materia_nb.loadout.models_graph import EdgeFields, ExitFields, LoopFields, SocketFields
 from materia_nb.loadout.report import MendStep, do
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
 from materia_nb.store.drafts import Draft
@@ -63,7 +63,7 @@ def act_on(session: DesignState, kind: str, values: Values) -> str | None:
         step = do(operation.name, **_arguments(session, operation.parameters, values))
         return session.design.apply(session.design.changed_by(step))
     what = f"{shorten(str(kind), 60)!r} is nothing that can be done here"
-    raise refused(what, "design", "reload the page")
+    raise design_error(what, "design", "reload the page")
 
 
 def _arguments(session: DesignState, parameters: Mapping[str, Parameter], values: Values) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _as_it_stands(_session: DesignState, _name: str, value: JSON) -> JSON:
 
 def _text(_session: DesignState, name: str, value: JSON) -> str:
     if not isinstance(value, str):
-        raise refused(f"{name} is missing", "design", "choose or type one")
+        raise design_error(f"{name} is missing", "design", "choose or type one")
     return value
 
 
@@ -94,7 +94,7 @@ def _ids(_session: DesignState, _name: str, value: JSON) -> Ids:
 def _part(session: DesignState, _name: str, value: JSON) -> Pick:
     pick = session.pick(value)
     if pick is None:
-        raise refused("it is not said what this is about", "design", "reload the page")
+        raise design_error("it is not said what this is about", "design", "reload the page")
     return pick
 
 
@@ -148,7 +148,7 @@ def _chosen(session: DesignState) -> Ids:
         return list(session.marked) or [key]
     if kind == "loop":
         return members_of(session.design.document, key)
-    raise refused("no socket is selected", "design", "select one, or draw a frame round some")
+    raise design_error("no socket is selected", "design", "select one, or draw a frame round some")
 
 
 # -- sockets and materia ----------------------------------------------------------------------
@@ -192,7 +192,7 @@ ACTS["drop"] = add
 def _ask_to_make(session: DesignState, name: str, again: Values) -> None:
     """Ask what is meant by a materia that is not there; ``again`` is the message that named it."""
     if not name:
-        raise refused("no materia is named", "add", "click one in the palette, or type its name")
+        raise design_error("no materia is named", "add", "click one in the palette, or type its name")
     near = close_match(name, session.design.materia)
     choices: list[tuple[str, Values]] = []
     if near is not None:
@@ -227,7 +227,7 @@ def _spots(places: JSON) -> dict[str, tuple[float, float]]:
     for socket, place in as_object(places).items():
         spot = _spot(*place) if isinstance(place, list | tuple) and len(place) == 2 else None
         if spot is None:
-            raise refused("a place is two numbers", "layout", "drag it once more")
+            raise design_error("a place is two numbers", "layout", "drag it once more")
         spots[socket] = spot
     return spots
 
@@ -264,7 +264,7 @@ def delete(session: DesignState, what: Pick | None = None, of: Pick | None = Non
         return session.design.remove_sockets(marked)
     part = named or session.selected
     if part is None:
-        raise refused("nothing is selected", "design", "click what is to go")
+        raise design_error("nothing is selected", "design", "click what is to go")
     kind, (owner, place) = part[0], owner_of(part)
     if kind == "socket":
         return session.design.remove_socket(owner)
@@ -297,7 +297,7 @@ def cut(session: DesignState) -> str:
 def paste(session: DesignState) -> str:
     """Put in what was copied."""
     if session.clip is None:
-        raise refused("nothing was copied yet", "paste", "select a socket and copy it")
+        raise design_error("nothing was copied yet", "paste", "select a socket and copy it")
     before = session.design.document
     words = session.design.paste(session.clip)
     made = new_sockets(before, session.design.document)
@@ -319,13 +319,13 @@ def duplicate(session: DesignState) -> str:
 # -- fields ---------------------------------------------------------------------------------
 
 _MODELS: Final[Mapping[str, type[Model]]] = {
-    "socket": Socket,
-    "loop": Loop,
-    "edge": Edge,
-    "exit": ExitRoute,
+    "socket": SocketFields,
+    "loop": LoopFields,
+    "edge": EdgeFields,
+    "exit": ExitFields,
     "loadout": Loadout,
 }
-_SOURCES: Final[Mapping[str, type[Model]]] = {"consumes": Consumes, "iterator": Iterator}
+_SOURCES: Final[Mapping[str, type[Model]]] = {"consumes": Consumes, "iterator": IteratorFields}
 _ROUTE: Final = {"id": "id_", "from": "source", "targetSocketId": "target"}
 """How the operations on exits call their fields."""
 
@@ -336,7 +336,7 @@ def set_(session: DesignState, of: JSON, field: str, value: JSON = None) -> str 
     kind, key = (str(of[0]), str(of[1])) if isinstance(of, list) and len(of) == 2 else ("", "")
     if isinstance(value, str) and len(value) > _TYPED_MOST:
         what = "this is more than a field can hold"
-        raise refused(what, field, f"write at most {_TYPED_MOST:,} characters")
+        raise design_error(what, field, f"write at most {_TYPED_MOST:,} characters")
     session.refused.pop((kind, key, field), None)
     try:
         return _set(session, kind, key, field, value)
@@ -391,23 +391,23 @@ def _setting(kind: str, owner: str, place: int | None, field: str, value: JSON) 
 
 def _setting_of_way(kind: str, owner: str, place: int | None, field: str, value: JSON) -> MendStep:
     if place is None:
-        raise refused("this has no such field", f"{kind} {owner}", "remove it and make it anew")
+        raise design_error("this has no such field", f"{kind} {owner}", "remove it and make it anew")
     if field == "maxTraversals":
         return do("limit_edge", owner, place, value)
     if value is None:
         where = f"{owner}.edges[{place}]" if kind == "edge" else f"loops.{owner}.exits[{place}]"
-        raise refused(f"an {kind} needs {field}", where, f"choose one, or remove the {kind}")
+        raise design_error(f"an {kind} needs {field}", where, f"choose one, or remove the {kind}")
     return do(f"change_{kind}", owner, place, **{_ROUTE.get(field, field): str(value)})
 
 
 def _check_materia(session: DesignState, id_: str, named: JSON) -> None:
     """Refuse a materia that is not there, and ask what is meant by it."""
     if named is None:
-        raise refused("a socket has a materia", f"{id_}.materia", "name one, or remove the socket")
+        raise design_error("a socket has a materia", f"{id_}.materia", "name one, or remove the socket")
     if named not in session.design.definitions:
         _ask_to_make(session, named, {"kind": "set", "of": ["socket", id_], "field": "materia"})
         what = f"there is no materia {shorten(str(named), 60)!r}"
-        raise refused(what, f"{id_}.materia", "choose one, or make it")
+        raise design_error(what, f"{id_}.materia", "choose one, or make it")
 
 
 @act
@@ -433,7 +433,7 @@ def connect(session: DesignState, from_: str, to: str, when: str | None = None, 
             words = design.add_exit(loop, from_, free, to)
             session.selected = way_pick("exit", loop, len(exits))
             return f"{words}, taken once its list is done"
-    limit = None if most in (None, "") else read_field(Edge, "maxTraversals", str(most))
+    limit = None if most in (None, "") else read_field(EdgeFields, "maxTraversals", str(most))
     before = ways_of(document, "edge", from_)
     words = design.add_edge(from_, to, when or _likely_condition(before), max_traversals=limit)
     after = ways_of(design.document, "edge", from_)
@@ -466,10 +466,10 @@ def when(session: DesignState, of: Pick, when: str) -> str | None:
 def order(session: DesignState, of: Pick, by: JSON) -> str:
     """Move an edge or an exit up or down by one."""
     if by not in (-1, 1):
-        raise refused("it can be moved up or down", "design", "press one of the arrows")
+        raise design_error("it can be moved up or down", "design", "press one of the arrows")
     owner, place = owner_of(of)
     if place is None:
-        raise refused("only edges and exits have an order", "design", "select one")
+        raise design_error("only edges and exits have an order", "design", "select one")
     words = (session.design.move_edge if of[0] == "edge" else session.design.move_exit)(
         owner, place, place + by
     )
@@ -487,7 +487,7 @@ def turn(session: DesignState, of: Pick) -> str:
         loop = _left_loop(session, owner, str(to))
         if loop is None:
             where = f"{owner}.edges[{place}]"
-            raise refused("this edge leaves no loop", where, "exits lead out of a loop")
+            raise design_error("this edge leaves no loop", where, "exits lead out of a loop")
         words = session.design.edge_to_exit(owner, place, loop)
         session.selected = way_pick("exit", loop, len(ways_of(session.design.document, "exit", loop)) - 1)
         return words
@@ -496,7 +496,7 @@ def turn(session: DesignState, of: Pick) -> str:
         words = session.design.exit_to_edge(owner, place)
         session.selected = ("socket", source)
         return words
-    raise refused("this can be no other way out", "design", "select an edge or an exit")
+    raise design_error("this can be no other way out", "design", "select an edge or an exit")
 
 
 @act
@@ -557,7 +557,7 @@ def source(session: DesignState, loop: str, source: JSON = None) -> str:
         return session.design.set_source(loop, None)
     if source not in _SOURCES:
         what = f"a loop has no {shorten(str(source), 40)!r}"
-        raise refused(what, loop, "choose work items, a list, or nothing")
+        raise design_error(what, loop, "choose work items, a list, or nothing")
     likely = session.design.likely_generator(members_of(session.design.document, loop))
     generator = {} if source == "iterator" or likely is None else {"from_": likely}
     return session.design.set_source(loop, source, **generator)
@@ -593,7 +593,7 @@ def mend(session: DesignState, code: JSON, source: JSON) -> str:
     for one in (*session.design.report.problems, *session.design.report.hints):
         if (one.code, one.source) == (code, source):
             return session.design.mend(one)
-    raise refused("this is not there any more", "problems", "look at the list once more")
+    raise design_error("this is not there any more", "problems", "look at the list once more")
 
 
 @act
@@ -603,7 +603,7 @@ def explore(session: DesignState) -> str:
     if problems:
         verb = "stands" if len(problems) == 1 else "stand"
         what = f"{counted(len(problems), 'problem')} {verb} in the way"
-        raise refused(what, "what can happen", "mend them first")
+        raise design_error(what, "what can happen", "mend them first")
     exploration = Exploration(session.design.graph(), range(4), _EXPLORED)
     session.explored, session.route, session.odds = (session.design.now, exploration), (), {}
     with suppress(MateriaError):  # no mean, too much to solve, or not all was looked at: then it is left out
@@ -625,7 +625,7 @@ def estimate(session: DesignState) -> None:
 def witness(session: DesignState, what: str) -> str:
     """Show the shortest way to an end on the canvas."""
     if session.explored is None:
-        raise refused("nothing was explored yet", "what can happen", "press Explore")
+        raise design_error("nothing was explored yet", "what can happen", "press Explore")
     way = session.explored[1].witness(what)
     session.route = way.route
     return f"shortest way: {' → '.join((*way.route, way.end or 'no end'))}"
@@ -698,7 +698,7 @@ def judge(session: DesignState, file: JSON, at: int, kept: int, verdict: str) ->
         if session.design.now is not session.proposed:
             _ask_to_keep(session, draft_, at, kept)
             what = "you went on from this step"
-            raise refused(what, "draft", "undo what you did, and then refuse it; or keep it")
+            raise design_error(what, "draft", "undo what you did, and then refuse it; or keep it")
         session.design.undo()
     else:
         kept += 1
@@ -718,7 +718,7 @@ def _draft_named(session: DesignState, file: JSON) -> Draft:
     drafts = session.bench.loadouts.drafts(session.design.name)
     kept = next((one for one in drafts if one.path.name == file), None)
     if kept is None:
-        raise refused("this draft is not there any more", "draft", "open the design once more")
+        raise design_error("this draft is not there any more", "draft", "open the design once more")
     return kept
 
 

@@ -11,7 +11,7 @@ from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.told import tokens_of
 from materia_nb.errors import MateriaError, counted
-from materia_nb.insight.estimate import Told
+from materia_nb.insight.estimate import PromptOfVisit
 from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design import sockets as operations
@@ -29,8 +29,8 @@ from materia_nb.loadout.facts import (
 )
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.models import AgentMateria, Consumes, Iterator, Loadout
-from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
+from materia_nb.loadout.models import AgentMateria, Consumes, IteratorFields, Loadout
+from materia_nb.loadout.models_graph import EdgeFields, ExitFields, LoopFields, SocketFields
 from materia_nb.loadout.report import brief
 from materia_nb.loadout.vocabulary import DESCRIBED, described, protocol_names
 from materia_nb.widgets.design_findings import DesignSlice
@@ -147,7 +147,7 @@ def _socket(session: DesignSession, pick: Pick) -> DesignSlice:
         "removes": shorten(gone, 300),
         "fields": [
             _id_field(session, pick, "Every reference to it follows."),
-            *_fields(session, pick, Socket, raw),
+            *_fields(session, pick, SocketFields, raw),
         ],
         "ways": _ways(design.document, facts, id_),
         "targets": [*facts.sockets, END],
@@ -217,11 +217,11 @@ def _told_at(session: DesignSession, socket: str) -> list[DesignSlice]:
         prompt, why_not = entering.preview(rules, state, socket)
         if prompt is None:
             return [{"words": "not visited", "about": why_not}]
-        chosen = [("alone", Told(1, socket, None, "", prompt, len(prompt.text), 0))]
+        chosen = [("alone", PromptOfVisit(1, socket, None, "", prompt, len(prompt.text), 0))]
     return [_told(words, one) for words, one in chosen]
 
 
-def _told(words: str, one: Told) -> DesignSlice:
+def _told(words: str, one: PromptOfVisit) -> DesignSlice:
     """One prompt, part by part, with what is left out and why."""
     return {
         "words": words,
@@ -310,7 +310,7 @@ def _line(session: DesignSession, pick: Pick) -> DesignSlice:
         "first": place == 0,
         "last": place == len(ways) - 1,
         "turn": turn,
-        "fields": _fields(session, pick, Edge if kind == "edge" else ExitRoute, raw),
+        "fields": _fields(session, pick, EdgeFields if kind == "edge" else ExitFields, raw),
         "json": pretty(ways[place]),
     }
 
@@ -319,9 +319,9 @@ def _loop(session: DesignSession, of: Pick) -> DesignSlice:
     document, id_ = session.design.document, of[1]
     raw, members = written(document, "loop", id_), members_of(document, id_)
     source = next((name for name in ("iterator", "consumes") if is_object(raw.get(name))), "")
-    fields = [_id_field(session, of, "Exits keep their own ids."), *_fields(session, of, Loop, raw)]
+    fields = [_id_field(session, of, "Exits keep their own ids."), *_fields(session, of, LoopFields, raw)]
     if source:
-        model: type[Model] = Consumes if source == "consumes" else Iterator
+        model: type[Model] = Consumes if source == "consumes" else IteratorFields
         fields += _fields(session, of, model, as_object(raw[source]), f"{source}.")
     exits = [
         {**_way("exit", id_, place, one), "from": str(as_object(one).get("from"))}

@@ -11,8 +11,8 @@ from materia_nb.display.escape import shorten
 from materia_nb.insight.estimate import Prompts
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.design import Change, Design
-from materia_nb.loadout.design.document import refused
+from materia_nb.loadout.design import Design, DesignChange
+from materia_nb.loadout.design.document import design_error
 from materia_nb.loadout.facts import Facts, Object, as_object, is_number
 from materia_nb.loadout.graph import Graph, PromptForm
 from materia_nb.widgets.picks import Pick, drawn_parts, parts
@@ -69,13 +69,13 @@ class DesignState:
         self.note: tuple[str, str] = ("status", "")
         self.question: DesignQuestion | None = None
         self.refused: dict[tuple[str, str, str], RefusedField] = {}
-        self.explored: tuple[Change, Exploration] | None = None
+        self.explored: tuple[DesignChange, Exploration] | None = None
         self.route: tuple[str, ...] = ()
         self.odds: dict[str, float] = {}
-        self.estimated: tuple[Change, str] | None = None
-        self.proposed: Change | None = None
+        self.estimated: tuple[DesignChange, str] | None = None
+        self.proposed: DesignChange | None = None
         self.cast_made: Callable[[Cast], object] | None = None
-        self._parts: tuple[Change, Object, list[tuple[str, Pick]]] | None = None
+        self._parts: tuple[DesignChange, Object, list[tuple[str, Pick]]] | None = None
         self._prompts: tuple[Graph, list[PromptForm | None], tuple[Prompts, Prompts]] | None = None
 
     # -- what there is ------------------------------------------------------------------
@@ -121,7 +121,7 @@ class DesignState:
             if self.knows(*pick):
                 return pick  # type: ignore[no-any-return]
         what = f"there is no {shorten(str(kind), 20)} {shorten(str(key), 60)!r}"
-        raise refused(what, "design", "it may have been removed")
+        raise design_error(what, "design", "it may have been removed")
 
     def knows(self, kind: str, key: str) -> bool:
         """Whether the design has this part."""

@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from materia_nb.cast import Cast
 from materia_nb.cast.workbench import Workbench
+from materia_nb.display.blocks import sendable
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.mime import sendable
 from materia_nb.errors import MateriaError, counted
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.facts import Object, as_object, is_number, is_text, materia_group, materia_kind

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.cast.listing import cost_words
 from materia_nb.cast.repairs import KINDS, OTHER, Redefinition, changed_definition, folders_asked, offers
 from materia_nb.cast.views.status import steps_words, tried_words
-from materia_nb.display.blocks import Block, Code, Diff, Facts, Fold, Heading, Line, Table, bounded, lines
+from materia_nb.display.blocks import Block, Code, Diff, FactTable, Fold, Heading, Line, Table, clipped, lines
 from materia_nb.display.escape import part
 from materia_nb.display.sections import issue_rows
 from materia_nb.engine import decide, evolve, outputs
@@ -194,11 +194,11 @@ def end_blocks(now: Snapshot) -> list[Block]:
             parts.append(Fold("as it was written", [Code(record.output or "")]))
     if remarks:
         parts.append(Heading("remarks", small=True))
-        parts += lines([bounded(str(one), 600) for one in remarks[:_REMARKS]], "warn")
+        parts += lines([clipped(str(one), 600) for one in remarks[:_REMARKS]], "warn")
         more = len(remarks) - _REMARKS
         parts += lines([f"and {more} more: cast.now.remarks"] if more > 0 else [], "quiet")
     changed = changed_blocks(dict(now.session.start.data), dict(now.state), "what changed in the state")
-    return [*parts, *changed, Heading("cost and time", small=True), Facts(_spent(now))]
+    return [*parts, *changed, Heading("cost and time", small=True), FactTable(_spent(now))]
 
 
 def _spent(now: Snapshot) -> list[tuple[str, str]]:

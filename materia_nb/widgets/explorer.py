@@ -16,7 +16,7 @@ from traitlets import Dict, Unicode
 from materia_nb.cast import Cast
 from materia_nb.cast.listing import casts_view, cost_words, sought, when_words
 from materia_nb.cast.views.compare_view import CompareView
-from materia_nb.display.blocks import Block, Heading, bounded, text_of
+from materia_nb.display.blocks import Block, Heading, blocks_as_text, clipped
 from materia_nb.display.escape import part
 from materia_nb.errors import counted, plain
 from materia_nb.platform import start_thread
@@ -184,7 +184,7 @@ class CastExplorer(Panel):
         self._shut()
         compared = self._casts.compare(message.a, message.b)
         names = [self._name(one) for one in (message.a, message.b)]
-        self._compared = [Heading(bounded(f"A is {names[0]}, B is {names[1]}", 400))]
+        self._compared = [Heading(clipped(f"A is {names[0]}, B is {names[1]}", 400))]
         if isinstance(compared, CompareView):
             sockets = compared.a.rules.graph.sockets.values()
             self._compared += compared.in_words({one.id: part(one.materia.label) for one in sockets})
@@ -251,7 +251,7 @@ class CastExplorer(Panel):
 
     def fail(self, error: Exception) -> None:
         """Show an exception over the list; one of ours as its short text."""
-        self._told({"words": bounded(error_words(error, self.title), 2_000), "tone": "bad"})
+        self._told({"words": clipped(error_words(error, self.title), 2_000), "tone": "bad"})
 
     def _told(self, notice: dict[str, str]) -> None:
         self._said = notice
@@ -288,7 +288,7 @@ class CastExplorer(Panel):
     def fallback(self) -> tuple[str, str | None]:
         """Return the list as text."""
         more = len(self._entries) - _RECORDED
-        said = text_of([casts_view(self._entries[:_RECORDED])])
+        said = blocks_as_text([casts_view(self._entries[:_RECORDED])])
         return said + (f"\n... and {counted(more, 'cast')} more" if more > 0 else ""), None
 
 
@@ -308,7 +308,7 @@ def _acts_of(entry: CastEntry) -> dict[str, Any]:
     whole = entry.status != "broken"
     resumes = whole and entry.ours and entry.status != "complete"
     why = "it is complete" if entry.status == "complete" else "it was recorded elsewhere: it can be looked at"
-    words = bounded(plain(entry.name or entry.request or entry.id), 120)
+    words = clipped(plain(entry.name or entry.request or entry.id), 120)
     return {
         "id": entry.id,
         "words": words,
@@ -356,14 +356,14 @@ def row_of(entry: CastEntry, now: float, *, runs: bool = False, owner: str | Non
     begun, last = when_words(entry.started, now), when_words(entry.last_event, now)
     return [
         entry.id,
-        [tone, word, bounded(plain(more), 300)],
+        [tone, word, clipped(plain(more), 300)],
         plain(entry.name),
         plain(entry.request or ""),
         [plain(tag) for tag in entry.tags],
         plain(entry.loadout or ""),
         [begun, f"began {begun}, last written {last}" if begun else "not known"],
         "" if entry.steps is None else str(entry.steps),
-        bounded(plain(remarks), 200),
+        clipped(plain(remarks), 200),
         cost_words(entry.cost, entry.unpriced),
     ]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.views.status import loop_progress, marks_of
-from materia_nb.display.blocks import Block, Code, Facts, Fold, Heading, Line, Table, Tree, View, lines
+from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, Table, Tree, View, lines
 from materia_nb.display.escape import Html, html_text, part
 from materia_nb.display.graph_parts import (
     Link,
@@ -100,21 +100,23 @@ class Inspector:
         if kind == "socket":
             socket = self.graph.sockets[key]
             made = in_effect(
-                models_graph.Socket, socket, as_object(as_object(written.get("sockets")).get(key))
+                models_graph.SocketFields, socket, as_object(as_object(written.get("sockets")).get(key))
             )
             made |= {"assign": dict(socket.assign)} if socket.assign else {}
             return {"socket": made, "materia": dict(socket.materia.raw)}
         if kind == "loop":
             loop = self.graph.loops[key]
-            return in_effect(models_graph.Loop, loop, as_object(as_object(written.get("loops")).get(key)))
+            return in_effect(
+                models_graph.LoopFields, loop, as_object(as_object(written.get("loops")).get(key))
+            )
         link = self._links[key]
         if kind == "exit":
             routes = self.graph.loops[link.loop or ""].routes
             route = next((one for one in routes if key.startswith(one.edge_id)), None)
-            return None if route is None else in_effect(models_graph.ExitRoute, route, {})
+            return None if route is None else in_effect(models_graph.ExitFields, route, {})
         if link.place is None:
             return None
-        return in_effect(models_graph.Edge, self.graph.sockets[link.source].edges[link.place], {})
+        return in_effect(models_graph.EdgeFields, self.graph.sockets[link.source].edges[link.place], {})
 
     # -- a socket ---------------------------------------------------------------------
 
@@ -142,7 +144,7 @@ class Inspector:
             if link.source == key
         ]
         return [
-            Facts([row for row in rows if row[1]]),
+            FactTable([row for row in rows if row[1]]),
             Heading("Ways out, in order"),
             Table(("way", "used now", "taken"), ways),
             Heading("What its output must hold"),
@@ -194,7 +196,7 @@ class Inspector:
             ("may be taken", self._budget(link) if link.kind == "edge" else ""),
             ("taken", f"{self._taken(link)} times in all" if self.cast is not None else ""),
         ]
-        return [Facts([row for row in rows if row[1]]), *self._last_time(link)]
+        return [FactTable([row for row in rows if row[1]]), *self._last_time(link)]
 
     def _taken(self, link: Link) -> int:
         """How often it was taken, by the decisions of all steps."""
@@ -256,7 +258,7 @@ class Inspector:
             link_title(link) for link in self._links.values() if link.kind == "exit" and link.loop == loop.id
         ]
         return [
-            Facts(rows),
+            FactTable(rows),
             Heading("Exits, when the list is exhausted"),
             *lines(exits or ["none: the cast ends"]),
         ]

@@ -20,8 +20,7 @@ from materia_nb.display.arranging import Spot
 from materia_nb.display.escape import Html, html_text, part, shorten
 from materia_nb.display.graph_parts import Marks, summary
 from materia_nb.display.layout import Direction, Level, best_place, spots_of
-from materia_nb.display.shapes import THEMES
-from materia_nb.display.svg import graph_svg
+from materia_nb.display.svg import THEMES, graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import Graph

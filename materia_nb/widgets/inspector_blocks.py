@@ -12,10 +12,10 @@ from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import links
 from materia_nb.display.sections import call_blocks, part_title
 from materia_nb.engine import entering
-from materia_nb.engine.item_edits import WORK_ITEMS
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord, item_now
 from materia_nb.errors import MateriaError, plain
+from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.widgets.graph_inspector import DEFINITION, Inspector
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """A graph as the canvas in the page draws it: what stands where, and how each part looks at one moment of a cast.
 
-Plain JSON. The page fills the colours of its theme into the pictures (:data:`~materia_nb.display.shapes.PLACES`).
+Plain JSON. The page fills the colours of its theme into the pictures (:data:`~materia_nb.display.svg.COLOUR_PLACES`).
 """
 
 from __future__ import annotations
@@ -13,20 +13,31 @@ from materia_nb.display.escape import part
 from materia_nb.display.geometry import Bent, Box, Point, bend, points_of
 from materia_nb.display.graph_parts import (
     END_SIGN,
-    START,
+    START_SIGN,
     Marks,
     answered_words,
     chip_words,
     count_words,
     kind_words,
+    least_zoom,
     link_words,
     loop_words,
-    readable,
     socket_notes,
 )
-from materia_nb.display.layout import Line, Placed
-from materia_nb.display.shapes import EDGE, PLACES, image, line_use, loop_region, sign, socket_card, tag
-from materia_nb.display.svg import colour_use, graph_svg, line_chip
+from materia_nb.display.layout import DrawnLine, PlacedGraph
+from materia_nb.display.svg import (
+    COLOUR_PLACES,
+    EDGE,
+    colour_use,
+    graph_svg,
+    image,
+    line_chip,
+    line_use,
+    loop_region,
+    sign,
+    socket_card,
+    tag,
+)
 from materia_nb.errors import counted
 from materia_nb.loadout.graph import END, Graph, Socket
 from materia_nb.loadout.vocabulary import DESCRIBED, Condition
@@ -35,7 +46,7 @@ from materia_nb.widgets.picks import Pick, pick_of
 Look: TypeAlias = dict[str, dict[str, str]]
 """By element: ``classes``, ``words`` for who rests the mouse on it, and ``svg`` (a node) or ``label`` (a line)."""
 
-_SIGNS: Final = {START: "start", END_SIGN: "end"}
+_SIGNS: Final = {START_SIGN: "start", END_SIGN: "end"}
 _AWAY: Final = 4.0
 """How far beyond its tip a line's anchor stands, so that the direction to it is never in doubt."""
 
@@ -48,14 +59,14 @@ class Scene:
         placed: where everything stands.
     """
 
-    def __init__(self, graph: Graph, placed: Placed) -> None:
+    def __init__(self, graph: Graph, placed: PlacedGraph) -> None:
         self.graph = graph
         self.placed = placed
         self.nodes: list[dict[str, Any]] = []
         self.edges: list[dict[str, Any]] = []
         self._ids: dict[tuple[str, str], str] = {}
         self._taken: set[str] = set()
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, DrawnLine] = {}
         self._chips: dict[str, str] = {}
         self._picks: dict[str, Pick] = {}
         self._latest: tuple[Marks, Look] | None = None
@@ -83,12 +94,12 @@ class Scene:
         Args:
             still: whether it is drawn as one picture, not element by element.
         """
-        drawn = {"still": graph_svg(self.graph, placed=self.placed, colours=PLACES)} if still else {}
+        drawn = {"still": graph_svg(self.graph, placed=self.placed, colours=COLOUR_PLACES)} if still else {}
         return drawn | {
             "size": [round(value, 1) for value in self.placed.size],
             "corner": [round(self.placed.bounds.x, 1), round(self.placed.bounds.y, 1)],
             "level": self.placed.level,
-            "readable": round(readable(self.placed.level), 3),
+            "readable": round(least_zoom(self.placed.level), 3),
             "direction": self.placed.direction,
             "edge": EDGE,
             "nodes": self.nodes,
@@ -155,7 +166,7 @@ class Scene:
         )
         return self._ids["l", loop], _centre(self.placed.loops[loop])
 
-    def _add_line(self, line: Line) -> None:
+    def _add_line(self, line: DrawnLine) -> None:
         link = line.link
         source, start = self._end_of(link.source)
         points = points_of(line.d)
@@ -232,7 +243,7 @@ class Scene:
             look[self._ids["s", _SIGNS[key]]] = {
                 "classes": "taken" if reached else "",
                 "words": "",
-                "svg": _picture(sign(key, at, marks, PLACES), box),
+                "svg": _picture(sign(key, at, marks, COLOUR_PLACES), box),
             }
         for made, line in self._lines.items():
             about = _about(said, self._keys[made])
@@ -255,10 +266,10 @@ class Scene:
             kept = self._drawn[element] = about, draw()
         return kept[1]
 
-    def _chip(self, line: Line, marks: Marks) -> str:
+    def _chip(self, line: DrawnLine, marks: Marks) -> str:
         if (box := line.label) is None:
             return ""
-        drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, PLACES)
+        drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACES)
         return _picture(drawn, box)
 
     def _name(self, key: str) -> str:
@@ -272,7 +283,7 @@ class Scene:
         dx, dy = EDGE - box.x, EDGE - box.y
         moved = title.moved(dx, dy) if title else None
         drawn = loop_region(
-            self.graph, loop, box.moved(dx, dy), moved, marks, PLACES, level=self.placed.level
+            self.graph, loop, box.moved(dx, dy), moved, marks, COLOUR_PLACES, level=self.placed.level
         )
         here = title is None and (marks.current in loop.sockets or marks.failed in loop.sockets)
         words = f"loop {part(loop_id)}: {part(', '.join(loop.sockets), 200)}; "
@@ -283,7 +294,7 @@ class Scene:
         }
 
     def _socket_look(self, socket: Socket, box: Box, marks: Marks) -> dict[str, str]:
-        drawn = socket_card(socket, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, PLACES)
+        drawn = socket_card(socket, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACES)
         state, _ = tag(socket.id, marks)
         classes = [
             word
@@ -301,7 +312,7 @@ class Scene:
             "svg": _picture(drawn, box),
         }
 
-    def _line_look(self, line: Line, marks: Marks) -> dict[str, str]:
+    def _line_look(self, line: DrawnLine, marks: Marks) -> dict[str, str]:
         link = line.link
         use = colour_use(link, marks)
         words = "\n".join(link_words(one, marks) for one in (link, *line.shared)) or (

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from materia_nb.display.blocks import Block, Heading, Line, Table
 from materia_nb.display.escape import part
-from materia_nb.engine.item_edits import WORK_ITEMS, WORKED_ON, ListEdit, lay_out, origins_of
+from materia_nb.engine.item_edits import WORKED_ON, ListEdit, lay_out, origins_of
 from materia_nb.engine.items import Standing
 from materia_nb.engine.routing import edges_used, limits_of
 from materia_nb.errors import MateriaError, plain
 from materia_nb.handoff import Issue, item_issues
 from materia_nb.handoff.protocol import as_text
-from materia_nb.insight.changes import ValueChange, changes
+from materia_nb.insight.sides import ValueChange, changes
 from materia_nb.jsonvalue import JSON, MISSING, compact, frozen, same
+from materia_nb.loadout.facts import WORK_ITEMS
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot

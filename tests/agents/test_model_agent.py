@@ -19,7 +19,7 @@ from materia_nb.agents.model import requests
 from materia_nb.agents.model.model_turn import INVALID, LONGEST_ARGUMENTS, MOST_CALLS
 from materia_nb.agents.model.providers import ready_models
 from materia_nb.cast import open_cast
-from materia_nb.handoff.approval import Grant
+from materia_nb.handoff.capabilities import Grant
 from model_helpers import Heard, agent, failed, turn
 from model_server import LONG_S, Slow, calls, refuses, says, serving
 

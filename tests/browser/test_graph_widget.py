@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from browser.kernels import both_kernels
 from browser.lab import WIDGETS
 from browser.picture import Picture
-from materia_nb.display.shapes import THEMES, line_use
+from materia_nb.display.svg import THEMES, line_use
 from materia_nb.loadout.vocabulary import DESCRIBED
 
 if TYPE_CHECKING:

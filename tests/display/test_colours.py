@@ -13,7 +13,7 @@ from display_checks import contrast
 from display_graphs import graph, hello, rework, socket
 from display_hostile import HOSTILE
 from materia_nb.display.graph_parts import Marks, who_badge
-from materia_nb.display.layout import place
+from materia_nb.display.layout import place_graph
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.loadout.vocabulary import tint_of
@@ -22,7 +22,7 @@ from materia_nb.widgets.scene import Scene
 
 
 def scene_of(graph):
-    return Scene(graph, place(graph))
+    return Scene(graph, place_graph(graph))
 
 
 def coloured(colour):

@@ -20,7 +20,7 @@ from materia_nb.display.blocks import (
     Block,
     Code,
     Diff,
-    Facts,
+    FactTable,
     Fold,
     Heading,
     JsonView,
@@ -33,10 +33,11 @@ from materia_nb.display.blocks import (
     Tree,
     View,
     Words,
+    blocks_as_text,
     html_of,
     json_of,
+    mime_bundle,
     page_of,
-    text_of,
 )
 from materia_nb.display.escape import (
     Html,
@@ -50,7 +51,6 @@ from materia_nb.display.escape import (
     status_badge,
 )
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.mime import bundle
 from materia_nb.display.svg import GraphPicture
 from materia_nb.handoff.capabilities import Pointer
 from materia_nb.widgets import frontend
@@ -182,7 +182,7 @@ def every_block(text):
         Fold(text, [Line(text)], anchor="step-1"),
         Picture(f"<svg><title>{esc(text)}</title></svg>", text),
         Action(text, "Show it", "shows it", "select", {}),
-        Facts([(text, text)]),
+        FactTable([(text, text)]),
         Table([text] * len(cells), [cells]),
         View(text, [Line(text)]),
         Text(text),
@@ -210,7 +210,7 @@ def test_hostile_text_stays_text_in_every_block_and_on_a_page(text):
     examples, tags = every_block(text), PAGE_TAGS | {"g", "path", "rect", "text"}
     check(html_of(examples), tags)
     check(page_of(text, examples), tags)
-    assert "\x1b" not in text_of(examples) + json.dumps(json_of(examples), ensure_ascii=False)
+    assert "\x1b" not in blocks_as_text(examples) + json.dumps(json_of(examples), ensure_ascii=False)
 
 
 @pytest.mark.parametrize("number", range(14))
@@ -246,10 +246,10 @@ def test_the_page_loads_nothing_and_links_only_to_files_beside_it_and_to_its_ste
 
 def test_what_is_folded_is_told_briefly_as_text_and_whole_where_it_is_open():
     inside = [Line("x" * 100) for _ in range(9)]
-    assert text_of([Fold("more", inside)]).splitlines()[-1] == "  … [908 characters in all]"
-    assert len(text_of([Fold("more", inside)]).splitlines()) == 5
-    assert len(text_of([Fold("more", inside, opened=True)]).splitlines()) == 10
-    assert text_of([Fold("more", inside, brief=0)]) == "more"
+    assert blocks_as_text([Fold("more", inside)]).splitlines()[-1] == "  … [908 characters in all]"
+    assert len(blocks_as_text([Fold("more", inside)]).splitlines()) == 5
+    assert len(blocks_as_text([Fold("more", inside, opened=True)]).splitlines()) == 10
+    assert blocks_as_text([Fold("more", inside, brief=0)]) == "more"
 
 
 def test_columns_without_content_are_left_out_as_html_too():
@@ -293,10 +293,10 @@ def test_a_picture_shows_its_marks():
 
 
 def test_a_bundle_can_be_sent():
-    made = bundle("a\ud800", json={"\udfff": ["\ud800"]}, html="<b>\ud900</b>", mermaid="x")
+    made = mime_bundle("a\ud800", json={"\udfff": ["\ud800"]}, html="<b>\ud900</b>", mermaid="x")
     json.dumps(made, ensure_ascii=False).encode()
     assert made["application/json"] == {"\ufffd": ["\ufffd"]}
-    assert bundle("x") == {"text/plain": "x"}
+    assert mime_bundle("x") == {"text/plain": "x"}
 
 
 def test_a_picture_fits_a_cell_and_keeps_its_shape():

@@ -10,7 +10,7 @@ import cast_helpers as h
 from materia_nb.agents.interface import Asking
 from materia_nb.cast.views.status import CastView, StatusView
 from materia_nb.cast.views.step_views import StepView
-from materia_nb.display.blocks import html_of, text_of
+from materia_nb.display.blocks import blocks_as_text, html_of
 from materia_nb.display.sections import JUDGED, call_blocks, call_words
 from materia_nb.engine.conversation import ToolCall
 
@@ -62,7 +62,7 @@ def test_words_tell_all_that_is_to_be_judged():
     command = "echo ok; " + "true; " * 300 + "rm -rf ~"
     waiting = bash(command)
     assert call_words(waiting) == f"bash {command}"
-    assert text_of(call_blocks([waiting])).endswith("rm -rf ~")
+    assert blocks_as_text(call_blocks([waiting])).endswith("rm -rf ~")
     assert len(call_words(replace(waiting, result="done"))) <= 85
 
 

@@ -62,7 +62,7 @@ MISSING = ["AGENT_ID", "AGENT_STATUS", "NEXT_ACTION", "PENDING_STEPS", "PLAN_STA
     ],
 )
 def test_2_the_first_block_with_the_tag(text):
-    assert contract_fields.find(text) == {"a": 1}
+    assert contract_fields.contract_in(text) == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_2_the_first_block_with_the_tag(text):
     ],
 )
 def test_2_anything_else_is_no_block(text):
-    assert contract_fields.find(text) is None
+    assert contract_fields.contract_in(text) is None
     reading = read(text)
     assert codes(reading.issues) == MISSING
     assert (reading.accepted, reading.error, reading.value, reading.action) == (
@@ -94,7 +94,7 @@ def test_2_anything_else_is_no_block(text):
 
 
 def test_2_backticks_are_written_as_escapes():
-    assert contract_fields.find('```agent_contract_handoff\n{"a": "\\u0060\\u0060\\u0060"}```') == {
+    assert contract_fields.contract_in('```agent_contract_handoff\n{"a": "\\u0060\\u0060\\u0060"}```') == {
         "a": "```"
     }
 
@@ -191,9 +191,9 @@ FULL = {
         ({"agent_contract_handoff": "yes"}, False),
         ({"surface_routing": {"multi_surface": "false"}}, True),
         ({"surface_routing": [], "agent_contract_handoff": None}, False),
-        (contract_fields.Assignment(surfaces=["a", "b"]).envelope(), True),
-        (contract_fields.Assignment(primary=False).envelope(), True),
-        (contract_fields.Assignment(surfaces=["a"]).envelope(), False),
+        (contract_fields.Briefing(surfaces=["a", "b"]).envelope(), True),
+        (contract_fields.Briefing(primary=False).envelope(), True),
+        (contract_fields.Briefing(surfaces=["a"]).envelope(), False),
     ],
 )
 def test_6_when_findings_must_be_consolidated(given, demanded):
@@ -279,7 +279,7 @@ def test_3_hostile_values_in_optional_fields(name):
                 {**CONTRACT, name: held}, FREE, TurnFacts(given=given)
             ).reading
             assert all(issue.code for issue in (*reading.issues, *reading.warnings))
-            contract_fields.output_of({name: held})
+            contract_fields.contract_of({name: held})
 
 
 @pytest.mark.parametrize("given", [*HOSTILE, {"write_permissions": {"writable_sections": [None, {}]}}])
@@ -290,7 +290,7 @@ def test_1_hostile_values_in_what_the_agent_was_given(given):
 
 
 def test_1_what_an_agent_is_given_has_five_sections():
-    assignment = contract_fields.Assignment(goal="g", writable_sections=["stack"], session_id="s")
+    assignment = contract_fields.Briefing(goal="g", writable_sections=["stack"], session_id="s")
     given = assignment.envelope()
     assert tuple(given) == SECTIONS
     assert contract_fields.writable_sections(given) == ["stack"]
@@ -300,13 +300,13 @@ def test_1_what_an_agent_is_given_has_five_sections():
 
 def test_10_updates_of_sections_that_may_not_be_written_are_remarked():
     update = [{"contract": "stack", "payload": {}}, {"contract": "infra", "payload": {}}, "x"]
-    given = contract_fields.Assignment(writable_sections=["stack"]).envelope()
+    given = contract_fields.Briefing(writable_sections=["stack"]).envelope()
     assert warnings(contract(update_contracts=update), given=given) == ["UPDATE_CONTRACT_REJECTED:infra"]
     assert warnings(contract(update_contracts=update)) == []
 
 
 def test_3_everything_that_a_contract_says_in_one_value():
-    output = contract_fields.output_of(
+    output = contract_fields.contract_of(
         contract(
             user_facing_summary=" Short. ",
             memory_suggestions=["a", None, 3, {"b": 1}],
@@ -325,7 +325,7 @@ def test_3_everything_that_a_contract_says_in_one_value():
     assert output.update_contracts == [("stack", {"a": 1})]
     assert output.context_consumption == {"tokens_used": 12, "pct_window": None}
     assert (output.loop_state.iteration, output.rollback_executed) == (1, contract_fields.ABSENT)
-    assert contract_fields.output_of({}).plan_status == ""
+    assert contract_fields.contract_of({}).plan_status == ""
 
 
 def test_1_an_agent_is_told_its_session_its_provider_and_whether_it_leads():
@@ -378,8 +378,8 @@ def test_11_an_illegal_status_is_told_with_the_other_faults_r58():
 )
 def test_11_a_memory_of_another_make_is_a_fresh_start(memory):
     assert contract_fields.remembered(memory) in (
-        contract_fields.Record(),
-        contract_fields.Record("COMPLETE"),
+        contract_fields.StatusRecord(),
+        contract_fields.StatusRecord("COMPLETE"),
     )
 
 
@@ -491,7 +491,7 @@ def test_14_what_is_recorded_is_json_though_a_number_is_too_large():
 def test_what_is_asked_for_shows_every_list_and_names_every_status():
     told = CON.ask(FREE)
     for name in (
-        *contract_fields.STATUSES,
+        *contract_fields.PLAN_STATUSES,
         *contract_fields.EVIDENCE,
         "agent_id",
         "pending_steps",
@@ -500,9 +500,6 @@ def test_what_is_asked_for_shows_every_list_and_names_every_status():
         assert name in told
     assert "work item" in CON.ask(wanted(GENERATOR, generator=True))
     assert CON.ask(wanted({})) == ""
-    assert "PLAN_STATUS:odd".upper() in contract_fields.repair_prompt(
-        read(contract(agent_status__plan_status="odd")).issues
-    )
 
 
 def test_text_sockets_take_anything():

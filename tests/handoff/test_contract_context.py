@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import approval, contract_fields
+from materia_nb.handoff import capabilities as approval
+from materia_nb.handoff import contract_fields
 from materia_nb.jsonvalue import same
 from protocol_helpers import HOSTILE, json_values
 
@@ -28,7 +29,7 @@ def sealed(**fields):
 
 def test_7_the_fingerprint_is_that_of_compact_json_with_sorted_keys():
     expected = hashlib.sha256(b'{"a":[1,true],"b":"\\ud800"}').hexdigest()
-    assert approval.fingerprint({"b": "\ud800", "a": [1, True]}) == expected
+    assert approval.command_fingerprint({"b": "\ud800", "a": [1, True]}) == expected
 
 
 def test_7_a_grant_is_for_one_exact_command_once():
@@ -119,7 +120,7 @@ def test_9_suggestions_are_texts_and_malformed_ones_are_skipped_with_a_remark():
 )  # fmt: skip
 def test_10_the_table(stored, update, expected):
     before = copy.deepcopy((stored, update))
-    merged = contract_fields.merge({"k": stored}, {"k": update})["k"]
+    merged = contract_fields.merged_context({"k": stored}, {"k": update})["k"]
     assert same(merged, expected)
     assert (stored, update) == before
 
@@ -149,7 +150,7 @@ documents = st.dictionaries(st.sampled_from("abc"), json_values | objects | name
 @given(documents, documents)
 def test_10_a_merge_never_loses_what_is_not_mentioned(stored, update):
     before = copy.deepcopy((stored, update))
-    merged = contract_fields.merge(stored, update)
+    merged = contract_fields.merged_context(stored, update)
     assert kept(stored, update, merged)
     assert (stored, update) == before
 
@@ -157,8 +158,8 @@ def test_10_a_merge_never_loses_what_is_not_mentioned(stored, update):
 @given(documents, documents)
 def test_10_merging_the_same_again_and_again_changes_nothing_more(stored, update):
     """The second time may still sort and unite a list that the first time added as it was."""
-    twice = contract_fields.merge(contract_fields.merge(stored, update), update)
-    assert same(contract_fields.merge(twice, update), twice)
+    twice = contract_fields.merged_context(contract_fields.merged_context(stored, update), update)
+    assert same(contract_fields.merged_context(twice, update), twice)
 
 
 def test_10_values_too_deep_to_walk_are_refused_and_long_lists_are_fast():
@@ -166,9 +167,9 @@ def test_10_values_too_deep_to_walk_are_refused_and_long_lists_are_fast():
     for _ in range(5000):
         deep = {"a": deep}
     with pytest.raises(MateriaError, match="levels deep"):
-        contract_fields.merge(deep, {})
+        contract_fields.merged_context(deep, {})
     rows = [{"id": number} for number in range(50_000)]
-    assert contract_fields.merge({"r": rows}, {"r": rows})["r"] == rows
+    assert contract_fields.merged_context({"r": rows}, {"r": rows})["r"] == rows
 
 
 def test_10_entries_are_judged_one_by_one_and_the_old_document_stays():

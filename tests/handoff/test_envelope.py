@@ -52,7 +52,7 @@ def errors(value, **facts):
     ],
 )
 def test_2_one_object_is_found_in_what_surrounds_it(text):
-    assert env.find(text) == ({"a": 1}, None)
+    assert env.envelope_in(text) == ({"a": 1}, None)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_2_one_object_is_found_in_what_surrounds_it(text):
     ],
 )
 def test_2_what_is_refused(text, code):
-    value, issue = env.find(text)
+    value, issue = env.envelope_in(text)
     assert (value, issue.code) == (None, code)
 
 
@@ -83,9 +83,9 @@ def test_2_numbers_that_json_cannot_hold_become_null_and_long_ones_stay():
 
 
 def test_2_a_file_must_be_the_object_itself():
-    assert env.find(' {"a": 1}\n', file=True) == ({"a": 1}, None)
+    assert env.envelope_in(' {"a": 1}\n', file=True) == ({"a": 1}, None)
     for text in ('x {"a": 1}', '```json\n{"a": 1}\n```', '{"a": 1} {'):
-        assert env.find(text, file=True)[1].code == "ENVELOPE_NOT_JSON"
+        assert env.envelope_in(text, file=True)[1].code == "ENVELOPE_NOT_JSON"
 
 
 # -- section 3: checking ------------------------------------------------------------------

@@ -85,7 +85,7 @@ def test_the_deepest_values_that_are_read_can_be_walked_from_a_deep_stack(name, 
             return walk(frames - 1)
         reading = protocol(name).read(block(text), FREE)
         assert reading.accepted, reading.issues
-        merged = contract_fields.merge({"a": reading.value}, {"a": reading.value})
+        merged = contract_fields.merged_context({"a": reading.value}, {"a": reading.value})
         assert merged["a"].keys() == reading.value.keys()
         return translate(reading.value, frm=name, to="sparse")
 

@@ -6,7 +6,7 @@ import pytest
 
 from magics_helpers import line, run, text
 from materia_nb.errors import MateriaError
-from materia_nb.insight.queries import LONGEST, MOST_VALUES, query_of
+from materia_nb.insight.queries import LONGEST_EXPRESSION, MOST_VALUES, query_of
 
 
 def test_every_output_is_asked(cast):
@@ -40,7 +40,8 @@ def test_the_verbs_show_a_table_and_the_state(shell, bench):
 
 
 @pytest.mark.parametrize(
-    "expression", ["$[", "$.a[?(@.b =~ '(a+)+$')]", "$.a.`sub(/(a+)+$/, x)`", "$..a..b", "$." + "a" * LONGEST]
+    "expression",
+    ["$[", "$.a[?(@.b =~ '(a+)+$')]", "$.a.`sub(/(a+)+$/, x)`", "$..a..b", "$." + "a" * LONGEST_EXPRESSION],
 )
 def test_a_bad_or_boundless_expression_is_one_clear_error(expression):
     with pytest.raises(MateriaError, match="cannot be asked") as caught:

@@ -19,7 +19,7 @@ from materia_nb.handoff.contract_protocol import ContractProtocol
 from materia_nb.insight import space
 from materia_nb.insight.explore import Exploration, longest, played, stalling
 from materia_nb.insight.odds import rehearse
-from materia_nb.insight.space import Node, Scripted, Space, Way
+from materia_nb.insight.space import Node, Scripted, Space, VisitWay
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS, Result
 from protocol_helpers import OTHERS
@@ -179,13 +179,15 @@ def test_a_round_through_the_plan_is_bounded_by_its_edge():
 
 @pytest.mark.parametrize("turns, most", [(1, None), (0, 1)])
 def test_a_round_has_no_most_unless_no_agent_is_in_it(turns, most):
-    back, on = [Way(to, Scripted("x", Result.NOTHING, None), used, ()) for to, used in ((0, turns), (1, 1))]
+    back, on = [
+        VisitWay(to, Scripted("x", Result.NOTHING, None), used, ()) for to, used in ((0, turns), (1, 1))
+    ]
     assert longest(Space([Node("A"), Node(None, "complete")], [[back, on], []])) == most
 
 
 def test_a_round_that_no_way_leaves_stalls():
-    on, back = [Way(to, Scripted("x", Result.NOTHING, None), 1, ()) for to in (1, 0)]
-    end = Way(2, Scripted("x", Result.NOTHING, None), 1, ())
+    on, back = [VisitWay(to, Scripted("x", Result.NOTHING, None), 1, ()) for to in (1, 0)]
+    end = VisitWay(2, Scripted("x", Result.NOTHING, None), 1, ())
     nodes = [Node("A"), Node("B"), Node(None, "complete")]
     assert stalling(Space(nodes, [[on], [back], []])) == ("A", "B")
     assert stalling(Space(nodes, [[on], [back, end], []])) == ()

@@ -15,7 +15,7 @@ from builders import asks, at, config, edge, exit_route, loop, retry_loop
 from drawn_loadouts import loadouts, rules_of
 from materia_nb.errors import MateriaError
 from materia_nb.insight.explore import Exploration
-from materia_nb.insight.odds import DENSE, counted, rehearse, solve
+from materia_nb.insight.odds import DENSE, rehearse, satisfied_shares, solve
 from materia_nb.loadout import build_graph
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "8"))
@@ -91,8 +91,8 @@ def test_a_chance_that_is_none_is_refused(satisfied):
 def test_chances_are_counted_from_casts(cast):
     """The first evaluation wants it done again, the other three do not."""
     cast.run()
-    assert counted(cast.steps) == {"Socket-3": 3 / 4, "Socket-4": 1}
-    assert Exploration(cast.graph, 3).odds(counted(cast.steps)).satisfied["Socket-3"] == 3 / 4
+    assert satisfied_shares(cast.steps) == {"Socket-3": 3 / 4, "Socket-4": 1}
+    assert Exploration(cast.graph, 3).odds(satisfied_shares(cast.steps)).satisfied["Socket-3"] == 3 / 4
 
 
 def last_page():

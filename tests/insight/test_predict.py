@@ -11,7 +11,7 @@ import cast_helpers as h
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, loop, retry_loop, say
 from magics_helpers import new_shell
 from materia_nb.errors import MateriaError
-from materia_nb.insight.why import STOP, guesses, judge, known_guess, upcoming
+from materia_nb.insight.why import STOP, guesses, judge_guess, known_guess, upcoming
 from materia_nb.lessons import Question, predict, progress, question
 from materia_nb.lessons.checks import guesses_file, read_guesses
 from materia_nb.widgets.base import runs_of, widgets_in
@@ -20,7 +20,7 @@ from materia_nb.widgets.predict import PredictPanel
 
 def judged(play, guess):
     step = play.last
-    return judge(play.rules, guess, "the step", step.decision, step.state)
+    return judge_guess(play.rules, guess, "the step", step.decision, step.state)
 
 
 def told(play, guess):

@@ -21,7 +21,7 @@ from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.errors import MateriaError
 from materia_nb.insight import sides
-from materia_nb.insight.replay import ends_of, replay
+from materia_nb.insight.replay import end_of_replay, replay
 from materia_nb.insight.sides import Side
 from materia_nb.loadout import build_graph
 
@@ -175,7 +175,7 @@ def test_a_cast_that_was_over_and_needs_an_answer_goes_otherwise(document, rng, 
         assert again.first is not None
     ones, others = ([sides.led(step) for step in side.session.steps] for side in (original, again.replayed))
     if again.needs is None:
-        ended = [ends_of(side.session, None) for side in (original, again.replayed)]
+        ended = [end_of_replay(side.session, None) for side in (original, again.replayed)]
         assert bool(again) == (ones != others or ended[0] != ended[1])
 
 

@@ -10,17 +10,17 @@ from materia_nb import Workbench
 from materia_nb.loadout.rules import HINT_CODES
 
 EDITS = {
-    "loadout/rules/sockets.py": (
-        '@rule(RULES, "loadout", "unreachable-socket")\n',
-        '''@rule(RULES, "socket", "empty-note")
-def _empty_note(facts: Facts, id_: str) -> Iterator[Finding]:
+    "loadout/rules/socket_rules.py": (
+        '@rule(SOCKET_RULES, "loadout", "unreachable-socket")\n',
+        '''@rule(SOCKET_RULES, "socket", "empty-note")
+def _empty_note(facts: Facts, id_: str) -> Iterator[Hint]:
     """A `note` with nothing in it."""
     note = facts.sockets[id_].get("note")
     if isinstance(note, str) and not note.strip():
-        yield Finding(f"{id_}.note", "the note is empty", "write one, or leave it out", without_field(id_, "note"))
+        yield Hint(f"{id_}.note", "the note is empty", "write one, or leave it out", without_field(id_, "note"))
 
 
-@rule(RULES, "loadout", "unreachable-socket")
+@rule(SOCKET_RULES, "loadout", "unreachable-socket")
 ''',
     ),
 }

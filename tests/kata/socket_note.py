@@ -23,13 +23,13 @@ EDITS = {
 }
 
 if __name__ == "__main__":
-    from materia_nb.loadout.models_graph import Socket  # pydantic takes its time
+    from materia_nb.loadout.models_graph import SocketFields  # pydantic takes its time
 
     noted = config({"Ask": asks(edge("Do"), note="be brief"), "Do": at("P")})
     assert check_config(noted).ok
     ask, do = (build_graph(noted).sockets[name] for name in ("Ask", "Do"))
     assert (ask.note, do.note) == ("be brief", None)
-    assert in_effect(Socket, ask, {})["note"] == "be brief", "the definition in the inspector has it"
+    assert in_effect(SocketFields, ask, {})["note"] == "be brief", "the definition in the inspector has it"
     (wrong,) = check_config(config({"Ask": asks(note=7)})).problems
     assert (wrong.code, wrong.source) == ("invalid-socket", "Ask.note"), wrong
     typos = [str(hint) for hint in check_config(config({"Ask": asks(noet="be brief")})).hints]

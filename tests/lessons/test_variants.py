@@ -12,19 +12,19 @@ from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.lessons import Question, exercise
 from materia_nb.lessons.checks import (
-    as_csv,
     class_table,
     guesses_file,
-    judged,
-    merge,
+    judged_answers,
+    merge_classes,
     read_guesses,
     scores,
+    scores_as_csv,
 )
 from materia_nb.lessons.variants import TOPICS, right_answers
 
 
 def check(lesson, **questions):
-    return judged(lesson, "", {}, questions)
+    return judged_answers(lesson, "", {}, questions)
 
 
 topics = pytest.mark.parametrize("topic", list(TOPICS))
@@ -134,13 +134,13 @@ def test_the_files_of_a_class_become_one_table(tmp_path, monkeypatch, capsys):
     (tmp_path / "class" / "ben" / "guesses.jsonl").open("a").write(
         '{"lesson": 5, "ques\n[]\n{"question": 7}\n'
     )
-    found = merge([tmp_path / "class"])
+    found = merge_classes([tmp_path / "class"])
     assert [(one.who, one.lesson, one.right) for one in found] == [
         ("ada", "03-loops", True),
         ("=Benjamin", "03-loops", False),
         ("ben", "", False),
     ]
-    assert "'=Benjamin" in as_csv(found), "no formula for a spreadsheet"
+    assert "'=Benjamin" in scores_as_csv(found), "no formula for a spreadsheet"
     assert ("ada", "03-loops", "1 of 1", "1", "1", "0") in class_table(found).rows
     assert main(["progress", str(tmp_path / "class"), "--csv"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "ada,03-loops,visits,1,1,1,0"
@@ -155,8 +155,8 @@ def test_a_learner_without_a_name_is_called_after_the_folder_also_their_own(tmp_
     own = tmp_path / "ada" / ".pi" / "pi-materia" / "guesses.jsonl"
     own.parent.mkdir(parents=True)
     own.write_text('{"lesson": "03-loops", "question": "visits", "guess": 3, "right": true}\n')
-    assert [one.who for one in merge([tmp_path / "ada"])] == ["ada"]
-    assert [one.who for one in merge([tmp_path])] == ["ada"]
+    assert [one.who for one in merge_classes([tmp_path / "ada"])] == ["ada"]
+    assert [one.who for one in merge_classes([tmp_path])] == ["ada"]
 
 
 def test_who_was_sure_of_something_wrong_is_told_to_the_teacher(cast):

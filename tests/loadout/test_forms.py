@@ -7,7 +7,7 @@ import pytest
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.design.forms import form_of, read_field
 from materia_nb.loadout.models import AgentMateria, Consumes, Loadout, UtilityMateria
-from materia_nb.loadout.models_graph import Edge, ExitRoute, Socket
+from materia_nb.loadout.models_graph import EdgeFields, ExitFields, SocketFields
 
 KNOWN = {"socket id or end": ["Socket-1", "end"], "materia id": ["Plan"]}
 
@@ -24,11 +24,11 @@ def field(model, raw, name):
         (AgentMateria, "multiTurn", "flag"),
         (UtilityMateria, "command", "lines"),
         (UtilityMateria, "timeoutMs", "number"),
-        (Socket, "parse", "choice"),
-        (Socket, "assign", "json"),
-        (Edge, "to", "reference"),
-        (Edge, "maxTraversals", "number"),
-        (ExitRoute, "condition", "choice"),
+        (SocketFields, "parse", "choice"),
+        (SocketFields, "assign", "json"),
+        (EdgeFields, "to", "reference"),
+        (EdgeFields, "maxTraversals", "number"),
+        (ExitFields, "condition", "choice"),
         (Consumes, "from", "reference"),
     ],
 )
@@ -37,7 +37,7 @@ def test_the_input_follows_from_the_model(model, name, input_):
 
 
 def test_what_matters_is_first_and_what_other_tools_keep_is_shown_only_where_it_is_written():
-    assert [one.name for one in form_of(Edge, {})] == ["when", "to", "maxTraversals"]
+    assert [one.name for one in form_of(EdgeFields, {})] == ["when", "to", "maxTraversals"]
     assert [one.name for one in form_of(AgentMateria, {})][:3] == ["prompt", "model", "tools"]
     assert "lockState" not in [one.name for one in form_of(Loadout, {})]
     assert "lockState" in [one.name for one in form_of(Loadout, {"lockState": "locked"})]
@@ -45,10 +45,10 @@ def test_what_matters_is_first_and_what_other_tools_keep_is_shown_only_where_it_
 
 
 def test_a_choice_offers_to_be_left_out_and_shows_what_it_does_not_know():
-    parse = field(Socket, {"parse": "yaml"}, "parse")
+    parse = field(SocketFields, {"parse": "yaml"}, "parse")
     assert [value for value, _ in parse.options] == ["", "json", "text", "yaml"]
-    assert "" not in [value for value, _ in field(Edge, {"when": "always"}, "when").options]
-    assert field(Edge, {}, "to").options == (("Socket-1", "Socket-1"), ("end", "end"))
+    assert "" not in [value for value, _ in field(EdgeFields, {"when": "always"}, "when").options]
+    assert field(EdgeFields, {}, "to").options == (("Socket-1", "Socket-1"), ("end", "end"))
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_a_choice_offers_to_be_left_out_and_shows_what_it_does_not_know():
         (UtilityMateria, "command", ["python3", "-c", "print(1)\nprint(2)"]),
         (UtilityMateria, "params", {"a": [1, None, "ü"]}),
         (UtilityMateria, "timeoutMs", 1500),
-        (Socket, "parse", "json"),
-        (Edge, "maxTraversals", 3),
-        (Edge, "to", "end"),
+        (SocketFields, "parse", "json"),
+        (EdgeFields, "maxTraversals", 3),
+        (EdgeFields, "to", "end"),
     ],
 )
 def test_what_a_field_shows_is_read_as_the_value_that_it_is(model, name, value):
@@ -75,15 +75,15 @@ def test_what_a_field_shows_is_read_as_the_value_that_it_is(model, name, value):
 @pytest.mark.parametrize(
     "model, name, typed",
     [
-        (Edge, "maxTraversals", "0"),
-        (Edge, "maxTraversals", "2.5"),
-        (Edge, "maxTraversals", "1e400"),
-        (Edge, "maxTraversals", "three"),
+        (EdgeFields, "maxTraversals", "0"),
+        (EdgeFields, "maxTraversals", "2.5"),
+        (EdgeFields, "maxTraversals", "1e400"),
+        (EdgeFields, "maxTraversals", "three"),
         (UtilityMateria, "timeoutMs", "0"),
-        (Edge, "when", "sometimes"),
-        (Socket, "assign", "{broken"),
-        (Socket, "edges", "[]"),
-        (Socket, "nonsense", "x"),
+        (EdgeFields, "when", "sometimes"),
+        (SocketFields, "assign", "{broken"),
+        (SocketFields, "edges", "[]"),
+        (SocketFields, "nonsense", "x"),
         (AgentMateria, "multiTurn", "yes"),
         (AgentMateria, "prompt", 5),
     ],
@@ -95,7 +95,7 @@ def test_what_no_value_is_is_refused(model, name, typed):
 
 @pytest.mark.parametrize("name", ["maxTraversals", "to", "when"])
 def test_an_emptied_field_is_left_out(name):
-    assert read_field(Edge, name, "  ") is None
+    assert read_field(EdgeFields, name, "  ") is None
 
 
 def test_what_is_told_of_the_cast_is_inherited_a_word_or_an_object():

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from materia_nb.display.mime import png_of
+from materia_nb.display.blocks import png_of
 from materia_nb.magics.cast_display import RecordPicture, RecordText
 
 CELLS = {

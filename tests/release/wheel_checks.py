@@ -23,7 +23,7 @@ EXTRAS = sorted(set(PROJECT["optional-dependencies"]) - WITH_OTHERS)
 PROMISES = {
     "docs": "import furo, myst_parser, sphinx",
     "insight": "from scipy.sparse.linalg import spsolve",
-    "lab": "from materia_nb.display.mime import png_of; "
+    "lab": "from materia_nb.display.blocks import png_of; "
     'assert png_of(\'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>\')',
     "models": "from materia_nb.agents.model import ModelAgent; import anthropic, openai",
 }

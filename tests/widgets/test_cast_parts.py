@@ -11,7 +11,17 @@ import pytest
 
 from magics_helpers import new_shell
 from materia_nb import Workbench
-from materia_nb.display.blocks import Action, Code, Facts, Fold, Heading, Line, Table, Tree, text_of
+from materia_nb.display.blocks import (
+    Action,
+    Code,
+    FactTable,
+    Fold,
+    Heading,
+    Line,
+    Table,
+    Tree,
+    blocks_as_text,
+)
 from materia_nb.errors import MateriaError
 from materia_nb.magics.magic import candidates
 from materia_nb.widgets import cast_parts, frontend
@@ -195,12 +205,12 @@ def test_blocks_as_text():
         Heading("Tokens"),
         Line("enough of them"),
         Table(("name", "count"), [("a", "1")]),
-        Facts([("in", "2")]),
+        FactTable([("in", "2")]),
         Fold("more", [Code("as it\nwas"), Tree({"x": 1})]),
         Action("The cast is at Plan", "Show it", "show it", "select", {}),
     ]
     assert (
-        text_of(blocks)
+        blocks_as_text(blocks)
         == """\
 Tokens
 enough of them
@@ -218,4 +228,4 @@ more
   }
 The cast is at Plan"""
     )
-    assert text_of([]) == ""
+    assert blocks_as_text([]) == ""

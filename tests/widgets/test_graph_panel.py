@@ -24,8 +24,8 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.display.escape import Html
 from materia_nb.display.geometry import bend, points_of, text_width
 from materia_nb.display.graph_parts import SMALL_SIZE, Marks, link_words, links
-from materia_nb.display.layout import Direction, place
-from materia_nb.display.shapes import EDGE, LIGHT
+from materia_nb.display.layout import Direction, place_graph
+from materia_nb.display.svg import EDGE, LIGHT
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Edge, ExitRoute, Graph
@@ -58,7 +58,7 @@ def send(panel: GraphPanel, **message: Any) -> None:
 
 
 def drawn(made: Any, **options: Any) -> Scene:
-    return Scene(made, place(made, **options))
+    return Scene(made, place_graph(made, **options))
 
 
 def click(panel: GraphPanel, element: str) -> None:
@@ -1009,7 +1009,7 @@ def test_two_routes_of_one_name_are_two_elements():
 def test_what_is_drawn_again_is_what_a_new_picture_would_show(tmp_path):
     cast = start(tmp_path, loop_config(), loop_agents(2, refuse=(1,)))
     cast.breakpoints.add("Socket-2", after=True)
-    drawn = place(cast.graph)
+    drawn = place_graph(cast.graph)
     kept = Scene(cast.graph, drawn)
     moments = [marks_of(cast.now)]
     while cast.status == "ready":

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import cast_helpers as h
 from materia_nb.errors import MateriaError
-from materia_nb.insight.changes import changes
+from materia_nb.insight.sides import changes
 from materia_nb.jsonvalue import MISSING, replaced, same
 from materia_nb.widgets.cast_slices import TAIL, StepRows, timeline_state
 from materia_nb.widgets.messages import ItemRow

@@ -32,10 +32,9 @@ from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, counted, plain
 from materia_nb.handoff.protocol import Issue
 from materia_nb.insight import sides
-from materia_nb.insight.changes import LoadoutComparison, shown
 from materia_nb.insight.compare import Comparison, Pair, StepComparison
 from materia_nb.insight.replay import Replay
-from materia_nb.insight.sides import Side
+from materia_nb.insight.sides import LoadoutComparison, Side, shown
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, same
 from materia_nb.loadout.graph import Graph
 
@@ -160,7 +159,7 @@ class StepCompareView(Shown, StepComparison):
         ]
         said: list[Block] = [Table(_SPENT_COLUMNS, rows)]
         if self.answer:
-            said += [Heading("what came", small=True), _changed_value(sides.answer(a), sides.answer(b))]
+            said += [Heading("what came", small=True), _changed_value(sides.answer_of(a), sides.answer_of(b))]
         if self.prompt:
             said.append(Heading("what was asked", small=True))
             said += _changed_parts(a.prompt, b.prompt, self.prompt, self.names)
@@ -209,7 +208,7 @@ def _changed_parts(
     a: Prompt | None, b: Prompt | None, which: Iterable[str], names: tuple[str, str] = ("", "")
 ) -> list[Block]:
     """Compare the named parts of two prompts by their words."""
-    left, right = (sides.parts_of(prompt, name) for prompt, name in zip((a, b), names, strict=True))
+    left, right = (sides.texts_of_parts(prompt, name) for prompt, name in zip((a, b), names, strict=True))
     return [Fold(name, [Words(left.get(name, ""), right.get(name, ""))], opened=True) for name in which]
 
 

@@ -10,7 +10,7 @@ from materia_nb.cast.snapshot import LaneNow, Snapshot
 from materia_nb.display.blocks import Action, Badge, Block, Line, Table
 from materia_nb.display.escape import Html, esc, part
 from materia_nb.display.geometry import fit
-from materia_nb.display.shapes import FONT
+from materia_nb.display.svg import CARD_FONT
 from materia_nb.errors import counted
 from materia_nb.insight.sides import seconds_words, time_of, worked, worked_words
 from materia_nb.jsonvalue import JSON
@@ -70,7 +70,7 @@ class Axis(Block):
         parts = [
             (
                 f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{words}" width="{_WIDE:.0f}" '
-                f'height="{high:.0f}" viewBox="0 0 {_WIDE:.0f} {high:.0f}" font-family="{FONT}" font-size="11" '
+                f'height="{high:.0f}" viewBox="0 0 {_WIDE:.0f} {high:.0f}" font-family="{CARD_FONT}" font-size="11" '
                 f'fill="currentColor" stroke="none"><title>{words}</title>'
             )
         ]

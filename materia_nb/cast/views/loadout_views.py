@@ -14,7 +14,7 @@ from materia_nb.agents.model import ModelAgent
 from materia_nb.cast.cases import case_of, relative_to, ways_case, write_case
 from materia_nb.display.blocks import Badge, Block, Cell, Fold, Line, Picture, Shown, Table, lines
 from materia_nb.display.escape import part, shorten
-from materia_nb.display.graph_parts import Marks, Route
+from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import GraphPicture, graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.engine.prompt import Prompt
@@ -28,7 +28,7 @@ from materia_nb.insight.space import COMPLETE, HELD, MOST_STATES, Taken, strange
 from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.late import VIEWS
 from materia_nb.loadout.facts import as_object, materia_group, materia_kind
-from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.graph import Graph, Route
 from materia_nb.loadout.layers import LayeredConfig
 from materia_nb.loadout.report import Problem, Report
 from materia_nb.sharing import Progress

@@ -15,7 +15,7 @@ from materia_nb.cast.repairs import changed_definition, offers
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.display.blocks import Block, Code, Picture, Shown, Table, lines
 from materia_nb.display.escape import shorten
-from materia_nb.display.graph_parts import END_SIGN, Marks, Route, links
+from materia_nb.display.graph_parts import END_SIGN, Marks, links
 from materia_nb.display.sections import call_blocks, call_words, judged_words, prompt_blocks
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine.items import standings, walk_of
@@ -24,9 +24,9 @@ from materia_nb.engine.routing import edges_used, short
 from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import BOUNDS, Hold
 from materia_nb.errors import counted, plain
-from materia_nb.handoff.approval import request_of
+from materia_nb.handoff.capabilities import request_of
 from materia_nb.handoff.protocol import as_text
-from materia_nb.loadout.graph import END
+from materia_nb.loadout.graph import END, Route
 
 _CONCLUSION_LINES: Final = 40
 _CONCLUSION_CHARS: Final = 1_000

@@ -16,7 +16,7 @@ from materia_nb.display.blocks import (
     Action,
     Block,
     Code,
-    Facts,
+    FactTable,
     Fold,
     Heading,
     Jump,
@@ -302,7 +302,7 @@ def cast_page_html(cast: Snapshot) -> str:
 def _page_blocks(cast: Snapshot) -> list[Block]:
     failure, steps = cast.failure, cast.all_steps[-_MOST_STEPS:]
     facts = [("request", cast.request), *(("how it stands", line) for line in status_lines(cast))]
-    said: list[Block] = [Facts(facts), *([Code(failure.message)] if failure else [])]
+    said: list[Block] = [FactTable(facts), *([Code(failure.message)] if failure else [])]
     said += [Heading("Graph"), Picture(graph_svg(cast.graph, marks_of(cast)))]
     said.append(Fold("Graph as text", [Code(graph_text(cast.graph, marks_of(cast)), most=200_000)]))
     if cast.lanes:

@@ -12,7 +12,7 @@ from materia_nb.display.blocks import Table, View, lines
 from materia_nb.display.escape import shorten
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import BOUNDS, Pin
-from materia_nb.insight.queries import Spent
+from materia_nb.insight.queries import SpentOn
 from materia_nb.insight.sides import seconds_words, worked_words
 from materia_nb.jsonvalue import compact, pretty
 from materia_nb.loadout.graph import Graph
@@ -20,7 +20,7 @@ from materia_nb.store.catalogue import CastEntry
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.insight.queries import Found
+    from materia_nb.insight.queries import FoundValue
     from materia_nb.store.board import Quest
 
 
@@ -71,7 +71,7 @@ def known_words(value: float | None, form: str = "{}") -> str:
     return "unknown" if value is None else form.format(value)
 
 
-def found_view(found: Sequence[Found]) -> Table:
+def found_view(found: Sequence[FoundValue]) -> Table:
     """What a question found in the outputs of the steps, one match a row."""
     rows = [
         (
@@ -85,11 +85,13 @@ def found_view(found: Sequence[Found]) -> Table:
     return Table(("step", "socket", "item", "value"), rows, "nothing found")
 
 
-class FoundView(TableOf[tuple[str, "Found"]]):
+class FoundView(TableOf[tuple[str, "FoundValue"]]):
     """What a question found in many casts; iterating gives (cast id, what was found) pairs."""
 
     def __init__(
-        self, found: Sequence[tuple[CastEntry | Snapshot, Found]], problems: Sequence[tuple[str, str]] = ()
+        self,
+        found: Sequence[tuple[CastEntry | Snapshot, FoundValue]],
+        problems: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.problems = tuple(problems)
         rows = [
@@ -105,12 +107,12 @@ def _named(one: CastEntry | Snapshot) -> str:
     return one.name if isinstance(one, CastEntry) else one.label_of().name
 
 
-class SpentView(TableOf[Spent]):
+class SpentView(TableOf[SpentOn]):
     """Where time and money went; iterating gives :class:`~materia_nb.insight.queries.Spent` rows."""
 
-    def __init__(self, by: Sequence[str], found: Sequence[Spent]) -> None:
+    def __init__(self, by: Sequence[str], found: Sequence[SpentOn]) -> None:
         self.by = tuple(by)
-        whole = reduce(Spent.plus, found, Spent(("in all", *[""] * (len(by) - 1))))
+        whole = reduce(SpentOn.plus, found, SpentOn(("in all", *[""] * (len(by) - 1))))
         priced = bool(whole.usage.cost)
         left = whole.left.tokens != 0
         apart = list(whole.usage.apart())
@@ -136,7 +138,7 @@ class SpentView(TableOf[Spent]):
         super().__init__(found, names, rows, "no steps yet")
 
     def _row(
-        self, one: Spent, whole: Spent, *, priced: bool, left: bool, apart: Sequence[str]
+        self, one: SpentOn, whole: SpentOn, *, priced: bool, left: bool, apart: Sequence[str]
     ) -> tuple[str, ...]:
         used = one.usage
         part, all_ = (used.cost, whole.usage.cost) if priced else (used.tokens, whole.usage.tokens)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from materia_nb.loadout.design.document import OPERATIONS, Change, Operation
+from materia_nb.loadout.design.document import OPERATIONS, DesignChange, Operation
 from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
 from materia_nb.loadout.design.sockets import SOCKET_FIELDS
 from materia_nb.loadout.facts import next_socket_id
@@ -11,8 +11,8 @@ __all__ = [
     "NOTEBOOK",
     "OPERATIONS",
     "SOCKET_FIELDS",
-    "Change",
     "Design",
+    "DesignChange",
     "Home",
     "Operation",
     "next_socket_id",

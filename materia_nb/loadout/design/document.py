@@ -25,7 +25,7 @@ DESIGN_KIND = "design"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DesignChange:
     """What an operation makes of a document, and what it did in words.
 
     ``materia`` are the definitions that it changes or makes, whole, by id; None stands for one that is not there.
@@ -41,7 +41,7 @@ class Operation:
     """One thing that can be done to a design: a function of its document, and of the definitions of its materia if it needs them."""
 
     name: str
-    function: Callable[..., Change]
+    function: Callable[..., DesignChange]
     on_materia: bool = False
 
     @property
@@ -56,30 +56,32 @@ class Operation:
         line = (self.function.__doc__ or "").splitlines()[0]
         return re.split(r"[.;] (?:[Rr]aises|see) ", line)[0].removesuffix(".")
 
-    def __call__(self, document: Object, definitions: Object, *arguments: Any, **options: Any) -> Change:
+    def __call__(
+        self, document: Object, definitions: Object, *arguments: Any, **options: Any
+    ) -> DesignChange:
         """Return what it makes of a document; raises MateriaError when it cannot be done."""
         owners = (document, definitions) if self.on_materia else (document,)
         return self.function(*owners, *arguments, **options)
 
 
-F = TypeVar("F", bound=Callable[..., Change])
+_Operation = TypeVar("_Operation", bound=Callable[..., DesignChange])
 OPERATIONS: Final[dict[str, Operation]] = {}
 """Every operation by its name. Methods of designs, steps of mends and messages of the panel are made from these rows."""
 
 
-def operation(function: F) -> F:
+def operation(function: _Operation) -> _Operation:
     """Make an operation of a function of a document."""
     OPERATIONS[function.__name__] = Operation(function.__name__, function)
     return function
 
 
-def materia_operation(function: F) -> F:
+def materia_operation(function: _Operation) -> _Operation:
     """Make an operation of a function of a document and of the definitions of the materia."""
     OPERATIONS[function.__name__] = Operation(function.__name__, function, on_materia=True)
     return function
 
 
-def refused(what: str, where: str, hint: str) -> MateriaError:
+def design_error(what: str, where: str, hint: str) -> MateriaError:
     """Make the error of an operation that cannot be done; nothing was changed."""
     return MateriaError(what, where=where, hint=hint, kind=DESIGN_KIND)
 
@@ -94,7 +96,9 @@ def as_json(value: JSON, where: str) -> JSON:
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise refused(f"this is not JSON: {error}", where, "give text, numbers, lists and objects") from error
+        raise design_error(
+            f"this is not JSON: {error}", where, "give text, numbers, lists and objects"
+        ) from error
 
 
 def with_field(owner: Object, name: str, value: JSON) -> Object:
@@ -129,7 +133,7 @@ def list_in(owner: Object, name: str, where: str) -> list[JSON]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise refused(f"{name} is {brief(value)}, not a list", where, "mend it in the file first")
+        raise design_error(f"{name} is {brief(value)}, not a list", where, "mend it in the file first")
     return value
 
 
@@ -137,7 +141,7 @@ def _object(value: JSON, where: str) -> Object:
     if value is None:
         return {}
     if not is_object(value):
-        raise refused(f"{where} is {brief(value)}, not an object", where, "mend it in the file first")
+        raise design_error(f"{where} is {brief(value)}, not an object", where, "mend it in the file first")
     return value
 
 
@@ -145,7 +149,7 @@ def socket_in(document: Object, id_: str) -> Object:
     """Return a socket; raises MateriaError when there is no such socket or it is no object."""
     sockets = objects_in(document, "sockets")
     if id_ not in sockets:
-        raise refused(f"there is no socket {id_!r}", "sockets", did_you_mean(str(id_), sockets))
+        raise design_error(f"there is no socket {id_!r}", "sockets", did_you_mean(str(id_), sockets))
     return _object(sockets[id_], f"sockets.{id_}")
 
 
@@ -158,7 +162,7 @@ def loop_in(document: Object, id_: str) -> Object:
     """Return a loop; raises MateriaError when there is no such loop or it is no object."""
     loops = objects_in(document, "loops")
     if id_ not in loops:
-        raise refused(f"there is no loop {id_!r}", "loops", did_you_mean(str(id_), loops))
+        raise design_error(f"there is no loop {id_!r}", "loops", did_you_mean(str(id_), loops))
     return _object(loops[id_], f"loops.{id_}")
 
 
@@ -170,24 +174,24 @@ def with_loop(document: Object, id_: str, loop: Object) -> Object:
 def check_when(when: JSON, where: str) -> None:
     """Raise MateriaError when a condition is not canonical (R3)."""
     if not is_condition(when):
-        raise refused(f"the condition is {brief(when)}", where, CONDITION_ADVICE)
+        raise design_error(f"the condition is {brief(when)}", where, CONDITION_ADVICE)
 
 
 def check_target(document: Object, to: JSON, where: str, *, end: bool = True) -> None:
     """Raise MateriaError when a reference leads neither to a socket nor, where allowed, to ``end``."""
     known = [*objects_in(document, "sockets"), *([END] if end else [])]
     if to not in known:
-        raise refused(f"there is no socket {brief(to)}", where, did_you_mean(str(to), known))
+        raise design_error(f"there is no socket {brief(to)}", where, did_you_mean(str(to), known))
 
 
 def check_new_id(document: Object, id_: JSON) -> None:
     """Raise MateriaError when a socket cannot be called so, or another one is (R26)."""
     if not is_socket_id(id_):
-        raise refused(
+        raise design_error(
             f"{brief(id_)} cannot be the id of a socket", "sockets", f"use {ID_FORM}; end is reserved"
         )
     if id_ in objects_in(document, "sockets"):
-        raise refused(f"there is a socket {id_!r} already", "sockets", "choose another id")
+        raise design_error(f"there is a socket {id_!r} already", "sockets", "choose another id")
 
 
 def counted_words(*counts: tuple[int, str]) -> str:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout.design import sockets, ways  # noqa: F401 - importing them fills the table of operations
-from materia_nb.loadout.design.document import DESIGN_KIND, OPERATIONS, Change, as_json, exact, refused
+from materia_nb.loadout.design.document import (
+    DESIGN_KIND,
+    OPERATIONS,
+    DesignChange,
+    as_json,
+    design_error,
+    exact,
+)
 from materia_nb.loadout.facts import Facts, Object, as_object
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Mend, MendStep, Problem, Report
@@ -79,11 +86,11 @@ class Design:
         self.name = name
         self.config: Object = config or {}
         self.home = home
-        self._steps: list[Change] = [Change(as_json(document, name), "as it was")]
-        self._undone: list[Change] = []
+        self._steps: list[DesignChange] = [DesignChange(as_json(document, name), "as it was")]
+        self._undone: list[DesignChange] = []
         self._base = self._steps[-1]
         self._originals: dict[str, Object | None] = {}
-        self._report: tuple[Change, Object, Report] | None = None
+        self._report: tuple[DesignChange, Object, Report] | None = None
         self._graph: tuple[Report, Graph] | None = None
         self.keep: Keep | None = None
         """Keeps a draft of it."""
@@ -123,7 +130,7 @@ class Design:
         before, now = self._defined(self._base), self.definitions
         return {id_: now.get(id_) for id_ in self._originals if exact(now.get(id_)) != exact(before.get(id_))}
 
-    def _defined(self, step: Change) -> Object:
+    def _defined(self, step: DesignChange) -> Object:
         # Of an edited one the config says what it was, or what was saved meanwhile; its original does not move.
         definitions = {**as_object(self.config.get("materia")), **self._originals, **step.materia}
         return {id_: raw for id_, raw in definitions.items() if raw is not None}
@@ -141,11 +148,11 @@ class Design:
         return tuple(step.words for step in reversed(self._undone))
 
     @property
-    def now(self) -> Change:
+    def now(self) -> DesignChange:
         """The last step; another object after each change, undo and redo."""
         return self._steps[-1]
 
-    def changed_by(self, *steps: MendStep) -> Change:
+    def changed_by(self, *steps: MendStep) -> DesignChange:
         """Return what operations would make of it, one after another; raises MateriaError when one cannot be done."""
         document, definitions, words = self.document, self.definitions, []
         materia: dict[str, Object | None] = {}
@@ -154,9 +161,9 @@ class Design:
             document, materia = change.document, {**materia, **change.materia}
             definitions = {id_: raw for id_, raw in {**definitions, **materia}.items() if raw is not None}
             words.append(change.words)
-        return Change(document, "; ".join(words), materia)
+        return DesignChange(document, "; ".join(words), materia)
 
-    def apply(self, change: Change) -> str:
+    def apply(self, change: DesignChange) -> str:
         """Take a change as one step; one that changes nothing is none. Returns its words."""
         known = self.definitions
         edited = {id_: raw for id_, raw in change.materia.items() if exact(raw) != exact(known.get(id_))}
@@ -168,7 +175,7 @@ class Design:
             self._kept()
         return change.words
 
-    def take_up(self, steps: Sequence[Change], undone: Sequence[Change] = ()) -> None:
+    def take_up(self, steps: Sequence[DesignChange], undone: Sequence[DesignChange] = ()) -> None:
         """Do the steps of a draft on top of what was done; ``undone`` can be done again, the last one first."""
         for step in (*steps, *undone):
             for id_ in step.materia:
@@ -183,13 +190,15 @@ class Design:
 
     def replace(self, document: Object, words: str) -> str:
         """Put a whole document in place of this one, as one step."""
-        return self.apply(Change(as_json(document, self.name), words))
+        return self.apply(DesignChange(as_json(document, self.name), words))
 
     def reload(self, fresh: Design) -> str:
         """Take the document, config and home of a design that was begun just now, as one step."""
         self.config, self.home = fresh.config, fresh.home
         now = as_object(fresh.config.get("materia"))
-        words = self.apply(Change(fresh.document, "reloaded", {id_: now.get(id_) for id_ in self._originals}))
+        words = self.apply(
+            DesignChange(fresh.document, "reloaded", {id_: now.get(id_) for id_ in self._originals})
+        )
         self._base = self._steps[-1]
         self._kept(anew=True)
         return words
@@ -221,7 +230,7 @@ class Design:
         return self._originals
 
     @property
-    def unsaved(self) -> tuple[Change, Sequence[Change]]:
+    def unsaved(self) -> tuple[DesignChange, Sequence[DesignChange]]:
         """What was saved last, and the steps since; only the last one where undo led back to before that."""
         place = next((at for at, one in enumerate(self._steps) if one is self._base), None)
         return self._base, self._steps[-1:] if place is None else self._steps[place + 1 :]
@@ -233,7 +242,7 @@ class Design:
         """The config with this loadout in it, as it would be cast."""
         return self._whole(self.now)
 
-    def _whole(self, change: Change) -> Object:
+    def _whole(self, change: DesignChange) -> Object:
         loadouts = {**as_object(self.config.get("loadouts")), self.name: change.document}
         materia = {**self.definitions, **change.materia}
         kept = {id_: raw for id_, raw in materia.items() if raw is not None}
@@ -270,7 +279,7 @@ class Design:
         goes = (finding.code, finding.source) not in left
         return replace(now.mend, words=change.words) if goes and not new else None
 
-    def _mended(self, mend: Mend) -> Change | None:
+    def _mended(self, mend: Mend) -> DesignChange | None:
         try:
             change = self.changed_by(*mend.steps)
         except MateriaError:
@@ -286,7 +295,7 @@ class Design:
         mend = self.mend_of(finding)
         change = None if mend is None else self._mended(mend)
         if change is None:
-            raise refused(f"{finding.code} cannot be mended without you", finding.source, finding.hint)
+            raise design_error(f"{finding.code} cannot be mended without you", finding.source, finding.hint)
         return self.apply(change)
 
     def mend_all(self) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.config_files import read_text
-from materia_nb.loadout.design.document import refused
+from materia_nb.loadout.design.document import design_error
 from materia_nb.loadout.facts import Object, as_list, is_object
 from materia_nb.loadout.fields import CONTEXT_SHAPE, FieldRow, Model, rows_of
 from materia_nb.loadout.models import field_schemas
@@ -85,18 +85,18 @@ def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
     """
     row = rows_of(model).get(name)
     if row is None or row.apart:
-        raise refused(f"{model.words} has no field {name!r}", name, "choose a field of the form")
+        raise design_error(f"{model.words} has no field {name!r}", name, "choose a field of the form")
     schema = _schema(model, name)
     input_ = _input(row, schema, typed)
     label = row.label or name
     if input_ == "flag":
         if not isinstance(typed, bool):
-            raise refused(f"{label} is on or off", name, "send true or false")
+            raise design_error(f"{label} is on or off", name, "send true or false")
         return True if typed else None
     if typed is None or (isinstance(typed, str) and not typed.strip()):
         return None
     if not isinstance(typed, str):
-        raise refused(f"{label} is typed as text", name, "send text")
+        raise design_error(f"{label} is typed as text", name, "send text")
     return _read(input_, typed, row, schema)
 
 
@@ -193,7 +193,7 @@ def _read(input_: _Input, typed: str, row: FieldRow, schema: Mapping[str, Any]) 
     if input_ == "number":
         return _number(text, label, row, schema)
     if input_ == "choice" and typed not in (schema.get("enum") or _words(schema)):
-        raise refused(f"{label} cannot be {typed!r}", row.field, f"choose {row.shape}")
+        raise design_error(f"{label} cannot be {typed!r}", row.field, f"choose {row.shape}")
     if input_ == "json" or (input_ == "lines" and text.startswith("[")):
         return read_text(typed, where=label)  # entries that are longer than a line are typed as JSON too
     if input_ == "lines":
@@ -213,5 +213,5 @@ def _number(text: str, label: str, row: FieldRow, schema: Mapping[str, Any]) -> 
     low = least is not None and (value < least or ("exclusiveMinimum" in schema and value == least))
     if low or not math.isfinite(value) or (whole and not isinstance(value, int)):
         hint = f"write a {row.shape}, or leave it empty"
-        raise refused(f"{label} cannot be {text!r}", row.field, hint)
+        raise design_error(f"{label} cannot be {text!r}", row.field, hint)
     return value

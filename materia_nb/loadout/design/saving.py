@@ -19,14 +19,14 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import (
     ENDINGS,
     ParseError,
+    config_text,
     dumps,
     expanded,
     parse_yaml,
     read_text,
-    text_of,
     write_text,
 )
-from materia_nb.loadout.design.document import DESIGN_KIND, exact, refused
+from materia_nb.loadout.design.document import DESIGN_KIND, design_error, exact
 from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
 from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.loadout.layers import PROJECT_FILE, LayeredConfig, LayerName, whole_over
@@ -271,7 +271,7 @@ def _rewrite_yaml(text: str, new: JSON, where: str) -> str:
         what = (
             "the YAML is written in a way that cannot be changed in place, with anchors or unusual comments"
         )
-        raise refused(what, where, "save under another name, or put the shown changes in by hand")
+        raise design_error(what, where, "save under another name, or put the shown changes in by hand")
     return made
 
 
@@ -367,7 +367,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     document = config.document["loadouts"][name]
     if not is_object(document):
         what = f"The loadout is {brief(document)}, not an object."
-        raise refused(what, name, "mend it in its file, or begin a new one")
+        raise design_error(what, name, "mend it in its file, or begin a new one")
     layer = config.origin("loadout", name)
     below = config.below("loadout", name, layer.name)
     if layer.path is None:
@@ -410,8 +410,10 @@ def _project_home(project: Path, why: str = "") -> Home:
 def _home_at(path: Path, why: str = "") -> Home:
     """Return a file, there or not, as the place to save to; raises MateriaError when it cannot be read."""
     if path.suffix.lower() not in ENDINGS:
-        raise refused(f"a config file ends with one of {', '.join(ENDINGS)}", str(path), "choose such a name")
-    return Home(path, text_of(path) if path.exists() else None, why)
+        raise design_error(
+            f"a config file ends with one of {', '.join(ENDINGS)}", str(path), "choose such a name"
+        )
+    return Home(path, config_text(path) if path.exists() else None, why)
 
 
 def save(design: Design, to: str | Path | None = None, *, anyway: bool = False) -> Path:
@@ -434,7 +436,7 @@ def save(design: Design, to: str | Path | None = None, *, anyway: bool = False) 
         raise MateriaError("This design has no file.", hint="name one that ends with .json", kind=DESIGN_KIND)
     copied = path != design.home.path
     home = _home_at(path) if copied else design.home
-    now = text_of(path) if path.exists() else None
+    now = config_text(path) if path.exists() else None
     if now != home.seen:
         raise _changed(path)
     whole = replace(home, below=design.home.below, materia={} if copied else design.home.materia)
@@ -471,7 +473,7 @@ def _text_with(
     format_ = ENDINGS[path.suffix.lower()]
     if text is None:
         if format_ == "yaml":
-            raise refused(
+            raise design_error(
                 "New config files are written as JSON.", str(path), f"choose {path.with_suffix('.json').name}"
             )
         return dumps(_with_materia({"loadouts": _own(design)}, design, home), indent=2) + "\n"
@@ -514,9 +516,9 @@ def _read_strictly(path: Path, text: str) -> JSON:
 def _with_loadout(document: JSON, path: Path, design: Design, *, again: bool) -> Object:
     loadouts = as_object(document).get("loadouts", {})
     if not is_object(document) or not is_object(loadouts):
-        raise refused("The file holds no config with loadouts.", str(path), "choose another file")
+        raise design_error("The file holds no config with loadouts.", str(path), "choose another file")
     if design.name in loadouts and not again:
-        raise refused(
+        raise design_error(
             f"The file has a loadout {design.name!r} already.",
             str(path),
             "choose another file, load that one to edit it, or save anyway to replace it",

@@ -8,15 +8,15 @@ from typing import Final
 from materia_nb.errors import did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design.document import (
-    Change,
+    DesignChange,
     as_json,
     check_new_id,
     check_target,
     counted_words,
+    design_error,
     materia_operation,
     objects_in,
     operation,
-    refused,
     renamed,
     socket_in,
     with_field,
@@ -41,17 +41,17 @@ from materia_nb.loadout.facts import (
 from materia_nb.loadout.fields import Model, row_named, rows_of
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.models import AgentMateria, UtilityMateria
-from materia_nb.loadout.models_graph import Socket
+from materia_nb.loadout.models_graph import SocketFields
 from materia_nb.loadout.report import brief
 
 # -- sockets ---------------------------------------------------------------------------------
 
-SOCKET_FIELDS: Final = tuple(name for name in rows_of(Socket) if name != "edges")
+SOCKET_FIELDS: Final = tuple(name for name in rows_of(SocketFields) if name != "edges")
 """The fields that :func:`set_socket` sets; edges have operations of their own."""
 
 
 @operation
-def add_socket(document: Object, materia: str, id_: str | None = None) -> Change:
+def add_socket(document: Object, materia: str, id_: str | None = None) -> DesignChange:
     """Place a materia in a new socket without edges. The first socket of a loadout becomes its entry.
 
     Args:
@@ -65,16 +65,16 @@ def add_socket(document: Object, materia: str, id_: str | None = None) -> Change
     made = next_socket_id(document) if id_ is None else id_
     check_new_id(document, made)
     if not is_text(materia):
-        raise refused("no materia is named", made, "say which materia works in the new socket")
+        raise design_error("no materia is named", made, "say which materia works in the new socket")
     first = not objects_in(document, "sockets") and not document.get("entry")
     changed = with_socket(document, made, {"materia": materia})
     if first:
         changed = {"entry": made, **without(changed, "entry")}
-    return Change(changed, f"added {made} ({materia}){' as the entry' if first else ''}")
+    return DesignChange(changed, f"added {made} ({materia}){' as the entry' if first else ''}")
 
 
 @operation
-def rename_socket(document: Object, old: str, new: str) -> Change:
+def rename_socket(document: Object, old: str, new: str) -> DesignChange:
     """Give a socket another id and change every reference to it: entry, edges, loops, exits, layout.
 
     The ids of exit routes stay, since they are stable names. A cursor that was named after the socket
@@ -85,13 +85,13 @@ def rename_socket(document: Object, old: str, new: str) -> Change:
     """
     socket_in(document, old)
     if old == new:
-        return Change(document, f"{old} keeps its name")
+        return DesignChange(document, f"{old} keeps its name")
     check_new_id(document, new)
-    return Change(_renamed(document, {old: new}), f"renamed {old} to {new}")
+    return DesignChange(_renamed(document, {old: new}), f"renamed {old} to {new}")
 
 
 @operation
-def remove_socket(document: Object, id_: str) -> Change:
+def remove_socket(document: Object, id_: str) -> DesignChange:
     """Remove a socket with its edges, the edges to it, its place in loops and the exits from and to it.
 
     A loop that has no member left goes too; a loop that consumed its items is left without a source, and the
@@ -118,7 +118,7 @@ def remove_socket(document: Object, id_: str) -> Change:
         if _source(before[loop]) == id_ and _source(after[loop]) is None
     ]
     words += ["the loadout has no entry now"] if "entry" in document and "entry" not in changed else []
-    return Change(changed, "; ".join(words))
+    return DesignChange(changed, "; ".join(words))
 
 
 def _counts(document: Object) -> tuple[int, int, int]:
@@ -134,7 +134,7 @@ def _source(loop: JSON) -> JSON:
 
 
 @operation
-def remove_sockets(document: Object, ids: Iterable[str]) -> Change:
+def remove_sockets(document: Object, ids: Iterable[str]) -> DesignChange:
     """Remove several sockets at once; see :func:`remove_socket`."""
     changed, words = document, []
     for id_ in dict.fromkeys(ids):
@@ -142,12 +142,12 @@ def remove_sockets(document: Object, ids: Iterable[str]) -> Change:
         changed = one.document
         words.append(one.words)
     if not words:
-        raise refused("no socket is selected", "sockets", "select one first")
-    return Change(changed, "; ".join(words))
+        raise design_error("no socket is selected", "sockets", "select one first")
+    return DesignChange(changed, "; ".join(words))
 
 
 @operation
-def set_socket(document: Object, id_: str, field: str, value: JSON) -> Change:
+def set_socket(document: Object, id_: str, field: str, value: JSON) -> DesignChange:
     """Set a field of a socket, or take it away with None.
 
     Args:
@@ -161,32 +161,32 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> Change:
     """
     socket = socket_in(document, id_)
     if field == "edges":
-        raise refused(
+        raise design_error(
             "edges are changed one by one", f"{id_}.edges", "use add_edge, change_edge, remove_edge"
         )
     if field not in SOCKET_FIELDS and not (value is None and field in socket):
-        raise refused(
+        raise design_error(
             f"a socket has no field {field!r}", f"{id_}.{field}", did_you_mean(field, SOCKET_FIELDS)
         )
     if value is None:
         words = f"removed {field} from {id_}" if field in socket else f"{id_} has no {field}"
-        return Change(with_socket(document, id_, without(socket, field)), words)
+        return DesignChange(with_socket(document, id_, without(socket, field)), words)
     made = as_json(value, f"{id_}.{field}")
     to = f" to {made}" if isinstance(made, str) else ""
-    return Change(with_socket(document, id_, {**socket, field: made}), f"set {field} of {id_}{to}")
+    return DesignChange(with_socket(document, id_, {**socket, field: made}), f"set {field} of {id_}{to}")
 
 
 @operation
-def rename_field(document: Object, id_: str, old: str, new: str) -> Change:
+def rename_field(document: Object, id_: str, old: str, new: str) -> DesignChange:
     """Spell a field of a socket as another one; raises MateriaError when it has no such field, or the other one too."""
     socket = socket_in(document, id_)
     if old not in socket or new in socket:
-        raise refused(f"{old!r} cannot become {new!r}", f"{id_}.{old}", "set the other field instead")
-    return Change(with_socket(document, id_, renamed(socket, old, new)), f"{old} of {id_} is {new}")
+        raise design_error(f"{old!r} cannot become {new!r}", f"{id_}.{old}", "set the other field instead")
+    return DesignChange(with_socket(document, id_, renamed(socket, old, new)), f"{old} of {id_} is {new}")
 
 
 @operation
-def place_socket(document: Object, id_: str, place: tuple[float, float] | None) -> Change:
+def place_socket(document: Object, id_: str, place: tuple[float, float] | None) -> DesignChange:
     """Say where a socket is drawn, as column and row in the loadout's layout; None takes that away.
 
     Raises:
@@ -197,33 +197,33 @@ def place_socket(document: Object, id_: str, place: tuple[float, float] | None) 
     spots = objects_in(layout, "sockets")
     if place is None:
         if id_ not in spots:
-            return Change(document, f"{id_} has no place")
+            return DesignChange(document, f"{id_} has no place")
         rest = with_field(layout, "sockets", without(spots, id_))
-        return Change(with_field(document, "layout", rest), f"{id_} has no place of its own now")
+        return DesignChange(with_field(document, "layout", rest), f"{id_} has no place of its own now")
     old = as_object(spots.get(id_))
     spot = as_json({**old, "x": place[0], "y": place[1]}, f"layout.sockets.{id_}")
     changed = {**document, "layout": {**layout, "sockets": {**spots, id_: spot}}}
-    return Change(changed, f"placed {id_} at {place[0]}, {place[1]}")
+    return DesignChange(changed, f"placed {id_} at {place[0]}, {place[1]}")
 
 
 @operation
-def place_sockets(document: Object, places: Mapping[str, tuple[float, float] | None]) -> Change:
+def place_sockets(document: Object, places: Mapping[str, tuple[float, float] | None]) -> DesignChange:
     """Say where several sockets are drawn, as one step; see :func:`place_socket`."""
     changed = document
     for id_, place in places.items():
         changed = place_socket(changed, id_, place).document
-    return Change(changed, f"moved {', '.join(places)}")
+    return DesignChange(changed, f"moved {', '.join(places)}")
 
 
 @operation
-def set_entry(document: Object, id_: str) -> Change:
+def set_entry(document: Object, id_: str) -> DesignChange:
     """Choose the socket where a cast starts; raises MateriaError when there is no such socket."""
     check_target(document, id_, "entry", end=False)
-    return Change({**document, "entry": id_}, f"{id_} is the entry")
+    return DesignChange({**document, "entry": id_}, f"{id_} is the entry")
 
 
 @operation
-def set_loadout(document: Object, field: str, value: JSON) -> Change:
+def set_loadout(document: Object, field: str, value: JSON) -> DesignChange:
     """Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or take it away with None.
 
     Raises:
@@ -231,9 +231,9 @@ def set_loadout(document: Object, field: str, value: JSON) -> Change:
     """
     fields = ("description", "label", "handoff", "castContext")
     if field not in fields:
-        raise refused(f"{field!r} is not set here", field, did_you_mean(field, fields))
+        raise design_error(f"{field!r} is not set here", field, did_you_mean(field, fields))
     changed = with_field(document, field, as_json(value, field))
-    return Change(changed, f"set {field}" if field in changed else f"removed {field}")
+    return DesignChange(changed, f"set {field}" if field in changed else f"removed {field}")
 
 
 # -- copies ----------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def clip_of(document: Object, sockets: Iterable[str]) -> Object:
     """
     ids = list(dict.fromkeys(sockets))
     if not ids:
-        raise refused("no socket is selected", "sockets", "select one first")
+        raise design_error("no socket is selected", "sockets", "select one first")
     kept = {id_: _inside(socket_in(document, id_), ids) for id_ in ids}
     spots = as_object(as_object(document.get("layout")).get("sockets"))
     placed = {id_: spots[id_] for id_ in ids if id_ in spots}
@@ -269,7 +269,7 @@ def _inside(socket: Object, ids: list[str]) -> Object:
 
 
 @operation
-def paste(document: Object, clip: Mapping[str, JSON]) -> Change:
+def paste(document: Object, clip: Mapping[str, JSON]) -> DesignChange:
     """Put the sockets of a clip in, under the next free ids and one row lower; what was copied stays as it is.
 
     Raises:
@@ -278,7 +278,7 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> Change:
     made = as_json(dict(clip), "the copy")
     ids = [id_ for id_, raw in as_object(made.get("sockets")).items() if is_object(raw) and is_socket_id(id_)]
     if not ids:
-        raise refused("there are no sockets in what was copied", "paste", "copy some sockets first")
+        raise design_error("there are no sockets in what was copied", "paste", "copy some sockets first")
     taken = dict(objects_in(document, "sockets"))
     known, news = {**taken, **made["sockets"]}, dict[str, str]()
     for id_ in ids:
@@ -295,7 +295,7 @@ def paste(document: Object, clip: Mapping[str, JSON]) -> Change:
         changed = {"entry": next(iter(added)), **changed}
     if spots:
         changed["layout"] = {**layout, "sockets": {**objects_in(layout, "sockets"), **spots}}
-    return Change(changed, f"copied {', '.join(news)} as {', '.join(news.values())}")
+    return DesignChange(changed, f"copied {', '.join(news)} as {', '.join(news.values())}")
 
 
 def _renamed(document: Object, new: Mapping[str, str]) -> Object:
@@ -341,37 +341,37 @@ def materia_model(definition: Object) -> type[Model]:
 
 
 @materia_operation
-def set_materia(document: Object, definitions: Object, id_: str, field: str, value: JSON) -> Change:
+def set_materia(document: Object, definitions: Object, id_: str, field: str, value: JSON) -> DesignChange:
     """Set a field of a materia, or take it away with None; every loadout that places it will have it so.
 
     Raises:
         MateriaError: there is no such materia or field, or the value is not JSON.
     """
     if id_ not in definitions:
-        raise refused(f"there is no materia {id_!r}", "materia", did_you_mean(id_, definitions))
+        raise design_error(f"there is no materia {id_!r}", "materia", did_you_mean(id_, definitions))
     raw = as_object(definitions[id_])
     model = materia_model(raw)
     if row_named(model, field) is None:
         hint = did_you_mean(field, rows_of(model))
-        raise refused(f"{model.words} has no field {field!r}", f"materia.{id_}.{field}", hint)
+        raise design_error(f"{model.words} has no field {field!r}", f"materia.{id_}.{field}", hint)
     if value is None:
         words = f"removed {field} from {id_}" if field in raw else f"{id_} has no {field}"
-        return Change(document, words, {id_: without(raw, field)})
+        return DesignChange(document, words, {id_: without(raw, field)})
     made = as_json(value, f"materia.{id_}.{field}")
     words = f"set {field} of {id_}" + (f" to {made}" if isinstance(made, str) and len(made) < 40 else "")
-    return Change(document, words, {id_: {**raw, field: made}})
+    return DesignChange(document, words, {id_: {**raw, field: made}})
 
 
 @materia_operation
-def make_materia(document: Object, definitions: Object, id_: str, kind: str) -> Change:
+def make_materia(document: Object, definitions: Object, id_: str, kind: str) -> DesignChange:
     """Define a new ``agent`` or ``utility``, to be filled in; raises MateriaError when the id cannot be used."""
     if kind not in _BEGUN:
-        raise refused(f"{brief(kind)} is no kind of materia", "materia", did_you_mean(str(kind), _BEGUN))
+        raise design_error(f"{brief(kind)} is no kind of materia", "materia", did_you_mean(str(kind), _BEGUN))
     if not is_text(id_) or id_ != id_.strip() or len(id_) > _LONGEST_ID or not id_.isprintable():
         hint = f"use some text on one line, at most {_LONGEST_ID} characters"
-        raise refused(f"{brief(id_)} cannot be the name of a materia", "materia", hint)
+        raise design_error(f"{brief(id_)} cannot be the name of a materia", "materia", hint)
     if id_ in definitions:
-        raise refused(
+        raise design_error(
             f"there is a materia {id_!r} already", "materia", "choose another name, or edit that one"
         )
-    return Change(document, f"made the {kind} {id_}", {id_: dict(_BEGUN[kind])})
+    return DesignChange(document, f"made the {kind} {id_}", {id_: dict(_BEGUN[kind])})

@@ -10,16 +10,16 @@ from typing import Final, Literal
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON, MISSING
 from materia_nb.loadout.design.document import (
-    Change,
+    DesignChange,
     as_json,
     check_target,
     check_when,
     counted_words,
+    design_error,
     list_in,
     loop_in,
     objects_in,
     operation,
-    refused,
     renamed,
     socket_in,
     with_field,
@@ -74,7 +74,7 @@ class Ways:
         last = len(self.entries) - 1
         if not 0 <= place <= last:
             hint = f"choose one from 0 to {last}" if last >= 0 else "there is nothing in it yet"
-            raise refused(f"there is no place {place!r}", self.here, hint)
+            raise design_error(f"there is no place {place!r}", self.here, hint)
 
     def at(self, place: int) -> Object:
         """Return one; raises MateriaError when there is none or it is no object."""
@@ -82,7 +82,7 @@ class Ways:
         entry = self.entries[place]
         if not is_object(entry):
             what = f"the {self.kind} is {brief(entry)}, not an object"
-            raise refused(what, f"{self.here}[{place}]", "remove it and make it anew")
+            raise design_error(what, f"{self.here}[{place}]", "remove it and make it anew")
         return entry
 
     def others(self, place: int) -> list[JSON]:
@@ -100,18 +100,18 @@ class Ways:
         return self.replaced([*self.entries[:place], entry, *self.entries[place + 1 :]])
 
 
-def _moved(ways: Ways, place: int, to: int) -> Change:
+def _moved(ways: Ways, place: int, to: int) -> DesignChange:
     rest = ways.others(place)
     ways.check_place(to)
     document = ways.replaced([*rest[:to], ways.entries[place], *rest[to:]])
-    return Change(document, f"moved {ways.kind} {place + 1} of {ways.whose} to place {to + 1}")
+    return DesignChange(document, f"moved {ways.kind} {place + 1} of {ways.whose} to place {to + 1}")
 
 
-def _removed(ways: Ways, place: int) -> Change:
+def _removed(ways: Ways, place: int) -> DesignChange:
     words = f"removed {ways.kind} {place + 1} of {ways.whose}"
     document = ways.replaced(ways.others(place))
     to = as_object(ways.entries[place]).get("to")
-    return Change(document, f"{words} to {to}" if isinstance(to, str) else words)
+    return DesignChange(document, f"{words} to {to}" if isinstance(to, str) else words)
 
 
 # -- edges -----------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def add_edge(
     when: str = "always",
     place: int | None = None,
     max_traversals: int | None = None,
-) -> Change:
+) -> DesignChange:
     """Connect two sockets, or a socket with the end.
 
     Args:
@@ -153,13 +153,13 @@ def add_edge(
     if place != len(edges):
         ways.check_place(place)
     changed = ways.replaced([*edges[:place], edge, *edges[place:]])
-    return Change(changed, f"connected {source} to {to} ({when}) as edge {place + 1}")
+    return DesignChange(changed, f"connected {source} to {to} ({when}) as edge {place + 1}")
 
 
 @operation
 def change_edge(
     document: Object, source: str, place: int, *, when: str | None = None, to: str | None = None
-) -> Change:
+) -> DesignChange:
     """Change condition or target of an edge; what is None stays, and so do its other fields.
 
     Raises:
@@ -174,11 +174,11 @@ def change_edge(
         check_target(document, to, f"{here}.to")
         edge = {**edge, "to": to}
     ends = f"{brief(edge.get('when'))} to {brief(edge.get('to'))}".replace('"', "")
-    return Change(ways.changed(place, edge), f"edge {place + 1} of {source} is {ends}")
+    return DesignChange(ways.changed(place, edge), f"edge {place + 1} of {source} is {ends}")
 
 
 @operation
-def limit_edge(document: Object, source: str, place: int, max_traversals: int | None) -> Change:
+def limit_edge(document: Object, source: str, place: int, max_traversals: int | None) -> DesignChange:
     """Say how often an edge may be taken (R18); None takes the limit away.
 
     Raises:
@@ -189,17 +189,17 @@ def limit_edge(document: Object, source: str, place: int, max_traversals: int | 
     most = None if max_traversals is None else _limit(max_traversals, here)
     limit = "has no limit of its own" if most is None else f"may be taken {counted(most, 'time')}"
     changed = ways.changed(place, with_field(edge, "maxTraversals", most))
-    return Change(changed, f"edge {place + 1} of {source} {limit}")
+    return DesignChange(changed, f"edge {place + 1} of {source} {limit}")
 
 
 @operation
-def move_edge(document: Object, source: str, place: int, to: int) -> Change:
+def move_edge(document: Object, source: str, place: int, to: int) -> DesignChange:
     """Put an edge at another place among those of its socket; raises MateriaError when there is none there."""
     return _moved(Ways(document, "edge", source), place, to)
 
 
 @operation
-def remove_edge(document: Object, source: str, place: int) -> Change:
+def remove_edge(document: Object, source: str, place: int) -> DesignChange:
     """Remove an edge, well formed or not; raises MateriaError when there is no such edge."""
     return _removed(Ways(document, "edge", source), place)
 
@@ -207,7 +207,7 @@ def remove_edge(document: Object, source: str, place: int) -> Change:
 def _limit(most: JSON, where: str) -> int:
     number = whole(most)
     if number is None or number < 1:
-        raise refused(f"maxTraversals is {brief(most)}", where, "give a whole number from 1 up")
+        raise design_error(f"maxTraversals is {brief(most)}", where, "give a whole number from 1 up")
     return number
 
 
@@ -217,7 +217,7 @@ def _limit(most: JSON, where: str) -> int:
 @operation
 def add_exit(
     document: Object, loop: str, source: str, condition: str, target: str, id_: str | None = None
-) -> Change:
+) -> DesignChange:
     """Add a way out of a loop, taken once its list is exhausted.
 
     Args:
@@ -236,7 +236,7 @@ def add_exit(
     if id_ is None:
         route["id"] = free_name(f"exit:{source}:{condition}", _ids(ways.entries))
     _check_route(ways, route, route, ways.entries)
-    return Change(
+    return DesignChange(
         ways.replaced([*ways.entries, route]), f"added exit {route['id']} of loop {loop} to {target}"
     )
 
@@ -251,7 +251,7 @@ def change_exit(
     condition: str | None = None,
     target: str | None = None,
     id_: str | None = None,
-) -> Change:
+) -> DesignChange:
     """Change an exit route; what is None stays, its id too, which is a stable name.
 
     Raises:
@@ -263,17 +263,17 @@ def change_exit(
     route = {**ways.at(place), **given}
     _check_route(ways, given, route, ways.others(place))
     words = f"{route.get('from')} {route.get('condition')} to {route.get('targetSocketId')}"
-    return Change(ways.changed(place, route), f"exit {place + 1} of loop {loop} is {words}")
+    return DesignChange(ways.changed(place, route), f"exit {place + 1} of loop {loop} is {words}")
 
 
 @operation
-def move_exit(document: Object, loop: str, place: int, to: int) -> Change:
+def move_exit(document: Object, loop: str, place: int, to: int) -> DesignChange:
     """Put an exit route at another place; raises MateriaError when there is none there."""
     return _moved(Ways(document, "exit", loop), place, to)
 
 
 @operation
-def remove_exit(document: Object, loop: str, place: int) -> Change:
+def remove_exit(document: Object, loop: str, place: int) -> DesignChange:
     """Remove an exit route, well formed or not; raises MateriaError when there is no such route."""
     return _removed(Ways(document, "exit", loop), place)
 
@@ -291,24 +291,24 @@ def _check_route(ways: Ways, given: Object, route: Object, others: list[JSON]) -
     ]
     if "from" in given and source not in members:
         hint = did_you_mean(str(source), members)
-        raise refused(f"{brief(source)} is no member of loop {ways.owner!r}", f"{here}.from", hint)
+        raise design_error(f"{brief(source)} is no member of loop {ways.owner!r}", f"{here}.from", hint)
     if "condition" in given:
         check_when(condition, f"{here}.condition")
     if "targetSocketId" in given:
         check_target(ways.document, given["targetSocketId"], f"{here}.targetSocketId")
     if "id" in given and (not is_text(id_) or id_ in _ids(others)):
         what = f"the id is {brief(id_)}" if id_ not in _ids(others) else f"another exit has the id {id_!r}"
-        raise refused(what, here, "choose an id that is unique in the loop")
+        raise design_error(what, here, "choose an id that is unique in the loop")
     start = (route.get("from"), route.get("condition"))
     if given.keys() & {"from", "condition"} and start in [
         (as_object(one).get("from"), as_object(one).get("condition")) for one in others
     ]:
         what = f"another exit leaves from {start[0]!r} when {start[1]}"
-        raise refused(what, here, "change that one, or choose another condition")
+        raise design_error(what, here, "change that one, or choose another condition")
 
 
 @operation
-def edge_to_exit(document: Object, socket: str, place: int, loop: str) -> Change:
+def edge_to_exit(document: Object, socket: str, place: int, loop: str) -> DesignChange:
     """Make an exit route of an edge: out of the loop once its list is done, and not before.
 
     Raises:
@@ -317,20 +317,20 @@ def edge_to_exit(document: Object, socket: str, place: int, loop: str) -> Change
     edge = Ways(document, "edge", socket).at(place)
     rest = remove_edge(document, socket, place).document
     made = add_exit(rest, loop, socket, str(edge.get("when")), str(edge.get("to")))
-    return Change(made.document, f"edge {place + 1} of {socket} is an exit of loop {loop} now")
+    return DesignChange(made.document, f"edge {place + 1} of {socket} is an exit of loop {loop} now")
 
 
 @operation
-def exit_to_edge(document: Object, loop: str, place: int) -> Change:
+def exit_to_edge(document: Object, loop: str, place: int) -> DesignChange:
     """Make a plain edge of an exit route: it leaves the loop at any item; raises MateriaError when there is none."""
     route = Ways(document, "exit", loop).at(place)
     rest = remove_exit(document, loop, place).document
     source, when, to = (str(route.get(name)) for name in ("from", "condition", "targetSocketId"))
     made = add_edge(rest, source, to, when)
-    return Change(made.document, f"exit {place + 1} of loop {loop} is an edge of {source} now")
+    return DesignChange(made.document, f"exit {place + 1} of loop {loop} is an edge of {source} now")
 
 
-def with_exits(change: Change, loop: str) -> tuple[Change, list[str]]:
+def with_exits(change: DesignChange, loop: str) -> tuple[DesignChange, list[str]]:
     """Make exits of the edges that lead on out of a loop, where they would skip items; those that send back stay.
 
     Returns:
@@ -362,7 +362,7 @@ def make_loop(
     *,
     consumes: str | Mapping[str, JSON] | None = None,
     iterator: Mapping[str, JSON] | None = None,
-) -> Change:
+) -> DesignChange:
     """Make a loop region of sockets.
 
     Args:
@@ -384,22 +384,22 @@ def make_loop(
         loop["consumes"] = as_json(given, f"loops.{made}.consumes")
     if iterator is not None:
         loop["iterator"] = as_json(dict(iterator), f"loops.{made}.iterator")
-    return Change(with_loop(document, made, loop), f"made loop {made} of {', '.join(members)}")
+    return DesignChange(with_loop(document, made, loop), f"made loop {made} of {', '.join(members)}")
 
 
 @operation
-def rename_loop(document: Object, old: str, new: str) -> Change:
+def rename_loop(document: Object, old: str, new: str) -> DesignChange:
     """Give a loop another name; raises MateriaError when there is no such loop or the name is taken."""
     loop_in(document, old)
     if old == new:
-        return Change(document, f"{old} keeps its name")
+        return DesignChange(document, f"{old} keeps its name")
     _check_new_name(document, new)
     changed = {**document, "loops": renamed(objects_in(document, "loops"), old, new)}
-    return Change(changed, f"renamed loop {old} to {new}")
+    return DesignChange(changed, f"renamed loop {old} to {new}")
 
 
 @operation
-def set_members(document: Object, id_: str, sockets: Iterable[str]) -> Change:
+def set_members(document: Object, id_: str, sockets: Iterable[str]) -> DesignChange:
     """Choose the members of a loop; the exits of a socket that is no member any more go with it.
 
     Raises:
@@ -418,7 +418,7 @@ def set_members(document: Object, id_: str, sockets: Iterable[str]) -> Change:
         changed, gone = without(changed, "exit"), gone + 1
     words = f"loop {id_} is made of {', '.join(members)}"
     sentence = f"{words}; {counted(gone, 'exit')} of dropped members went" if gone else words
-    return Change(with_loop(document, id_, changed), sentence)
+    return DesignChange(with_loop(document, id_, changed), sentence)
 
 
 @operation
@@ -432,7 +432,7 @@ def set_source(
     output: JSON = MISSING,
     as_: JSON = MISSING,
     cursor: JSON = MISSING,
-) -> Change:
+) -> DesignChange:
     """Say what a loop goes over; the other kind of source goes, and fields that are not given stay.
 
     Args:
@@ -451,9 +451,9 @@ def set_source(
     loop = loop_in(document, id_)
     if source is None:
         left = {key: value for key, value in loop.items() if key not in SOURCES}
-        return Change(with_loop(document, id_, left), f"loop {id_} goes over nothing")
+        return DesignChange(with_loop(document, id_, left), f"loop {id_} goes over nothing")
     if source not in SOURCES:
-        raise refused(f"a loop has no {source!r}", f"loops.{id_}", did_you_mean(str(source), SOURCES))
+        raise design_error(f"a loop has no {source!r}", f"loops.{id_}", did_you_mean(str(source), SOURCES))
     here = f"loops.{id_}.{source}"
     allowed = {"consumes": ("from", "output", "as", "cursor"), "iterator": ("items", "as", "cursor")}[source]
     given = {"from": from_, "items": items, "output": output, "as": as_, "cursor": cursor}
@@ -462,7 +462,7 @@ def set_source(
         if value is MISSING:
             continue
         if key not in allowed:
-            raise refused(f"{source} has no {key}", here, f"it has {', '.join(allowed)}")
+            raise design_error(f"{source} has no {key}", here, f"it has {', '.join(allowed)}")
         if key == "from" and value is not None:
             check_target(document, value, f"{here}.from", end=False)
         spec = without(spec, key) if value is None else {**spec, key: as_json(value, f"{here}.{key}")}
@@ -475,11 +475,11 @@ def set_source(
         over = f"the work items of {spec['from']}" if "from" in spec else "work items, of no generator yet"
     else:
         over = str(spec.get("items", "a list that is not named yet"))
-    return Change(changed, f"loop {id_} goes over {over}")
+    return DesignChange(changed, f"loop {id_} goes over {over}")
 
 
 @operation
-def set_loop(document: Object, id_: str, field: str, value: JSON) -> Change:
+def set_loop(document: Object, id_: str, field: str, value: JSON) -> DesignChange:
     """Set ``label`` of a loop or take it away with None; ``exit``, the older form of exits, can only be taken away.
 
     Raises:
@@ -489,26 +489,28 @@ def set_loop(document: Object, id_: str, field: str, value: JSON) -> Change:
     fields = ("label", "exit")
     if field not in fields or (field == "exit" and value is not None):
         hint = "use make_loop, set_members, set_source, add_exit" if field != "label" else ""
-        raise refused(f"{field!r} of a loop is not set here", f"loops.{id_}.{field}", hint)
+        raise design_error(f"{field!r} of a loop is not set here", f"loops.{id_}.{field}", hint)
     if value is None:
-        return Change(with_loop(document, id_, without(loop, field)), f"removed {field} from loop {id_}")
+        return DesignChange(
+            with_loop(document, id_, without(loop, field)), f"removed {field} from loop {id_}"
+        )
     made = as_json(value, f"loops.{id_}.{field}")
-    return Change(with_loop(document, id_, {**loop, field: made}), f"set {field} of loop {id_}")
+    return DesignChange(with_loop(document, id_, {**loop, field: made}), f"set {field} of loop {id_}")
 
 
 @operation
-def delete_loop(document: Object, id_: str) -> Change:
+def delete_loop(document: Object, id_: str) -> DesignChange:
     """Delete a loop and its exits; its sockets and their edges stay. Raises MateriaError when there is no such loop."""
     loop = loop_in(document, id_)
     exits = len(as_list(loop.get("exits"))) + is_object(loop.get("exit"))
     changed = with_field(document, "loops", without(objects_in(document, "loops"), id_))
-    return Change(changed, f"deleted loop {id_}{counted_words((exits, 'exit'))}")
+    return DesignChange(changed, f"deleted loop {id_}{counted_words((exits, 'exit'))}")
 
 
 def _members(document: Object, sockets: Iterable[str], loop: str) -> list[JSON]:
     members: list[JSON] = list(dict.fromkeys(sockets))
     if not members:
-        raise refused("a loop needs a member", f"loops.{loop}.sockets", "name at least one socket")
+        raise design_error("a loop needs a member", f"loops.{loop}.sockets", "name at least one socket")
     for member in members:
         check_target(document, member, f"loops.{loop}.sockets", end=False)
     return members
@@ -516,6 +518,6 @@ def _members(document: Object, sockets: Iterable[str], loop: str) -> list[JSON]:
 
 def _check_new_name(document: Object, name: JSON) -> None:
     if not is_text(name):
-        raise refused(f"{brief(name)} cannot be the name of a loop", "loops", "use some text")
+        raise design_error(f"{brief(name)} cannot be the name of a loop", "loops", "use some text")
     if name in objects_in(document, "loops"):
-        raise refused(f"there is a loop {name!r} already", "loops", "choose another name")
+        raise design_error(f"there is a loop {name!r} already", "loops", "choose another name")

@@ -13,7 +13,7 @@ from materia_nb.cast.views.lanes import axis_of, lanes_blocks
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.cast.views.step_views import HandoffView, StepView, cast_page_html
 from materia_nb.cast.views.tables import items_view
-from materia_nb.display.blocks import html_of, text_of
+from materia_nb.display.blocks import blocks_as_text, html_of
 from materia_nb.errors import MateriaError
 from stream_helpers import stream_agents, streams_config
 
@@ -31,7 +31,7 @@ def waiting(tmp_path):
 
 
 def test_a_row_says_where_a_lane_is_and_how_far(waiting):
-    said = text_of(lanes_blocks(waiting.now))
+    said = blocks_as_text(lanes_blocks(waiting.now))
     assert "2 lanes, 2 at once; 0 at the barrier" in said
     row = next(line for line in said.splitlines() if line.startswith("ui "))
     assert row.split("  ")[0] == "ui"
@@ -100,7 +100,7 @@ def test_a_lane_that_failed_says_why(tmp_path):
 
     cast = h.start(tmp_path, streams_config(), stream_agents(Build=build))
     cast.run()
-    said = text_of(lanes_blocks(cast.now))
+    said = blocks_as_text(lanes_blocks(cast.now))
     assert "no room" in said
     assert "the cast failed at the barrier" in said
 
@@ -121,7 +121,7 @@ def test_why_names_the_lane(tmp_path):
     with pytest.raises(MateriaError) as caught:
         cast.why(lane="iu")
     assert "ui" in caught.value.hint
-    assert text_of(lanes_blocks(h.start(tmp_path / "none", h.one_config()).now)).startswith(
+    assert blocks_as_text(lanes_blocks(h.start(tmp_path / "none", h.one_config()).now)).startswith(
         "The cast has handed no"
     )
 

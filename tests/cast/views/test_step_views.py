@@ -10,7 +10,7 @@ import pytest
 
 from display_hostile import HOSTILE, harmless
 from materia_nb.cast.views.step_views import HandoffView, way_of
-from materia_nb.display.blocks import html_of, text_of
+from materia_nb.display.blocks import blocks_as_text, html_of
 from materia_nb.display.sections import (
     MOST_ROWS,
     path_svg,
@@ -18,7 +18,7 @@ from materia_nb.display.sections import (
     section_blocks,
 )
 from materia_nb.handoff.capabilities import Pointer, Section, StatusPath
-from materia_nb.handoff.contract_fields import AROUND, STATUSES
+from materia_nb.handoff.contract_fields import AROUND_IN_PROGRESS, PLAN_STATUSES
 from materia_nb.handoff.contract_protocol import ContractProtocol
 from materia_nb.handoff.envelope_protocol import EnvelopeProtocol
 from materia_nb.store.rundir import file_within, find_evidence
@@ -210,7 +210,7 @@ def test_an_update_that_was_not_allowed_is_a_remark(tmp_path):
 
 def test_the_diagram_marks_the_way_and_nothing_else():
     statuses = ("APPROVAL_REQUEST", "IN_PROGRESS", "IN_PROGRESS", "COMPLETE")
-    path = StatusPath(statuses, ("IN_PROGRESS",), STATUSES[0], AROUND)
+    path = StatusPath(statuses, ("IN_PROGRESS",), PLAN_STATUSES[0], AROUND_IN_PROGRESS)
     root = ET.fromstring(path_svg(path))  # noqa: S314 - our own picture
     space = "{http://www.w3.org/2000/svg}"
     assert root.get("aria-label") == path_words(path)
@@ -243,7 +243,7 @@ def test_whatever_a_field_holds_is_shown_and_harmless(make, start_from):
             made = changed(start_from, {path: value})
             sections = make(made, nothing)
             harmless(html_of(section_blocks(sections)))
-            assert "\x1b" not in text_of(section_blocks(sections))
+            assert "\x1b" not in blocks_as_text(section_blocks(sections))
 
 
 @pytest.mark.parametrize("hostile", [text for text in HOSTILE if text.strip() and len(text) < 1000])
@@ -277,6 +277,6 @@ def test_hostile_text_in_every_field_of_a_cast(tmp_path, hostile):
 def test_long_sections_are_cut_and_say_so():
     rows = tuple((Pointer(str(number)), "x") for number in range(MOST_ROWS + 5))
     section = Section("many", ("n", "x"), rows)
-    assert "… 5 more" in text_of(section_blocks([section]))
+    assert "… 5 more" in blocks_as_text(section_blocks([section]))
     assert "… 5 more" in html_of(section_blocks([section]))
     assert str(MOST_ROWS) not in html_of(section_blocks([section]))

@@ -20,15 +20,15 @@ from materia_nb.loadout.facts import (
     variables,
 )
 from materia_nb.loadout.regions import turned
-from materia_nb.loadout.rules.rows import Finding, HintRule, rule
-from materia_nb.loadout.rules.ways import StatePath
+from materia_nb.loadout.report import Hint, HintRule, rule
+from materia_nb.loadout.rules.way_rules import StatePath
 
-RULES: Final[list[HintRule]] = []
+STATE_RULES: Final[list[HintRule]] = []
 _COMMON: Final = ("item", "currentWorkItem")
 
 
-@rule(RULES, "loadout", "lost-list")
-def _lost_list(facts: Facts) -> Iterator[Finding]:
+@rule(STATE_RULES, "loadout", "lost-list")
+def _lost_list(facts: Facts) -> Iterator[Hint]:
     """A list read through the alias of another list's item, entered from where that item is gone."""
     alias_of = {id_: alias for id_ in facts.sockets if (alias := _alias(facts, id_)) is not None}
     list_of = {id_: _state_path(facts.items_of(id_) or "") for id_ in facts.sockets}
@@ -45,7 +45,7 @@ def _lost_list(facts: Facts) -> Iterator[Finding]:
         showing = _showing(alias_of, list_of, alias)
         lost = [other for other in facts.sockets if other in before[id_] and other not in showing]
         if lost:
-            yield Finding(
+            yield Hint(
                 f"{id_}.foreach" if facts.foreach(id_) is not None else id_,
                 f"its list {'.'.join(list_of[id_])} is read through the current item of another list, which is gone "
                 f"when it is entered from {', '.join(map(repr, lost))}: then the list is empty",
@@ -53,8 +53,8 @@ def _lost_list(facts: Facts) -> Iterator[Finding]:
             )
 
 
-@rule(RULES, "socket", "prompt-grows")
-def _prompt_grows(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(STATE_RULES, "socket", "prompt-grows")
+def _prompt_grows(facts: Facts, id_: str) -> Iterator[Hint]:
     """A prompt that holds a whole list, once for each of its items (R50)."""
     items, prompt = facts.items_of(id_), facts.materia_of(id_).get("prompt")
     if items is None or facts.is_utility(id_) or not isinstance(prompt, str):
@@ -63,7 +63,7 @@ def _prompt_grows(facts: Facts, id_: str) -> Iterator[Finding]:
     for name in dict.fromkeys(name for _, _, name in variables(prompt)):
         read = () if name in ("state", "stateJson") else _state_path(name)
         if name and path and read[:1] != ("item",) and path[: len(read)] == read:
-            yield Finding(
+            yield Hint(
                 id_,
                 f"the prompt of {facts.sockets[id_].get('materia')!r} holds all of {'.'.join(path)} by "
                 f"{{{{{name}}}}}, once for each of its items: the prompts of a cast grow with the square of the list",
@@ -133,8 +133,8 @@ class _Read(NamedTuple):
     shared: bool = False
 
 
-@rule(RULES, "loadout", "never-written")
-def _never_written(facts: Facts) -> Iterator[Finding]:
+@rule(STATE_RULES, "loadout", "never-written")
+def _never_written(facts: Facts) -> Iterator[Hint]:
     """A variable, an assignment or a list that reads what nothing has written on some way.
 
     The prompts of materia that other loadouts place too may name what only some of these have.
@@ -177,7 +177,7 @@ def _placed_elsewhere(facts: Facts, id_: str) -> bool:
     )
 
 
-def _unwritten(read: _Read, others: set[str], way: list[str]) -> Finding:
+def _unwritten(read: _Read, others: set[str], way: list[str]) -> Hint:
     when = f"when a cast comes here by {' → '.join(way)}" if others else "by any way"
     advice = "assign it where it is made known, or mend the name"
     if others:
@@ -185,7 +185,7 @@ def _unwritten(read: _Read, others: set[str], way: list[str]) -> Finding:
         verb = "writes" if len(others) == 1 else "write"
         advice = f"{named} {verb} it; lead every way through there, or write it before"
     path = ".".join(("state", *read.path))
-    return Finding(read.where, f"nothing has written {path} {when}: {read.then}", advice)
+    return Hint(read.where, f"nothing has written {path} {when}: {read.then}", advice)
 
 
 def _reads(facts: Facts, id_: str) -> Iterator[_Read]:

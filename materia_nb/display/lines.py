@@ -1,19 +1,22 @@
-"""The ways of lines: at right angles, round cards, chips and headings, in lanes beside each other where they share a channel.
+"""Lines between cards: on which side each leaves and arrives, where its chip stands, and by which way it is led.
 
-A line is led along a grid of the few heights and widths that matter (just beside each box, midway between boxes, at the
-ends of lines) by the cheapest way; what runs along the same piece of the grid is then moved apart.
+Ways run at right angles round cards, chips and headings, in lanes beside each other where they share a channel. A line is led
+along a grid of the few heights and widths that matter (just beside each box, midway between boxes, at the ends of lines) by
+the cheapest way; what runs along the same piece of the grid is then moved apart.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Final, TypeAlias
 
 from materia_nb.display.geometry import Box, Point
+from materia_nb.display.graph_parts import Link
+from materia_nb.loadout.vocabulary import SENDING_BACK
 
 RIGHT: Final = 0
 DOWN: Final = 1
@@ -24,7 +27,7 @@ AHEAD: Final = ((1, 0), (0, 1), (-1, 0), (0, -1))
 
 _State: TypeAlias = tuple[int, int, int]
 """A point of the grid, and the direction in which one has come to it."""
-BESIDE: Final = 12.0
+ARROW_ROOM: Final = 12.0
 """How far from a box a line runs along it, and the room for the head of an arrow."""
 CLEAR: Final = 4.0
 """How near to a box a line may come elsewhere."""
@@ -39,7 +42,7 @@ _SHARED: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class LineToLead:
     """A line that is to be led from ``start`` in direction ``out`` to ``tip``, where it arrives going ``into``.
 
     ``net`` names lines that may share a piece of their way; ``loops`` are those that it may run in.
@@ -54,7 +57,9 @@ class Way:
     loops: frozenset[str] = frozenset()
 
 
-def ways(wanted: Sequence[Way], solid: Sequence[Box], frames: Mapping[str, Box]) -> dict[str, list[Point]]:
+def ways(
+    wanted: Sequence[LineToLead], solid: Sequence[Box], frames: Mapping[str, Box]
+) -> dict[str, list[Point]]:
     """Lead every line, the shortest first.
 
     Args:
@@ -83,7 +88,7 @@ def _ahead(point: Point, way: int, far: float) -> Point:
 class _Grid:
     """The heights and widths at which lines may run, and what stands in the way between them."""
 
-    def __init__(self, wanted: Sequence[Way], solid: Sequence[Box], frames: Mapping[str, Box]) -> None:
+    def __init__(self, wanted: Sequence[LineToLead], solid: Sequence[Box], frames: Mapping[str, Box]) -> None:
         ends = [end for way in wanted for end in self._ends(way)]
         boxes = [*solid, *frames.values()]
         self.xs = _lines([x for x, _ in ends], [(box.x, box.right) for box in boxes])
@@ -103,9 +108,9 @@ class _Grid:
                 self.frames[axis].setdefault(piece, []).append(loop)
 
     @staticmethod
-    def _ends(way: Way) -> tuple[Point, Point]:
+    def _ends(way: LineToLead) -> tuple[Point, Point]:
         """Where a line may bend first and last."""
-        return _ahead(way.start, way.out, BESIDE / 2), _ahead(way.tip, way.into, -BESIDE)
+        return _ahead(way.start, way.out, ARROW_ROOM / 2), _ahead(way.tip, way.into, -ARROW_ROOM)
 
     def _pieces(self, box: Box, margin: float) -> Iterator[tuple[int, tuple[int, int]]]:
         """The pieces of the grid that run through a box, by axis, each as the place where it begins."""
@@ -119,7 +124,7 @@ class _Grid:
             for j in range(max(top - 1, 0), min(below, len(self.ys) - 1)):
                 yield 1, (i, j)
 
-    def _cost(self, axis: int, piece: tuple[int, int], way: Way) -> float:
+    def _cost(self, axis: int, piece: tuple[int, int], way: LineToLead) -> float:
         """How long a piece counts for a line."""
         cost = self.cost[axis][piece]
         if (loops := self.frames[axis].get(piece)) and not way.loops.issuperset(loops):
@@ -128,7 +133,7 @@ class _Grid:
             cost *= _SHARED if len(nets) == 1 and way.net in nets else _CROWDED
         return cost
 
-    def lead(self, way: Way) -> list[Point]:
+    def lead(self, way: LineToLead) -> list[Point]:
         """Find the cheapest way of a line: its points, without those on a straight piece."""
         first, last = self._ends(way)
         start = (bisect_left(self.xs, first[0]), bisect_left(self.ys, first[1]), way.out)
@@ -159,7 +164,7 @@ class _Grid:
                 self.used[int(i == k)].setdefault((min(i, k), min(j, m)), set()).add(way.net)
         return straightened([way.start, *((self.xs[i], self.ys[j]) for i, j, _ in nodes), way.tip])
 
-    def _on(self, state: _State, goal: _State, way: Way) -> Iterator[tuple[_State, float]]:
+    def _on(self, state: _State, goal: _State, way: LineToLead) -> Iterator[tuple[_State, float]]:
         """Where one can go from a point of the grid, straight on or round a corner, and what that costs."""
         i, j, heading = state
         for ahead, bend in ((heading, 0.0), ((heading + 1) % 4, _BEND), ((heading + 3) % 4, _BEND)):
@@ -175,7 +180,7 @@ def _lines(ends: Iterable[float], spans: Iterable[tuple[float, float]]) -> list[
     """Where lines may run along one axis: at ends, beside boxes, and midway between them."""
     exact = sorted(set(ends))
     spans = sorted(spans)
-    wanted = [at for low, high in spans for at in (low - BESIDE, high + BESIDE)]
+    wanted = [at for low, high in spans for at in (low - ARROW_ROOM, high + ARROW_ROOM)]
     reach = spans[0][1] if spans else 0.0
     for low, high in spans:
         if low > reach:
@@ -324,3 +329,215 @@ def _shift(points: list[Point], place: int, axis: int, at: float) -> None:
     for one in (place, place + 1):
         x, y = points[one]
         points[one] = (at, y) if axis == 0 else (x, at)
+
+
+_CHIP: Final = 10.0
+"""How far from its card a chip stands."""
+_SLOT: Final = 14.0
+"""How much of a side a line takes that has no chip there."""
+
+
+@dataclass(slots=True, eq=False)
+class Led:
+    """A line that is to be led between two boxes: what stands on its chip, its sides, and then the points and the chip.
+
+    Several ``links`` are exits that lead from the same socket to the same one; ``target`` is None of one that only names it.
+    """
+
+    links: tuple[Link, ...]
+    source: str
+    target: str | None
+    chip: tuple[float, float]
+    out: int = RIGHT
+    into: int = RIGHT
+    port: Point = (0.0, 0.0)
+    label: Box | None = None
+    tip: Point = (0.0, 0.0)
+
+    @property
+    def key(self) -> str:
+        """The key of its first link."""
+        return self.links[0].key
+
+    def way(self, loops: frozenset[str]) -> LineToLead:
+        """What routing leads: from the far end of the chip to the target."""
+        dx, dy = AHEAD[self.out]
+        far = 0.0 if self.label is None else _CHIP + (self.label.w if dx else self.label.h)
+        start = (self.port[0] + dx * far, self.port[1] + dy * far)
+        return LineToLead(self.key, start, self.out, self.tip, self.into, f"{self.target} {self.into}", loops)
+
+
+@dataclass(slots=True)
+class _Side:
+    """What meets one side of a box: those that leave, and whether any arrive, all at one place."""
+
+    leaving: list[Led] = field(default_factory=list)
+    arriving: list[Led] = field(default_factory=list)
+
+    def taken(self, side: int) -> float:
+        """How many pixels of the side are taken."""
+        return sum(_wide(one, side) for one in self.leaving) + (_SLOT if self.arriving else 0.0)
+
+
+def _wide(line: Led, side: int) -> float:
+    """How many pixels of a side a line takes that leaves there."""
+    if not line.chip[1]:
+        return _SLOT
+    return line.chip[0] + 8 if side in (UP, DOWN) else line.chip[1] + 4
+
+
+def meet(
+    lines: Sequence[Led], boxes: Mapping[str, Box], flow: int, solid: Callable[[Box, str], bool]
+) -> None:
+    """Give every line its sides, the points where it leaves and arrives, and the place of its chip.
+
+    Args:
+        lines: what is to be led; filled in.
+        boxes: what they lead from and to.
+        flow: the direction of the flow, ``RIGHT`` or ``DOWN``.
+        solid: whether a chip beside a card, named by its key, would stand in the way of something.
+    """
+    sides = {(key, side): _Side() for key in boxes for side in range(4)}
+    strips: dict[tuple[str, int], Box] = {}
+    for line in lines:
+        line.out, line.into = _sides(boxes[line.source], boxes.get(line.target or ""), line, flow)
+        if line.target is not None:
+            sides[line.target, (line.into + 2) % 4].arriving.append(line)
+    for line in lines:
+        source, wanted = boxes[line.source], line.out
+        free = (side for side in _others(wanted) if _has_room(sides, strips, line, side, source, solid))
+        if (out := next(free, None)) is not None:
+            line.out = out
+        else:  # so many lines that its chip has no place: what it says is said when it is pointed at
+            line.chip = (0.0, 0.0)
+        if line.chip[1]:
+            strip, before = _strip(source, line.out, line.chip), strips.get((line.source, line.out))
+            deepest = strip if before is None else max(before, strip, key=lambda box: box.w * box.h)
+            strips[line.source, line.out] = deepest
+        sides[line.source, line.out].leaving.append(line)
+    spread = {where: those for where, those in sides.items() if those.leaving}
+    for (key, side), those in spread.items():
+        _spread_on_side(key, side, those, boxes)
+    for (key, side), those in sides.items():
+        if those.arriving and (key, side) not in spread:
+            at = _straight_on(boxes[key], side, those.arriving)
+            for line in those.arriving:
+                line.tip = _on_side(boxes[key], side, at)
+
+
+def _straight_on(box: Box, side: int, arriving: Sequence[Led]) -> float:
+    """Where on a side lines arrive that are alone there: straight ahead of where one leaves, else in the middle."""
+    axis = side in (LEFT, RIGHT)
+    low, high, middle = (box.y + 8, box.bottom - 8, box.cy) if axis else (box.x + 12, box.right - 12, box.cx)
+    straight = (line.port[axis] for line in arriving if line.out == line.into)
+    return min((at for at in straight if low <= at <= high), key=lambda at: abs(at - middle), default=middle)
+
+
+def _others(side: int) -> tuple[int, ...]:
+    return side, (side + 1) % 4, (side + 3) % 4, (side + 2) % 4
+
+
+def _on_side(box: Box, side: int, at: float) -> Point:
+    """Return the point of a side of a box at a height or width."""
+    return {RIGHT: (box.right, at), LEFT: (box.x, at), DOWN: (at, box.bottom), UP: (at, box.y)}[side]
+
+
+def _chip_at(port: Point, side: int, size: tuple[float, float]) -> Box:
+    """Return where the chip of a line stands that leaves at a port."""
+    (dx, dy), (w, h) = AHEAD[side], size
+    x, y = port[0] + dx * (_CHIP + w / 2), port[1] + dy * (_CHIP + h / 2)
+    return Box(x - w / 2, y - h / 2, w, h)
+
+
+def _strip(box: Box, side: int, chip: tuple[float, float]) -> Box:
+    """Return the room beside a box that chips on one side may take."""
+    (dx, dy), (w, h) = AHEAD[side], chip
+    deep, wide = (_CHIP + (w if dx else h), (box.h if dx else box.w) + 4)
+    x, y = box.cx + dx * (box.w + deep + 2) / 2, box.cy + dy * (box.h + deep + 2) / 2
+    w, h = (deep, wide) if dx else (wide, deep)
+    return Box(x - w / 2, y - h / 2, w, h)
+
+
+def _has_room(
+    sides: Mapping[tuple[str, int], _Side],
+    strips: Mapping[tuple[str, int], Box],
+    line: Led,
+    side: int,
+    box: Box,
+    solid: Callable[[Box, str], bool],
+) -> bool:
+    """Whether one more line can leave a side, and its chip stand there."""
+    long = (box.w if side in (UP, DOWN) else box.h) - 4
+    if sides[line.source, side].taken(side) + _wide(line, side) > max(long, _SLOT * 2):
+        return False
+    strip = _strip(box, side, line.chip)
+    others = (other for (key, _), other in strips.items() if key != line.source)
+    return not line.chip[1] or not (
+        solid(strip, line.source) or any(strip.overlaps(other, ARROW_ROOM) for other in others)
+    )
+
+
+def _spread_on_side(key: str, side: int, those: _Side, boxes: Mapping[str, Box]) -> None:
+    """Put what meets a side beside each other, in the order of the other ends."""
+    box = boxes[key]
+    axis = side in (LEFT, RIGHT)
+    middle = box.cy if axis else box.cx
+
+    def towards(other: str | None) -> float:
+        end = boxes.get(other or "", box)
+        return end.cy if axis else end.cx
+
+    slots: list[tuple[float, Led | None]] = [(towards(one.target), one) for one in those.leaving]
+    if those.arriving:
+        slots.append((sum(towards(one.source) for one in those.arriving) / len(those.arriving), None))
+    slots.sort(key=lambda slot: slot[0])
+    # Lines without a chip move together; where there is no room even so, chips go, which would lie over each other.
+    room, chips = (box.h if axis else box.w) - 4, [one for one in those.leaving if one.chip[1]]
+    while chips and sum(_wide(one, side) for one in chips) > room - 3 * (len(slots) - len(chips)):
+        chips.pop().chip = (0.0, 0.0)
+    taken = sum(_wide(one, side) for one in chips)
+    slot = min(_SLOT, (room - taken) / max(1, len(slots) - len(chips)))
+    at = middle - (taken + slot * (len(slots) - len(chips))) / 2
+    for _, line in slots:
+        wide = _wide(line, side) if line is not None and line.chip[1] else slot
+        port = _on_side(box, side, at + wide / 2)
+        at += wide
+        if line is None:
+            for one in those.arriving:
+                one.tip = port
+            continue
+        line.port = port
+        if line.chip[1]:
+            line.label = _chip_at(port, side, line.chip)
+
+
+def _sides(source: Box, target: Box | None, line: Led, flow: int) -> tuple[int, int]:
+    """Choose the side on which a line leaves, and the direction in which it arrives."""
+    if target is None:
+        return flow, flow
+    if source is target:
+        return RIGHT, DOWN
+    if flow == DOWN:  # as if it ran to the right
+        out, into = _along(source.flipped(), target.flipped(), line.chip[::-1], line)
+        return out ^ 1, into ^ 1
+    return _along(source, target, line.chip, line)
+
+
+def _along(source: Box, target: Box, chip: tuple[float, float], line: Led) -> tuple[int, int]:
+    """Choose them where the flow runs to the right; ``^ 1`` exchanges right and down, left and up."""
+    wide, high = ((size + _CHIP if chip[1] else 0.0) + 1.5 * ARROW_ROOM for size in chip)
+    ahead, back = target.x - source.right, source.x - target.right
+    below, above = target.y - source.bottom, source.y - target.bottom
+    if ahead >= wide:
+        return RIGHT, RIGHT
+    if (ahead > -source.w / 2 and back < 0) or max(below, above) > 0 > max(ahead, back):
+        if below >= high:
+            return DOWN, DOWN
+        if above >= high:
+            return UP, UP
+    if back > 0 and below > 0:  # on to another band
+        return DOWN, RIGHT
+    if back > 0 and above > 0:  # back, round a corner
+        return LEFT, UP
+    # Along the same side of both: what sends back on one, all else on the other.
+    return (UP, DOWN) if line.links[0].condition in SENDING_BACK else (DOWN, UP)

@@ -26,9 +26,19 @@ from materia_nb.loadout.facts import (
     source_head,
     variables,
 )
-from materia_nb.loadout.report import NO_EFFECT, Mend, brief, do, mend, suggest, without_field
-from materia_nb.loadout.rules.rows import Finding, HintRule, advance_when, read_as_json, rule
-from materia_nb.loadout.rules.ways import visited, ways_on
+from materia_nb.loadout.report import (
+    NO_EFFECT,
+    Hint,
+    HintRule,
+    Mend,
+    brief,
+    do,
+    mend,
+    rule,
+    suggest,
+    without_field,
+)
+from materia_nb.loadout.rules.way_rules import advance_when, read_as_json, visited, ways_on
 from materia_nb.loadout.vocabulary import (
     DEFAULT_HANDOFF,
     GUARDS,
@@ -38,46 +48,46 @@ from materia_nb.loadout.vocabulary import (
     protocol_names,
 )
 
-RULES: Final[list[HintRule]] = []
+SOCKET_RULES: Final[list[HintRule]] = []
 _OBSOLETE: Final = {"tasks": "workItems", "task": "workItems", "work": "workItems", "passed": "satisfied"}
 
 
-@rule(RULES, "loadout", "missing-entry")
-def _missing_entry(facts: Facts) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "loadout", "missing-entry")
+def _missing_entry(facts: Facts) -> Iterator[Hint]:
     """A loadout without `entry`, which starts at its first socket."""
     if facts.raw.get("entry") is None and facts.sockets:
         first = next(iter(facts.sockets))
         what = f"no entry is written, so a cast starts at {facts.entry!r}, the first socket"
         advice = f'write "entry": "{facts.entry}"'
-        yield Finding("entry", what, advice, mend(f"Start at {first}", do("set_entry", first)))
+        yield Hint("entry", what, advice, mend(f"Start at {first}", do("set_entry", first)))
 
 
-@rule(RULES, "socket", "socket-id")
-def _socket_id(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", "socket-id")
+def _socket_id(facts: Facts, id_: str) -> Iterator[Hint]:
     """An id that is not `Socket-1`, `Socket-2`, ...."""
     if is_socket_id(id_) and not CANONICAL_ID.fullmatch(id_):
         advice = "other tools expect Socket-1, Socket-2, ...; put names into the label of the materia"
-        yield Finding(f"sockets.{id_}", f"{id_!r} is no canonical socket id", advice, renumber(facts, id_))
+        yield Hint(f"sockets.{id_}", f"{id_!r} is no canonical socket id", advice, renumber(facts, id_))
 
 
-@rule(RULES, "loadout", "unreachable-socket")
-def _unreachable(facts: Facts) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "loadout", "unreachable-socket")
+def _unreachable(facts: Facts) -> Iterator[Hint]:
     """A socket to which nothing leads."""
     reached = visited(facts, ways_on(facts))
     for id_ in facts.sockets:
         if reached and id_ not in reached:
             what = "no edge and no exit route leads here from the entry"
-            yield Finding(id_, what, "lead an edge to it, or remove it")
+            yield Hint(id_, what, "lead an edge to it, or remove it")
 
 
-@rule(RULES, "loadout", "never-advances")
-def _foreach_never_advances(facts: Facts) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "loadout", "never-advances")
+def _foreach_never_advances(facts: Facts) -> Iterator[Hint]:
     """A list of which only the first item is ever worked on."""
     moved = {facts.advance_cursor(id_) for id_ in facts.sockets}
     for id_ in facts.sockets:
         if facts.foreach(id_) is not None and facts.cursor_of(id_) not in moved:
             when = "always" if facts.gives_text(id_) else "satisfied"
-            yield Finding(
+            yield Hint(
                 f"{id_}.foreach",
                 "no socket advances over this list, so only its first item is worked on",
                 'write "advance": {"when": "satisfied"} here, or where an item is done',
@@ -85,17 +95,17 @@ def _foreach_never_advances(facts: Facts) -> Iterator[Finding]:
             )
 
 
-@rule(RULES, "socket", "assign-target")
-def _assign_target(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", "assign-target")
+def _assign_target(facts: Facts, id_: str) -> Iterator[Hint]:
     """A target that names nothing: the cast will fail there."""
     for here, target, _ in facts.assignments(id_):
         if not split_path(target):
             what = f"the target {brief(target)} names nothing, so the cast will fail here"
-            yield Finding(here, what, "name where the value goes, such as plan.steps")
+            yield Hint(here, what, "name where the value goes, such as plan.steps")
 
 
-@rule(RULES, "socket", "assign-on-text")
-def _assign_on_text(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", "assign-on-text")
+def _assign_on_text(facts: Facts, id_: str) -> Iterator[Hint]:
     """An assignment from a field of a text output, which has none."""
     for here, target, source in facts.assignments(id_):
         if is_text(source) and source.startswith("$") and source != "$" and facts.gives_text(id_):
@@ -103,11 +113,11 @@ def _assign_on_text(facts: Facts, id_: str) -> Iterator[Finding]:
             advice = (
                 f'write "parse": "json" at {here.partition(".assign")[0]}, or assign $, which is the text'
             )
-            yield Finding(here, what, advice, read_as_json(facts, id_))
+            yield Hint(here, what, advice, read_as_json(facts, id_))
 
 
-@rule(RULES, "socket", "obsolete-field")
-def _obsolete_field(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", "obsolete-field")
+def _obsolete_field(facts: Facts, id_: str) -> Iterator[Hint]:
     """An assignment from an earlier name of a handoff field."""
     if facts.is_utility(id_):
         return
@@ -116,7 +126,7 @@ def _obsolete_field(facts: Facts, id_: str) -> Iterator[Finding]:
         if head in _OBSOLETE:
             what = f"agents hand over {_OBSOLETE[head]}, not {head}"
             advice = f"read $.{_OBSOLETE[head]} instead"
-            yield Finding(here, what, advice, _newer_source(facts, id_, target, str(source)))
+            yield Hint(here, what, advice, _newer_source(facts, id_, target, str(source)))
 
 
 def _newer_source(facts: Facts, id_: str, target: str, source: str) -> Mend | None:
@@ -129,8 +139,8 @@ def _newer_source(facts: Facts, id_: str, target: str, source: str) -> Mend | No
     return mend(f"Read {newer}", do("set_socket", id_, "assign", assign), words=words)
 
 
-@rule(RULES, "socket", "guard-on-text")
-def _guard_on_text(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", "guard-on-text")
+def _guard_on_text(facts: Facts, id_: str) -> Iterator[Hint]:
     """A guard that waits for `satisfied` in a text output (R3)."""
     if not facts.gives_text(id_):
         return
@@ -156,11 +166,11 @@ def _guard_on_text(facts: Facts, id_: str) -> Iterator[Finding]:
         if guard in GUARDS:
             what = f"the output of {id_!r} is text, so {effect.format(guard)}"
             advice = f'write "parse": "json" at {owner}, or use always'
-            yield Finding(source, what, advice, read_as_json(facts, id_))
+            yield Hint(source, what, advice, read_as_json(facts, id_))
 
 
-@rule(RULES, "socket", NO_EFFECT)
-def _decided_by_the_utility(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", NO_EFFECT)
+def _decided_by_the_utility(facts: Facts, id_: str) -> Iterator[Hint]:
     """What a socket says for a utility, which decides itself (R4)."""
     if not facts.is_utility(id_):
         return
@@ -169,11 +179,11 @@ def _decided_by_the_utility(facts: Facts, id_: str) -> Iterator[Finding]:
         if raw.get(field) is not None and raw[field] != definition.get(field):
             what = f"a utility works here, so the {field} of the socket has no effect"
             advice = f"write {field} at materia.{raw.get('materia')}"
-            yield Finding(f"{id_}.{field}", what, advice, without_field(id_, field))
+            yield Hint(f"{id_}.{field}", what, advice, without_field(id_, field))
 
 
-@rule(RULES, "socket", "shared-parse")
-def _shared_parse(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", "shared-parse")
+def _shared_parse(facts: Facts, id_: str) -> Iterator[Hint]:
     """A utility that is read as json because another socket of its materia is the guarded exit of a loop."""
     if not facts.is_utility(id_) or facts.exits_guarded(id_) or not facts.made_json(id_):
         return
@@ -181,11 +191,11 @@ def _shared_parse(facts: Facts, id_: str) -> Iterator[Finding]:
     materia = facts.sockets[id_].get("materia")
     what = f"the output of {id_!r} is read as json, because a loop is left from {source!r}, where {materia!r} works too"
     advice = f'write "parse": "json" at materia.{materia}, or place another materia here'
-    yield Finding(f"{id_}.materia", what, advice)
+    yield Hint(f"{id_}.materia", what, advice)
 
 
-@rule(RULES, "socket", "told-nothing")
-def _told_nothing(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", "told-nothing")
+def _told_nothing(facts: Facts, id_: str) -> Iterator[Hint]:
     """`castContext` is `none` where the prompt names no variable either (R50)."""
     raw, definition = facts.sockets[id_], facts.materia_of(id_)
     written = (one.get("castContext") for one in (raw, definition, facts.raw, facts.config))
@@ -193,7 +203,7 @@ def _told_nothing(facts: Facts, id_: str) -> Iterator[Finding]:
     if facts.is_utility(id_) or next(filter(None, written), None) != "none" or not isinstance(prompt, str):
         return
     if not any(name for _, _, name in variables(prompt)):
-        yield Finding(
+        yield Hint(
             f"{id_}.castContext",
             f"castContext is none and the prompt of {raw.get('materia')!r} names no variable, "
             "so its agent knows neither the request nor what came before",
@@ -205,26 +215,26 @@ def _told_nothing(facts: Facts, id_: str) -> Iterator[Finding]:
 # -- materia, and the config around the loadouts -----------------------------------------------
 
 
-@rule(RULES, "materia", "unknown-script")
-def _unknown_script(id_: str, raw: Object) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "materia", "unknown-script")
+def _unknown_script(id_: str, raw: Object) -> Iterator[Hint]:
     """A shipped script that does not come with the package (R25)."""
     name = script_file(as_object(raw.get("script")).get("name"))
     if name is not None and raw.get("command") is None and name not in SHIPPED_SCRIPTS:
         what = f"no script {name!r} comes with the package, so it runs only where the profile has one"
-        yield Finding(f"materia.{id_}.script.name", what, did_you_mean(name, SHIPPED_SCRIPTS))
+        yield Hint(f"materia.{id_}.script.name", what, did_you_mean(name, SHIPPED_SCRIPTS))
 
 
-@rule(RULES, "config", "active-loadout")
-def _active_loadout(document: Object) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "config", "active-loadout")
+def _active_loadout(document: Object) -> Iterator[Hint]:
     """Several loadouts and none of them active."""
     loadouts = [name for name, raw in as_object(document.get("loadouts")).items() if is_object(raw)]
     if len(loadouts) > 1 and document.get("activeLoadout") is None:
         what = f"no loadout is active, so {loadouts[0]!r}, the first, is cast"
-        yield Finding("activeLoadout", what, 'write "activeLoadout"')
+        yield Hint("activeLoadout", what, 'write "activeLoadout"')
 
 
-@rule(RULES, "config", "unused-materia")
-def _unused_materia(document: Object) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "config", "unused-materia")
+def _unused_materia(document: Object) -> Iterator[Hint]:
     """A materia that no loadout places."""
     materia = as_object(document.get("materia"))
     loadouts = as_object(document.get("loadouts")).values()
@@ -232,7 +242,7 @@ def _unused_materia(document: Object) -> Iterator[Finding]:
     for id_ in materia:
         if id_ not in used:
             what = f"no loadout uses the materia {id_!r}"
-            yield Finding(f"materia.{id_}", what, "place it, or remove it")
+            yield Hint(f"materia.{id_}", what, "place it, or remove it")
 
 
 _FOREIGN: Final = OwnProtocol("", tells_the_task=True)
@@ -247,26 +257,26 @@ def _spoken(facts: Facts, id_: str) -> tuple[str, OwnProtocol]:
     return name, OWN_PROTOCOLS.get(name, _FOREIGN)
 
 
-@rule(RULES, "loadout", "unknown-protocol")
-def _unknown_protocol(facts: Facts) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "loadout", "unknown-protocol")
+def _unknown_protocol(facts: Facts) -> Iterator[Hint]:
     """A `handoff` that no installed package offers: it cannot be cast here."""
     owners = [("handoff", facts.raw), *((f"{id_}.handoff", raw) for id_, raw in facts.sockets.items())]
     for source, owner in owners:
         name = owner.get("handoff")
         if is_text(name) and name not in OWN_PROTOCOLS and name not in (names := protocol_names()):
             what = f"no installed package offers the handoff protocol {name!r}, so this cannot be cast here"
-            yield Finding(source, what, did_you_mean(name, names))
+            yield Hint(source, what, did_you_mean(name, names))
 
 
-@rule(RULES, "socket", NO_EFFECT)
-def _written_for_an_agent(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", NO_EFFECT)
+def _written_for_an_agent(facts: Facts, id_: str) -> Iterator[Hint]:
     """What is written for an agent where a process answers."""
     if not facts.is_utility(id_):
         return
     raw = facts.sockets[id_]
     if is_text(raw.get("handoff")) and raw["handoff"] != DEFAULT_HANDOFF:
         why = f"a utility works here, and utilities always speak {DEFAULT_HANDOFF}"
-        yield Finding(f"{id_}.handoff", why, "remove it", without_field(id_, "handoff"))
+        yield Hint(f"{id_}.handoff", why, "remove it", without_field(id_, "handoff"))
     idle = (
         ("assignment", bool(as_object(raw.get("assignment"))), "is told no task"),
         ("finalize", raw.get("finalize") is True, "answers once"),
@@ -275,22 +285,22 @@ def _written_for_an_agent(facts: Facts, id_: str) -> Iterator[Finding]:
     for field, written, why in idle:
         if written:
             what = f"a utility works here, which {why}"
-            yield Finding(f"{id_}.{field}", what, "remove it", without_field(id_, field))
+            yield Hint(f"{id_}.{field}", what, "remove it", without_field(id_, field))
 
 
-@rule(RULES, "socket", NO_EFFECT)
-def _not_told(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", NO_EFFECT)
+def _not_told(facts: Facts, id_: str) -> Iterator[Hint]:
     """A task of an agent whose protocol does not tell it."""
     name, own = _spoken(facts, id_)
     if facts.is_utility(id_) or own.tells_the_task or not as_object(facts.sockets[id_].get("assignment")):
         return
     what = f"the protocol {name} does not tell an agent its task"
     advice = f'write "handoff": {_ONE_THAT_TELLS}, or put the task into the prompt'
-    yield Finding(f"{id_}.assignment", what, advice, without_field(id_, "assignment"))
+    yield Hint(f"{id_}.assignment", what, advice, without_field(id_, "assignment"))
 
 
-@rule(RULES, "socket", NO_EFFECT)
-def _finalized_for_nothing(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", NO_EFFECT)
+def _finalized_for_nothing(facts: Facts, id_: str) -> Iterator[Hint]:
     """A finalization that would ask for nothing, or that takes place anyway."""
     if facts.is_utility(id_) or facts.sockets[id_].get("finalize") is not True:
         return
@@ -302,22 +312,22 @@ def _finalized_for_nothing(facts: Facts, id_: str) -> Iterator[Finding]:
         advice = "remove it"
     else:
         return
-    yield Finding(f"{id_}.finalize", why, advice, without_field(id_, "finalize"))
+    yield Hint(f"{id_}.finalize", why, advice, without_field(id_, "finalize"))
 
 
-@rule(RULES, "socket", NO_EFFECT)
-def _handoff_on_text(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", NO_EFFECT)
+def _handoff_on_text(facts: Facts, id_: str) -> Iterator[Hint]:
     """A protocol of its own where the output is text."""
     name, _ = _spoken(facts, id_)
     written = is_text(facts.sockets[id_].get("handoff"))
     if not facts.is_utility(id_) and facts.gives_text(id_) and written and name != DEFAULT_HANDOFF:
         what = f"the output of {id_!r} is text, which is taken whatever the protocol"
         advice = 'write "parse": "json", or remove it'
-        yield Finding(f"{id_}.handoff", what, advice, without_field(id_, "handoff"))
+        yield Hint(f"{id_}.handoff", what, advice, without_field(id_, "handoff"))
 
 
-@rule(RULES, "socket", "text-handoff")
-def _text_handoff(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", "text-handoff")
+def _text_handoff(facts: Facts, id_: str) -> Iterator[Hint]:
     """An agent whose output is text, in a loadout whose agents hand over in another protocol."""
     name, _ = _spoken(facts, id_)
     written = is_text(facts.sockets[id_].get("handoff"))
@@ -325,24 +335,22 @@ def _text_handoff(facts: Facts, id_: str) -> Iterator[Finding]:
         what = (
             f"the output of {id_!r} is text, so it hands over nothing in the protocol {name} of this loadout"
         )
-        yield Finding(
-            f"{id_}.parse", what, 'write "parse": "json", or "handoff": "sparse" where text is meant'
-        )
+        yield Hint(f"{id_}.parse", what, 'write "parse": "json", or "handoff": "sparse" where text is meant')
 
 
-@rule(RULES, "socket", "not-finalized")
-def _not_finalized(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", "not-finalized")
+def _not_finalized(facts: Facts, id_: str) -> Iterator[Hint]:
     """An agent that works and writes its envelope in one turn: say whether `finalize` is meant."""
     name, own = _spoken(facts, id_)
     if facts.is_utility(id_) or facts.gives_text(id_) or not own.apart:
         return
     if "finalize" not in facts.sockets[id_] and facts.materia_of(id_).get("multiTurn") is not True:
         advice = 'write "finalize": true, so that it is asked for that when the work is done, or false'
-        yield Finding(f"{id_}.finalize", f"{id_!r} does its work and writes its {name} in one turn", advice)
+        yield Hint(f"{id_}.finalize", f"{id_!r} does its work and writes its {name} in one turn", advice)
 
 
-@rule(RULES, "socket", "not-in-protocol")
-def _not_in_protocol(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", "not-in-protocol")
+def _not_in_protocol(facts: Facts, id_: str) -> Iterator[Hint]:
     """An assignment from a field that the agent is not asked for in its protocol."""
     name, own = _spoken(facts, id_)
     if facts.is_utility(id_) or facts.gives_text(id_) or own.fields is None:
@@ -350,7 +358,7 @@ def _not_in_protocol(facts: Facts, id_: str) -> Iterator[Finding]:
     for here, _, source in facts.assignments(id_):
         head = source_head(source)
         if head and head not in own.fields and not (head == "workItems" and facts.is_generator(id_)):
-            yield Finding(
+            yield Hint(
                 here,
                 f"the agent is not asked for {head} in the protocol {name}, so an output without it is refused",
                 f"assign one of its fields, such as $.{own.fields[1]}; satisfied, context and workItems reach the graph "
@@ -358,8 +366,8 @@ def _not_in_protocol(facts: Facts, id_: str) -> Iterator[Finding]:
             )
 
 
-@rule(RULES, "socket", "critic-not-asked")
-def _critic_not_asked(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "socket", "critic-not-asked")
+def _critic_not_asked(facts: Facts, id_: str) -> Iterator[Hint]:
     """A prompt that does not say when another round can help, where envelopes send work back."""
     asked, prompt = _spoken(facts, id_)[1].reviewer_says, facts.materia_of(id_).get("prompt")
     if facts.is_utility(id_) or facts.gives_text(id_) or not asked or not is_text(prompt) or asked in prompt:
@@ -369,11 +377,11 @@ def _critic_not_asked(facts: Facts, id_: str) -> Iterator[Finding]:
     if back:
         what = f"{id_!r} sends work back, and its prompt does not say when another round can help"
         advice = f"say in the prompt when {asked} is true and when it is false"
-        yield Finding(f"materia.{facts.sockets[id_].get('materia')}.prompt", what, advice)
+        yield Hint(f"materia.{facts.sockets[id_].get('materia')}.prompt", what, advice)
 
 
-@rule(RULES, "loadout", "mixed-protocols")
-def _mixed_protocols(facts: Facts) -> Iterator[Finding]:
+@rule(SOCKET_RULES, "loadout", "mixed-protocols")
+def _mixed_protocols(facts: Facts) -> Iterator[Hint]:
     """Agents that hand over in different formats."""
     spoken: dict[str, list[str]] = {}
     for id_ in facts.sockets:
@@ -384,4 +392,4 @@ def _mixed_protocols(facts: Facts) -> Iterator[Finding]:
             f"{name} in {', '.join(ids[:3])}{', …' * (len(ids) > 3)}" for name, ids in spoken.items()
         )
         what = f"the agents of this loadout hand over in {len(spoken)} formats ({formats})"
-        yield Finding("handoff", what, 'write "handoff" once, at the loadout, unless this is meant')
+        yield Hint("handoff", what, 'write "handoff" once, at the loadout, unless this is meant')

@@ -20,8 +20,7 @@ from materia_nb.loadout.facts import (
 )
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.regions import reachable_from, rounds_in, turned
-from materia_nb.loadout.report import Mend, do, mend, suggest
-from materia_nb.loadout.rules.rows import Finding, HintRule, advance_when, rule
+from materia_nb.loadout.report import Hint, HintRule, Mend, MendStep, do, mend, rule, suggest
 from materia_nb.loadout.vocabulary import (
     DEFAULT_HANDOFF,
     SENDING_BACK,
@@ -32,24 +31,38 @@ from materia_nb.loadout.vocabulary import (
     unmet,
 )
 
-RULES: Final[list[HintRule]] = []
+WAY_RULES: Final[list[HintRule]] = []
 
 
-@rule(RULES, "loop", "legacy-exit")
-def _legacy_exit(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+def read_as_json(facts: Facts, id_: str) -> Mend:
+    """Let what answers in a socket answer with JSON, so that it can say satisfied."""
+    if facts.is_utility(id_):  # its program has to write JSON, wherever it is placed
+        materia = str(facts.sockets[id_].get("materia"))
+        return suggest(f"Read the output of {materia} as JSON", do("set_materia", materia, "parse", "json"))
+    return mend(f"Read the output of {id_} as JSON", do("set_socket", id_, "parse", "json"))
+
+
+def advance_when(facts: Facts, id_: str, when: str) -> MendStep:
+    """Let a socket move on with the next item for one result, whatever else its advance says."""
+    written = facts.sockets[id_].get("advance")
+    return do("set_socket", id_, "advance", {**(written if isinstance(written, dict) else {}), "when": when})
+
+
+@rule(WAY_RULES, "loop", "legacy-exit")
+def _legacy_exit(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """The older `exit`."""
     if loop.legacy is not None:
         why = "" if loop.consumes is not None else "; without consumes it derives no advance"
-        yield Finding(f"loops.{loop.id}.exit", f"exit is the older form of exits{why}", "write exits instead")
+        yield Hint(f"loops.{loop.id}.exit", f"exit is the older form of exits{why}", "write exits instead")
 
 
-@rule(RULES, "loop", "duplicate-member")
-def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+@rule(WAY_RULES, "loop", "duplicate-member")
+def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop that lists a socket twice."""
     listed: set[str] = set()
     for place, member in enumerate(as_list(loop.raw.get("sockets"))):
         if isinstance(member, str) and member in listed:
-            yield Finding(
+            yield Hint(
                 f"loops.{loop.id}.sockets[{place}]",
                 f"{member!r} is listed twice",
                 "list it once",
@@ -59,20 +72,20 @@ def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
             listed.add(member)
 
 
-@rule(RULES, "loop", "two-lists")
-def _two_lists(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+@rule(WAY_RULES, "loop", "two-lists")
+def _two_lists(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop with both `iterator` and `consumes`."""
     if loop.iterator is not None and loop.consumes is not None:
         why = "iterator and consumes both name a list; iterator decides"
-        yield Finding(f"loops.{loop.id}.iterator", why, "keep one of them")
+        yield Hint(f"loops.{loop.id}.iterator", why, "keep one of them")
 
 
-@rule(RULES, "loop", "cursor-for-each")
-def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+@rule(WAY_RULES, "loop", "cursor-for-each")
+def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """An iterator without a cursor over several members: each counts for itself."""
     if loop.iterator is not None and loop.iterator.get("cursor") is None and len(loop.members) > 1:
         cursor = f"{loop.id}Index"
-        yield Finding(
+        yield Hint(
             f"loops.{loop.id}.iterator",
             "without a cursor each member counts for itself, under <socket id>Index",
             f'write "cursor": "{cursor}"',
@@ -84,14 +97,14 @@ def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
         )
 
 
-@rule(RULES, "loop", "never-advances")
-def _never_advances(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+@rule(WAY_RULES, "loop", "never-advances")
+def _never_advances(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop of which no member moves on."""
     exits = loop.raw.get("exits") or loop.raw.get("exit")
     if loop.iterates and not _advancing(facts, loop) and not (exits and loop.consumes is not None):
         what = "no member moves on to the next item, so the first item is worked on again and again"
         advice = "add exits (they derive an advance), or an advance on the last member"
-        yield Finding(f"loops.{loop.id}", what, advice, _move_on(facts, loop))
+        yield Hint(f"loops.{loop.id}", what, advice, _move_on(facts, loop))
 
 
 def _move_on(facts: Facts, loop: LoopFacts) -> Mend | None:
@@ -104,14 +117,14 @@ def _move_on(facts: Facts, loop: LoopFacts) -> Mend | None:
     return suggest(f"{last} moves on when {when}", advance_when(facts, last, when))
 
 
-@rule(RULES, "loop", "leaves-loop")
-def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+@rule(WAY_RULES, "loop", "leaves-loop")
+def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """An edge that leaves a loop from its exit socket: items left over are skipped."""
     for id_ in _advancing(facts, loop):
         for place, edge in facts.edges(id_):
             to = edge.get("to")
             if isinstance(to, str) and to not in loop.members and (to == END or to in facts.ids):
-                yield Finding(
+                yield Hint(
                     f"{id_}.edges[{place}]",
                     f"this edge leaves loop {loop.id!r} from its exit socket: items that are left over are skipped silently",
                     "leave by an exit route, or lead the edge to a member",
@@ -119,13 +132,13 @@ def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
                 )
 
 
-@rule(RULES, "loop", "late-retry")
-def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+@rule(WAY_RULES, "loop", "late-retry")
+def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A retry that works on the next item, because the cursor has moved."""
     for id_, when in _advancing(facts, loop).items():
         for place, edge in facts.edges(id_):
             if when == "always" and edge.get("to") in loop.members and edge.get("when") in SENDING_BACK:
-                yield Finding(
+                yield Hint(
                     f"{id_}.edges[{place}]",
                     f"loop {loop.id!r} moves on from {id_!r} whatever the result, so this retry works on the next item",
                     'let its exit routes wait for satisfied, or write an advance with "when": "satisfied"',
@@ -133,19 +146,19 @@ def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
                 )
 
 
-@rule(RULES, "loop", "budget-on-advance")
-def _budget_on_advance(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+@rule(WAY_RULES, "loop", "budget-on-advance")
+def _budget_on_advance(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A `maxTraversals` that going on to the next item uses up as well."""
     for id_, when in _advancing(facts, loop).items():
         for place, edge in facts.edges(id_):
             if "maxTraversals" in edge and _meet(edge.get("when"), when):
                 what = "this edge is also taken when the item is done, which counts against the item's budget"
                 advice = "put the budget on an edge of its own that only a retry takes"
-                yield Finding(f"{id_}.edges[{place}].maxTraversals", what, advice)
+                yield Hint(f"{id_}.edges[{place}].maxTraversals", what, advice)
 
 
-@rule(RULES, "loop", "idle-route")
-def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+@rule(WAY_RULES, "loop", "idle-route")
+def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """An exit that is never taken."""
     moving = _advancing(facts, loop)
     for place, route in loop.exits() if loop.iterates else ():
@@ -164,17 +177,17 @@ def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
             continue
         # One for always is still taken when the list is empty.
         remove = mend("Remove the exit", do("remove_exit", loop.id, place)) if condition != "always" else None
-        yield Finding(f"loops.{loop.id}.exits[{place}]", why, advice, remove)
+        yield Hint(f"loops.{loop.id}.exits[{place}]", why, advice, remove)
 
 
-@rule(RULES, "loop", "one-item")
-def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+@rule(WAY_RULES, "loop", "one-item")
+def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A member that moves on and has no edge for it: with items left, the cast ends."""
     for id_, when in _advancing(facts, loop).items():
         # Moving on always, any edge may lead on; none at all is told with the cycle.
         if when != "always" and not any(_meet(edge.get("when"), when) for _, edge in facts.edges(id_)):
             first = next(iter(loop.members), None)
-            yield Finding(
+            yield Hint(
                 f"{id_}.edges",
                 f"{id_!r} moves on when it is {when} and has no edge for that: with items left, the cast ends",
                 f"add an edge for {when} to the member that begins the next item",
@@ -182,8 +195,8 @@ def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
             )
 
 
-@rule(RULES, "loop", "exhausted-unmatched")
-def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+@rule(WAY_RULES, "loop", "exhausted-unmatched")
+def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A member that may end the last item with a result that no exit waits for (R16)."""
     missing = {id_: _unmatched(facts, id_, when) for id_, when in _advancing(facts, loop).items()}
     results = [(id_, when) for id_, conditions in missing.items() for when in conditions]
@@ -191,7 +204,7 @@ def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
     ends = [do("add_exit", loop.id, id_, when, END) for id_, when in results]
     for id_, conditions in missing.items():
         if conditions:
-            yield Finding(
+            yield Hint(
                 f"loops.{loop.id}.exits",
                 f"{id_!r} may end the last item when it is {' or '.join(conditions)}, and no exit from it waits for that: "
                 "the cast ends as complete",
@@ -202,8 +215,8 @@ def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
             )
 
 
-@rule(RULES, "loop", "empty-list-ends")
-def _empty_list_ends(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
+@rule(WAY_RULES, "loop", "empty-list-ends")
+def _empty_list_ends(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop that an empty list leaves by the end of the cast, though its exits lead on (R16)."""
     ways = [(way.get("from"), way.get("condition"), way.get("targetSocketId")) for _, way in loop.exits()]
     legacy = loop.legacy
@@ -218,7 +231,7 @@ def _empty_list_ends(facts: Facts, loop: LoopFacts) -> Iterator[Finding]:
         f"with an empty list the cast ends as complete, and {' and '.join(dict.fromkeys(behind))} never runs"
     )
     advice = f'write "advance": {{"when": "{when}"}} at {source!r} and give it an exit for always too'
-    yield Finding(f"loops.{loop.id}.exits", what, advice, _when_empty_too(facts, loop))
+    yield Hint(f"loops.{loop.id}.exits", what, advice, _when_empty_too(facts, loop))
 
 
 def _when_empty_too(facts: Facts, loop: LoopFacts) -> Mend | None:
@@ -238,8 +251,8 @@ def _when_empty_too(facts: Facts, loop: LoopFacts) -> Mend | None:
     return make(f"always → {to} too", *steps, words=words)
 
 
-@rule(RULES, "loadout", "lone-guard")
-def _lone_guard(facts: Facts) -> Iterator[Finding]:
+@rule(WAY_RULES, "loadout", "lone-guard")
+def _lone_guard(facts: Facts) -> Iterator[Hint]:
     """A socket whose edges wait for one of the two results: the other ends the cast (R3)."""
     moved: dict[str, set[Condition]] = {}
     for loop in facts.loops:
@@ -250,7 +263,7 @@ def _lone_guard(facts: Facts) -> Iterator[Finding]:
         if not facts.targets(id_) or len(missing) != 1:
             continue  # it ends either way, or never
         if not facts.gives_text(id_) and missing[0] not in moved.get(id_, set()):
-            yield Finding(
+            yield Hint(
                 f"{id_}.edges",
                 f"when {id_!r} is {missing[0]}, none of its edges matches, and the cast ends as complete",
                 f'add an edge for {missing[0]}, to "end" if that is meant',
@@ -331,8 +344,8 @@ def visited(facts: Facts, ways: Mapping[str, set[str]]) -> set[str]:
 # -- edges that are never taken -----------------------------------------------------------
 
 
-@rule(RULES, "socket", "never-taken")
-def _never_taken(facts: Facts, id_: str) -> Iterator[Finding]:
+@rule(WAY_RULES, "socket", "never-taken")
+def _never_taken(facts: Facts, id_: str) -> Iterator[Hint]:
     """An edge behind others that wait for the same."""
     if facts.gives_text(id_):
         return  # its guards are told as guards on a text
@@ -346,10 +359,10 @@ def _never_taken(facts: Facts, id_: str) -> Iterator[Finding]:
             what = (
                 f"edge {place + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first"
             )
-            yield Finding(here, what, "remove it, or let one of them wait for something else", remove)
+            yield Hint(here, what, "remove it, or let one of them wait for something else", remove)
         elif when == "always" and not unmet(seen.keys() - {"always"}) and _must_say(facts, id_):
             what = f"the output of {id_!r} must say satisfied, true or false, and the edges before this one wait for both"
-            yield Finding(here, what, "remove it, or one of the two before it", remove)
+            yield Hint(here, what, "remove it, or one of the two before it", remove)
         seen.setdefault(when, place)
 
 
@@ -362,8 +375,8 @@ def _must_say(facts: Facts, id_: str) -> bool:
 # -- rounds without an end ----------------------------------------------------------------
 
 
-@rule(RULES, "loadout", "no-way-out")
-def _no_way_out(facts: Facts) -> Iterator[Finding]:
+@rule(WAY_RULES, "loadout", "no-way-out")
+def _no_way_out(facts: Facts) -> Iterator[Hint]:
     """A round of sockets from which no way leads to the end."""
     ways = ways_on(facts)
     rounds, back = rounds_in(ways), turned(ways)
@@ -374,7 +387,7 @@ def _no_way_out(facts: Facts) -> Iterator[Finding]:
         names = ", ".join(map(repr, lost[:_NAMED])) + (", …" if len(lost) > _NAMED else "")
         what = f"from {names} no way leads to the end, so a cast that comes there goes round until an edge is used up, and fails"
         advice = 'let one of the edges wait for satisfied, and give that socket an edge to "end" or onwards'
-        yield Finding(f"{lost[0]}.edges", what, advice)
+        yield Hint(f"{lost[0]}.edges", what, advice)
 
 
 def _may_end(facts: Facts, id_: str) -> bool:
@@ -391,8 +404,8 @@ def _may_end(facts: Facts, id_: str) -> bool:
 # -- states that grow ---------------------------------------------------------------------
 
 
-@rule(RULES, "loadout", "state-doubles")
-def _state_doubles(facts: Facts) -> Iterator[Finding]:
+@rule(WAY_RULES, "loadout", "state-doubles")
+def _state_doubles(facts: Facts) -> Iterator[Hint]:
     """Assignments that put a part of the state into itself, where a cast comes back to them (R11)."""
     rounds = rounds_in(ways_on(facts))
     assigned = list(_assigned(facts))
@@ -410,7 +423,7 @@ def _state_doubles(facts: Facts) -> Iterator[Finding]:
             name = ".".join(("state", *source))
             itself = target[: len(source)] == source
             what = "is put into itself" if itself else "comes back into itself by way of other assignments"
-            yield Finding(
+            yield Hint(
                 where,
                 f"{name} {what}, so the state doubles each time that a cast comes back here",
                 "assign the part that is needed, such as state.plan",
