@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.handoff import contract_fields
+from materia_nb.handoff import contract_fields, contract_texts
 from materia_nb.handoff.capabilities import (
     Learned,
     Section,
@@ -22,40 +22,6 @@ from materia_nb.handoff.capabilities import (
     is_approval_id,
 )
 from materia_nb.handoff.checker import Checker, Fields, HandoffField, is_missing, no_object
-from materia_nb.handoff.contract_fields import (
-    AROUND_IN_PROGRESS,
-    EVIDENCE,
-    FINDINGS,
-    FORM_WORDS_OF_CONTRACTS,
-    OWNERSHIP,
-    PLAN_STATUSES,
-    RISKS,
-    TAG,
-    apply_updates,
-    assignment_of,
-    consolidation_required,
-    contract_form,
-    contract_in,
-    contract_of,
-    entries,
-    legal_next,
-    memorialize_suggestions,
-    refusal,
-    rejected,
-    remembered,
-    report,
-    section_of,
-    writable_sections,
-)
-from materia_nb.handoff.contract_texts import (
-    conclusion,
-    contract_context,
-    contract_from_gist,
-    contract_layout,
-    contract_verdict,
-    gist_of_contract,
-    work_items_of_gaps,
-)
 from materia_nb.handoff.jsontext import too_deep, without_infinities
 from materia_nb.handoff.protocol import (
     SAMPLE,
@@ -107,21 +73,23 @@ def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Che
     """Check a contract, None for a block that is missing; never raises, whatever the fields hold."""
     found = contract or {}
     status = contract_fields.plan_status(found)
-    request = section_of(found, "approval_request")
+    request = contract_fields.section_of(found, "approval_request")
     asks_approval = status == "APPROVAL_REQUEST" or bool(request)
     issues, warnings = list(_status(found, status)), []
     if contract is not None:
         issues += [
-            *(_evidence(found) if status in PLAN_STATUSES else ()),
+            *(_evidence(found) if status in contract_fields.PLAN_STATUSES else ()),
             *(_verification(found) if status == "COMPLETE" else ()),
-            *_consolidation(found, demanded=consolidation_required(facts.given)),
+            *_consolidation(found, demanded=contract_fields.consolidation_required(facts.given)),
             *(_wrong({"approval_request": _REQUEST}, {"approval_request": request}) if asks_approval else ()),
             *(_loop(found) if status == "COMPLETE" else ()),
         ]
         warnings += [*(_approval_remarks(request) if asks_approval else ()), *_unproven(found)]
         if not issues:
             warnings += _updates(found, facts)
-    hopeless = not section_of(found, "agent_status") or status not in PLAN_STATUSES
+    hopeless = (
+        not contract_fields.section_of(found, "agent_status") or status not in contract_fields.PLAN_STATUSES
+    )
     tier: _Tier = "ok" if not issues else "reissue" if hopeless else "repair"
     return CheckedContract(status, tuple(issues), tuple(warnings), tier, _repair(found, facts, tier))
 
@@ -159,7 +127,7 @@ _STATUS: Final = _section(
     "AGENT_STATUS",
     "end the reply with a block ```agent_contract_handoff that holds one JSON object",
     {
-        "plan_status": _word(PLAN_STATUSES, "PLAN_STATUS"),
+        "plan_status": _word(contract_fields.PLAN_STATUSES, "PLAN_STATUS"),
         **_given(
             {
                 "pending_steps": "list the steps left, [] for none",
@@ -172,14 +140,16 @@ _STATUS: Final = _section(
 _EVIDENCE: Final = _section(
     "EVIDENCE_REPORT",
     "add it, an object with seven lists",
-    _given(dict.fromkeys(EVIDENCE, "add it, [] when there is nothing")),
+    _given(dict.fromkeys(contract_fields.EVIDENCE, "add it, [] when there is nothing")),
 )
 _CONSOLIDATION: Final = _section(
     "CONSOLIDATION_REPORT",
     "add it: others work on this too",
     {
-        "ownership_assessment": _word(OWNERSHIP, "OWNERSHIP_ASSESSMENT"),
-        **_given(dict.fromkeys(FINDINGS, 'fill it; write ["none"] for none'), lacks=operator.not_),
+        "ownership_assessment": _word(contract_fields.OWNERSHIP, "OWNERSHIP_ASSESSMENT"),
+        **_given(
+            dict.fromkeys(contract_fields.FINDINGS, 'fill it; write ["none"] for none'), lacks=operator.not_
+        ),
     },
 )
 _UNDO: Final = {"rollback": "say how to undo it", "verification": "say how to see that it worked"}
@@ -199,7 +169,7 @@ def _wrong(fields: Fields, contract: Mapping[str, JSON]) -> list[Issue]:
 
 
 def _status(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
-    given, name = section_of(contract, "agent_status"), contract_fields.agent_id_of(contract)
+    given, name = contract_fields.section_of(contract, "agent_status"), contract_fields.agent_id_of(contract)
     folded = {**given, "plan_status": status, "agent_id": name} if given else {}
     yield from _wrong({"agent_status": _STATUS}, {"agent_status": folded})
     if name and not contract_fields.is_agent_id(name):
@@ -212,8 +182,8 @@ def _status(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
 
 
 def _evidence(contract: Mapping[str, JSON]) -> list[Issue]:
-    there = {name: True for name in EVIDENCE if contract_fields.has_evidence(contract, name)}
-    report = {**section_of(contract, "evidence_report"), **there}
+    there = {name: True for name in contract_fields.EVIDENCE if contract_fields.has_evidence(contract, name)}
+    report = {**contract_fields.section_of(contract, "evidence_report"), **there}
     return _wrong({"evidence_report": _EVIDENCE}, {"evidence_report": report})
 
 
@@ -233,7 +203,7 @@ def _verification(contract: Mapping[str, JSON]) -> Iterator[Issue]:
 
 
 def _consolidation(contract: Mapping[str, JSON], *, demanded: bool) -> list[Issue]:
-    report = section_of(contract, "consolidation_report")
+    report = contract_fields.section_of(contract, "consolidation_report")
     fields = {"consolidation_report": _CONSOLIDATION}
     return _wrong(fields, {"consolidation_report": report}) if report or demanded else []
 
@@ -257,8 +227,8 @@ def _approval_remarks(request: Mapping[str, JSON]) -> Iterator[Issue]:
         )
     risk = request.get("risk_level")
     folded = _shown(risk).strip().upper()
-    if not is_missing(risk) and folded not in RISKS:
-        choices = ", ".join(RISKS)
+    if not is_missing(risk) and folded not in contract_fields.RISKS:
+        choices = ", ".join(contract_fields.RISKS)
         yield Issue(
             "$.approval_request.risk_level",
             f"The risk is none of {choices}.",
@@ -293,7 +263,7 @@ def _unproven(contract: Mapping[str, JSON]) -> Iterator[Issue]:
 
 def _listed(contract: Mapping[str, JSON], name: str) -> list[str]:
     """The texts of a list, an object's by its command, output or content; empty for anything but a list."""
-    report = section_of(contract, "evidence_report")
+    report = contract_fields.section_of(contract, "evidence_report")
     given = report.get(name, report.get(name.upper()))
     return [_text(entry) for entry in given] if isinstance(given, list) else []
 
@@ -313,12 +283,12 @@ def _is_output(text: str) -> bool:
 
 
 def _updates(contract: Mapping[str, JSON], facts: TurnFacts) -> Iterator[Issue]:
-    writable = writable_sections(facts.given)
+    writable = contract_fields.writable_sections(facts.given)
     if writable is None:
         return
-    for place, entry in enumerate(entries(contract.get("update_contracts"))):
+    for place, entry in enumerate(contract_fields.entries(contract.get("update_contracts"))):
         if entry.contract not in writable:
-            yield rejected(place, entry.contract, facts.agent_id, writable)
+            yield contract_fields.rejected(place, entry.contract, facts.agent_id, writable)
 
 
 MOST_REPAIRS: Final = 2
@@ -341,37 +311,37 @@ class ContractProtocol:
     """Reads and asks for agent contracts."""
 
     name = "agent-contract"
-    to_gist = staticmethod(gist_of_contract)
-    from_gist = staticmethod(contract_from_gist)
-    ask = staticmethod(contract_form)
-    form = staticmethod(contract_form)
+    to_gist = staticmethod(contract_texts.gist_of_contract)
+    from_gist = staticmethod(contract_texts.contract_from_gist)
+    ask = staticmethod(contract_fields.contract_form)
+    form = staticmethod(contract_fields.contract_form)
     after_answer = "Report IN_PROGRESS and go on."
-    conclusion = staticmethod(conclusion)
-    layout = staticmethod(contract_layout)
+    conclusion = staticmethod(contract_texts.conclusion)
+    layout = staticmethod(contract_texts.contract_layout)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Read an agent's reply; text sockets accept anything."""
         if wanted.parse == "text":
             return Reading(text.strip())
-        return examine(contract_in(text), wanted, facts).reading
+        return examine(contract_fields.contract_in(text), wanted, facts).reading
 
     def given(self, task: Task) -> dict[str, JSON]:
         """Return the five sections of the envelope that the agent is handed (section 1)."""
-        return assignment_of(task).envelope()
+        return contract_fields.assignment_of(task).envelope()
 
     def learn(
         self, value: Mapping[str, JSON], given: Mapping[str, JSON], knowledge: Mapping[str, JSON]
     ) -> Learned:
         """Merge ``update_contracts`` into what is kept about the project (section 10)."""
-        writable = writable_sections(given)
-        done = apply_updates(knowledge, value.get("update_contracts"), writable or ())
+        writable = contract_fields.writable_sections(given)
+        done = contract_fields.apply_updates(knowledge, value.get("update_contracts"), writable or ())
         # Where the agent was given what it may write, the reading has already refused the rest, by the agent's id.
         refused = done.warnings if writable is None else ()
         return Learned(done.document, (*refused, *done.issues))
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
         """List what an agent suggests to remember (section 9)."""
-        said = contract_of(value)
+        said = contract_fields.contract_of(value)
         found: list[tuple[SuggestionKind, Mapping[str, str]]] = []
         found += [("memory", one) for one in said.memorialize_suggestions.suggestions]
         return found + [("note", {"text": note}) for note in said.memory_suggestions]
@@ -381,7 +351,12 @@ class ContractProtocol:
         statuses = tuple(_recorded(readings))
         if not statuses:
             return []
-        way = StatusPath(statuses, legal_next(statuses[-1]), PLAN_STATUSES[0], AROUND_IN_PROGRESS)
+        way = StatusPath(
+            statuses,
+            contract_fields.legal_next(statuses[-1]),
+            contract_fields.PLAN_STATUSES[0],
+            contract_fields.AROUND_IN_PROGRESS,
+        )
         return [Section("plan_status", statuses=way)]
 
     detours = False
@@ -390,11 +365,11 @@ class ContractProtocol:
         """Yield contracts that may say an outcome."""
         # What is not satisfied is told as done and not of this agent's making: work in progress may be asked to go on.
         told: Outcome = "done" if outcome == "again" else outcome
-        value = contract_from_gist(sample_gist(told, count, agent=_NOBODY))
+        value = contract_texts.contract_from_gist(sample_gist(told, count, agent=_NOBODY))
         if outcome != "again":
             yield value
         owner = "not_my_surface" if outcome == "again" else "owned_here"
-        report: dict[str, JSON] = {name: [SAMPLE] for name in FINDINGS if name != "open_gaps"}
+        report: dict[str, JSON] = {name: [SAMPLE] for name in contract_fields.FINDINGS if name != "open_gaps"}
         evidence = value.get("evidence_report")
         gaps: JSON = evidence.get("open_gaps") if isinstance(evidence, dict) else None
         for open_gaps in (gaps, [SAMPLE]):
@@ -416,16 +391,16 @@ class ContractProtocol:
     def by_person(self, gist: Gist, facts: TurnFacts) -> str:
         """Write a contract that a person verified, in the name of the agent; who says no verdict is done."""
         outcome: Outcome = "done" if gist.outcome == "open" else gist.outcome
-        value = contract_from_gist(replace(gist, outcome=outcome, agent=facts.agent_id))
+        value = contract_texts.contract_from_gist(replace(gist, outcome=outcome, agent=facts.agent_id))
         value = set_path(value, ["evidence_report", "verification", "method"], "A person judged.")
-        if consolidation_required(facts.given):
-            nothing: dict[str, JSON] = {name: ["none"] for name in FINDINGS}
+        if contract_fields.consolidation_required(facts.given):
+            nothing: dict[str, JSON] = {name: ["none"] for name in contract_fields.FINDINGS}
             value = {**value, "consolidation_report": {"ownership_assessment": "owned_here", **nothing}}
         return _fenced(value)
 
 
 def _fenced(value: Mapping[str, JSON]) -> str:
-    return f"```{TAG}\n{without_backticks(value)}\n```"
+    return f"```{contract_fields.TAG}\n{without_backticks(value)}\n```"
 
 
 def _recorded(readings: Sequence[Reading]) -> Iterator[str]:
@@ -443,7 +418,7 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
     checked = check_contract(found, facts)
     value = without_infinities(found)
     missing = (
-        (*missing_sources(value, wanted), *form_words(found, FORM_WORDS_OF_CONTRACTS))
+        (*missing_sources(value, wanted), *form_words(found, contract_fields.FORM_WORDS_OF_CONTRACTS))
         if found is not None
         else ()
     )
@@ -461,16 +436,20 @@ def _reading(
     if checked.only_unfinished:
         way = Verdict(False, reason=checked.issues[0].message)
         return _accepted(contract, value, checked, way, wanted, facts.memory)
-    step = report(remembered(facts.memory), checked.status)
+    step = contract_fields.report(contract_fields.remembered(facts.memory), checked.status)
     if checked.issues:
-        late = (step.issue,) if step.issue is not None and checked.status in PLAN_STATUSES else ()
+        late = (
+            (step.issue,)
+            if step.issue is not None and checked.status in contract_fields.PLAN_STATUSES
+            else ()
+        )
         return _refused(value, checked._replace(issues=checked.issues + late), facts)
     if step.issue is not None:
         return Reading(
             value,
             "contract",
             (step.issue,),
-            action=refusal(step.issue),
+            action=contract_fields.refusal(step.issue),
             warnings=checked.warnings,
             reason=f"{step.issue.message} {step.issue.fix}.",
             memory=facts.memory,
@@ -478,7 +457,12 @@ def _reading(
     if step.warning is not None:
         checked = checked._replace(warnings=(*checked.warnings, step.warning))
     return _accepted(
-        contract, value, checked, contract_verdict(contract, checked.status), wanted, step.record.as_json()
+        contract,
+        value,
+        checked,
+        contract_texts.contract_verdict(contract, checked.status),
+        wanted,
+        step.record.as_json(),
     )
 
 
@@ -493,11 +477,11 @@ def _accepted(
     unfinished = checked.only_unfinished or checked.status == "IN_PROGRESS"
     if way.action == "route" and way.satisfied is False and unfinished and not wanted.sends_back:
         way = way._replace(satisfied=None, action="reissue")  # run the node again (section 14)
-    unread = memorialize_suggestions(contract.get("memorialize_suggestions")).warnings
+    unread = contract_fields.memorialize_suggestions(contract.get("memorialize_suggestions")).warnings
     made = way._replace(warnings=checked.warnings).reading(
         value,
-        context=contract_context(contract, checked.warnings),
-        work_items=work_items_of_gaps(contract) if wanted.work_items else None,
+        context=contract_texts.contract_context(contract, checked.warnings),
+        work_items=contract_texts.work_items_of_gaps(contract) if wanted.work_items else None,
         issues=checked.issues,
         memory=memory,
     )

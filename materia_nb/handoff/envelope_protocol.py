@@ -10,22 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from materia_nb.errors import counted
+from materia_nb.handoff import envelope_fields
 from materia_nb.handoff.capabilities import MISSING_ENVELOPE
-from materia_nb.handoff.envelope_fields import (
-    META,
-    Channel,
-    Envelope,
-    Profile,
-    check_envelope,
-    envelope_context,
-    envelope_from_gist,
-    envelope_layout,
-    envelope_of,
-    envelope_verdict,
-    gist_of_envelope,
-    schema,
-    work_items_of_concerns,
-)
 from materia_nb.handoff.jsontext import NotJson, too_deep, wide_json, without_infinities
 from materia_nb.handoff.protocol import (
     LONGEST_FORM,
@@ -107,13 +93,15 @@ def _with_meta(value: Mapping[str, JSON], known: Mapping[str, str]) -> dict[str,
     """Return the envelope with the meta fields that it lacks and the runtime knows."""
     given = value.get("meta")
     meta: dict[str, JSON] = dict(given) if isinstance(given, dict) else {}
-    for name in META:
+    for name in envelope_fields.META:
         if known.get(name) and not (isinstance(meta.get(name), str) and meta[name].strip()):
             meta[name] = known[name]
     return {**value, "meta": meta} if meta else dict(value)
 
 
-def finished(value: Mapping[str, JSON], envelope: Envelope, known: Mapping[str, str]) -> dict[str, JSON]:
+def finished(
+    value: Mapping[str, JSON], envelope: envelope_fields.Envelope, known: Mapping[str, str]
+) -> dict[str, JSON]:
     """Return a valid envelope as it is kept: unknown fields too, words in upper case, meta filled in."""
     done = _with_meta(value, known)
     done = set_path(done, ["status"], envelope.status)
@@ -207,12 +195,12 @@ class EnvelopeProtocol:
 
     name = "envelope"
     sees_changes = True  # what stands in for an envelope names the files that changed
-    to_gist = staticmethod(gist_of_envelope)
-    from_gist = staticmethod(envelope_from_gist)
+    to_gist = staticmethod(envelope_fields.gist_of_envelope)
+    from_gist = staticmethod(envelope_fields.envelope_from_gist)
     ask = staticmethod(envelope_form)
     form = staticmethod(envelope_form)
-    schema = staticmethod(schema)
-    layout = staticmethod(envelope_layout)
+    schema = staticmethod(envelope_fields.schema)
+    layout = staticmethod(envelope_fields.envelope_layout)
     filed = staticmethod(_with_meta)  # the meta that the runtime knows is filled in (section 6)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
@@ -226,13 +214,13 @@ class EnvelopeProtocol:
 
     def artifacts(self, value: Mapping[str, JSON]) -> tuple[str, ...]:
         """Name the files that were made (section 3)."""
-        return envelope_of(value).artifacts
+        return envelope_fields.envelope_of(value).artifacts
 
     detours = True
 
     def samples(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
         """Yield an envelope that says an outcome."""
-        yield envelope_from_gist(sample_gist(outcome, count, commands=(SAMPLE,)))
+        yield envelope_fields.envelope_from_gist(sample_gist(outcome, count, commands=(SAMPLE,)))
 
     def stopping(self) -> Iterator[dict[str, JSON]]:
         """Yield envelopes that need a person."""
@@ -246,7 +234,7 @@ class EnvelopeProtocol:
 
     def by_person(self, gist: Gist, facts: TurnFacts) -> str:  # noqa: ARG002 - part of the interface; meta is filled in
         """Write an envelope whose evidence is that a person judged."""
-        value = envelope_from_gist(replace(gist, found=gist.found or NO_REASON))
+        value = envelope_fields.envelope_from_gist(replace(gist, found=gist.found or NO_REASON))
         return self.written(
             set_path(value, ["summary", "evidence", "measurements"], {"persons_who_judged": 1})
         )
@@ -257,28 +245,28 @@ def read_object(
     wanted: Requirements,
     facts: TurnFacts = UNKNOWN,
     *,
-    profile: Profile = "final",
-    channel: Channel = "structured",
+    profile: envelope_fields.Profile = "final",
+    channel: envelope_fields.Channel = "structured",
 ) -> Reading:
     """Read an envelope that is an object already: structured output, or a file that was decoded."""
     issue = _not_object(value)
     if issue:
         return _refused(None, (issue,), (), facts)
     value = without_infinities(value)
-    checked = check_envelope(value, facts.meta, profile=profile, channel=channel)
+    checked = envelope_fields.check_envelope(value, facts.meta, profile=profile, channel=channel)
     issues = (*checked.issues, *missing_sources(value, wanted), *form_words(value, _FORM_WORDS))
     if checked.foreign:
         reason = "The envelope is that of another step, flow or agent."
         return Reading(value, "contract", issues, action="reject", warnings=checked.warnings, reason=reason)
     if issues:
         return _refused(value, issues, checked.warnings, facts)
-    way = envelope_verdict(checked.envelope, facts)
+    way = envelope_fields.envelope_verdict(checked.envelope, facts)
     if way.satisfied is None and way.action == "route" and wanted.only_guarded:
         way = way._replace(satisfied=False)  # every way on is guarded: a review without a verdict goes back
     return way._replace(warnings=checked.warnings + way.warnings).reading(
         finished(value, checked.envelope, facts.meta),
-        context=envelope_context(checked.envelope),
-        work_items=work_items_of_concerns(checked.envelope) if wanted.work_items else None,
+        context=envelope_fields.envelope_context(checked.envelope),
+        work_items=envelope_fields.work_items_of_concerns(checked.envelope) if wanted.work_items else None,
     )
 
 

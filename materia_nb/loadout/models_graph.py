@@ -198,7 +198,7 @@ class LegacyExit(Model):
     )
 
 
-class ExitFields(Model):
+class ExitRouteFields(Model):
     """A way out of a loop, taken once its list is exhausted."""
 
     words = "an exit route"
@@ -264,7 +264,7 @@ class LoopFields(Model):
         "The generator whose work items it runs over.", "object", "R12", "R27", apart=True
     )
     iterator: IteratorFields | None = known("Another list to run over.", "object", "R12", apart=True)
-    exits: list[ExitFields] = known(
+    exits: list[ExitRouteFields] = known(
         "The ways out. Where no member advances, the sources of these routes get an advance.",
         "list of objects",
         "R15",

@@ -30,7 +30,7 @@ from materia_nb.loadout.facts import (
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.models import AgentMateria, Consumes, IteratorFields, Loadout
-from materia_nb.loadout.models_graph import EdgeFields, ExitFields, LoopFields, SocketFields
+from materia_nb.loadout.models_graph import EdgeFields, ExitRouteFields, LoopFields, SocketFields
 from materia_nb.loadout.report import brief
 from materia_nb.loadout.vocabulary import DESCRIBED, described, protocol_names
 from materia_nb.widgets.design_findings import DesignSlice
@@ -310,7 +310,7 @@ def _line(session: DesignSession, pick: Pick) -> DesignSlice:
         "first": place == 0,
         "last": place == len(ways) - 1,
         "turn": turn,
-        "fields": _fields(session, pick, EdgeFields if kind == "edge" else ExitFields, raw),
+        "fields": _fields(session, pick, EdgeFields if kind == "edge" else ExitRouteFields, raw),
         "json": pretty(ways[place]),
     }
 

@@ -113,7 +113,7 @@ class Inspector:
         if kind == "exit":
             routes = self.graph.loops[link.loop or ""].routes
             route = next((one for one in routes if key.startswith(one.edge_id)), None)
-            return None if route is None else in_effect(models_graph.ExitFields, route, {})
+            return None if route is None else in_effect(models_graph.ExitRouteFields, route, {})
         if link.place is None:
             return None
         return in_effect(models_graph.EdgeFields, self.graph.sockets[link.source].edges[link.place], {})

@@ -159,7 +159,8 @@ def test_what_a_field_cannot_be_is_underlined(socket, materia):
 
 
 def test_each_field_is_explained_and_an_idle_one_is_marked():
-    definitions = {"Config": SCHEMA.schema, **SCHEMA.schema["$defs"]}
+    models = {"Config": SCHEMA.schema, **SCHEMA.schema["$defs"]}
+    definitions = {name.removesuffix("Fields"): one for name, one in models.items()}
     for row in config_fields():
         said = definitions[row.model]["properties"][row.field]
         assert said["description"].endswith(".")

@@ -7,7 +7,7 @@ import pytest
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.design.forms import form_of, read_field
 from materia_nb.loadout.models import AgentMateria, Consumes, Loadout, UtilityMateria
-from materia_nb.loadout.models_graph import EdgeFields, ExitFields, SocketFields
+from materia_nb.loadout.models_graph import EdgeFields, ExitRouteFields, SocketFields
 
 KNOWN = {"socket id or end": ["Socket-1", "end"], "materia id": ["Plan"]}
 
@@ -28,7 +28,7 @@ def field(model, raw, name):
         (SocketFields, "assign", "json"),
         (EdgeFields, "to", "reference"),
         (EdgeFields, "maxTraversals", "number"),
-        (ExitFields, "condition", "choice"),
+        (ExitRouteFields, "condition", "choice"),
         (Consumes, "from", "reference"),
     ],
 )
