@@ -140,10 +140,8 @@ def needs_one_of(name: str, known: Collection[str], what: str, kind: str) -> Non
 _NAMES: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _PROVIDERS: Final = re.compile(r".*_API_KEY|AWS_SECRET_ACCESS_KEY|AWS_BEARER_TOKEN_BEDROCK|HF_TOKEN")
 _SHORTEST: Final = 6  # a shorter value is no key, and would be cut out of ordinary words
-_MIXED, _LONG = (
-    12,
-    16,
-)  # from which length on a value looks like a key, with other signs than letters or without
+_MIXED, _LONG = 12, 16
+"""From which length on a value looks like a key, with other signs than letters or without."""
 _ONE_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _LONGEST_WORD: Final = 24
 _PIECE: Final = 8  # so much of a key that was cut in two is cut out as well

@@ -18,7 +18,7 @@ from materia_nb.engine.routing import Decision, short
 from materia_nb.engine.rules import Look, Rules
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import Usage
-from materia_nb.errors import counted
+from materia_nb.errors import alike, counted
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
 from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Route, Socket
 
@@ -71,8 +71,7 @@ def where(a: Iterable[_Key], b: Iterable[_Key]) -> dict[_Key, WhichSide]:
 
 def beside(a: str, b: str, most: int) -> tuple[str, str]:
     """Cut two long texts to about ``most`` characters, so that the place where they first differ is seen in both."""
-    alike = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    start = max(0, alike - most // 2) if max(len(a), len(b)) > most else 0
+    start = max(0, alike(a, b) - most // 2) if max(len(a), len(b)) > most else 0
     return _cut(a, start, most), _cut(b, start, most)
 
 

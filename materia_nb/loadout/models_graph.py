@@ -308,9 +308,8 @@ class Assignment(Model):
     example = '{"goal": "..."}'
     code = INVALID_SOCKET
 
-    model_config = ConfigDict(
-        populate_by_name=True
-    )  # a contract spells them acceptance_criteria, and so may a config
+    # A contract spells them acceptance_criteria, and so may a config.
+    model_config = ConfigDict(populate_by_name=True)
 
     goal: AnyText | None = known("What the turn is for; left out, the prompt says it.", "text")
     acceptance_criteria: Texts | None = known("What must hold at the end.", "list of texts")

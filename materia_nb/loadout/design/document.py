@@ -145,12 +145,16 @@ def _object(value: JSON, where: str) -> Object:
     return value
 
 
+def _part_in(document: Object, kind: str, id_: str) -> Object:
+    parts = objects_in(document, f"{kind}s")
+    if id_ not in parts:
+        raise design_error(f"there is no {kind} {id_!r}", f"{kind}s", did_you_mean(str(id_), parts))
+    return _object(parts[id_], f"{kind}s.{id_}")
+
+
 def socket_in(document: Object, id_: str) -> Object:
     """Return a socket; raises MateriaError when there is no such socket or it is no object."""
-    sockets = objects_in(document, "sockets")
-    if id_ not in sockets:
-        raise design_error(f"there is no socket {id_!r}", "sockets", did_you_mean(str(id_), sockets))
-    return _object(sockets[id_], f"sockets.{id_}")
+    return _part_in(document, "socket", id_)
 
 
 def with_socket(document: Object, id_: str, socket: Object) -> Object:
@@ -160,10 +164,7 @@ def with_socket(document: Object, id_: str, socket: Object) -> Object:
 
 def loop_in(document: Object, id_: str) -> Object:
     """Return a loop; raises MateriaError when there is no such loop or it is no object."""
-    loops = objects_in(document, "loops")
-    if id_ not in loops:
-        raise design_error(f"there is no loop {id_!r}", "loops", did_you_mean(str(id_), loops))
-    return _object(loops[id_], f"loops.{id_}")
+    return _part_in(document, "loop", id_)
 
 
 def with_loop(document: Object, id_: str, loop: Object) -> Object:
