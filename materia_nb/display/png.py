@@ -42,15 +42,9 @@ def with_palette(png: bytes) -> bytes:
     lines = b"".join(
         b"\0" + bytes(map(place.__getitem__, pixels[at : at + width])) for at in range(0, len(pixels), width)
     )
-    return b"".join(
-        (
-            _SIGN,
-            _part(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-            _part(b"PLTE", b"".join(struct.pack("=I", colour)[:3] for colour in colours)),
-            _part(b"IDAT", zlib.compress(lines, 9)),
-            _part(b"IEND", b""),
-        )
-    )
+    head = _SIGN + _part(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0))
+    palette = _part(b"PLTE", b"".join(struct.pack("=I", colour)[:3] for colour in colours))
+    return head + palette + _part(b"IDAT", zlib.compress(lines, 9)) + _part(b"IEND", b"")
 
 
 def _part(kind: bytes, data: bytes) -> bytes:
@@ -76,8 +70,6 @@ def _rows(raw: bytes, size: int) -> Iterator[bytes]:
             case 4:  # less that of left, above and between them which is nearest to left + above - between
                 for channel in range(4):
                     row[channel::4] = _nearest(row[channel::4], before[channel::4])
-            case _:
-                pass
         before = bytes(row)
         yield before
 

@@ -199,9 +199,8 @@ class _Ways:
 # that an earlier part left at the end of its list would let the next one begin there.
 
 _PREFIXES: Final = ("loadout", "materia")
-_CURSOR: Final = re.compile(
-    r"(\{\{\s*cursor\.)([^{}]+)\}\}"
-)  # no brace inside: every character is looked at once
+_CURSOR: Final = re.compile(r"(\{\{\s*cursor\.)([^{}]+)\}\}")
+"""No brace inside: every character is looked at once."""
 _CURSORS: Final = (
     ("sockets", "*", "advance", "cursor"),
     ("sockets", "*", "foreach", "cursor"),
