@@ -424,6 +424,10 @@ class CastPanel(CastSurface):
         self.dock = "compare"
 
     @_act.register
+    def _cast_again(self, _: ToCast.Again) -> None:
+        self.take(self.cast.fork(0))
+
+    @_act.register
     def _compare(self, message: ToCast.Compare) -> None:
         self.compares = self._compared(message)
         self.dock = "compare"

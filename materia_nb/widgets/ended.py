@@ -228,7 +228,10 @@ def next_acts(now: Snapshot) -> list[dict[str, str]]:
     """Return what can come after a complete cast, each a message of the panel."""
     if now.status != "complete" or not now.writable:
         return []
+    spent = dict(_spent(now))
+    took = f"as this one: {spent['work']}, {spent['tokens']} tokens, cost {spent['cost']}"
     acts = [
+        ("again", "Cast again", "the same request, loadout and agents, from the beginning"),
         ("fork", "Fork", "another cast from its end, or from the step that is looked at"),
         ("compare", "Compare…", "with another cast of the project"),
         ("page", "Page", "write it as one HTML page, into the project"),
@@ -239,4 +242,7 @@ def next_acts(now: Snapshot) -> list[dict[str, str]]:
             "a file in the project that pytest runs: the same answers must lead the same way",
         ),
     ]
-    return [{"kind": kind, "words": words, "title": title} for kind, words, title in acts]
+    return [
+        {"kind": kind, "words": words, "title": title, "about": took if kind == "again" else ""}
+        for kind, words, title in acts
+    ]

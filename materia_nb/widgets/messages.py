@@ -328,6 +328,9 @@ class ToCast:
 
         step: WholeNumber | None = None
 
+    class Again(WhenIdle):
+        """Begin the same cast anew, from its beginning."""
+
     class Compare(PageMessage):
         """Show how a step differs from another one, or from the visit of its socket before it; or the cast from another.
 

@@ -860,13 +860,23 @@ def test_the_end_shows_the_result_and_what_can_come_next(cast, make):
     assert (
         shown["top"][2] == {"is": "pre", "text": "The handoff of Narrate."} or shown["top"][2]["is"] == "pre"
     )
-    assert [one["kind"] for one in shown["next"]] == ["fork", "compare", "page", "label", "keep_test"]
+    assert [one["kind"] for one in shown["next"]] == [
+        "again",
+        "fork",
+        "compare",
+        "page",
+        "label",
+        "keep_test",
+    ]
     assert ".html" in say(panel, "page")
     assert (cast.now.project / f"{cast.id}.html").is_file()
     say(panel, "label", text="the first")
     assert cast.labels.of().name == "the first"
-    say(panel, "fork")
-    cast.fork(3)
+    assert shown["next"][0]["about"].endswith("tokens, cost unknown")
+    say(panel, "again")
+    again = panel.cast
+    assert (again.request, again.status, len(again.steps)) == (cast.request, "ready", 0)
+    assert again.run() == "complete", "the same agents answer"
 
 
 def test_step_is_off_with_the_reason_while_a_person_is_asked(bench, cast, make):

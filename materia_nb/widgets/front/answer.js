@@ -25,9 +25,9 @@ export function answerPart(host, send, shell) {
     update(data) {
       drawBlocks(top, data.top, send);
       failed.update(data.failed ?? null);
-      /** @type {{words: string, title: string, kind: string}[]} */
+      /** @type {{words: string, title: string, kind: string, about: string}[]} */
       const ways = data.next ?? [];
-      if (isNew(next, ways)) refill(next, ways.map((one) => button(one.words, one.title, acts[one.kind] ?? (() => send(/** @type {Plain} */ (one.kind))))));
+      if (isNew(next, ways)) refill(next, ways.flatMap((one) => [button(one.words, one.title, acts[one.kind] ?? (() => send(/** @type {Plain} */ (one.kind)))), one.about && h("span", { class: "mnb-dim" }, one.about)]));
       next.hidden = !ways.length;
       asks.update(data.asks ?? null, data.busy);
       form.update(data.form ?? null, data.key, data.busy);

@@ -133,7 +133,7 @@ export function barPart(host, send, shell) {
         for (const node of nodes) setEnabled(node, Boolean(can[name]), why[name]);
       }
       step.classList.toggle("mnb-main", Boolean(can.step));
-      for (const node of [pill, counts, tokens, breaks]) node.hidden = !cast;
+      for (const node of [pill, counts, tokens, breaks, more]) node.hidden = !cast;
       for (const node of [step, run, runTo, pause]) node.hidden = !cast || stopped || waits;
       abort.hidden = !cast || stopped;
       leave.hidden = !cast || !can.leave;
@@ -160,7 +160,7 @@ export function barPart(host, send, shell) {
 }
 
 /** What the menu at the end of the bar offers. @param {Bar} data @param {Talk} send @param {Shell} shell @returns {MenuEntry[]} */
-function moreEntries({ mode, undo, breaks = [], allowed = [], most }, send, shell) {
+export function moreEntries({ mode, undo, breaks = [], allowed = [], most }, send, shell) {
   const casting = [
     { words: "Undo the last edit", act: () => send("undo"), off: !undo, why: undo ? "" : "no edit since the last step" },
     ...breaks.map((one) => ({ words: `Only when…: ${one.words}`, act: () => askWhere(send, shell, one.breakpoint) })),

@@ -9,8 +9,9 @@ import { problemsPart } from "./problems.js";
  * The parts of design mode in a surface. They are made when it is first switched to, and listen while it is on.
  * @param {{el: HTMLElement, bar: HTMLElement, palette: HTMLElement, inspector: HTMLElement, problems: HTMLElement}} cells
  * @param {ToldByDesign} send
+ * @param {() => MenuEntry[]} [around] what the surface adds to the menu of the bar
  */
-export function designParts(cells, send) {
+export function designParts(cells, send, around) {
   const side = h("div", { class: "mnb-d-side", hidden: true }), tools = h("span", { class: "mnb-d-bar", hidden: true });
   cells.inspector.append(side);
   const modes = cells.bar.querySelector(".mnb-modes");
@@ -32,7 +33,7 @@ export function designParts(cells, send) {
     update,
     /** Switch it on or off, in the surface that it is in by now. @param {boolean} now @param {HTMLElement|null} surface */
     mode(now, surface) {
-      if (now && !made.length) made = [designBarPart(tools, send), palettePart(cells.palette, send), designInspectorPart(side, send), problemsPart(cells.problems, send)];
+      if (now && !made.length) made = [designBarPart(tools, send, around), palettePart(cells.palette, send), designInspectorPart(side, send), problemsPart(cells.problems, send)];
       const elsewhere = surface && surface !== box;
       if (elsewhere) {
         box?.removeEventListener("mnb-pick", picked);

@@ -1,6 +1,7 @@
 /** The bar of design mode: what the design is called, what is wrong, undo and redo, casting and saving; and what was said last. */
 import { h, askLine, button, isNew, refill, setEnabled, setText, targetOf } from "./dom.js";
 import { icon } from "./icons.js";
+import { openMenu } from "./menu.js";
 import { counted } from "./words.js";
 
 /** Let every form of the surface send what was typed and not sent yet. @param {Element|null} node */
@@ -14,8 +15,8 @@ export const afterForms = (host, send) => (kind, /** @type {any} */ fields = {})
   send(kind, fields);
 };
 
-/** @param {HTMLElement} host @param {ToldByDesign} send @returns {Part} */
-export function designBarPart(host, send) {
+/** @param {HTMLElement} host @param {ToldByDesign} send @param {() => MenuEntry[]} [around] what the surface adds to the menu @returns {Part} */
+export function designBarPart(host, send, around = () => []) {
   const act = afterForms(host, send);
   const name = h("b", { class: "mnb-cut mnb-d-title" }), chips = h("span", { class: "mnb-d-states" });
   const words = h("span", { class: "mnb-dim mnb-cut mnb-d-said", role: "status" });
@@ -32,11 +33,15 @@ export function designBarPart(host, send) {
     ask("Cast it for", "what is asked for", (request) => act("cast", { request }));
     line.append(estimate);
     act("estimate");
-  });
-  const save = button("Save", "save it", () => act("save"), { class: "mnb-b mnb-main" });
-  const saveAs = button("Save as…", "save a copy under another name", () => ask("Save as", "a file name that ends with .json, or: this notebook", (to) => act("save", { to })));
-  const reload = button("Reload", "take what is on disk now; Undo brings these edits back", () => act("reload"));
-  host.append(name, chips, words, h("span", { class: "mnb-space" }), undo, redo, tidy, cast, reload, saveAs, save, line);
+  }, { class: "mnb-b mnb-main" });
+  const save = button("Save", "save it", () => act("save"), { class: "mnb-b mnb-quiet" });
+  save.prepend(icon("save"));
+  const more = button("⋯", "more", () => openMenu(more, [
+    { words: "Save as…", act: () => ask("Save as", "a file name that ends with .json, or: this notebook", (to) => act("save", { to })) },
+    { words: "Reload what is on disk; Undo brings these edits back", act: () => act("reload") },
+    ...around(),
+  ], { label: "more" }), { "aria-label": "more", "aria-haspopup": "menu", class: "mnb-b mnb-quiet" });
+  host.append(undo, redo, tidy, save, name, chips, words, h("span", { class: "mnb-space" }), cast, more, line);
 
   /** @param {"now"|"bad"|""} tone @param {...Child} content of the line below the bar; without any it goes */
   const say = (tone, ...content) => {

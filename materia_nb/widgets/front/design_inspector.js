@@ -188,13 +188,13 @@ export function designInspectorPart(host, send) {
   /** What can be done with what is selected. @returns {Child} */
   const actsOf = () => {
     const many = data.kind === "marked", marked = data.marked?.length ?? 0;
-    const one = (/** @type {string} */ key, /** @type {string} */ words, /** @type {string} */ about, /** @type {() => void} */ done, style = "", attrs = {}) => button(words, about, done, { class: `mnb-b mnb-small ${style}`, "data-key": key, ...attrs });
+    const one = (/** @type {string} */ key, /** @type {string} */ words, /** @type {string} */ about, /** @type {() => void} */ done, style = "", attrs = {}) => button(words, about, done, { class: `mnb-b mnb-small ${style || "mnb-quiet"}`, "data-key": key, ...attrs });
     return [
       data.kind === "socket" && !data.entry && one("entry", "Make entry", "a cast starts here", () => act("entry", { id: data.of[1] })),
       data.kind === "socket" && one("mark", data.isMarked ? "Unmark" : "Mark", "mark it, to make a loop of all that are marked", () => act("mark", { id: data.of[1] }), "", { "aria-pressed": String(Boolean(data.isMarked)) }),
       marked > 0 && one("loop", `Make loop (${marked})`, "make a loop of the marked sockets", () => act("loop"), "mnb-main"),
       (data.kind === "socket" || many) && one("twice", "Duplicate", "a copy of it beside it (Ctrl-D)", () => act("duplicate")),
-      data.kind !== "loadout" && one("away", "Remove", "remove it (Delete)", () => act("delete", many ? {} : { what: data.of }), "mnb-bad"),
+      data.kind !== "loadout" && one("away", "Remove", "remove it (Delete)", () => act("delete", many ? {} : { what: data.of }), "mnb-quiet mnb-bad"),
       marked > 0 && one("clear", "Clear", "mark none", () => act("marquee", { ids: [] })),
     ];
   };

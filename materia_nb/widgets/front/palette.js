@@ -59,7 +59,7 @@ export function palettePart(host, send) {
       "data-sought": `${one.id} ${one.label} ${one.about} ${one.kind}`.toLowerCase(), "aria-label": `add ${one.id}, ${one.kind}${one.generator ? ", makes work items" : ""}`,
     });
     made.append(mark, h("span", { class: "mnb-d-name" }, one.label, one.label !== one.id && h("small", { class: "mnb-dim" }, ` ${one.id}`)),
-      one.placed ? h("small", { class: "mnb-dim" }, `×${one.placed}`) : "", h("span", { class: "mnb-d-about" }, one.about));
+      one.placed ? h("small", { class: "mnb-dim" }, `×${one.placed}`) : "");
     made.addEventListener("dragstart", ({ dataTransfer }) => {
       dataTransfer?.setData(MATERIA_TYPE, one.id);
       dataTransfer?.setData("text/plain", one.id);
@@ -95,7 +95,7 @@ export function palettePart(host, send) {
     asked.hidden = false;
     name.focus();
   };
-  const maker = (/** @type {"agent"|"utility"} */ what) => button(`+ ${what}`, `make a new ${what} and place it`, () => askFor(what), { class: "mnb-b mnb-small" });
+  const maker = (/** @type {"agent"|"utility"} */ what) => button(`+ ${what}`, `make a new ${what} and place it`, () => askFor(what), { class: "mnb-b mnb-small mnb-quiet" });
   host.append(h("div", { class: "mnb-d-palette" }, find, h("div", { class: "mnb-d-news" }, maker("agent"), maker("utility")), asked, none, groups));
   return {
     /** @param {{palette?: {groups: Group[]}}} slice */

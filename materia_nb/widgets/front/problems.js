@@ -1,6 +1,7 @@
 /** The dock of design mode: what is wrong, with a button that mends it; what can happen; what was changed. */
-import { h, button, isNew, redraw, setAttr } from "./dom.js";
+import { h, button, isNew, redraw, refill, setAttr } from "./dom.js";
 import { afterForms } from "./design_bar.js";
+import { icon } from "./icons.js";
 import { tabRow } from "./tabs.js";
 
 const SIGNS = { ends: { sign: "✓", tone: "good" }, fails: { sign: "✗", tone: "bad" }, never: { sign: "○", tone: "hint" } };
@@ -14,12 +15,24 @@ export function problemsPart(host, send) {
   let open = "problems";
   const tabs = tabRow("of the design", (name) => {
     open = /** @type {typeof open} */ (name);
+    fold(false);
     draw();
   }, "mnb-d-");
+  /** @type {boolean|null} whether only its tabs are shown; at first where there is nothing to tell */
+  let folded = null;
+  const folds = button("", "", () => fold(!folded), { class: "mnb-b mnb-quiet" });
+  const fold = (/** @type {boolean} */ now) => {
+    folded = now;
+    host.closest(".mnb-surface")?.setAttribute("data-low", now ? "row" : "");
+    const words = now ? "show what is below the tabs" : "show only the tabs";
+    refill(folds, icon(now ? "unfold" : "fold"));
+    for (const name of ["title", "aria-label"]) setAttr(folds, name, words);
+    setAttr(folds, "aria-expanded", String(!now));
+  };
   const panel = tabs.panel;
   panel.className = "mnb-d-dockbody";
   panel.tabIndex = 0;
-  host.append(h("div", { class: "mnb-d-dock" }, tabs.row, panel));
+  host.append(h("div", { class: "mnb-d-dock" }, h("div", { class: "mnb-d-dockhead" }, tabs.row, folds), panel));
   const picks = (/** @type {string} */ words, /** @type {What|undefined} */ what) => (what ? button(words, "select it", () => act("pick", { what, keep: true }), { class: "mnb-d-link" }) : words);
   const cell = (/** @type {Child[]} */ ...children) => h("td", {}, ...children);
   const table = (/** @type {string[]} */ heads, /** @type {Child[]} */ rows) => h("table", { class: "mnb-d-table" }, h("thead", {}, h("tr", {}, heads.map((one) => h("th", { scope: "col" }, one)))), h("tbody", {}, rows));
@@ -64,6 +77,7 @@ export function problemsPart(host, send) {
     update({ dock }) {
       if (!dock) return;
       data = dock;
+      if (folded === null) fold(!data.problems.length);
       draw();
     },
     destroy: () => host.replaceChildren(),

@@ -3,7 +3,7 @@ import { h, askLine, button, isNew, refill, setAttr, setText } from "./dom.js";
 import { makeTalk } from "./wire.js";
 import { closeMenu } from "./menu.js";
 import { BODIES } from "./bodies.js";
-import { actOfKey } from "./bar.js";
+import { actOfKey, moreEntries } from "./bar.js";
 import { actOnSocket } from "./compare.js";
 import { dockPart } from "./dock.js";
 import { splitter } from "./splitter.js";
@@ -115,7 +115,7 @@ export function castView({ model, el }) {
   const rows = model.get("parts") ?? [];
   const docked = dockPart(dock, send, rows.filter((one) => one.at === "dock").map((one) => one.name));
   const barred = BODIES.bar(bar, send, shell), inspected = BODIES.inspector(inspector, send, shell);
-  const design = designParts({ el, bar, palette, inspector, problems: docked.problems }, sends);
+  const design = designParts({ el, bar, palette, inspector, problems: docked.problems }, sends, () => moreEntries({ tone: "", tokens: 0, mode: "design" }, send, shell));
   /** @type {Record<string, Part>} */
   const slices = { bar: barred, inspector: inspected, ...Object.fromEntries(docked.parts.map((one) => [one.name, one.part])), design };
   const drawNotice = ({ words = "", tone = "" } = {}) => {
