@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import singledispatchmethod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast import Cast
 from materia_nb.cast.breakpoint import breakpoint_of, condition_of
@@ -89,7 +89,7 @@ class CastPanel(CastSurface):
 
     @singledispatchmethod
     def _act(self, message: PageMessage) -> None:
-        raise NotImplementedError(type(message).__name__)
+        PLAIN_ACTS[type(message)](self, message)
 
     def picked(self, kind: str, key: str) -> None:
         """Something was clicked on the graph."""
@@ -183,21 +183,9 @@ class CastPanel(CastSurface):
         self.select(None)
 
     @_act.register
-    def _budget(self, message: ToCast.Budget) -> None:
-        self.cast.edit.budget_in_words(message.budget)
-
-    @_act.register
     def _raise_budget(self, message: ToCast.RaiseBudget) -> None:
         self.cast.edit.budget_in_words(message.budget)
         self._start(message, "Retry", lambda: self.cast.retry(limit=True))
-
-    @_act.register
-    def _pause(self, _: ToCast.Pause) -> None:
-        self.runs.pause()
-
-    @_act.register
-    def _leave(self, _: ToCast.Leave) -> None:
-        self.cast.runner.stop.leave()
 
     @_act.register
     def _abort(self, _: ToCast.Abort) -> None:
@@ -218,10 +206,6 @@ class CastPanel(CastSurface):
 
     # -- where runs stop -----------------------------------------------------------------
 
-    @_act.register
-    def _break(self, message: ToCast.Break) -> None:
-        self.cast.breakpoints.toggle(breakpoint_of(message.breakpoint))
-
     def _break_at(self, element: Element, *, after: bool) -> None:
         """Set a breakpoint at a part of the graph, or take away whichever it has."""
         breakpoints, possible = self.cast.breakpoints, stops_at(self.cast.now, element)
@@ -238,10 +222,6 @@ class CastPanel(CastSurface):
             condition_of(text)  # which says what is wrong with it
         limit = {"nth": int(text)} if text.isdecimal() else {"where": text} if text else {}
         self.cast.breakpoints.put(breakpoint_of({**one.as_json(), **limit}))
-
-    @_act.register
-    def _clear_breaks(self, _: ToCast.ClearBreaks) -> None:
-        self.cast.breakpoints.clear()
 
     @_act.register
     def _watch(self, message: ToCast.Watch) -> None:
@@ -274,14 +254,6 @@ class CastPanel(CastSurface):
         self.dock = message.dock
 
     @_act.register
-    def _look(self, message: ToCast.Look) -> None:
-        self.look(message.step)
-
-    @_act.register
-    def _now(self, _: ToCast.Now) -> None:
-        self.look(None)
-
-    @_act.register
     def _line(self, message: ToCast.Line) -> None:
         steps = self.cast.now.line(message.line)
         self.rows = StepRows(message.line)
@@ -300,37 +272,18 @@ class CastPanel(CastSurface):
         self.view.remove_class("mnb-grows")
         self.view.layout.height = f"{self.height}px"
 
-    @_act.register
-    def _heard(self, _: ToCast.Heard) -> None:
-        self.say("")
-
-    @_act.register
-    def _mode(self, message: ToCast.Mode) -> None:
-        self.set_mode(message.mode)
-
-    @_act.register
-    def _show_cast(self, message: ToCast.ShowCast) -> None:
-        self.show_cast(message.cast)
-
     # -- answers ---------------------------------------------------------------------------
 
-    def _answer(self, text: str) -> None:
+    def answer(self, text: str) -> None:
+        """Give a text as the answer that is asked for."""
         self.cast.reply(text, lane=self.lane or None)
         self.lane = ""  # the next one that asks, if one does
         self.select(None)
 
     @_act.register
-    def _reply(self, message: ToCast.Reply | ToCast.ByHand) -> None:
-        self._answer(message.text)
-
-    @_act.register
-    def _verdict(self, message: ToCast.Verdict) -> None:
-        self._answer(clicked_text(self.here, message.satisfied, message.reason))
-
-    @_act.register
     def _items_answer(self, message: ToCast.ItemsAnswer) -> None:
         items, _ = rebuilt(message.rows, (), known=False)
-        self._answer(clicked_text(self.here, message.satisfied, message.reason, items))
+        self.answer(clicked_text(self.here, message.satisfied, message.reason, items))
 
     @_act.register
     def _refine(self, message: ToCast.Refine) -> None:
@@ -366,37 +319,17 @@ class CastPanel(CastSurface):
         """What is asked where the inspector tells about: in the cast itself, or in a lane of it."""
         return self.cast.approvals.in_lane(self.lane) if self.lane else self.cast.approvals
 
-    @_act.register
-    def _disallow(self, message: ToCast.Disallow) -> None:
-        self.cast.approvals.disallow(message.tool)
-
     def _needs_still(self, seen: str) -> None:
         """A click on what was shown must not allow what is asked by now."""
         if seen != asked_key(self.here):
             raise _asked_otherwise()
 
     @_act.register
-    def _enter(self, _: ToCast.Enter) -> None:
-        self.cast.enter()
-
-    @_act.register
     def _edit_prompt(self, message: ToCast.EditPrompt) -> None:
         for name, text in message.layers.items():
             self.cast.edit.reword(name, text)
 
-    @_act.register
-    def _recommit(self, message: ToCast.Recommit) -> None:
-        self.cast.edit.recommit(message.text)
-
     # -- edits --------------------------------------------------------------------------------
-
-    @_act.register
-    def _set_value(self, message: ToCast.SetValue) -> None:
-        self.cast.edit.set(message.path, typed_value(message.text, as_text=message.as_text))
-
-    @_act.register
-    def _remove_value(self, message: ToCast.RemoveValue) -> None:
-        self.cast.edit.set(message.path, MISSING)
 
     @_act.register
     def _items(self, message: ToCast.Items) -> None:
@@ -410,10 +343,6 @@ class CastPanel(CastSurface):
         return rebuilt(message.rows, now, known=message.base == base_of(now))
 
     @_act.register
-    def _undo(self, _: ToCast.Undo) -> None:
-        self.cast.edit.undo()
-
-    @_act.register
     def _back(self, message: ToCast.Back) -> None:
         self.look(None)
         self.cast.back(message.step, files=message.files)
@@ -422,10 +351,6 @@ class CastPanel(CastSurface):
     def _fork(self, message: ToCast.Fork) -> None:
         self.take(self.cast.fork(message.step))
         self.dock = "compare"
-
-    @_act.register
-    def _cast_again(self, _: ToCast.Again) -> None:
-        self.take(self.cast.fork(0))
 
     @_act.register
     def _compare(self, message: ToCast.Compare) -> None:
@@ -494,20 +419,12 @@ class CastPanel(CastSurface):
         self.front.answer("rows", message.token, rows=rows)
 
     @_act.register
-    def _find(self, message: ToCast.Find) -> None:
-        self.front.answer("find", message.token, numbers=self.rows.find(self.cast.now, message.text))
-
-    @_act.register
     def _casts(self, message: ToCast.Casts) -> None:
         mine = {one.id: self._cast_words(place) for place, one in enumerate(self.casts)}
         known = [] if self._bench is None else list(self._bench.casts())[:_MOST_CASTS]
         others = {one.id: f"{one.name or one.id} · {part(one.request or '', 60)}" for one in known}
         casts = [[name, words] for name, words in {**mine, **others, **mine}.items() if name != self.cast.id]
         self.front.answer("casts", message.token, casts=casts)
-
-    @_act.register
-    def _check(self, message: ToCast.Check) -> None:
-        self.front.answer("check", message.token, **checked(self.here, message.text, message.what))
 
     @_act.register
     def _check_items(self, message: ToCast.CheckItems) -> None:
@@ -530,6 +447,41 @@ class CastPanel(CastSurface):
         ends = [f"step {step}" if step else "the start" for step in (message.a, message.b)]
         blocks = changed_blocks(before, after, f"from {ends[0]} to {ends[1]}")
         self.front.answer("diff", message.token, blocks=blocks)
+
+
+PLAIN_ACTS: Final[dict[type[PageMessage], Callable[[CastPanel, Any], object]]] = {
+    ToCast.Budget: lambda panel, message: panel.cast.edit.budget_in_words(message.budget),
+    ToCast.Pause: lambda panel, _: panel.runs.pause(),
+    ToCast.Leave: lambda panel, _: panel.cast.runner.stop.leave(),
+    ToCast.Break: lambda panel, message: panel.cast.breakpoints.toggle(breakpoint_of(message.breakpoint)),
+    ToCast.ClearBreaks: lambda panel, _: panel.cast.breakpoints.clear(),
+    ToCast.Look: lambda panel, message: panel.look(message.step),
+    ToCast.Now: lambda panel, _: panel.look(None),
+    ToCast.Heard: lambda panel, _: panel.say(""),
+    ToCast.Mode: lambda panel, message: panel.set_mode(message.mode),
+    ToCast.ShowCast: lambda panel, message: panel.show_cast(message.cast),
+    ToCast.Reply: lambda panel, message: panel.answer(message.text),
+    ToCast.ByHand: lambda panel, message: panel.answer(message.text),
+    ToCast.Verdict: lambda panel, message: panel.answer(
+        clicked_text(panel.here, message.satisfied, message.reason)
+    ),
+    ToCast.Disallow: lambda panel, message: panel.cast.approvals.disallow(message.tool),
+    ToCast.Enter: lambda panel, _: panel.cast.enter(),
+    ToCast.Recommit: lambda panel, message: panel.cast.edit.recommit(message.text),
+    ToCast.SetValue: lambda panel, message: panel.cast.edit.set(
+        message.path, typed_value(message.text, as_text=message.as_text)
+    ),
+    ToCast.RemoveValue: lambda panel, message: panel.cast.edit.set(message.path, MISSING),
+    ToCast.Undo: lambda panel, _: panel.cast.edit.undo(),
+    ToCast.Again: lambda panel, _: panel.take(panel.cast.fork(0)),
+    ToCast.Find: lambda panel, message: panel.front.answer(
+        "find", message.token, numbers=panel.rows.find(panel.cast.now, message.text)
+    ),
+    ToCast.Check: lambda panel, message: panel.front.answer(
+        "check", message.token, **checked(panel.here, message.text, message.what)
+    ),
+}
+"""What a message does where one line says it; the others have methods."""
 
 
 def _asked_otherwise() -> MateriaError:
