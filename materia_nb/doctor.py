@@ -83,7 +83,7 @@ _PACKAGES: Final = (
     ("anywidget", "pip install anywidget"),
     ("pydantic-ai-slim", 'for language models: pip install "materia-nb[models]"'),
 )
-_OPTIONAL: Final = frozenset({"pydantic-ai-slim"})
+_OPTIONAL: Final = frozenset({"ipykernel", "jupyterlab", "pydantic-ai-slim"})
 _VERSION_CONTROL: Final = (
     ("git", "install git; some loadouts commit with it or with jj"),
     ("jj", "install Jujutsu (jj), where loadouts are to use it"),

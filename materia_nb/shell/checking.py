@@ -58,11 +58,7 @@ def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False) 
     subjects: dict[str, tuple[Found, ...]] = {}
     if not names:
         subjects.update(_faults(bench))
-        config = bench.loadouts.config
-        own = dict.fromkeys(
-            name for layer in config.layers if layer.name != "bundled" for name in layer.loadouts
-        )
-        for name in own or filter(None, [bench.loadouts.chosen]):
+        for name in own_loadouts(bench) or filter(None, [bench.loadouts.chosen]):
             subjects[name] = _of_loadout(bench, name, strict=strict)
     for name in names:
         if name.endswith(SUFFIX):
@@ -72,6 +68,19 @@ def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False) 
         else:
             subjects[name] = _of_loadout(bench, name, strict=strict)
     return Checked(subjects)
+
+
+def own_loadouts(bench: DryBench) -> list[str]:
+    """The loadouts that are not bundled."""
+    layers = [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
+    return list(dict.fromkeys(name for layer in layers for name in layer.loadouts))
+
+
+def choose_own(bench: DryBench) -> None:
+    """Choose the first loadout that is not bundled, where no file says which is active: no choice outlives a command."""
+    layers = [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
+    if (own := own_loadouts(bench)) and not any("activeLoadout" in layer.settings for layer in layers):
+        bench.loadouts.use(own[0])
 
 
 def _of_file(bench: DryBench, name: str, *, strict: bool) -> Iterator[tuple[str, tuple[Found, ...]]]:

@@ -33,7 +33,7 @@ from materia_nb.magics.registry import (
     parse,
     summary_of,
 )
-from materia_nb.shell.checking import FORMATS, findings_of, written
+from materia_nb.shell.checking import FORMATS, choose_own, findings_of, written
 from materia_nb.shell.copying import Bundle, offered, run_copy
 from materia_nb.shell.terminal import answer, bars, can_ask, data_of, is_fine, text_of
 
@@ -252,14 +252,12 @@ def _bench(
     """Make the bench of one command: for verbs that test, one that has nobody to ask and nothing that starts a process."""
     if given == "tests":
         dry = DryBench(project)
-        if on_top is not None:
-            dry.load(on_top)
+        dry.load(on_top) if on_top is not None else choose_own(dry)
         yield cast("Workbench", dry)
         return
     bench = Workbench(project)
     try:
-        if on_top is not None:
-            bench.load(on_top)
+        bench.load(on_top) if on_top is not None else choose_own(bench)
         for one in agents:
             name, equals, who = one.partition("=")
             if not equals:

@@ -7,6 +7,8 @@ no process started; a property that does not hold comes back with a cast that sh
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -259,6 +261,20 @@ def _line(one: Problem) -> str:
     return f"{one.severity} {one.code} at {one.source}: {one.message}; {one.hint}"
 
 
+MOST_TOLD: Final = 8 * 1024 * 1024
+"""How many bytes a message of a client may have."""
+
+
+async def bounded_lines(read: Callable[[int], Awaitable[bytes]], most: int = MOST_TOLD) -> AsyncIterator[str]:
+    """Yield the lines that ``read(n)`` gives; of one that is longer than ``most``, nothing is kept but that it is no message."""
+    while line := await read(most):
+        rest, more = line, 0
+        while rest and not rest.endswith(b"\n"):
+            rest = await read(most)
+            more += len(rest)
+        yield "too long\n" if more else line.decode(errors="replace")
+
+
 def serve(project: Path) -> None:
     """Serve on stdin and stdout until the client hangs up.
 
@@ -297,7 +313,8 @@ def serve(project: Path) -> None:
     )
 
     async def run() -> None:
-        async with stdio_server() as (read, write):
+        told: Any = bounded_lines(lambda most: anyio.to_thread.run_sync(sys.stdin.buffer.readline, most))
+        async with stdio_server(stdin=told) as (read, write):
             await server.run(read, write, server.create_initialization_options())
 
     try:

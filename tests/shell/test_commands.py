@@ -177,6 +177,15 @@ def test_an_estimate_above_a_limit_ends_with_1_and_an_unknown_cost_is_not_nothin
     assert (code, "is not known" in err) == (1, True)
 
 
+def test_a_loadout_of_the_project_is_taken_where_none_is_named(bench, capsys, project):
+    assert materia(capsys, "estimate")[1].startswith("Asks: ")
+    assert materia(capsys, "estimate", "--most", "1 turns")[0] == 1
+    config = project / ".pi" / "pi-materia.json"
+    document = json.loads(config.read_text())
+    config.write_text(json.dumps(document | {"activeLoadout": "Ask"}))
+    assert materia(capsys, "estimate")[1].startswith("Ask: ")
+
+
 def test_a_person_at_the_terminal_answers_until_it_is_right(bench, capsys, monkeypatch):
     typed = iter(['{"satisfied": 3}', ".", '{"satisfied": true}', ".", "two", "lines", "."])
     monkeypatch.setattr("builtins.input", lambda _: next(typed))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import sys
 
@@ -11,7 +13,7 @@ import pytest
 import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.cast import open_cast
-from materia_nb.shell.mcp_server import DesignServer
+from materia_nb.shell.mcp_server import DesignServer, bounded_lines
 from materia_nb.widgets.design_session import DesignSession
 
 MATERIA = {"Plan": h.agent("Plan"), "Check": h.agent("Check {{request}}"), "Ship": h.agent("Ship")}
@@ -232,3 +234,18 @@ def test_a_scripted_client_builds_over_stdio_and_what_it_left_is_offered(project
         [draft] = wb.loadouts.drafts("Mine")
         assert (draft.by, len(draft.steps)) == ("coder", 2)
         assert len(wb.casts()) == 1
+
+
+def test_a_message_that_is_too_long_is_passed_over_and_never_kept_whole():
+    given = io.BytesIO(b'{"a": 1}\n' + b"x" * 100 + b'\n{"b": 2}\n' + b"last")
+    asked = []
+
+    async def read(most):
+        asked.append(most)
+        return given.readline(most)
+
+    async def lines():
+        return [line async for line in bounded_lines(read, 20)]
+
+    assert asyncio.run(lines()) == ['{"a": 1}\n', "too long\n", '{"b": 2}\n', "last"]
+    assert set(asked) == {20}

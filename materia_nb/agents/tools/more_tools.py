@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from mcp.types import Tool as Offered
     from pydantic import ValidationError
 
+_STREAM_S: Final = 300.0
+"""Seconds that a server reached by HTTP may keep a stream open and say nothing."""
 CONNECT_S: Final = 30.0
 """How long a server may take until it has told its tools."""
 _CALL_S: Final = 120.0
@@ -343,14 +345,15 @@ class _Server:
                 self._over.set()
 
     async def _made(self, stack: AsyncExitStack, said: TextIO) -> Client:
+        import httpx2
         from mcp import Client, StdioServerParameters
         from mcp.client.stdio import stdio_client
         from mcp.client.streamable_http import streamable_http_client
-        from mcp.shared._httpx_utils import create_mcp_http_client
 
         seconds = (self._spec.get("timeoutMs") or _CALL_S * 1000) / 1000
         if (url := self._spec.get("url")) is not None:
-            http = create_mcp_http_client(headers=_filled(self._name, self._spec.get("headers")))
+            waits = httpx2.Timeout(CONNECT_S, read=_STREAM_S)
+            http = httpx2.AsyncClient(headers=_filled(self._name, self._spec.get("headers")), timeout=waits)
             await stack.enter_async_context(http)
             return Client(
                 streamable_http_client(_value(self._name, url), http_client=http),
