@@ -233,10 +233,7 @@ class DesignServer:
 
     def _cast(self, witness: Witness, what: str) -> str:
         cast = self.bench.cast(
-            f"{_REQUEST}: {what}",
-            loadout=self.design,
-            agents={"*": witness.answers},
-            pins=dict(witness.pins),
+            f"{_REQUEST}: {what}", loadout=self.design, agents={"*": witness.answers}, pins=dict(witness.pins)
         )
         try:
             for _ in witness.route:  # it stops at each draft that is to be accepted

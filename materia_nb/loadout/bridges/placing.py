@@ -276,12 +276,7 @@ class _Placing:
             "sockets": [*(self.ids[step] for step in members), *([joint] if joint == first else [])],
             "consumes": {"from": self.ids[id_], "output": "workItems"},
             "exits": [
-                {
-                    "id": f"exit:{joint}:always",
-                    "from": joint,
-                    "condition": "always",
-                    "targetSocketId": done,
-                }
+                {"id": f"exit:{joint}:always", "from": joint, "condition": "always", "targetSocketId": done}
             ],
         }
 
