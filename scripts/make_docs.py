@@ -208,7 +208,7 @@ def with_failures(page: str) -> str:
         f"| {act.words.format(**says)} | {cell(act.does.format(**says))} | `{act.verbs.format(**says)}` | {act.when} |"
         for act in ACTS.values()
     ]
-    kinds = ["| kind | what happened | ways on, the likeliest first |", "|---|---|---|"]
+    kinds = ["| kind | what happened | ways to continue, the likeliest first |", "|---|---|---|"]
     kinds += [
         f"| {name} | {kind.words} | {', '.join(kind.acts)}{kind.note and f' ({kind.note})'} |"
         for name, kind in [*((f"`{name}`", one) for name, one in KINDS.items()), ("any other", OTHER)]

@@ -196,7 +196,7 @@ def _leads(trial: Trial) -> tuple[str | None, str]:
 
 def _asks(session: Session) -> str:
     tools = ", ".join(dict.fromkeys(call.tool for call in session.asking))
-    return f"asks leave for {tools}" if tools else ""
+    return f"asks approval for {tools}" if tools else ""
 
 
 Wording = str | Mapping[str, str]
@@ -302,7 +302,7 @@ class Attempts(AttemptsView):
             runner.begin()
             if runner.session is not self._from and not self._still_waits(runner.session):
                 raise MateriaError(
-                    "The turn does not wait any more as it was asked.",
+                    "The turn is no longer waiting with the same prompt.",
                     where=self.socket,
                     hint="attempt it again, pin the answer, or go back to the step before",
                     kind="gone_on",
@@ -395,7 +395,7 @@ def _to_ask(runner: Runner, socket: str | None) -> Session:
     if session is None:
         raise MateriaError(
             f"No turn of an agent waits; the cast is {status}.",
-            hint="fork it behind the step before, and attempt there",
+            hint="fork it after the previous step, and attempt there",
             kind="not_waiting",
         )
     visit = decide.waiting(session)
@@ -430,7 +430,7 @@ def _layers(session: Session, given: Wording | None) -> dict[str, str]:
         return {}
     if session.wish is not None:
         raise MateriaError(
-            "What is asked now is your message about the draft.", hint="refine with another", kind="prompt"
+            "The next prompt is your message about the draft.", hint="refine with another", kind="prompt"
         )
     if isinstance(given, str):
         visit = decide.waiting(session)

@@ -228,9 +228,7 @@ def resumed(
             _keep_envelope(runner, contents.lines)
         start = cast_start(contents) or {}
         if start.get("place") != place_of(path) and _ask_anew(runner):
-            runner.messages.append(
-                "What was allowed to tools was said elsewhere or by somebody else: they ask anew."
-            )
+            runner.messages.append("Tools were allowed elsewhere or by somebody else: they ask again.")
         return runner  # noqa: TRY300 - an interrupt right here would leave the lock to the traceback, too
     except BaseException:
         _let_go(journal, lock)
@@ -331,7 +329,7 @@ def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:
     if not problems:
         return []
     first = (
-        f"The loadout {rules.graph.name!r} cannot be cast here, so the cast is shown as it was recorded: "
-        "its state is not rebuilt, and it cannot be resumed, forked or tried in another way."
+        f"The loadout {rules.graph.name!r} cannot be cast here, so the cast is shown as recorded: its "
+        "state is not rebuilt, and it cannot be resumed, forked or changed."
     )
     return [first, *(f"problem: {problem}" for problem in problems)]

@@ -405,7 +405,7 @@ def _value_of(node: ast.expr, facts: Facts) -> Any:
     """Return the value of an expression; raises ValueError for what no condition has."""
     read = _VALUES.get(type(node))
     if read is None:
-        raise ValueError(f"{ast.unparse(node)} cannot stand in it")
+        raise ValueError(f"{ast.unparse(node)} is not allowed in it")
     return read(node, facts)
 
 
@@ -434,12 +434,12 @@ def _signed(node: ast.UnaryOp, facts: Facts) -> Any:
         return not value
     if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
         return -value
-    raise ValueError(f"{ast.unparse(node)} cannot stand in it")
+    raise ValueError(f"{ast.unparse(node)} is not allowed in it")
 
 
 def _length(node: ast.Call, facts: Facts) -> Any:
     if not isinstance(node.func, ast.Name) or node.func.id != "len" or len(node.args) != 1 or node.keywords:
-        raise ValueError(f"{ast.unparse(node)} cannot stand in it: only len(...) is called")
+        raise ValueError(f"{ast.unparse(node)} is not allowed in it: only len(...) is called")
     value = _value_of(node.args[0], facts)
     return len(value) if isinstance(value, str | list | dict) else None
 

@@ -713,7 +713,7 @@ class Cast:
         made = next((one for one in changes_of_value(self.runner.session, path) if one.step > 0), None)
         if made is None:
             raise MateriaError(
-                f"No step changed {path!r}.", hint="blame tells where a value comes from", kind="no_change"
+                f"No step changed {path!r}.", hint="blame shows where a value comes from", kind="no_change"
             )
         # A person's edit came behind its step, or while that still waited: then it cannot be gone back to. What lanes
         # brought came behind the step that handed the items out.

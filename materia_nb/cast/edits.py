@@ -430,13 +430,13 @@ def _check(materia: str, old: JSON, new: Mapping[str, JSON], owner: Path | None)
     if found is None:
         raise MateriaError(
             f"The cast has this very definition of {materia} already.",
-            hint="retry runs it once more; a script is read from its file each time",
+            hint="retry runs it again; a script is read from its file each time",
             kind="redefine",
         )
     if found.kept:
         raise MateriaError(
             f"{materia} differs in {', '.join(found.kept)}, which earlier steps of this cast went by.",
-            hint=f"cast anew; into a running cast can be taken: {', '.join(sorted(REDEFINED))}",
+            hint=f"start a new cast; a running cast accepts only changes of: {', '.join(sorted(REDEFINED))}",
             kind="redefine",
         )
 

@@ -204,7 +204,7 @@ class Gallery(Shown, Mapping[str, Card]):
 
 _TITLES: Final[Mapping[Kind, str]] = {
     "pattern": "Patterns",
-    "mistake": "Classic mistakes, each with what is complained of",
+    "mistake": "Classic mistakes, each with its complaint",
 }
 
 
@@ -272,7 +272,7 @@ def open_card(card: Card, folder: str | Path) -> Opened:
     text = json.dumps(notebook_of(card), ensure_ascii=False, indent=1) + "\n"
     if os.path.lexists(path):
         raise MateriaError(
-            f"There is a {path.name} already, and it stays as it is.",
+            f"{path.name} exists already and is not overwritten.",
             where=str(path),
             hint="open it, or rename it and ask again",
             kind="exists",

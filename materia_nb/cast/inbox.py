@@ -62,7 +62,7 @@ class Inbox(Listed[Waiting]):
             for number, one in enumerate(self, start=1)
         ]
         headers = ("", "cast", "loadout", "waits for", "request", "with its loadout of now")
-        return Table(headers, rows, "no cast waits for anybody")
+        return Table(headers, rows, "no cast is waiting for a person")
 
     @property
     def verdict(self) -> str:

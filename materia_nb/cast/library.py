@@ -197,7 +197,7 @@ class Loadouts(Mapping[str, str], Shown):
                     MISSING_COMMAND,
                     f"materia.{id_}.command",
                     f"there is no {missing!r} on this machine, so the utility cannot start",
-                    "install it, put it beside the config file, or pin the utility to what it would say",
+                    "install it, put it next to the config file, or pin the utility to an output",
                     name,
                     "hint",
                 )

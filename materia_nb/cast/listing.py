@@ -127,7 +127,7 @@ class EventsView(TableOf[MateriaEvent]):
             for one in events
         ]
         columns = ("step", "socket", "item", "severity", "type", "message", "source", "payload")
-        super().__init__(events, ("event", *["lane"] * lanes, *columns), rows, "no output told an event")
+        super().__init__(events, ("event", *["lane"] * lanes, *columns), rows, "no output reported an event")
 
 
 class StepList(Listed[StepRecord]):

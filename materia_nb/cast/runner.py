@@ -153,7 +153,7 @@ class Runner(Work):
         if self._lock.locked() and mine:
             raise MateriaError(
                 "The cast is in the middle of a step.",
-                hint="an agent, a watcher or a utility's caller cannot go on with the cast that waits for it",
+                hint="an agent, a watcher or a utility's caller cannot continue the cast that waits for it",
                 kind="busy",
             )
         return self._lock
@@ -174,9 +174,9 @@ class Runner(Work):
             refuse_recorded(self.problems, self.files.path)
         if self.journal is None:
             raise MateriaError(
-                "This cast was opened to be looked at.",
+                "This cast is open read-only.",
                 where=str(self.files.path),
-                hint="resume it to go on with it",
+                hint="resume it to continue",
                 kind="read_only",
             )
         if self._astray:
@@ -464,9 +464,7 @@ class Runner(Work):
         if name is None and len(waiting) != 1:
             raise MateriaError(
                 "Say in which lane." if waiting else "No lane waits for a person.",
-                hint=f"there wait {', '.join(waiting)}: say which lane"
-                if waiting
-                else "run goes on with them",
+                hint=f"there wait {', '.join(waiting)}: say which lane" if waiting else "run continues them",
                 kind="which_lane",
             )
         return self.lanes.work(streams.lane_named(self.session, name or waiting[0]).name)

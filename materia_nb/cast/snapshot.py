@@ -508,7 +508,7 @@ class Snapshot:
         )
         first = ["A person answered it by hand, after it had failed."] if record.by_hand else []
         if record.skipped is not None:
-            first.append(f"A person went on without it: {record.skipped}")
+            first.append(f"A person continued without it: {record.skipped}")
         label = self.label_of(record).words
         last = [f"A person's label: {label}."] if label else []
         return dataclasses.replace(why, lines=(*first, *why.lines, *last), thinking=record.thinking)
@@ -652,9 +652,9 @@ def refuse_recorded(problems: Sequence[str], run_dir: Path) -> None:
     """Raise MateriaError (``not_castable``) when ``problems`` keep the loadout of an opened cast from being cast here."""
     if problems:
         raise MateriaError(
-            f"The loadout of this cast cannot be cast here, so it can only be looked at: {problems[0]}",
+            f"The loadout of this cast cannot be cast here, so it can only be inspected: {problems[0]}",
             where=str(run_dir),
-            hint="correct the loadout and cast it anew",
+            hint="correct the loadout and start a new cast",
             kind="not_castable",
         )
 

@@ -224,5 +224,5 @@ class Workbench(DryBench):
 def _check_request(request: object) -> None:
     if not isinstance(request, str):
         raise MateriaError(
-            f"The request must be text, not {type(request).__name__}.", hint="say what is asked for in words"
+            f"The request must be text, not {type(request).__name__}.", hint="give the request as text"
         )

@@ -116,7 +116,7 @@ def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
 def _come_together(at_work: Streams, ts: int) -> Events:
     """Say what comes of lanes that are all over: the cast goes on once, or fails (P6)."""
     if any(streams.unfinished(at_work)):
-        raise MateriaError("Its lanes are at work.", hint="run goes on with them", kind="lanes")
+        raise MateriaError("Its lanes are at work.", hint="run continues them", kind="lanes")
     region = at_work.region
     if all(lane.status == "accepted" for lane in at_work.lanes.values()):
         return (ev.StreamsJoined(loop=region.loop, next=region.exit, ts=ts),)
@@ -271,7 +271,7 @@ def _lanes_again(
     """Go on with the lanes that were not accepted, each where it stood; nothing is planned anew (P7)."""
     state = session.state
     if state.status not in ("failed", "aborted"):
-        raise MateriaError("Its lanes are at work.", hint="run goes on with them", kind="not_stopped")
+        raise MateriaError("Its lanes are at work.", hint="run continues them", kind="not_stopped")
     if (over := used_up(state)) is not None:
         raise MateriaError(
             f"The budget is still used up: {over}", hint="raise it first: edit budget N", kind="budget"
@@ -561,7 +561,7 @@ def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -
         )
     if session.wish is not None:
         raise MateriaError(
-            "What is asked now is your message about the draft.",
+            "The next prompt is your message about the draft.",
             hint="refine with another message",
             kind="prompt",
         )

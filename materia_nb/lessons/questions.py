@@ -57,7 +57,7 @@ class PredictionView(_Told):
         self.right, self.guess, self.came = prediction.right, prediction.guess, prediction.came
         first, *lines = prediction.lines if told else prediction.first
         if not told:
-            lines.append("Guess once more: it counts half.")
+            lines.append("Guess again, for half a point.")
         elif sure is not None and sure != self.right:
             unsure = "A lucky guess: read why."
             lines.append("You were sure of it, so this is what to remember." if sure else unsure)
@@ -164,7 +164,9 @@ class Question:
             MateriaError: the answer is not out yet (``not_yet``), or no socket runs next (``nothing_to_predict``).
         """
         if not self.told:
-            raise MateriaError("Where this step leads is not told yet.", hint="guess first", kind="not_yet")
+            raise MateriaError(
+                "Where this step leads is not revealed yet.", hint="guess first", kind="not_yet"
+            )
         self._ask(self.twin)
 
     def guess(self, guess: object, *, sure: bool | None = None) -> PredictionView:
@@ -303,7 +305,7 @@ def _standing(cast: Cast) -> tuple[str, ...]:
 
 
 _EXPLAINED: Final = {
-    "step": "That step did what its record says and what was meant. In which was the wrong way taken?",
+    "step": "That step did what was intended. In which step did the cast go wrong?",
     "socket": "Look for the socket whose edges, exits, advance or parse would have to be another.",
 }
 
@@ -376,8 +378,8 @@ class Patient(Shown):
         if document != self.card.document:
             keep(f"clinic: {self.card.name}", "mend", "mended" if not wrong else wrong[0], right=not wrong)
         if wrong:
-            raise MateriaError("It is not mended yet.", more=wrong, kind="not_mended")
-        return Text("✓ Mended: with the same answers it does what was meant.")
+            raise MateriaError("It is not fixed yet.", more=wrong, kind="not_mended")
+        return Text("✓ Fixed: with the same answers it does what was intended.")
 
     def _wrong(self, document: dict[str, JSON], wanted: _Course) -> list[str]:
         report = check_config(document, self.card.loadout)

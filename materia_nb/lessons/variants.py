@@ -343,7 +343,7 @@ TOPICS: Final[Mapping[str, Topic]] = {
         _edges,
         {"route": ("which sockets are visited, in order, as a list?", lambda played: list(played.route))},
         lambda played: len(played.route) > 2,
-        {"route": {"*": "At each socket take the first edge that matches what is said there."}},
+        {"route": {"*": "At each socket take the first edge that matches its output."}},
     ),
     "rework": Topic(
         "Rework",
@@ -358,7 +358,7 @@ TOPICS: Final[Mapping[str, Topic]] = {
                 "*": "The first draft, and one for each time the edge back is taken: how often may it be?"
             },
             "ends": {
-                "complete": "The edge back matched once more than it may be taken. It does not hand on to the next edge.",
+                "complete": "The edge back matched once more than it may be taken. There is no fall-through to the next edge.",
                 "failed": "It never refuses more often than the edge back may be taken.",
             },
         },
@@ -384,7 +384,7 @@ TOPICS: Final[Mapping[str, Topic]] = {
         {
             "visits": {"*": "Each item is visited once here, whatever is said of it: look at the advance."},
             "last": {
-                "*": "The exit is chosen by what was said of the last item; with no item, only an exit for always counts."
+                "*": "The verdict on the last item chooses the exit; with no item, only an exit for always matches."
             },
         },
     ),

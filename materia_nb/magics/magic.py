@@ -105,7 +105,7 @@ class MateriaMagics(Magics):
             at = f" at {where}" if where else ""
             raise Interrupted(
                 f"Interrupted{at}; nothing recorded is lost.",
-                hint="step or run goes on from here",
+                hint="step or run continues from here",
                 kind="interrupted",
             ) from None
 

@@ -250,7 +250,7 @@ def from_method(
         if cell != "never" and not values.get(last) and parameters[last].default is inspect.Parameter.empty:
             what = arguments[last].name
             raise MateriaError(
-                f"The {what} is missing.", hint=f"write it behind {name}, or in a cell", kind="usage"
+                f"The {what} is missing.", hint=f"write it after {name}, or in a cell", kind="usage"
             )
         places: list[Any] = []
         for key in [key for key, one in arguments.items() if one.placed and key in values]:
@@ -336,7 +336,7 @@ def help_text(name: str | None = None) -> str:
     lines = ["Materia NB: load a loadout, cast it, look at every handoff."]
     for title, words in GROUPS.items():
         lines += ["", f"{title}:", *(f"  {word:<{width}}  {summary_of(word)}" for word in words.split())]
-    lines += ["", "%materia help VERB says more about one. $name stands for the value of a variable."]
+    lines += ["", "%materia help VERB explains one. $name is replaced by the value of a variable."]
     return "\n".join(lines)
 
 

@@ -395,7 +395,7 @@ class CastPanel(CastSurface):
     @_act.register
     def _keep_test(self, _: ToCast.KeepTest) -> None:
         path = self.cast.export.test(self.cast.now.project / f"{self.cast.id}{SUFFIX}")
-        self.say(f"The test is {path.name}, in {path.parent}: pytest runs it, and asks nobody.")
+        self.say(f"The test is {path.name}, in {path.parent}: pytest runs it without asking an agent.")
 
     @_act.register
     def _label(self, message: ToCast.Label) -> None:

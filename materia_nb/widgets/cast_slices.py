@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 _BAR_CHARS: Final = 60
 """How long a command may be to be allowed in the bar, where all of it must be seen."""
-_NO_LIMIT: Final = (
-    "no limit stopped the cast, so there is none to grant once more: Retry runs the socket again"
-)
+_NO_LIMIT: Final = "no limit stopped the cast, so there is none to extend: Retry runs the socket again"
 
 
 class Standing(NamedTuple):
@@ -58,7 +56,7 @@ def standing(now: Snapshot, doing: Doing) -> Standing:
     status, failure, latest = now.status, now.failure, now.latest
     ended = latest.ended if latest is not None else None
     if not now.writable:
-        return Standing("gone", f"{status} · only to look at", detail="resume it to go on with it")
+        return Standing("gone", f"{status} · only to look at", detail="resume it to continue")
     if status == "complete":
         remarks = now.remarks
         words = "done, with remarks" if remarks else "done"
@@ -191,9 +189,9 @@ def _why_not(now: Snapshot, *, busy: bool, yours: bool) -> str:
     if busy:
         return "a step is running"
     if yours:
-        return "it is your turn: answer in the inspector, and the cast goes on from there"
+        return "it is your turn: answer in the inspector, and the cast continues"
     if not now.writable:
-        return "this cast is only looked at: resume it to go on"
+        return "this cast is open read-only: resume it to continue"
     return f"the cast is {now.status}"
 
 
@@ -371,7 +369,7 @@ def timeline_state(now: Snapshot, rows: StepRows, at: int | None, *, busy: bool)
     Args:
         now: the cast at present.
         rows: of the line that is shown.
-        at: the step that is looked at, None for the present.
+        at: the selected step, None for the present.
         busy: whether a step runs.
     """
     total = len(now.line(rows.line))

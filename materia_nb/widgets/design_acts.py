@@ -227,7 +227,7 @@ def _spots(places: JSON) -> dict[str, tuple[float, float]]:
     for socket, place in as_object(places).items():
         spot = _spot(*place) if isinstance(place, list | tuple) and len(place) == 2 else None
         if spot is None:
-            raise design_error("a place is two numbers", "layout", "drag it once more")
+            raise design_error("a place is two numbers", "layout", "drag it again")
         spots[socket] = spot
     return spots
 
@@ -244,7 +244,7 @@ def tidy(session: DesignState) -> str:
     """Let every card stand where the layout puts it."""
     places = dict.fromkeys(spots_in(session.design.document))
     if not places:
-        return "tidied up: no card has a place of its own"
+        return "tidied up: all cards are placed automatically"
     change = place_sockets(session.design.document, places)
     return session.design.apply(replace(change, words="tidied up"))
 
@@ -264,7 +264,7 @@ def delete(session: DesignState, what: Pick | None = None, of: Pick | None = Non
         return session.design.remove_sockets(marked)
     part = named or session.selected
     if part is None:
-        raise design_error("nothing is selected", "design", "click what is to go")
+        raise design_error("nothing is selected", "design", "click what to remove")
     kind, (owner, place) = part[0], owner_of(part)
     if kind == "socket":
         return session.design.remove_socket(owner)
@@ -391,7 +391,7 @@ def _setting(kind: str, owner: str, place: int | None, field: str, value: JSON) 
 
 def _setting_of_way(kind: str, owner: str, place: int | None, field: str, value: JSON) -> MendStep:
     if place is None:
-        raise design_error("this has no such field", f"{kind} {owner}", "remove it and make it anew")
+        raise design_error("this has no such field", f"{kind} {owner}", "remove it and create it again")
     if field == "maxTraversals":
         return do("limit_edge", owner, place, value)
     if value is None:
@@ -496,7 +496,7 @@ def turn(session: DesignState, of: Pick) -> str:
         words = session.design.exit_to_edge(owner, place)
         session.selected = ("socket", source)
         return words
-    raise design_error("this can be no other way out", "design", "select an edge or an exit")
+    raise design_error("this cannot be another exit", "design", "select an edge or an exit")
 
 
 @act
@@ -534,7 +534,7 @@ def loop(session: DesignState, ids: Ids | None = None, *, exits: bool | None = N
 def _ask_for_exits(session: DesignState, ways: list[str], again: Values) -> None:
     several = len(ways) > 1
     session.question = DesignQuestion(
-        f"{', '.join(ways)} {'lead' if several else 'leads'} out of the loop. Exits are taken when the list is done, edges at once.",
+        f"{', '.join(ways)} {'lead' if several else 'leads'} out of the loop. Exits are taken when the list is done, edges immediately.",
         (
             ("They are exits" if several else "It is an exit", {**again, "exits": True}),
             ("They stay edges" if several else "It stays an edge", {**again, "exits": False}),
@@ -593,7 +593,7 @@ def mend(session: DesignState, code: JSON, source: JSON) -> str:
     for one in (*session.design.report.problems, *session.design.report.hints):
         if (one.code, one.source) == (code, source):
             return session.design.mend(one)
-    raise design_error("this is not there any more", "problems", "look at the list once more")
+    raise design_error("this is not there any more", "problems", "check the list again")
 
 
 @act
@@ -603,7 +603,7 @@ def explore(session: DesignState) -> str:
     if problems:
         verb = "stands" if len(problems) == 1 else "stand"
         what = f"{counted(len(problems), 'problem')} {verb} in the way"
-        raise design_error(what, "what can happen", "mend them first")
+        raise design_error(what, "what can happen", "fix them first")
     exploration = Exploration(session.design.graph(), range(4), _EXPLORED)
     session.explored, session.route, session.odds = (session.design.now, exploration), (), {}
     with suppress(MateriaError):  # no mean, too much to solve, or not all was looked at: then it is left out
@@ -697,7 +697,7 @@ def judge(session: DesignState, file: JSON, at: int, kept: int, verdict: str) ->
     if verdict in ("refuse", "none"):
         if session.design.now is not session.proposed:
             _ask_to_keep(session, draft_, at, kept)
-            what = "you went on from this step"
+            what = "you continued from this step"
             raise design_error(what, "draft", "undo what you did, and then refuse it; or keep it")
         session.design.undo()
     else:
@@ -718,7 +718,7 @@ def _draft_named(session: DesignState, file: JSON) -> Draft:
     drafts = session.bench.loadouts.drafts(session.design.name)
     kept = next((one for one in drafts if one.path.name == file), None)
     if kept is None:
-        raise design_error("this draft is not there any more", "draft", "open the design once more")
+        raise design_error("this draft is not there any more", "draft", "open the design again")
     return kept
 
 

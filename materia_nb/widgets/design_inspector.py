@@ -48,7 +48,7 @@ _VARIABLES: Final = (
 )
 _ITEM_VARIABLES: Final = (
     ("item.title", "the title of the work item"),
-    ("item.context", "what is to be done with it"),
+    ("item.context", "what to do with it"),
     ("itemJson", "the whole item, as JSON"),
 )
 

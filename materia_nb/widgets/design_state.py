@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 REQUEST: Final = "[the request]"
 ITEMS: Final = tuple(
-    {"title": f"[title of item {number}]", "context": f"[what is to be done with item {number}]"}
+    {"title": f"[title of item {number}]", "context": f"[what to do with item {number}]"}
     for number in range(1, 6)
 )
 """What agents are told of before anything ran."""

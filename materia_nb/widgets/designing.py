@@ -155,7 +155,7 @@ class Designing:
     def __init__(self, bench: Workbench, design: Design, canvas: GraphPanel | None = None) -> None:
         self.session = _session(bench, design)
         if self.session.design.changed:
-            self.session.note = "status", "the edits that were not saved; Reload takes what is on disk"
+            self.session.note = "status", "the unsaved edits; Reload reads the file from disk"
         _OPEN.add(self)
         self.canvas = canvas
         self.changed: Callable[[], object] = lambda: None

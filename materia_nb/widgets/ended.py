@@ -91,7 +91,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     if command is not None:
         parts += _process(now, command)
     elif failure.hint:
-        parts.append(Line(f"To go on: {failure.hint}"))
+        parts.append(Line(f"To continue: {failure.hint}"))
     raised = now.live.raised
     if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
         parts.append(Fold("where it was raised", [Code(outgoing_traceback(raised))]))
@@ -100,7 +100,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
         parts += [Heading(f"changed since this cast began{kept} · {changed.materia}", small=True)]
         parts.append(Diff(changed.lines))
         if changed.kept:
-            parts.append(Line("It can only be had by casting anew.", "quiet"))
+            parts.append(Line("It takes a new cast to get it.", "quiet"))
     return parts
 
 
@@ -165,7 +165,7 @@ def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
     argv = command.get("command")
     inside = [Code("\n".join(map(str, argv)) if isinstance(argv, list) else str(argv))]
     kept = [f"{name} kept in {artifact}" for name, artifact in files if artifact]
-    parts.append(Fold("command, and where its output is kept", [*inside, *lines(kept, "quiet")]))
+    parts.append(Fold("command, and where its output is saved", [*inside, *lines(kept, "quiet")]))
     return parts
 
 
@@ -232,7 +232,7 @@ def next_acts(now: Snapshot) -> list[dict[str, str]]:
     took = f"as this one: {spent['work']}, {spent['tokens']} tokens, cost {spent['cost']}"
     acts = [
         ("again", "Cast again", "the same request, loadout and agents, from the beginning"),
-        ("fork", "Fork", "another cast from its end, or from the step that is looked at"),
+        ("fork", "Fork", "another cast from its end, or from the selected step"),
         ("compare", "Compare…", "with another cast of the project"),
         ("page", "Page", "write it as one HTML page, into the project"),
         ("label", "Label…", "give it a name"),

@@ -39,7 +39,7 @@ _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
     "held": ("wants", "waits", "an agent asks: open it to see what"),
     "failed": ("failed", "failed", ""),
     "broken": ("failed", "broken", ""),
-    "ready": ("paused", "paused", "nothing is waited for; resume it to go on"),
+    "ready": ("paused", "paused", "nothing is pending; resume it to continue"),
     "aborted": ("aborted", "aborted", ""),
     "complete": ("done", "complete", ""),
 }
@@ -307,7 +307,11 @@ def _acts_of(entry: CastEntry) -> dict[str, Any]:
     """What can be done with a cast, and why not what cannot."""
     whole = entry.status != "broken"
     resumes = whole and entry.ours and entry.status != "complete"
-    why = "it is complete" if entry.status == "complete" else "it was recorded elsewhere: it can be looked at"
+    why = (
+        "it is complete"
+        if entry.status == "complete"
+        else "it was recorded elsewhere: it can be opened read-only"
+    )
     words = clipped(plain(entry.name or entry.request or entry.id), 120)
     return {
         "id": entry.id,

@@ -145,7 +145,7 @@ class Inspector:
         ]
         return [
             FactTable([row for row in rows if row[1]]),
-            Heading("Ways out, in order"),
+            Heading("Edges, in order"),
             Table(("way", "used now", "taken"), ways),
             Heading("What its output must hold"),
             self._wanted(socket),
@@ -186,7 +186,7 @@ class Inspector:
         when = {
             "exit": f"the list is exhausted, and {link.condition}",
             "implied": "always: a socket without edges ends the cast, as a success",
-        }.get(link.kind, f"{link.condition}{f', looked at in place {link.order}' if link.order else ''}")
+        }.get(link.kind, f"{link.condition}{f', checked in place {link.order}' if link.order else ''}")
         rows = [
             ("from", self.names[link.source]),
             ("to", self.names.get(link.target, "the end")),
@@ -236,7 +236,7 @@ class Inspector:
         why, taken = self.cast.why(step.number), _chose(decision, link)
         name = link.key if link.place is None else f"edge {link.place + 1}"
         rows = [row for row in why.rows if row[0] == name]
-        unseen = "" if rows else ": it was not looked at"
+        unseen = "" if rows else ": it was not checked"
         return [
             Heading(f"The last time: {why.title}"),
             Line("It was taken.", "good") if taken else Line(f"It was not taken{unseen}."),

@@ -156,7 +156,7 @@ class _Tabs:
                 turn = cast.engine.at.turn if cast.engine.at else 0
                 against = against_last_visit(cast.steps, cast.steps[-1], waiting)
                 return prompt_part(
-                    f"What is asked. A change is for this turn only. {against}".rstrip(),
+                    f"The prompt. Changes are for this turn only. {against}".rstrip(),
                     waiting,
                     f"{cast.id} {len(cast.steps)} {turn} {len(cast.abandoned)}",
                     edit=edit,

@@ -55,7 +55,7 @@ _WORDS: Final = {
 }
 _LEGEND: Final = (
     f"{line_legend()} · long dashes, hollow arrow: loop exit · "
-    "fine dots: the end, where no edge matches · the numbers are the order in which edges are looked at"
+    "fine dots: the end, where no edge matches · the numbers are the order in which edges are checked"
 )
 
 

@@ -66,7 +66,7 @@ def by_hand(text):
 def pinned(at: Clicks) -> None:
     at.press("Write…")
     at.write("the answer by hand", JSON)
-    at.press("Pin and go on")
+    at.press("Pin and continue")
 
 
 def skipped(at: Clicks) -> None:

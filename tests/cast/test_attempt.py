@@ -86,7 +86,7 @@ def test_a_turn_that_does_not_wait_any_more_takes_none(at_eval):
     tried = at_eval.attempt(n=1, agents=[Counting()])
     at_eval.edit.set("note", "changed since")
     at_eval.step()
-    with pytest.raises(MateriaError, match="does not wait any more"):
+    with pytest.raises(MateriaError, match="no longer waiting"):
         tried.take(1)
 
 
@@ -149,7 +149,7 @@ def test_tools_that_change_something_ask_even_where_the_cast_allows_them(at_eval
     at_eval.approvals.allow("write")
     (one,) = at_eval.attempt(agents=[Writer()])
     assert given == [frozenset()]
-    assert (one.valid, one.leads, one.calls, one.usage.tokens) == (False, "asks leave for write", 1, 5)
+    assert (one.valid, one.leads, one.calls, one.usage.tokens) == (False, "asks approval for write", 1, 5)
 
 
 def test_work_and_its_handover_are_one_attempt_and_its_tools_go_with_it(tmp_path):

@@ -298,6 +298,6 @@ def test_a_cast_is_closed_at_the_end_of_its_block(tmp_path, how):
             cast.run(steps=0)
     else:
         cast = asyncio.run(block())
-    with pytest.raises(MateriaError, match="to be looked at"):
+    with pytest.raises(MateriaError, match="open read-only"):
         cast.step()
     resume_cast(cast.run_dir, h.table(lambda: "text")).close()  # nobody holds its lock

@@ -139,7 +139,7 @@ def test_a_card_is_written_once_and_what_is_there_stays(bench):
     assert opened.path == bench.project / "raw-bread.ipynb"
     assert 'href="./raw-bread.ipynb"' in opened._repr_mimebundle_()["text/html"]
     opened.path.write_text("mine")
-    with pytest.raises(MateriaError, match=r"There is a raw-bread\.ipynb already") as raised:
+    with pytest.raises(MateriaError, match=r"raw-bread\.ipynb exists already") as raised:
         bench.gallery("late-retry")  # by what check calls it
     assert raised.value.kind == "exists"
     assert opened.path.read_text() == "mine"

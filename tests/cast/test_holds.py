@@ -376,7 +376,7 @@ def test_r44_a_request_with_a_malformed_id_is_left_by_an_answer(tmp_path, approv
     cast = start(tmp_path, "agent-contract", [asked, report("IN_PROGRESS"), report("COMPLETE")])
     cast.run()
     assert (cast.now.held.needs, cast.approvals.request) == ("direction", None)
-    assert "answer how to go on" in repr(cast)
+    assert "answer how to continue" in repr(cast)
     cast.approvals.answer("Leave it.")
     assert cast.run() == "complete"
 

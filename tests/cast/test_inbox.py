@@ -42,7 +42,7 @@ def test_those_that_wait_are_listed_and_no_others(wb):
     assert found.verdict == ""
     assert "rain" in repr(found)
     assert list(wb.inbox(loadout="Full-Auto")) == []
-    assert repr(wb.inbox("Full-Auto")) == "no cast waits for anybody"
+    assert repr(wb.inbox("Full-Auto")) == "no cast is waiting for a person"
 
 
 def test_a_changed_loadout_says_of_each_what_becomes_of_it(wb):

@@ -48,7 +48,7 @@ def test_what_a_person_keeps_is_stored_once_and_told_to_later_casts(tmp_path):
     assert h.types_of(cast).count("suggestion_kept") == 2
     other = same_when_opened(cast)
     assert other.now.suggestions == cast.now.suggestions
-    with pytest.raises(MateriaError, match="opened to be looked at"):
+    with pytest.raises(MateriaError, match="open read-only"):
         other.edit.remember(1)
     later = suggesting(tmp_path)
     assert later.now.engine.knowledge == kept

@@ -109,7 +109,7 @@ def test_it_can_be_gone_on_without(failed):
     step = failed.skip("the counter is down")
     assert (step.skipped, step.output, failed.now.next_socket) == ("the counter is down", None, "Socket-2")
     assert "n" not in failed.state
-    assert "A person went on without it: the counter is down" in str(failed.why(1))
+    assert "A person continued without it: the counter is down" in str(failed.why(1))
     (event,) = [one for one in h.lines_of(failed) if one["type"] == "socket_skipped"]
     assert (event["data"]["note"], event["data"]["next"]) == ("the counter is down", "Socket-2")
     assert failed.run() == "complete"
@@ -209,7 +209,7 @@ def test_what_the_workbench_changed_is_offered_with_its_difference(shell):
     assert cast.run() == "failed"
     assert changed_definition(cast.now) is None
     said = text(line(shell, "status"))
-    assert "ways on: retry; reply ANSWER; pin Socket-1 ANSWER, then retry; skip NOTE" in said
+    assert "ways to continue: retry; reply ANSWER; pin Socket-1 ANSWER, then retry; skip NOTE" in said
     cell(shell, "define loadout L", loadout(good))
     changed = changed_definition(cast.now)
     assert changed is not None
@@ -218,7 +218,7 @@ def test_what_the_workbench_changed_is_offered_with_its_difference(shell):
     assert names(cast, changed)[0] == "take"
     said = text(line(shell, "status"))
     assert "Count was changed since this cast began:" in said
-    assert "ways on: edit redefine Count, then retry; retry; " in said
+    assert "ways to continue: edit redefine Count, then retry; retry; " in said
     line(shell, "edit redefine Count")
     assert changed_definition(cast.now) is None
     line(shell, "retry")
@@ -274,7 +274,7 @@ def test_an_item_is_passed_over_with_a_note_and_the_next_one_begun(tmp_path):
     assert "skip_item" in names(cast)
     step = cast.skip("nobody needs it", item=True)
     assert (step.skipped, cast.now.standings) == ("nobody needs it", ["done", "passed over", "open"])
-    assert "A person went on without it: nobody needs it" in str(cast.why(step.number))
+    assert "A person continued without it: nobody needs it" in str(cast.why(step.number))
     h.assert_same(open_cast(cast.run_dir), cast)
     assert cast.run() == "complete"
     assert [one.item_key for one in cast.steps if one.socket == "Socket-2"] == ["WI-1", "WI-2", "WI-3"]

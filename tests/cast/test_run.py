@@ -211,7 +211,7 @@ def test_an_opened_cast_can_only_be_looked_at(cast):
     opened = open_cast(cast.run_dir)
     calls = (opened.step, opened.run, opened.abort, lambda: opened.reply("x"), lambda: opened.edit.budget(1))
     for call in calls:
-        with pytest.raises(MateriaError, match="opened to be looked at") as caught:
+        with pytest.raises(MateriaError, match="open read-only") as caught:
             call()
         assert caught.value.kind == "read_only"
     assert not opened.now.writable

@@ -171,7 +171,7 @@ def test_a_first_wrong_guess_is_told_why_and_not_what_is_right(bench):
     first = asked.guess("end", sure=True)
     assert (first.right, first.told) == (False, False)
     assert "No edge and no exit leads from Socket-1 to end." in repr(first)
-    assert "counts half" in repr(first)
+    assert "half a point" in repr(first)
     assert "Socket-5" not in str(first._repr_mimebundle_())
     assert asked.guess("end").told is False, "the same guess again is no second one"
     second = asked.guess("Socket-2", sure=True)
@@ -194,7 +194,7 @@ def test_a_second_guess_counts_half_and_a_lucky_one_is_told_to_read_on(cast):
 
 def test_a_whole_route_is_walked_on_the_twin(cast):
     asked = Question(cast)
-    with pytest.raises(MateriaError, match="not told yet"):
+    with pytest.raises(MateriaError, match="not revealed yet"):
         asked.go_on()
     for socket, guess in (("Socket-1", "Socket-2"), ("Socket-2", "Socket-3"), ("Socket-3", "end")):
         assert asked.socket == socket
@@ -441,7 +441,7 @@ def test_the_panel_walks_on_with_a_second_guess_and_how_sure_one_is(cast, make):
     before = panel.picture.svg
     panel.sure.value = True
     click(panel, "end")
-    assert "counts half" in shown(panel)
+    assert "half a point" in shown(panel)
     assert "What happened" not in shown(panel)
     assert panel.picture.svg == before, "the picture tells no answer either"
     assert icons(panel) == {"end": "times"}
@@ -457,7 +457,7 @@ def test_the_panel_walks_on_with_a_second_guess_and_how_sure_one_is(cast, make):
     assert [one.sure for one in read_guesses(guesses_file())] == [True, True, None]
     panel.next.click()
     panel.next.click()
-    assert "not told yet" in panel.notice.value
+    assert "not revealed yet" in panel.notice.value
     assert cast.steps == []
 
 

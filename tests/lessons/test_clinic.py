@@ -25,8 +25,8 @@ def test_a_patient_is_diagnosed_and_mended_as_its_card_says_and_not_as_it_is(car
     told = str(patient.diagnose(**{name: value for name, value in right.items() if value is not None}))
     assert card.diagnosis.code in told
     assert card.diagnosis.code not in str(patient._repr_mimebundle_())
-    assert "Mended" in str(patient.mend(body(card.mended, card)))
-    with pytest.raises(MateriaError, match="not mended yet") as raised:
+    assert "Fixed" in str(patient.mend(body(card.mended, card)))
+    with pytest.raises(MateriaError, match="not fixed yet") as raised:
         patient.mend(body(card.document, card))
     assert len(raised.value.what.splitlines()) > 1, "and why"
 
@@ -48,7 +48,7 @@ def test_a_mend_of_ones_own_counts_and_half_a_mend_does_not():
     own = copy.deepcopy(body(card.document, card))
     own["loops"]["items"] = own["loops"].pop("orders")
     own["loops"]["items"]["exits"][0]["condition"] = "satisfied"
-    assert "Mended" in str(clinic("raw-bread").mend(own))
+    assert "Fixed" in str(clinic("raw-bread").mend(own))
     own["sockets"]["Socket-3"]["edges"].pop()
     with pytest.raises(MateriaError, match=r"no-edge-matched|should be"):
         clinic("raw-bread").mend(own)

@@ -250,8 +250,8 @@ def test_the_verb_shows_first_and_saves_when_told(shell, project):
     assert said.splitlines()[-1].startswith("saved in")
     kept = json.loads(file.read_text())["loadouts"]["Two"]
     assert (kept["entry"], kept["sockets"]["Socket-1"]["parse"]) == ("Socket-1", "json")
-    assert text(line(shell, "check --mend")).startswith("no one change mends anything")
-    assert text(line(shell, "check --mend --save")).startswith("Nothing mends itself")
+    assert text(line(shell, "check --mend")).startswith("no single change fixes anything")
+    assert text(line(shell, "check --mend --save")).startswith("Nothing can be fixed automatically")
 
 
 def test_mending_all_leaves_nothing_that_mends_itself():

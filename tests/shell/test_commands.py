@@ -128,7 +128,7 @@ def test_a_cast_is_run_answered_looked_at_and_exported(bench, capsys, project):
 def test_the_words_of_before_are_taken_in_a_terminal(bench, capsys):
     materia(capsys, "cast", "one", "--loadout", "Asks")
     assert materia(capsys, "verify", "-1")[1].startswith("Good")
-    assert "mends" in materia(capsys, "mend", "Asks")[1]
+    assert "fixes" in materia(capsys, "mend", "Asks")[1]
     assert materia(capsys, "spent")[0] == 0
     assert materia(capsys, "odds", "Asks")[0] == 0
 

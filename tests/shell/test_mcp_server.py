@@ -180,7 +180,7 @@ def test_a_step_that_the_person_built_on_is_not_taken_back(session):
     assert session.reviewing, "the question stays"
     session.heard("answer", {"number": 1})
     assert session.note[0] == "alert"
-    assert "you went on from this step" in session.note[1]
+    assert "you continued from this step" in session.note[1]
     assert session.reviewing, "it can be kept still"
     assert len(session.design.document["sockets"]) == 3
 

@@ -69,7 +69,7 @@ def test_this_very_kernel_is_named(tmp_path):
     cast.close()
     assert not cast.now.writable
     assert cast.steps[0].output == "x"
-    with pytest.raises(MateriaError, match="opened to be looked at"):
+    with pytest.raises(MateriaError, match="open read-only"):
         cast.step()
     resume_cast(cast.run_dir).close()
 

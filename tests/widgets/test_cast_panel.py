@@ -920,7 +920,7 @@ def test_a_fork_that_has_not_gone_on_differs_in_nothing(cast, make):
     say(panel, "dock", dock="compare")
     who, stands, *_ = (one.get("text") for one in panel.front.compare["blocks"])
     assert who == "A is this cast, B is fork 1."
-    assert stands == "B stands after step 2; nothing differs so far. A has gone on from there."
+    assert stands == "B stands after step 2; nothing differs so far. A has continued from there."
 
 
 def test_a_visit_is_compared_with_the_one_before_and_a_step_with_any_other(make, bench, cast):

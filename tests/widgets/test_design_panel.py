@@ -123,7 +123,7 @@ def test_edits_that_were_not_saved_are_gone_on_with(wb, panel):
     again = show_design(wb)
     assert panel.closed
     assert again.design is panel.design
-    assert "not saved" in again.front.design["bar"]["note"]["words"]
+    assert "unsaved" in again.front.design["bar"]["note"]["words"]
     hear(again, "reload")
     assert not again.design.changed
     again.close()

@@ -281,7 +281,7 @@ def test_the_order_of_edges_is_changed_and_the_same_edge_stays_selected(session)
     ]
     assert "there is no place" in refused(session, "order", of=["edge", "edge:1:Socket-3"], by=1)
     assert "only edges and exits" in refused(session, "order", of=["socket", "Socket-3"], by=1)
-    assert "no other way out" in refused(session, "turn", of=["socket", "Socket-3"])
+    assert "cannot be another exit" in refused(session, "turn", of=["socket", "Socket-3"])
 
 
 def test_a_loop_is_filled_in_and_begins_where_a_way_leads_in(session):

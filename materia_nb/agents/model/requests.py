@@ -71,7 +71,7 @@ class Kind(NamedTuple):
 
 _RATE: Final = Kind(
     "rate_limited",
-    "{model} takes no more requests for now",
+    "{model} accepts no more requests for now",
     "wait a while, then retry --turn; or use another model",
 )
 _QUOTA: Final = Kind(

@@ -77,7 +77,9 @@ class CompareView(Shown, Comparison):
         if self.stands is not None:
             other = "B" if self.stands == "A" else "A"
             after = f"after {first.place}" if first.step else "at the start"
-            return [f"{self.stands} stands {after}; nothing differs so far. {other} has gone on from there."]
+            return [
+                f"{self.stands} stands {after}; nothing differs so far. {other} has continued from there."
+            ]
         lines = [f"A has {counts[0]}, B {counts[1]}. They first differ in {first.place}."]
         lines += [f"  {line}" for line in first.lines]
         if found := self.loadouts.differences:
@@ -281,14 +283,14 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
         if needs is not None:
             item = f", item {needs.item_key}" if needs.item_key else ""
             said.append(
-                f"To go on it needs an answer of {needs.socket}, visit {needs.visit}{item}: {needs.why}. "
+                f"To continue it needs an answer of {needs.socket}, visit {needs.visit}{item}: {needs.why}. "
                 "go_on() makes a cast that asks for it."
             )
         elif first is not None:
             said.append(f"It ends: {self.ends}.")
         if otherwise := self.asked_otherwise:
             numbers = ", ".join(map(str, otherwise[:_CHANGES_SHOWN]))
-            said.append(f"What is asked differs from what was answered then in step {numbers}.")
+            said.append(f"The answer was given to a different prompt in step {numbers}.")
         return [*said, *self.left_out]
 
 

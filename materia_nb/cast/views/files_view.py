@@ -178,7 +178,7 @@ def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
                 Action(
                     f"{counted(len(found), 'file')} would become as after step {number}: {names}. Go back there with them?",
                     "Go back with files",
-                    "those of now are kept first; what was never kept is not overwritten",
+                    "the current ones are kept first; files that were never kept are not overwritten",
                     "back",
                     {"step": number, "files": True},
                 )
@@ -205,7 +205,7 @@ class LineBlame(Shown):
         if self.step is not None and self.step.prompt is not None:
             task = next((one.text for one in self.step.prompt.parts if one.name == "task"), "")
             said += [Code(task, title="Its agent's task")] if task else []
-            said.append(Fold("All that its agent was told", prompt_blocks(self.step.prompt)))
+            said.append(Fold("The whole prompt of its agent", prompt_blocks(self.step.prompt)))
         return said
 
 

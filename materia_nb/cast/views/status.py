@@ -95,7 +95,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
         if tried := tried_words(cast):
             lines.append(tried)
         if failure.hint:
-            lines.append(f"to go on: {failure.hint}")
+            lines.append(f"to continue: {failure.hint}")
         lines += _offered(cast)
     elif now.hold is not None and now.at is not None:
         lines += _held_for(cast, now.hold, now.at.socket)
@@ -131,7 +131,7 @@ def _offered(cast: Snapshot) -> Iterator[str]:
         yield from (f"  {sign} {line}" for sign, line in changed.lines[:_CHANGED_SHOWN])
     ways = [one.verbs for one in offers(cast, changed)] if cast.writable else []
     if ways:
-        yield f"ways on: {'; '.join(ways)}"
+        yield f"ways to continue: {'; '.join(ways)}"
 
 
 def _because(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> str:
@@ -242,9 +242,9 @@ def _waiting_for(cast: Snapshot) -> str:
     who = f"{visit.socket} ({socket.materia.label}){item}"
     what = "needs an answer"
     if cast.approvals.grant is not None:
-        what = f"may run this once: {shorten(cast.approvals.grant.exact_content, 200)} (abort takes the consent back)"
+        what = f"may run this once: {shorten(cast.approvals.grant.exact_content, 200)} (abort withdraws the consent)"
     elif visit.mode == "final":
-        what = "has yet to hand over what was done"
+        what = "has yet to hand over its work"
     yours = cast.writable and cast.answered_by(visit.socket) in (None, "person")
     return f"waiting: {who} {what}; reply{'' if yours else ', or step to ask its agent'}"
 
@@ -284,14 +284,14 @@ def consent_lines(cast: Snapshot) -> list[str]:
 def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
     asked = {
         "consent": "approve or deny the command",
-        "direction": "answer how to go on",
+        "direction": "answer how to continue",
         "question": "answer the question",
         "help": "answer with what it lacks",
     }.get(hold.needs or "", "answer")
     return [
         f"held by {socket} ({hold.action}): {hold.reason}",
         *consent_lines(cast),
-        f"to go on: {asked}, accept its output as it is (accept), correct it (edit recommit), or abort",
+        f"to continue: {asked}, accept its output as it is (accept), correct it (edit recommit), or abort",
     ]
 
 

@@ -339,7 +339,7 @@ def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
         f"{one.severity}: {one.name}" + (f": {one.message}" if one.message else "") for one in step.events
     ]
     told = [Heading("Events"), *lines(shorten(event, 400) for event in events)] if events else []
-    inside = [Heading("Why it went on so"), *why_blocks(cast.why(step.number))]
+    inside = [Heading("Why it went there"), *why_blocks(cast.why(step.number))]
     inside += [Code(step.shown, title="Output")] if step.shown is not None else []
     inside += [*handoff_blocks(cast, step), *told]
     failed = way_words(step).startswith("failed")

@@ -62,7 +62,7 @@ def _share(used: float | None, most: float | None, form: str) -> tuple[str, str]
         return "none", ""
     share = f"{(used or 0) / most:.0%}" if most else ""
     if (used or 0) >= most:
-        share = f"{share}, used up: the cast stops behind the next socket".removeprefix(", ")
+        share = f"{share}, used up: the cast stops after the next socket".removeprefix(", ")
     return form.format(most), share
 
 

@@ -82,7 +82,7 @@ class Ways:
         entry = self.entries[place]
         if not is_object(entry):
             what = f"the {self.kind} is {brief(entry)}, not an object"
-            raise design_error(what, f"{self.here}[{place}]", "remove it and make it anew")
+            raise design_error(what, f"{self.here}[{place}]", "remove it and create it again")
         return entry
 
     def others(self, place: int) -> list[JSON]:

@@ -306,6 +306,6 @@ def link(call: Call) -> Any:
     request = call.request()
     if not request:
         raise MateriaError(
-            "The request is missing.", hint="write it behind --: link A B -- request", kind="usage"
+            "The request is missing.", hint="write it after --: link A B -- request", kind="usage"
         )
     return call.bench.link(*map(str, call.get("parts")), request=request, from_cast=call.get("from"))

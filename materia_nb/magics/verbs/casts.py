@@ -45,7 +45,7 @@ _CAST: Final = {
 @verb(
     "edit items",
     Argument("--again", "items to work on again: numbers, keys or titles with commas between them", "option"),
-    Argument("--abandon", "give up the item being worked on and go on with the next", "flag"),
+    Argument("--abandon", "give up the item being worked on and continue with the next", "flag"),
     cell="may",
     example='%%materia edit items\n[{"title": "Outline", "context": "Three headings."}]',
 )

@@ -121,7 +121,7 @@ def check(call: Call) -> Any:
     bench, name = call.bench, call.get("loadout") or call.bench.loadouts.chosen
     if not call.get("mend"):
         if call.get("save"):
-            raise MateriaError("Only what is mended is saved.", hint="check --mend --save", kind="usage")
+            raise MateriaError("Only fixes are saved.", hint="check --mend --save", kind="usage")
         report = bench.check(name)
         return ReportView(name or "", report.strict() if call.get("strict") else report)
     design = bench.design(name)
@@ -129,14 +129,14 @@ def check(call: Call) -> Any:
         done = design.mend_all()
         if done:
             done.append(bench.loadouts.save(design, anyway=True))
-        nothing = "Nothing mends itself: check --mend shows what you can choose, check what is left."
+        nothing = "Nothing can be fixed automatically: check --mend shows your choices, check what is left."
         return Text("\n".join(done or [nothing]))
     rows = [
         (one.code, one.source, how.words, "in the designer" if how.suggestion else "--save")
         for one, how in design.mends().items()
     ]
-    empty = "no one change mends anything: check shows what is left"
-    return Table(("code", "where", "would be mended so", "by"), rows, empty)
+    empty = "no single change fixes anything: check shows what is left"
+    return Table(("code", "where", "would be fixed like this", "by"), rows, empty)
 
 
 @verb(
@@ -257,12 +257,12 @@ def pin(call: Call) -> Any:
     """Choose what answers a socket or materia, in this cast and later ones; a pinned utility starts no process."""
     bench, name, to = call.bench, call.get("name"), call.body_or("to")
     if name is None and (call.body is not None or call.get("off")):
-        raise MateriaError(
-            "Say what is meant: a socket or materia.", hint="pin NAME, pin --off NAME", kind="usage"
-        )
+        raise MateriaError("Name a socket or materia.", hint="pin NAME, pin --off NAME", kind="usage")
     if call.get("off"):
         if to is not None or call.get("visit") is not None:
-            raise MateriaError("What is no longer pinned has no answer.", hint="pin --off NAME", kind="usage")
+            raise MateriaError(
+                "An unpinned socket or materia takes no answer.", hint="pin --off NAME", kind="usage"
+            )
         bench.unpin(name)
     elif name is not None:
         bench.pin(name, to, visit=call.get("visit"))

@@ -244,7 +244,9 @@ def replay(call: Call) -> Any:
     if call.get("all"):
         if call.get("go_on"):
             raise MateriaError(
-                "One replay at a time can go on.", hint="open the cast, then replay --go-on", kind="usage"
+                "Only one replay at a time can continue.",
+                hint="open the cast, then replay --go-on",
+                kind="usage",
             )
         return bench.casts.replay(name)
     found = bench.current.replay(bench.graph(name))

@@ -49,22 +49,22 @@ function askingBox(send) {
   let key = "";
   const allow = (/** @type {string} */ text, /** @type {string} */ title, always = false, style = MAIN) => button(text, title, () => send("allow", { seen: key, always }), style);
   const deny = (/** @type {string} */ title) => button("Deny", title, () => send("deny", { seen: key, reason: reason.value }));
-  const take = (/** @type {string} */ text, /** @type {boolean} */ satisfied, style = YES) => button(text, "go on as if the output said so", () => send("decide", { seen: key, satisfied }), style);
+  const take = (/** @type {string} */ text, /** @type {boolean} */ satisfied, style = YES) => button(text, "continue as if the output said so", () => send("decide", { seen: key, satisfied }), style);
   const forCalls = () => [
     allow("Allow once", "run exactly this"),
     allow("Allow always", "run it, and let later calls of the same tools run without asking, in this cast", true, PLAIN),
-    deny("the agent goes on without; the text is told as the reason"),
+    deny("the agent continues without; it gets the text as the reason"),
   ];
   /** @param {Asks} asks @returns {Child} */
   const forHold = (asks) => {
-    const target = h("select", { class: "mnb-in", "aria-label": "go on at" }, asks.sockets.map(([id, name]) => h("option", { value: id }, name)));
+    const target = h("select", { class: "mnb-in", "aria-label": "continue at" }, asks.sockets.map(([id, name]) => h("option", { value: id }, name)));
     return [
       asks.consent && allow("Approve once", "the agent may run exactly this command once"),
-      asks.deny && deny("the agent may not run it; the text is told as the reason"),
-      button("Answer", "the agent goes on with this, in the same conversation", () => send("answer", { text: reason.value })),
+      asks.deny && deny("the agent may not run it; it gets the text as the reason"),
+      button("Answer", "the agent continues with this, in the same conversation", () => send("answer", { text: reason.value })),
       take("✓ take as satisfied", true),
       take("✗ take as not satisfied", false, NO),
-      h("span", { class: "mnb-row" }, target, button("Go there", "take the output and go on there, whatever the edges say", () => send("decide", { seen: key, target: target.value }))),
+      h("span", { class: "mnb-row" }, target, button("Go there", "accept the output and continue there, whatever the edges say", () => send("decide", { seen: key, target: target.value }))),
     ];
   };
   return {
@@ -164,7 +164,7 @@ function formBox(send) {
 
 /** @param {Talk} send @param {{yes: string, no: string}} verdict */
 function verdictForm(send, { yes, no }) {
-  const reason = h("textarea", { class: "mnb-in", rows: "1", placeholder: "the reason, for whoever works next", "aria-label": "the reason" });
+  const reason = h("textarea", { class: "mnb-in", rows: "1", placeholder: "the reason, for the next agent", "aria-label": "the reason" });
   const say = (/** @type {boolean} */ satisfied) => () => send("verdict", { satisfied, reason: reason.value });
   const row = h("div", { class: "mnb-row" }, button("✓ satisfied", `goes to ${yes}`, say(true), YES), button("✗ not satisfied", `goes to ${no}, with the reason`, say(false), NO));
   return { node: h("div", { class: "mnb-col" }, reason, row), row };

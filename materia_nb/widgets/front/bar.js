@@ -65,25 +65,25 @@ export function barPart(host, send, shell) {
   const step = going("Step", "run one socket (F10)", "step", { ...main, "data-act": "step" });
   const run = going("Run", "run until the cast ends or must stop (F8)", "run", { "data-act": "run" });
   const runItem = going("To the end of this item", "run until the work item is over (Shift+F10)", "run_item");
-  const runTo = button("Run to ▾", "run until in front of a socket", () => {
+  const runTo = button("Run to ▾", "run to just before a socket", () => {
     const sockets = data.sockets ?? [];
     openMenu(runTo, [{ words: "the end of this item (Shift+F10)", act: () => runItem.click() }, ...sockets.map(([socket, words]) => ({ words, act: () => send("run_to", { socket }) }))], { label: "run to", sought: sockets.length > 8 });
   }, { "aria-haspopup": "menu" });
   const pause = button("Pause", "stop after, or if it can be stopped within, the step that runs", () => send("pause"));
   const abort = button("Abort…", "end the cast; asks first", () => openMenu(abort, [
-    { words: "End this cast? Retry goes on with it." },
+    { words: "End this cast? Retry continues it." },
     { words: "Abort the cast", tone: "bad", act: () => send("abort") },
     { words: "Keep it", act: () => {} },
   ]), { class: "mnb-b mnb-bad", "aria-haspopup": "menu" });
-  const leave = button("Leave it behind", "go on without the function that is waited for; what it answers later is thrown away", () => send("leave"));
-  const resend = going("Retry the turn", "ask the turn that was cut short once more, in the same conversation", "resend");
-  const recast = going("Retry", "run the socket where it stopped once more", "recast");
-  const revive = going("Retry past the limit", "go on, the limit that stopped it granted once more", "revive");
+  const leave = button("Leave it behind", "continue without the running function; a late answer is discarded", () => send("leave"));
+  const resend = going("Retry the turn", "ask the interrupted turn again, in the same conversation", "resend");
+  const recast = going("Retry", "run the socket where it stopped again", "recast");
+  const revive = going("Retry past the limit", "continue, with the limit that stopped it extended once", "revive");
   const again = h("span", { class: "mnb-again" }, recast, resend, revive);
   const asksWords = h("span", { class: "mnb-cut mnb-code" });
   const allow = button("Allow", "run exactly this, once", () => send("allow", { seen: data.asks?.key ?? "" }), main);
   const review = button("Review…", "too long for this bar: shows all of it", () => send("tab", { tab: "answer" }), main);
-  const deny = button("Deny", "the agent goes on without", () => send("deny", { seen: data.asks?.key ?? "", reason: "" }));
+  const deny = button("Deny", "the agent continues without", () => send("deny", { seen: data.asks?.key ?? "", reason: "" }));
   const asks = h("span", { class: "mnb-asks", role: "group" }, asksWords, allow, review, deny);
   const breaks = h("span", { class: "mnb-chips", role: "group", "aria-label": "breakpoints" });
   const counts = h("span", { class: "mnb-counts mnb-long" }), filled = h("span", {}), meter = h("span", { class: "mnb-meter", role: "img" }, filled);
@@ -95,7 +95,7 @@ export function barPart(host, send, shell) {
 
   const tick = () => setText(clock, data.since ? ` ${durationWords(Date.now() - data.since)}` : "");
   const timer = setInterval(tick, 1000);
-  const mode = (/** @type {"cast"|"design"} */ one) => button(one === "cast" ? "Cast" : "Design", one === "cast" ? "go on with the cast" : "change the loadout", () => send("mode", { mode: one }), { "aria-pressed": String(one === data.mode) });
+  const mode = (/** @type {"cast"|"design"} */ one) => button(one === "cast" ? "Cast" : "Design", one === "cast" ? "continue the cast" : "change the loadout", () => send("mode", { mode: one }), { "aria-pressed": String(one === data.mode) });
   const whereTo = (/** @type {Break} */ one) => (/** @type {MouseEvent} */ event) => {
     event.preventDefault();
     event.stopPropagation();
@@ -103,7 +103,7 @@ export function barPart(host, send, shell) {
   };
   const chip = (/** @type {Break} */ one) => h("span", { class: "mnb-chip", title: `runs stop: ${one.words}${one.asks ? ", if its condition holds" : ""}; a right click asks when`, oncontextmenu: whereTo(one) },
     h("span", { class: "mnb-cut" }, `● ${one.words}`),
-    button("×", `no breakpoint: ${one.words}`, () => send("break", { breakpoint: one.breakpoint }), { class: "mnb-x", "aria-label": `take away the breakpoint ${one.words}` }));
+    button("×", `no breakpoint: ${one.words}`, () => send("break", { breakpoint: one.breakpoint }), { class: "mnb-x", "aria-label": `remove the breakpoint ${one.words}` }));
   const drawUsage = (/** @type {boolean} */ cast) => {
     const most = data.most || 0, words = usageWords(data), used = data.tokens ?? 0;
     setText(counts, data.counts || "");

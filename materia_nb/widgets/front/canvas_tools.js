@@ -35,7 +35,7 @@ function legendOf(c, conditions) {
     [ring, "where the cast is"], [icon("check"), "done"], [sign("×3"), "visited three times"], [dot, "breakpoint"],
     ...conditions.map((one) => /** @type {[Child, string]} */ ([line(one.line, one.dashes?.join(" ")), one.choice])),
     [line(guard, "7 4", true), "loop exit, when the items are done"], [line("now"), "taken last"],
-    [sign("1 2"), "the order in which edges are looked at"],
+    [sign("1 2"), "the order in which edges are checked"],
   ];
   return h("div", { class: "mnb-c-legend", role: "list" }, rows.map(([sample, words]) =>
     h("div", { role: "listitem" }, h("span", { class: "mnb-c-sign" }, sample), words)));

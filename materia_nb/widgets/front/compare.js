@@ -11,7 +11,7 @@ export async function chooseCast(send, at) {
 
 /**
  * Open the menu of a step.
- * @param {Talk} send @param {Parameters<typeof openMenu>[0]} at @param {number} step @param {number|null} looked the step that is looked at
+ * @param {Talk} send @param {Parameters<typeof openMenu>[0]} at @param {number} step @param {number|null} looked the selected step
  */
 export function compareMenu(send, at, step, looked) {
   const steps = [{ words: `Compare step ${step} with the last visit of its socket`, act: () => send("compare", { step }) }];

@@ -26,7 +26,7 @@ export function designBarPart(host, send, around = () => []) {
   const redo = button("", "do it again (Ctrl-Y)", () => act("redo"), { "aria-label": "Redo", class: "mnb-b mnb-quiet" });
   undo.append(icon("undo"));
   redo.append(icon("redo"));
-  const tidy = button("Tidy up", "let every card stand where the layout puts it; Undo takes that back", () => act("tidy"), { class: "mnb-b mnb-quiet" });
+  const tidy = button("Tidy up", "move every card to the automatic layout; Undo reverts it", () => act("tidy"), { class: "mnb-b mnb-quiet" });
   tidy.prepend(icon("layout"));
   const estimate = h("span", { class: "mnb-dim mnb-d-estimate", role: "status" });
   const cast = button("Cast it", "begin a cast of it as it is now, saved or not; what it would take is said first", () => {

@@ -112,7 +112,7 @@ export function designInspectorPart(host, send) {
       const list = h("ol", { class: "mnb-d-ways" }), members = h("div", { class: "mnb-d-members" });
       const from = selectOf("from …", data.members, data.members.at(-1)), to = selectOf("to …", data.targets);
       let when = data.conditions[0][0];
-      const add = button("Add exit", "a way out, taken once the list is done", () => {
+      const add = button("Add exit", "an exit, taken once the list is done", () => {
         if (!from.value || !to.value) return (from.value ? to : from).focus();
         act("exit", { loop: data.of[1], from: from.value, when, to: to.value });
       }, { class: "mnb-b mnb-main" });
@@ -193,7 +193,7 @@ export function designInspectorPart(host, send) {
       data.kind === "socket" && !data.entry && one("entry", "Make entry", "a cast starts here", () => act("entry", { id: data.of[1] })),
       data.kind === "socket" && one("mark", data.isMarked ? "Unmark" : "Mark", "mark it, to make a loop of all that are marked", () => act("mark", { id: data.of[1] }), "", { "aria-pressed": String(Boolean(data.isMarked)) }),
       marked > 0 && one("loop", `Make loop (${marked})`, "make a loop of the marked sockets", () => act("loop"), "mnb-main"),
-      (data.kind === "socket" || many) && one("twice", "Duplicate", "a copy of it beside it (Ctrl-D)", () => act("duplicate")),
+      (data.kind === "socket" || many) && one("twice", "Duplicate", "a copy next to it (Ctrl-D)", () => act("duplicate")),
       data.kind !== "loadout" && one("away", "Remove", "remove it (Delete)", () => act("delete", many ? {} : { what: data.of }), "mnb-quiet mnb-bad"),
       marked > 0 && one("clear", "Clear", "mark none", () => act("marquee", { ids: [] })),
     ];

@@ -47,8 +47,8 @@ export function castsView({ model, el }) {
   });
   const picked = () => data.picked ?? null;
   const what = h("strong", { class: "mnb-cut" });
-  const open = button("Open", "show it below, to be looked at", () => send("open", { cast: picked().id }), { class: "mnb-b mnb-main" });
-  const resume = button("Resume", "show it below, to go on with it", () => send("resume", { cast: picked().id }));
+  const open = button("Open", "show it below, read-only", () => send("open", { cast: picked().id }), { class: "mnb-b mnb-main" });
+  const resume = button("Resume", "show it below, to continue it", () => send("resume", { cast: picked().id }));
   const compare = button("Compare…", "with another cast; or drag its row onto the other's", () => choose());
   const label = button("Label…", "give it a name, and tags", () => askLabel());
   const remove = button("Delete…", "take it from the disk; asks first", () => askDelete(), { class: "mnb-b mnb-bad" });
@@ -103,7 +103,7 @@ export function castsView({ model, el }) {
       cells: [
         h("span", { class: `mnb-stands mnb-tone-${tone}`, title: more || word }, icon(SIGNS[tone] ?? "more", 14), ` ${word}`),
         h("span", { title: `${request}\n${id}` }, name && [h("strong", {}, name), " "], h("span", { class: name ? "mnb-dim" : "" }, request || "no request"), tags.map((tag) => h("span", { class: "mnb-mark" }, tag))),
-        loadout, h("span", { title: exactly }, when), steps, h("span", { class: "mnb-dim", title: remarks }, remarks), price || h("span", { class: "mnb-dim", title: "nobody reported what it cost" }, "–"),
+        loadout, h("span", { title: exactly }, when), steps, h("span", { class: "mnb-dim", title: remarks }, remarks), price || h("span", { class: "mnb-dim", title: "its cost was not reported" }, "–"),
       ],
       class: id === data.below ? "mnb-here" : "",
       key: JSON.stringify([row, id === data.below]),

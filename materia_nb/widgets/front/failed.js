@@ -9,7 +9,7 @@ import { checkedField } from "./checking.js";
  */
 export function failedBox(send, opens) {
   const why = h("div", {}), more = h("div", { class: "mnb-col" });
-  const rows = h("div", { class: "mnb-ways", role: "group", "aria-label": "ways on" });
+  const rows = h("div", { class: "mnb-ways", role: "group", "aria-label": "ways to continue" });
   const node = h("div", { class: "mnb-col", hidden: true }, why, rows, more);
   /** @type {HTMLTextAreaElement|null} the answer by hand */
   let written = null;
@@ -29,12 +29,12 @@ export function failedBox(send, opens) {
   /** @param {Failure} data @param {string} label */
   const textField = (data, label) => h("textarea", { class: "mnb-in mnb-code", rows: "4", placeholder: `${data.says}, ${data.form}`, "aria-label": label });
   /** @param {HTMLTextAreaElement} text @param {Failure} data @param {string} title @param {Attributes} [style] */
-  const pinButton = (text, data, title, style) => button("Pin and go on", title, () => text.value.trim() && send("pin_text", { socket: data.socket, text: text.value }), style);
+  const pinButton = (text, data, title, style) => button("Pin and continue", title, () => text.value.trim() && send("pin_text", { socket: data.socket, text: text.value }), style);
   /** How each way is made; `style` is that of its button. @type {Record<string, (way: WayOn, style: Attributes, data: Failure, pins: boolean) => Made>} */
   const make = {
     answer(way, style, data, pins) {
       const text = textField(data, "the answer by hand");
-      const go = button("Send", "it is recorded as yours, and the cast goes on from it", () => send("by_hand", { text: text.value }), main);
+      const go = button("Send", "it is recorded as yours, and the cast continues with it", () => send("by_hand", { text: text.value }), main);
       const buttons = pins ? [go, pinButton(text, data, "it answers from now on, in this cast")] : [go];
       const may = (/** @type {boolean} */ fine) => buttons.forEach((one) => setEnabled(one, fine, "write an answer that would be taken"));
       may(false);

@@ -115,7 +115,7 @@ export function itemsPart(host, send, controls) {
     rows[place].again = !rows[place].again;
     touched();
   };
-  /** Give the item that is being worked on up, or go on with it after all. */
+  /** Give the item that is being worked on up, or continue it after all. */
   const giveUp = () => {
     abandon = !abandon;
     touched();
@@ -180,7 +180,7 @@ export function itemsPart(host, send, controls) {
     const key = JSON.stringify([one, how, place, next, data.can, lane, ...["title", "context", ""].map((name) => issues.get(`${place}.${name}`))]), style = `mnb-is-${how.replaceAll(" ", "-")}`;
     if (!data.can) return { cells: ["", id, state, one.title, h("span", { title: one.context }, one.context), h("span", { class: "mnb-dim", title: said }, lane)], class: style, key };
     const act = (/** @type {string} */ name, /** @type {string} */ title, /** @type {() => void} */ done, label = title) => button(name, title, done, { class: "mnb-x", "aria-label": label });
-    const redo = before === "being worked on" ? act(abandon ? "Keep" : "Abandon", abandon ? "go on with it after all" : "give it up: the cast goes on with the next item (key a)", giveUp, `${abandon ? "keep" : "abandon"} ${id}`)
+    const redo = before === "being worked on" ? act(abandon ? "Keep" : "Abandon", abandon ? "continue it after all" : "give it up: the cast continues with the next item (key a)", giveUp, `${abandon ? "keep" : "abandon"} ${id}`)
       : (before === "done" || before === "passed over") && act(one.again ? "Not again" : "Again", one.again ? "leave it as it is" : "work on it again, first of the open ones (key a)", () => again(place), `${one.again ? "do not work on" : "work on"} ${id} again`);
     const grip = h("span", { class: "mnb-grip", title: "drag to move; or Alt with the arrow keys", "aria-hidden": "true" }, "⋮");
     grip.addEventListener("pointerdown", (event) => drag(event, place));
@@ -288,7 +288,7 @@ export function itemsPart(host, send, controls) {
     };
     refill(question,
       h("span", {}, `“${rows[place].title}” is being worked on${data.at ? ` at ${data.at}` : ""}.`),
-      button("Abandon it", "take it out; the cast goes on with the next item", answer(() => {
+      button("Abandon it", "remove it; the cast continues with the next item", answer(() => {
         abandon = true;
         rows.splice(place, 1);
         touched();
@@ -301,7 +301,7 @@ export function itemsPart(host, send, controls) {
     const wrong = firstTrouble(), blank = rows.some((one) => !one.title.trim() || !one.context.trim()), busy = data.busy ? "a step is running" : "";
     setEnabled(apply, data.can && changed && !wrong && !blank, !changed ? "nothing is changed" : busy || (wrong ? wrong.message : "every item needs a title and a context"));
     setEnabled(revert, changed || stale, "nothing is changed");
-    setEnabled(add, data.can, busy || (data.frozen ? "its lanes have begun from these items: go back before them to change these" : "this cast is only looked at"));
+    setEnabled(add, data.can, busy || (data.frozen ? "lanes have started from these items: go back to before them to change these" : "this cast is open read-only"));
     setEnabled(undo, Boolean(data.undo), "no edit since the last step");
     here.hidden = data.current === null;
     trouble.hidden = !wrong;

@@ -43,8 +43,8 @@ export function problemsPart(host, send) {
       cell(mend && [button("Do it", mend, () => act("mend", { code, source }), { class: "mnb-b mnb-small", "aria-label": `Do it: ${mend}` }), h("span", { class: "mnb-dim mnb-d-mends" }, mend)]))));
   const happens = () => {
     const explored = data.happens;
-    const again = button(explored ? "Explore again" : "Explore", "look at every way that a cast can go; nobody is asked", () => act("explore"), { class: "mnb-b mnb-main" });
-    if (!explored) return h("div", note, again, h("span", dim, " every way that a cast can go, before anybody is asked: can it end, fail, get stuck; what is never taken"));
+    const again = button(explored ? "Explore again" : "Explore", "explore every route that a cast can take; no agent is asked", () => act("explore"), { class: "mnb-b mnb-main" });
+    if (!explored) return h("div", note, again, h("span", dim, " every route that a cast can take, before any agent is asked: can it end, fail, get stuck; what is never taken"));
     const { rows, notes, route, states, whole, stale } = explored;
     return h("div", {},
       h("div", note, stale && h("b", { class: "mnb-d-stale" }, "The design has changed since. "), again, h("span", dim, ` ${states.toLocaleString("en")} states with lists of 0 to 3${whole ? "" : "; stopped early: what was not seen is not known"}`)),

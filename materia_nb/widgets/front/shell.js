@@ -128,7 +128,7 @@ export function castView({ model, el }) {
   };
   const drawGone = (resume = "") => {
     const command = `%load_ext materia_nb\n%materia resume ${resume}`;
-    if (isNew(gone, resume)) refill(gone, h("span", {}, "The kernel of this panel is gone; the cast is kept. In a new kernel: "), h("code", {}, command.replace("\n", " ⏎ ")),
+    if (isNew(gone, resume)) refill(gone, h("span", {}, "This panel's kernel is gone; the cast is saved. In a new kernel: "), h("code", {}, command.replace("\n", " ⏎ ")),
       button("Copy", "copy these two lines", () => navigator.clipboard?.writeText(command)));
   };
   // Keys of a debugger, anywhere in the surface and nowhere else; before the graph hears them.

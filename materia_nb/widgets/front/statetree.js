@@ -29,8 +29,8 @@ export function statePart(host, send) {
     const box = h("div", { class: "mnb-editor" }, field, check?.host, h("div", { class: "mnb-row" }, apply,
       act("Cancel", "leave it as it is (Escape)", () => {}),
       act("Remove", "take this path out of the state", () => send("remove_value", { path }), "mnb-bad"),
-      act(data.watched?.includes(path) ? "Do not stop on change" : "Stop on change", "runs stop behind a step that changes this path", () => send("watch", { path })),
-      act("Watch", "show in the tab Watch what stands here and which steps change it", () => send("follow", { path, on: true }))));
+      act(data.watched?.includes(path) ? "Do not stop on change" : "Stop on change", "runs stop after a step that changes this path", () => send("watch", { path })),
+      act("Watch", "show this value, and the steps that change it, in the tab Watch", () => send("follow", { path, on: true }))));
     onKeys(field, {
       Escape: closeEditor,
       Enter: (event) => (event.ctrlKey || event.metaKey || (asText && !event.shiftKey && !field.value.includes("\n")) ? apply.click() : false),

@@ -49,9 +49,9 @@ export function timelinePart(host, send, controls) {
   const line = h("select", { class: "mnb-in", "aria-label": "which line of steps", onchange: () => send("line", { line: line.value === "" ? null : Number(line.value) }) });
   const play = button("▶", "play the steps", () => (playing ? stop() : start()), { ...small, "aria-label": "play the steps" });
   const speed = h("select", { class: "mnb-in", "aria-label": "how fast the steps are played" }, [["1×", 700], ["4×", 175], ["16×", 44]].map(([words, wait]) => h("option", { value: wait }, words)));
-  const slider = h("input", { type: "range", class: "mnb-slider", min: "0", max: "0", "aria-label": "step that is looked at" });
+  const slider = h("input", { type: "range", class: "mnb-slider", min: "0", max: "0", "aria-label": "selected step" });
   const now = button("Now", "show the present again", () => (stop(), send("now")), small);
-  const back = button("Back to here", "the cast goes on from here; the later steps are kept as a branch. Files stay as they are; where they are kept, the tab Files brings those of then back too.", () => send("back", { step: data.at ?? 0 }), small);
+  const back = button("Back to here", "the cast continues from here; the later steps are kept as a branch. Files stay as they are; if they are kept, the tab Files can restore them.", () => send("back", { step: data.at ?? 0 }), small);
   const fork = button("Fork", "another cast from here, shown in place; this one stays as it is. It works on the same files, or where they are kept on a copy of those of then.", () => send("fork", { step: data.at ?? null }), small);
   controls.append(line, back, fork, now, play, speed, slider, filter);
   const lanes = h("div", { class: "mnb-lanesaxis", tabindex: "0", hidden: true });

@@ -12,7 +12,7 @@ export function watchPart(host, send, controls) {
     field.value = "";
   };
   onKeys(field, { Enter: add });
-  controls.append(field, button("Watch", "show what stands at this path, and which steps change it", add, { class: "mnb-b mnb-small" }));
+  controls.append(field, button("Watch", "show the value at this path, and the steps that change it", add, { class: "mnb-b mnb-small" }));
   host.classList.add("mnb-dockread");
   const open = new Set();
   /** @param {WatchedPath} one @returns {Child} */
@@ -23,7 +23,7 @@ export function watchPart(host, send, controls) {
     history.open = open.has(path);
     history.addEventListener("toggle", () => void (history.open ? open.add(path) : open.delete(path)));
     return h("div", { class: "mnb-watch" }, h("span", { class: "mnb-key" }, path), h("span", { class: "mnb-code mnb-cut", title: now }, now),
-      button("Stop on change", "runs stop behind a step that changes it", () => send("watch", { path }), { class: "mnb-b mnb-small", "aria-pressed": String(stops), "data-key": `stop ${path}` }),
+      button("Stop on change", "runs stop after a step that changes it", () => send("watch", { path }), { class: "mnb-b mnb-small", "aria-pressed": String(stops), "data-key": `stop ${path}` }),
       mine ? button("×", `watch ${path} no longer`, () => send("follow", { path, on: false }), { class: "mnb-x", "aria-label": `watch ${path} no longer` }) : h("span", {}), history);
   };
   return {
