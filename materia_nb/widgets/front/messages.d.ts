@@ -108,6 +108,8 @@ export interface ToCast {
   back: { step: number; files?: boolean };
   /** Begin another cast from a step, or from how the cast stands. */
   fork: { step?: number | null };
+  /** Begin the same cast anew, from its beginning. */
+  again: {};
   /** Show how a step differs from another one, or from the visit of its socket before it; or the cast from another. */
   compare: { socket?: string | null; step?: number | null; other?: number | null; cast?: string | null };
   /** Save the cast as one HTML page. */
