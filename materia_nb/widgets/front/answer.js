@@ -12,7 +12,7 @@ const PLAIN = { class: "mnb-b" }, MAIN = { class: "mnb-b mnb-main" }, YES = { cl
 export function answerPart(host, send, shell) {
   const top = h("div", {}), bottom = h("div", {});
   const failed = failedBox(send, { correct: () => correct.open() });
-  const next = h("div", { class: "mnb-row", role: "group", "aria-label": "what can come next" });
+  const next = h("div", { class: "mnb-row mnb-next", role: "group", "aria-label": "what can come next" });
   const asks = askingBox(send), live = liveBox(send), form = formBox(send), correct = correctBox(send);
   const enter = h("div", { class: "mnb-box", hidden: true });
   host.append(failed.node, top, next, asks.node, form.node, enter, live.node, correct.node, bottom);
