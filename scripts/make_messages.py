@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb.loadout.design import OPERATIONS
-from materia_nb.widgets.design_acts import ACTS
+from materia_nb.widgets.design_acts import DESIGN_ACTS
 from materia_nb.widgets.messages import ToCanvas, ToCast, ToCasts, ToQuestion, messages_of
 
 TARGET: Final = Path("materia_nb/widgets/front/messages.d.ts")
@@ -54,7 +54,7 @@ def _designer() -> str:
     operations = {name: (one.about, one.parameters) for name, one in OPERATIONS.items()}
     acts = {
         kind: (_words(one), dict([*inspect.signature(one).parameters.items()][1:]))
-        for kind, one in ACTS.items()
+        for kind, one in DESIGN_ACTS.items()
     }
     messages = {
         kind: (about, _given(parameters)) for kind, (about, parameters) in sorted((operations | acts).items())

@@ -39,7 +39,7 @@ Place: TypeAlias = Literal["bar", "graph", "inspector", "dock"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Frame:
     """What a panel shows of its casts in one frame: every part of it is drawn from the same moment.
 
     Attributes:
@@ -113,9 +113,9 @@ class Part:
 
     name: str
     at: Place
-    title: str | Callable[[Seen, _Slice], str] = ""
-    blocks: Callable[[Seen], Sequence[Block]] | None = None
-    state: Callable[[Seen], _Slice] | None = None
+    title: str | Callable[[Frame, _Slice], str] = ""
+    blocks: Callable[[Frame], Sequence[Block]] | None = None
+    state: Callable[[Frame], _Slice] | None = None
     while_open: bool = False
     opens: str = ""
     plain: Callable[[Snapshot], object] | None = None
@@ -132,17 +132,17 @@ class Part:
         """Whether it makes what it shows itself; the graph does that elsewhere, a tab is made by the inspector."""
         return self.blocks is not None or self.state is not None
 
-    def draw(self, seen: Seen) -> _Slice:
+    def draw(self, seen: Frame) -> _Slice:
         """Return what it shows, as plain data."""
         if self.blocks is not None:
             return {"blocks": [one.as_json() for one in self.blocks(seen)]}
         return self.state(seen) if self.state is not None else {}
 
-    def words(self, seen: Seen, drawn: _Slice) -> str:
+    def words(self, seen: Frame, drawn: _Slice) -> str:
         """Return the words on its tab, empty where there is no tab now."""
         return self.title if isinstance(self.title, str) else self.title(seen, drawn)
 
-    def fallback(self, seen: Seen) -> tuple[str, str | None]:
+    def fallback(self, seen: Frame) -> tuple[str, str | None]:
         """Return text and SVG for readers without widgets."""
         if self.plain is not None:
             return repr(self.plain(seen.now)), None
@@ -156,35 +156,35 @@ def how_it_stands(cast: Snapshot) -> tuple[str, str | None]:
     return "\n".join(status_lines(cast)), graph_svg(cast.graph, marks_of(cast))
 
 
-def _bar(seen: Seen) -> _Slice:
+def _bar(seen: Frame) -> _Slice:
     return {**bar_state(seen.now, seen.doing), "mode": seen.mode, "modes": list(seen.modes)}
 
 
-def _inspector(seen: Seen) -> _Slice:
+def _inspector(seen: Frame) -> _Slice:
     busy = seen.doing.busy
     return inspector_state(seen.here, seen.selected, seen.past, seen.tab, busy=busy, only=seen.only)
 
 
-def _timeline(seen: Seen) -> _Slice:
+def _timeline(seen: Frame) -> _Slice:
     at = None if seen.past is None else len(seen.past.steps)
     return timeline_state(seen.now, seen.rows, at, busy=seen.doing.busy)
 
 
-def _items(seen: Seen) -> _Slice:
+def _items(seen: Frame) -> _Slice:
     return items_state(seen.now, busy=seen.doing.busy)
 
 
-def _items_title(_: Seen, drawn: _Slice) -> str:
+def _items_title(_: Frame, drawn: _Slice) -> str:
     total = len(drawn["items"]) + drawn["more"]
     return f"Items {min(drawn['done'], total)}/{total}" if total else "Items"
 
 
-def _watch_title(seen: Seen) -> str:
+def _watch_title(seen: Frame) -> str:
     count = len(seen.watched.paths(seen.now))
     return f"Watch {count}" if count else "Watch"
 
 
-def _events_title(_: Seen, drawn: _Slice) -> str:
+def _events_title(_: Frame, drawn: _Slice) -> str:
     count = sum(len(one.get("rows", ())) for one in drawn["blocks"])
     return f"Events {count}" if count else ""
 
@@ -257,7 +257,7 @@ def dock_names() -> tuple[str, ...]:
     return tuple(part.name for part in PARTS.values() if part.at == "dock")
 
 
-def draw_parts(seen: Seen, opened: str) -> tuple[dict[str, _Slice], list[list[str]]]:
+def draw_parts(seen: Frame, opened: str) -> tuple[dict[str, _Slice], list[list[str]]]:
     """Return what every part shows, by the name under which the page is told it, and the tabs of the dock.
 
     Args:

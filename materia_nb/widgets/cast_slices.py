@@ -32,7 +32,7 @@ _BAR_CHARS: Final = 60
 _NO_LIMIT: Final = "no limit stopped the cast, so there is none to extend: Retry runs the socket again"
 
 
-class Standing(NamedTuple):
+class Pill(NamedTuple):
     """In whose hands a cast is.
 
     Attributes:
@@ -48,7 +48,7 @@ class Standing(NamedTuple):
     detail: str = ""
 
 
-def standing(now: Snapshot, doing: Doing) -> Standing:
+def pill(now: Snapshot, doing: Doing) -> Pill:
     """Say whose turn it is."""
     names = now.names
     if doing.busy:
@@ -56,25 +56,25 @@ def standing(now: Snapshot, doing: Doing) -> Standing:
     status, failure, latest = now.status, now.failure, now.latest
     ended = latest.ended if latest is not None else None
     if not now.writable:
-        return Standing("gone", f"{status} · only to look at", detail="resume it to continue")
+        return Pill("gone", f"{status} · only to look at", detail="resume it to continue")
     if status == "complete":
         remarks = now.remarks
         words = "done, with remarks" if remarks else "done"
-        return Standing("done", words, detail="; ".join(map(str, remarks[:3])))
+        return Pill("done", words, detail="; ".join(map(str, remarks[:3])))
     if failure is not None:
         socket, lane = now.failed_at
         where = f" · {part(lane, 40)}" if lane else ""
         where += f" · {names[socket]}" if socket in names else ""
-        return Standing(
+        return Pill(
             "aborted" if status == "aborted" else "failed", f"{status}{where}", detail=plain(failure.message)
         )
     if (hold := now.held) is not None and now.engine.at is not None:
         what = f" for {hold.needs}" if hold.needs else ""
-        return Standing("wants", f"wants you · {names[now.engine.at.socket]} asks{what}", ended)
+        return Pill("wants", f"wants you · {names[now.engine.at.socket]} asks{what}", ended)
     return _stopped(now, doing, ended)
 
 
-def _working(now: Snapshot, doing: Doing) -> Standing:
+def _working(now: Snapshot, doing: Doing) -> Pill:
     running = sum(lane.status == "running" and not lane.wants_a_person for lane in now.lanes.values())
     visit = now.engine.at
     place = visit.socket if visit is not None else now.engine.next
@@ -84,18 +84,18 @@ def _working(now: Snapshot, doing: Doing) -> Standing:
     since = doing.begun or (now.latest.started if now.latest is not None else None)
     if doing.aborting or now.live.stop_asked:
         word = "aborting" if doing.aborting else "pausing"
-        return Standing(
+        return Pill(
             "aborting",
             f"{word}{where}",
             doing.asked_to_stop or since,
             now.stopping or "waits for the step to end",
         )
-    return Standing(
+    return Pill(
         "working", f"{counted(running, 'lane')} at work" if running else f"working{where}{item}", since
     )
 
 
-def _stopped(now: Snapshot, doing: Doing, ended: int | None) -> Standing:
+def _stopped(now: Snapshot, doing: Doing, ended: int | None) -> Pill:
     place = now.next_socket or ""
     name = "the end" if place == END else now.names.get(place, "")
     visit = now.waiting_at
@@ -104,19 +104,19 @@ def _stopped(now: Snapshot, doing: Doing, ended: int | None) -> Standing:
         name = f"{part(lane.name, 40)} · {where_words(lane)}"
     entered = now.latest.started if now.latest is not None else None
     if visit is not None and now.approvals.asking:
-        return Standing("wants", f"wants you · {name} asks for approval", entered)
+        return Pill("wants", f"wants you · {name} asks for approval", entered)
     if visit is not None and visit.mode == "draft" and visit.drafts:
-        return Standing("wants", f"wants you · draft of {name}", entered)
+        return Pill("wants", f"wants you · draft of {name}", entered)
     if lane is not None or (visit is not None and _is_person(now, visit.socket)):
-        return Standing("wants", f"wants you · {name}", entered)
+        return Pill("wants", f"wants you · {name}", entered)
     stops = now.breakpoints.conditions
     hit = [one for one in now.breakpoints_hit if doing.outcome == "breakpoint" or stops[one] is None]
     if hit:
         detail = "; ".join(one.words(now.graph, now.names) for one in hit)
-        return Standing("breakpoint", f"at breakpoint · {name}", ended, detail)
+        return Pill("breakpoint", f"at breakpoint · {name}", ended, detail)
     if visit is not None or doing.outcome == "stopped":
-        return Standing("paused", f"paused · {name}", ended)
-    return Standing("ready", f"ready · {name} is next" if name else "ready")
+        return Pill("paused", f"paused · {name}", ended)
+    return Pill("ready", f"ready · {name} is next" if name else "ready")
 
 
 def _is_person(now: Snapshot, socket: str) -> bool:
@@ -125,7 +125,7 @@ def _is_person(now: Snapshot, socket: str) -> bool:
 
 def bar_state(now: Snapshot, doing: Doing) -> dict[str, Any]:
     """Return what the bar shows of a cast."""
-    stands = standing(now, doing)
+    stands = pill(now, doing)
     status, alive, busy = now.status, now.writable, doing.busy
     going = status in ("ready", "waiting") and alive
     stopped = status in ("failed", "aborted")

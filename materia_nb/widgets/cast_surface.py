@@ -20,7 +20,7 @@ from materia_nb.errors import MateriaError, plain
 from materia_nb.widgets.base import Panel, Runs, error_words, runs_of, show_html
 from materia_nb.widgets.cast_parts import (
     PARTS,
-    Seen,
+    Frame,
     dock_names,
     draw_parts,
     how_it_stands,
@@ -275,8 +275,8 @@ class CastSurface(Panel):
             return None
         return one.kind, one.id
 
-    def _seen(self, casts: Sequence[Snapshot], *, busy: bool) -> Seen:
-        return Seen(
+    def _seen(self, casts: Sequence[Snapshot], *, busy: bool) -> Frame:
+        return Frame(
             casts=casts,
             place=self.casts.index(self.cast),
             past=self.past,

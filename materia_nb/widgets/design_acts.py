@@ -43,19 +43,19 @@ Ids: TypeAlias = list[str]
 Values: TypeAlias = Mapping[str, Any]
 _DesignAct: TypeAlias = Callable[..., "str | None"]
 A = TypeVar("A", bound=_DesignAct)
-ACTS: Final[dict[str, _DesignAct]] = {}
+DESIGN_ACTS: Final[dict[str, _DesignAct]] = {}
 """Every act by the kind of its message."""
 
 
 def act(function: A) -> A:
     """Make an act of a function; an underscore behind a name keeps it apart from Python's own."""
-    ACTS[function.__name__.strip("_")] = function
+    DESIGN_ACTS[function.__name__.strip("_")] = function
     return function
 
 
 def act_on(session: DesignState, kind: str, values: Values) -> str | None:
     """Do what a message asks for; raises MateriaError for an unknown kind, or what it lacks."""
-    function, operation = ACTS.get(str(kind)), OPERATIONS.get(str(kind))
+    function, operation = DESIGN_ACTS.get(str(kind)), OPERATIONS.get(str(kind))
     if function is not None:
         parameters = dict([*signature(function).parameters.items()][1:])
         return function(session, **_arguments(session, parameters, values))
@@ -186,7 +186,7 @@ def add(
     return words
 
 
-ACTS["drop"] = add
+DESIGN_ACTS["drop"] = add
 
 
 def _ask_to_make(session: DesignState, name: str, again: Values) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.cast.workbench import Workbench
 
-HEIGHT: Final = 620
+_HEIGHT: Final = 620
 """How high the surface is in pixels."""
 
 
@@ -44,7 +44,7 @@ class DesignPanel(Panel):
         height: in pixels.
     """
 
-    def __init__(self, bench: Workbench, design: Design, *, height: int = HEIGHT) -> None:
+    def __init__(self, bench: Workbench, design: Design, *, height: int = _HEIGHT) -> None:
         super().__init__(f"design of {part(design.name)}")
         self.notice.close()
         self.bench = bench

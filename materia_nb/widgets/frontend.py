@@ -21,7 +21,7 @@ import ipywidgets as ui
 from traitlets import Dict, List, Unicode
 
 from materia_nb.display.blocks import json_of
-from materia_nb.widgets.scene import Look
+from materia_nb.widgets.scene import Looks
 
 _BUNDLE: Final = files("materia_nb.widgets") / "bundle"
 _LOADER: Final = (_BUNDLE / "loader.js").read_text("utf-8")
@@ -124,7 +124,7 @@ class CanvasFront(FrontWidget):
     look = Dict().tag(sync=True)
     flags = Dict().tag(sync=True)
 
-    def change(self, changed: Look) -> None:
+    def change(self, changed: Looks) -> None:
         """Send how some elements look now. A page that comes later is sent all of it."""
         self.look.update(changed)  # in place, so that the whole is not sent again
         self.send({"kind": "look", "changed": changed})

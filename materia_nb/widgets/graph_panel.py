@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 MOST_SOCKETS: Final = 300
 """Above this a canvas is too slow: a still picture is shown, that can be clicked on too."""
-HEIGHT: Final = 420
+_HEIGHT: Final = 420
 """How high the picture is in pixels where it stands alone, unless it is said otherwise."""
 _ROOM: Final = (535.0, 490.0)
 """What a picture has on a surface beside the inspector, until the page tells how much it is."""
@@ -130,7 +130,7 @@ class GraphPanel(Panel):
         self.picture = ui.Box([self._cytoscape, self.front])
         self.picture.add_class("mnb-graph")
         self._status, self._details = ui.HTML(), ui.HTML()
-        self._put_together(side=side, height=height or HEIGHT)
+        self._put_together(side=side, height=height or _HEIGHT)
         self._show_scene(fresh=True)
         if self.cast is not None and follows:
             self.follow(self.cast)

@@ -43,7 +43,7 @@ from materia_nb.loadout.graph import END, Graph, Socket
 from materia_nb.loadout.vocabulary import DESCRIBED, Condition
 from materia_nb.widgets.picks import Pick, pick_of
 
-Look: TypeAlias = dict[str, dict[str, str]]
+Looks: TypeAlias = dict[str, dict[str, str]]
 """By element: ``classes``, ``words`` for who rests the mouse on it, and ``svg`` (a node) or ``label`` (a line)."""
 
 _SIGNS: Final = {START_SIGN: "start", END_SIGN: "end"}
@@ -69,7 +69,7 @@ class Scene:
         self._lines: dict[str, DrawnLine] = {}
         self._chips: dict[str, str] = {}
         self._picks: dict[str, Pick] = {}
-        self._latest: tuple[Marks, Look] | None = None
+        self._latest: tuple[Marks, Looks] | None = None
         self._drawn: dict[str, tuple[object, dict[str, str]]] = {}
         self._keys: dict[str, list[Any]] = {}
         """What marks have of each line: its routes, its way, its place."""
@@ -217,7 +217,7 @@ class Scene:
 
     # -- what follows a cast ----------------------------------------------------------
 
-    def look(self, marks: Marks, *, still: bool = False) -> Look:
+    def look(self, marks: Marks, *, still: bool = False) -> Looks:
         """Return how every element looks at one moment of a cast, by element id; of a ``still`` one in words alone."""
         if self._latest is None or self._latest[0] != marks:
             self._latest = marks, self._look(marks)
@@ -226,9 +226,9 @@ class Scene:
             return {key: {name: one[name] for name in one if name != "svg"} for key, one in look.items()}
         return look
 
-    def _look(self, marks: Marks) -> Look:
+    def _look(self, marks: Marks) -> Looks:
         """Draw the elements anew of which the marks say something else than before: a step changes a few of hundreds."""
-        look: Look = {}
+        look: Looks = {}
         said = [(one.name, value) for one in fields(Marks) if (value := getattr(marks, one.name))]
         for loop_id, box in self.placed.loops.items():
             look[self._ids["l", loop_id]] = self._loop_look(loop_id, box, marks)

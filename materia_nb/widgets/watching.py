@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.engine.session import StepRecord
 
-MOST: Final = 20
+_MOST: Final = 20
 """How many paths are watched."""
 _CHANGES: Final = 40
 """How many changes of each are told, the latest."""
@@ -45,9 +45,9 @@ class Watched:
             return
         if not split_path(path):
             raise MateriaError("A path of the state is needed.", hint="such as plan.title", kind="bad_path")
-        if len(self._paths) >= MOST and path not in self._paths:
+        if len(self._paths) >= _MOST and path not in self._paths:
             raise MateriaError(
-                f"{MOST} paths are watched already.", hint="take one away first", kind="bad_path"
+                f"{_MOST} paths are watched already.", hint="take one away first", kind="bad_path"
             )
         self._paths[path] = None
 
