@@ -25,7 +25,7 @@ from materia_nb.insight import sides
 from materia_nb.insight.compare import Comparison
 from materia_nb.insight.explore import Exploration
 from materia_nb.insight.replay import Needed, RecordedAnswers, end_of_replay, recorded, send_answers
-from materia_nb.insight.sides import Side, changes, shown
+from materia_nb.insight.sides import Side, shown, value_changes
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph, load_layers
 from materia_nb.loadout.graph import Graph
@@ -97,7 +97,7 @@ class Case:
         told += _route(wanted["route"], _visits(went))
         if (ends := end_of_replay(went, needs)) != wanted["ends"]:
             told.append(f"It should end: {wanted['ends']}. It ends: {ends}.")
-        for one in changes(wanted["state"], dict(went.state.data))[:_CHANGES]:
+        for one in value_changes(wanted["state"], dict(went.state.data))[:_CHANGES]:
             left, right = shown(one.a, one.b, _SHOWN)
             told.append(f"state.{one.path} should be {left}. It is {right}.")
         return told

@@ -337,10 +337,10 @@ class Cast:
             MateriaError: it is no loadout, or has problems; or the cast is shown as recorded (``not_castable``).
         """
         from materia_nb.cast.views.compare_view import ReplayView
-        from materia_nb.insight.replay import replay
+        from materia_nb.insight.replay import replay_answers
 
         self.now.needs_castable()
-        found = replay(
+        found = replay_answers(
             self.now.side, Rules(graph_of(loadout)).in_session(self.runner.rules.session or self.id)
         )
         return ReplayView(found, self._go_on)

@@ -18,8 +18,8 @@ from materia_nb.cast.views.loadout_views import (
 )
 from materia_nb.display.blocks import Block, Shown
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.estimate import CASTS, GLANCE, PriceOfTurn, Prompts, estimate
-from materia_nb.insight.odds import Chances, PerSocket, rehearse
+from materia_nb.insight.estimate import CASTS, GLANCE, PriceOfTurn, Prompts, estimate_cast
+from materia_nb.insight.odds import Chances, PerSocket, rehearse_casts
 from materia_nb.insight.space import MOST_STATES
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import build_graph
@@ -150,7 +150,7 @@ class DryBench(Shown):
         )
 
     def _estimate(self, graph: Graph, model: str | None = None, **given: Any) -> EstimateView:
-        return EstimateView(**vars(estimate(graph, price=self._prices(graph, model), **given)))
+        return EstimateView(**vars(estimate_cast(graph, price=self._prices(graph, model), **given)))
 
     def _prices(self, graph: Graph, model: str | None) -> PriceOfTurn:
         """Return what a turn of a socket costs: by the prices of a model, else of the model that its materia asks for."""
@@ -199,7 +199,7 @@ class DryBench(Shown):
             MateriaError: the loadout has problems, or a chance is missing or none (``bad_chance``).
         """
         graph = self.graph(loadout)
-        made = rehearse(graph, n, satisfied, items, seed, executor, failed=failed, progress=progress)
+        made = rehearse_casts(graph, n, satisfied, items, seed, executor, failed=failed, progress=progress)
         return RehearsalView(**vars(made))
 
     def prompts(

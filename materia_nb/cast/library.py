@@ -330,7 +330,7 @@ class Loadouts(Mapping[str, str], Shown):
         Raises:
             MateriaError: it has problems, its file was changed meanwhile, or it cannot be written.
         """
-        from materia_nb.loadout.design.saving import left_behind, refuse_problems, save
+        from materia_nb.loadout.design.saving import left_behind, refuse_problems, save_design
 
         if to == "notebook" or (to is None and design.home.path is None):
             refuse_problems(design, anyway=anyway)
@@ -344,7 +344,7 @@ class Loadouts(Mapping[str, str], Shown):
             return "saved in this notebook"
         is_new = design.name not in self.config.loadout_names
         chosen = design.name if is_new else self.chosen
-        path = save(design, None if to is None else self.find(Path(to)), anyway=anyway)
+        path = save_design(design, None if to is None else self.find(Path(to)), anyway=anyway)
         self.reread()
         self._chosen = chosen
         if is_new:

@@ -46,7 +46,7 @@ def arrange(
     Args:
         graph: the loadout.
         links: its lines.
-        folded: ids of loops drawn as one card, which has the key :data:`LOOP` and the id.
+        folded: ids of loops drawn as one card, which has the key :data:`LOOP_KEY` and the id.
         frame: the room that the frame of a loop takes.
         longest: how many cards a flow may be long before it goes on in another band.
         abreast: how many cards stand beside each other at most.

@@ -142,10 +142,10 @@ def record_bundle(text: str, html: str) -> MimeBundle:
 def reason_of(error: Exception, most: int = 300) -> str:
     """Return the type of an error, and its message where it has one; of that at most so many characters."""
     try:
-        said = str(error)[:most]
+        message = str(error)[:most]
     except Exception:  # noqa: BLE001 - even the message of an error may fail
-        said = ""
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+        message = ""
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 _SHOWN_CHARS: Final = 6_000

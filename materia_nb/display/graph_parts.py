@@ -83,7 +83,7 @@ END_SIGN: Final = "\x00end"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One line: from ``source`` to ``target``, which are socket ids, :data:`START` or :data:`END_SIGN`.
+    """One line: from ``source`` to ``target``, which are socket ids, :data:`START_SIGN` or :data:`END_SIGN`.
 
     ``order`` is the number in evaluation order, 0 where a number would say nothing. ``lanes`` says whether items are
     handed to lanes on it, or it leads on from where these have come together: neither is a socket.

@@ -24,7 +24,7 @@ from materia_nb.engine.state import Answered, CastState, FollowUp, Handoff, Item
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty, remove_path, split_path, without_points
 from materia_nb.loadout.facts import variables
 from materia_nb.loadout.graph import CastContext, Graph, PromptForm, Socket
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, VERDICTS
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, YES_OR_NO
 
 PartName: TypeAlias = Literal[
     "request",
@@ -504,7 +504,7 @@ class Told(NamedTuple):
     def _json_output(self, room: Room, last: Socket, of: str) -> Part:
         """What a JSON output said of ``satisfied``, and those of its fields that no other part tells."""
         state, note = self.state, ""
-        lines = [f"{of} said {state.last_result.asked}."] if state.last_result in VERDICTS else []
+        lines = [f"{of} said {state.last_result.asked}."] if state.last_result in YES_OR_NO else []
         rest = self._left_of(state.last_json, last)
         if rest:
             text, note = bounded(pretty(without_points(rest)), room.output)

@@ -152,7 +152,7 @@ def apply_updates(
         writable: the names that the agent was given.
         agent: who asked, for the message.
 
-    Raises MateriaError (kind ``too_deep``) as :func:`merge` does; then nothing is applied.
+    Raises MateriaError (kind ``too_deep``) as :func:`merged_context` does; then nothing is applied.
     """
     changed = dict(document)
     applied: list[str] = []
@@ -382,9 +382,9 @@ def _read(found: Suggestions, place: str, entry: JSON) -> None:
         return
     texts = {name: str(entry[name]) for name in (*_REQUIRED, *_OPTIONAL) if entry.get(name) is not None}
     for name, choices in _CHOICES.items():
-        said = texts.get(name, "").lower()
-        if said and said not in choices:
-            found.warnings.append(f"{place}: {name}={said!r} not in {list(choices)} (kept as-is)")
+        word = texts.get(name, "").lower()
+        if word and word not in choices:
+            found.warnings.append(f"{place}: {name}={word!r} not in {list(choices)} (kept as-is)")
     found.suggestions.append(texts)
 
 

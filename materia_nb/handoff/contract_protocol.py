@@ -341,10 +341,10 @@ class ContractProtocol:
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
         """List what an agent suggests to remember (section 9)."""
-        said = contract_fields.contract_of(value)
+        contract = contract_fields.contract_of(value)
         found: list[tuple[SuggestionKind, Mapping[str, str]]] = []
-        found += [("memory", one) for one in said.memorialize_suggestions.suggestions]
-        return found + [("note", {"text": note}) for note in said.memory_suggestions]
+        found += [("memory", one) for one in contract.memorialize_suggestions.suggestions]
+        return found + [("note", {"text": note}) for note in contract.memory_suggestions]
 
     def way(self, readings: Sequence[Reading]) -> list[Section]:
         """Show the plan statuses of a visit, without those that were refused."""
@@ -423,9 +423,9 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
         else ()
     )
     reading = _reading(found or {}, value, checked._replace(issues=checked.issues + missing), wanted, facts)
-    said = contract_fields.agent_id_of(found or {})
-    if reading.accepted and facts.agent_id not in ("", said):
-        note = f"agent_status.agent_id is {said}, and the agent was given {facts.agent_id}"
+    own_id = contract_fields.agent_id_of(found or {})
+    if reading.accepted and facts.agent_id not in ("", own_id):
+        note = f"agent_status.agent_id is {own_id}, and the agent was given {facts.agent_id}"
         reading = reading._replace(notes=(*reading.notes, note))
     return Examined(reading, checked, found)
 

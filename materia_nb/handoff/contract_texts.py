@@ -129,8 +129,8 @@ def work_items_of_gaps(contract: Mapping[str, JSON]) -> list[JSON]:
         title, _, rest = gap.strip().partition("\n")
         if title.strip(" .").lower() == "none" and not rest.strip():
             continue
-        told = "\n".join(line for line in (rest.strip(), helper) if line)
-        items.append({"title": title.strip(), "context": told or title.strip()})
+        context = "\n".join(line for line in (rest.strip(), helper) if line)
+        items.append({"title": title.strip(), "context": context or title.strip()})
     return items
 
 
@@ -245,18 +245,18 @@ def contract_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
         value: the contract, valid or not; what cannot be read is left out.
         find: tells which of the files that it names are there.
     """
-    said = contract_of(value)
-    sections = [Section("contract", rows=told_rows(_contract_headline(said)))]
+    contract = contract_of(value)
+    sections = [Section("contract", rows=told_rows(_contract_headline(contract)))]
     for title, owner in (
-        ("verification", said.verification),
-        ("asks for", said.approval_request),
-        ("consolidation", said.consolidation_report),
+        ("verification", contract.verification),
+        ("asks for", contract.approval_request),
+        ("consolidation", contract.consolidation_report),
     ):
         rows = tuple((name, entry) for name, given in owner.items() for entry in _each_as_text(given))
         sections += [Section(title, rows=rows)] if rows else []
-    sections.append(_contract_evidence(said, find))
-    suggested = [(one["description"], one["body"]) for one in said.memorialize_suggestions.suggestions]
-    suggested += [(note, "") for note in said.memory_suggestions]
+    sections.append(_contract_evidence(contract, find))
+    suggested = [(one["description"], one["body"]) for one in contract.memorialize_suggestions.suggestions]
+    suggested += [(note, "") for note in contract.memory_suggestions]
     if suggested:
         sections.append(Section("suggests to remember", ("what", "in full"), tuple(suggested)))
     return sections

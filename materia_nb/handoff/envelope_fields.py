@@ -184,10 +184,10 @@ def check_envelope(
     """
     check = Checker()
     _meta(check, value, meta, demanded=channel == "file" and profile == "final")
-    said = check.read(_with_flag(check, value), _FIELDS)
-    summary, routing = said["summary"], said["routing"]
+    fields = check.read(_with_flag(check, value), _FIELDS)
+    summary, routing = fields["summary"], fields["routing"]
     envelope = Envelope(
-        status=said["status"],
+        status=fields["status"],
         did=summary["what_i_did"],
         found=summary["what_i_found"],
         decisions=summary["key_decisions"],
@@ -196,9 +196,9 @@ def check_envelope(
         measurements=summary["evidence"]["measurements"],
         concerns=tuple(
             Concern(one["severity"], one["description"], one["location"].strip(), one["recommendation"])
-            for one in said["concerns"]
+            for one in fields["concerns"]
         ),
-        assumptions=tuple(Assumption(*one.values()) for one in said["assumptions"]),
+        assumptions=tuple(Assumption(*one.values()) for one in fields["assumptions"]),
         recommendation=routing["recommendation"],
         reason=routing["reason"],
         suggestion=routing["next_step_suggestion"].strip(),
@@ -216,9 +216,9 @@ def envelope_of(value: Mapping[str, JSON]) -> Envelope:
 
 
 def _content(check: Checker, envelope: Envelope, summary: Mapping[str, JSON], profile: Profile) -> None:
-    told = [summary.get(name) for name in ("what_i_did", "what_i_found")]
+    texts = [summary.get(name) for name in ("what_i_did", "what_i_found")]
     says = bool(envelope.did or envelope.found) or any(
-        one is not None and not isinstance(one, str) for one in told
+        one is not None and not isinstance(one, str) for one in texts
     )
     if not says:
         check.refuse(
@@ -530,16 +530,16 @@ def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
         value: the envelope, valid or not; what cannot be read is left out.
         find: tells which of the files that it names are there.
     """
-    said = envelope_of(value)
-    sections = [Section("envelope", rows=told_rows(_envelope_headline(said)))]
-    if said.concerns:
-        rows = [_concern_row(one, find) for one in sorted(said.concerns, key=_rank)]
+    envelope = envelope_of(value)
+    sections = [Section("envelope", rows=told_rows(_envelope_headline(envelope)))]
+    if envelope.concerns:
+        rows = [_concern_row(one, find) for one in sorted(envelope.concerns, key=_rank)]
         sections.append(Section("concerns", ("severity", "what", "where", "what to do"), tuple(rows)))
-    evidence = _envelope_evidence(said, find)
+    evidence = _envelope_evidence(envelope, find)
     if evidence:
         sections.append(Section("evidence", ("kind", "pointer"), tuple(evidence)))
-    if said.assumptions:
-        assumed = tuple((one.assumption, one.why, one.impact) for one in said.assumptions)
+    if envelope.assumptions:
+        assumed = tuple((one.assumption, one.why, one.impact) for one in envelope.assumptions)
         sections.append(Section("assumptions", ("taken for granted", "why", "if it is wrong"), assumed))
     meta = value.get("meta")
     if isinstance(meta, dict):

@@ -400,7 +400,7 @@ def without_backticks(value: Mapping[str, JSON]) -> str:
 
 
 def joined_gist(did: str, found: str) -> str:
-    """Write what was done and found as one text; :func:`parted` takes it apart again."""
+    """Write what was done and found as one text; :func:`parted_gist` takes it apart again."""
     if not did:
         return found
     return f"{_DONE}{did}{_FOUND}{found}" if found else f"{_DONE}{did}"

@@ -272,7 +272,7 @@ class _Turn(NamedTuple):
     cost: float | None
 
 
-def estimate(  # noqa: PLR0913 - what there is to say of a cast, by name
+def estimate_cast(  # noqa: PLR0913 - what there is to say of a cast, by name
     graph: Graph,
     request: str = SAMPLE,
     items: int | Sequence[JSON] = 3,
@@ -369,10 +369,11 @@ class _Caster:
                     raise _no_answer(here.socket.id)
                 state = turn.step.state
                 if not unasked and (prompt := turn.asked or begun) is not None:
-                    told = conversation + tokens_of(len(prompt.text))
-                    said = self._tokens(here.socket.id, turn.text)
-                    conversation = told + said
-                    yield _Turn(here.socket.id, told, said, self._price(here.socket.id, told, said))
+                    sent = conversation + tokens_of(len(prompt.text))
+                    received = self._tokens(here.socket.id, turn.text)
+                    conversation = sent + received
+                    cost = self._price(here.socket.id, sent, received)
+                    yield _Turn(here.socket.id, sent, received, cost)
             if self._given is not None:
                 data = _with_items(state.data, self._answers.lists, self._given)
                 state = state._replace(data=data)

@@ -37,7 +37,7 @@ from materia_nb.insight.space import (
 )
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.regions import knots
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, TAKEN, VERDICTS, Result
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, TAKEN, YES_OR_NO, Result
 from materia_nb.sharing import Bar, Progress, shared
 
 DENSE: Final = 200
@@ -286,7 +286,7 @@ def _moves(
         if node.end is not None or node.socket is None or node.socket not in found:
             continue
         for way in space.ways[number]:
-            if way.answer.result in VERDICTS:
+            if way.answer.result in YES_OR_NO:
                 sign = often[number] * (1 if way.answer.result is Result.YES else -1)
                 sign *= 1 - chances[node.socket].failed
                 complete, turns = found[node.socket]
@@ -396,7 +396,7 @@ def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
     """
     results: dict[str, list[Result]] = {}
     for step in steps:
-        if step.decision is not None and step.decision.result in VERDICTS:
+        if step.decision is not None and step.decision.result in YES_OR_NO:
             results.setdefault(step.socket, []).append(step.decision.result)
     return {socket: each.count(Result.YES) / len(each) for socket, each in results.items()}
 
@@ -488,7 +488,7 @@ class Batch(NamedTuple):
     taken: Mapping[Taken, int]
 
 
-def rehearse(
+def rehearse_casts(
     graph: Graph,
     n: int = 1000,
     satisfied: Chances = 0.5,

@@ -311,7 +311,7 @@ def spent_by(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) ->
     """Add up what a cast took, steps that were left behind included, in the order in which things came first.
 
     Raises:
-        MateriaError: one of ``by`` is none of :data:`GROUPS` (``unknown_group``).
+        MateriaError: one of ``by`` is none of socket, materia and item (``unknown_group``).
     """
     for name in by:
         needs_one_of(name, _GROUPS, f"Nothing is added up by {name!r}.", "unknown_group")

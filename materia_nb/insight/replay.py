@@ -132,7 +132,7 @@ class Replay:
         return one.model != other.model or bool(sides.prompt_parts(source, step, names))
 
 
-def replay(original: Side, rules: Rules) -> Replay:
+def replay_answers(original: Side, rules: Rules) -> Replay:
     """Send the recorded answers of a cast through the rules of another loadout, as far as they reach.
 
     An answer belongs to a socket, an item and how many times the socket had worked on it; it is used where the

@@ -34,7 +34,7 @@ class ValueChange(NamedTuple):
     b: JSON
 
 
-def changes(a: JSON, b: JSON) -> list[ValueChange]:
+def value_changes(a: JSON, b: JSON) -> list[ValueChange]:
     """Return where ``b`` differs from ``a``, objects and lists looked into; at most :data:`_MOST_CHANGES` places."""
     return list(islice(_changes("", a, b), _MOST_CHANGES))
 
@@ -378,7 +378,7 @@ def counted_keys(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
 
 def told_changes(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> list[ValueChange]:
     """Return where two values differ, but for the ids of their casts."""
-    return [one for one in changes(a, b) if not _alike(one.a, one.b, names)]
+    return [one for one in value_changes(a, b) if not _alike(one.a, one.b, names)]
 
 
 def state_changes(
@@ -555,12 +555,12 @@ def _turns(one: StepRecord, other: StepRecord) -> str:
 
 
 def _places(found: list[ValueChange], root: str) -> str:
-    told = [
+    remarks = [
         f"{f'{root}.{one.path}' if one.path else root} is {_both(one.a, one.b)}"
         for one in sorted(found, key=lambda one: one.path.rpartition(".")[2] != "satisfied")[:_PLACES]
     ]
     more = [f"and {len(found) - _PLACES} more"] if len(found) > _PLACES else []
-    return "; ".join(told + more)
+    return "; ".join(remarks + more)
 
 
 def _way_words(name: str, decision: Decision | None) -> str:
@@ -585,9 +585,9 @@ def _loadouts(graphs: tuple[Graph, Graph] | None, one: StepRecord, other: StepRe
     found = compare_sockets(*graphs, one.socket)
     if not found:
         return []
-    told = "; ".join(f"{row.field} is {_both(row.a, row.b)}" for row in found[:_PLACES])
+    differences = "; ".join(f"{row.field} is {_both(row.a, row.b)}" for row in found[:_PLACES])
     more = f"; and {len(found) - _PLACES} more" if len(found) > _PLACES else ""
-    return [f"The loadouts differ there: {told}{more}."]
+    return [f"The loadouts differ there: {differences}{more}."]
 
 
 def _both(a: JSON, b: JSON) -> str:

@@ -40,7 +40,7 @@ from materia_nb.handoff.protocol import (
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
 from materia_nb.loadout.graph import CAST_CONTEXTS, END, Graph, Socket
 from materia_nb.loadout.regions import rounds_in
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, VERDICTS, Result, described
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, YES_OR_NO, Result, described
 from materia_nb.sharing import Bar, Progress
 
 
@@ -245,7 +245,7 @@ class PossibleAnswers:
             given[SCHEDULE] = {"version": 1, "streams": streams if count else []}
         if "context" in given:
             given["context"] = SAMPLE
-        if result in VERDICTS:
+        if result in YES_OR_NO:
             given["satisfied"] = result.satisfied
         else:
             given.pop("satisfied", None)
@@ -276,7 +276,7 @@ def verdicts(here: SocketRules) -> tuple[Result, ...]:
     if here.wanted.parse == "text":
         return (Result.NOTHING,)
     if here.wanted.why_satisfied is not None:
-        return VERDICTS
+        return YES_OR_NO
     socket = here.socket
     conditions = [edge.when for edge in socket.edges] + [route.condition for route in here.exits]
     if socket.advance is not None:
@@ -587,9 +587,9 @@ def _place(state: CastState) -> str:
 def _needs_taken(here: SocketRules, step: Transition) -> None:
     if step.reading is None or step.reading.error is None:
         return
-    told = in_brief(step.reading.issues, 3)
+    issues = in_brief(step.reading.issues, 3)
     raise MateriaError(
-        f"No short answer was found that {here.socket.id} takes: {told}",
+        f"No short answer was found that {here.socket.id} takes: {issues}",
         where=here.socket.id,
         hint="an assignment there reads a JSONPath with a filter or the like; a dotted path can be explored",
         kind="no_answer",

@@ -13,7 +13,7 @@ from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, counted, did_you_mean, plain
 from materia_nb.late import shown_by_its_view
 from materia_nb.loadout.graph import END, Graph
-from materia_nb.loadout.vocabulary import VERDICTS, Result
+from materia_nb.loadout.vocabulary import YES_OR_NO, Result
 
 THOUGHT: Final = "What the agent thought"
 """The heading above thinking, which is shown to people and told to nobody (R49)."""
@@ -189,7 +189,7 @@ def _otherwise(rules: Rules, decision: Decision) -> list[str]:
         return []
     here = rules.sockets[decision.socket]
     unknown = decision.advance is None and here.socket.advance is not None
-    possible = () if here.wanted.parse == "text" or unknown else VERDICTS
+    possible = () if here.wanted.parse == "text" or unknown else YES_OR_NO
     others = [
         result
         for result in (*possible, Result.FAILED)

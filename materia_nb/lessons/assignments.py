@@ -15,7 +15,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -36,6 +36,7 @@ from materia_nb.lessons.checks import (
     is_unanswered,
     key_of,
     kind_of,
+    table_of_learners,
     taken,
     told_of,
 )
@@ -247,7 +248,7 @@ _UNREAD: Final = object()
 _LONGEST: Final = 2**26
 
 
-class Mark(NamedTuple):
+class MarkedAnswer(NamedTuple):
     """What one question earned: 1 or 0, and why in words."""
 
     who: str
@@ -335,7 +336,7 @@ def _assigned(line: ast.stmt) -> dict[str, object]:
     return {target.id: value for target in line.targets if isinstance(target, ast.Name)}
 
 
-def marks(lesson: str, who: str, book: Mapping[str, Any]) -> list[Mark]:
+def marks(lesson: str, who: str, book: Mapping[str, Any]) -> list[MarkedAnswer]:
     """Mark what somebody handed in: a point for each question whose right answer varies by the learner.
 
     Args:
@@ -352,8 +353,8 @@ def marks(lesson: str, who: str, book: Mapping[str, Any]) -> list[Mark]:
     note = f" The notebook was worked out for {name!r}, and {who!r} handed it in." if other else ""
     found = []
     for question in marked(lesson):
-        points, told = _marked(given.get(question, ...), right[question])
-        found.append(Mark(who, lesson, question, points, told if points else told + note))
+        points, reason = _marked(given.get(question, ...), right[question])
+        found.append(MarkedAnswer(who, lesson, question, points, reason if points else reason + note))
     return found
 
 
@@ -371,7 +372,7 @@ def _marked(answer: object, right: AnswerKey) -> tuple[int, str]:
     return 0, " ".join(["It is not right.", *told_of(answer, right.truth, right.ask)])
 
 
-def mark_all(folders: Iterable[Path]) -> list[Mark]:
+def mark_all(folders: Iterable[Path]) -> list[MarkedAnswer]:
     """Mark all notebooks of folders, as nbgrader collects them: ``WHO/LESSON/LESSON.ipynb``, or ``WHO/LESSON.ipynb``.
 
     Raises:
@@ -404,26 +405,18 @@ def _handed_in(path: Path) -> Mapping[str, Any]:
     return book if isinstance(book, dict) else {}
 
 
-def marks_table(found: Sequence[Mark]) -> Table:
+def marks_table(found: Sequence[MarkedAnswer]) -> Table:
     """Return a table of marks: for each learner and lesson how many points, and which questions earned none."""
-    groups: dict[tuple[str, str], list[Mark]] = {}
-    for one in found:
-        groups.setdefault((one.who, one.lesson), []).append(one)
-    rows = [
-        (
-            who,
-            lesson,
-            f"{sum(one.points for one in all_)} of {len(all_)}",
-            ", ".join(one.question for one in all_ if not one.points),
-        )
-        for (who, lesson), all_ in groups.items()
-    ]
-    return Table(("who", "lesson", "points", "not right"), rows)
+    columns: dict[str, Callable[[list[MarkedAnswer]], str]] = {
+        "points": lambda all_: f"{sum(one.points for one in all_)} of {len(all_)}",
+        "not right": lambda all_: ", ".join(one.question for one in all_ if not one.points),
+    }
+    return table_of_learners(found, columns)
 
 
-def marks_as_csv(found: Sequence[Mark]) -> str:
+def marks_as_csv(found: Sequence[MarkedAnswer]) -> str:
     """Return marks as CSV, a line for each question."""
-    return csv_text(Mark._fields, found)
+    return csv_text(MarkedAnswer._fields, found)
 
 
 def key_text(lesson: str, learner: str) -> str:

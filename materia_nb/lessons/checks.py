@@ -293,28 +293,29 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return out.getvalue()
 
 
+def table_of_learners(
+    found: Iterable[Any], columns: Mapping[str, Callable[[list[Any]], str]], empty: str = "(none)"
+) -> Table:
+    """Return a table with a row for each learner and lesson; each column says something of all that belongs to the row."""
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for one in found:
+        groups.setdefault((one.who, one.lesson), []).append(one)
+    rows = [(*key, *(cell(all_) for cell in columns.values())) for key, all_ in sorted(groups.items())]
+    return Table(("who", "lesson", *columns), rows, empty)
+
+
 def class_table(found: Sequence[Score]) -> Table:
     """Return a table of a class: for each learner and lesson, how much is right, in how many tries, what it counts.
 
     The last column is how often the learner was sure of a wrong answer: what a teacher comes back to.
     """
-    groups: dict[tuple[str, str], list[Score]] = {}
-    for one in found:
-        groups.setdefault((one.who, one.lesson), []).append(one)
-    rows = [
-        (
-            who,
-            lesson,
-            f"{sum(one.right for one in all_)} of {len(all_)}",
-            str(sum(one.tries for one in all_)),
-            f"{sum(one.points for one in all_):g}",
-            str(sum(one.misled for one in all_)),
-        )
-        for (who, lesson), all_ in sorted(groups.items())
-    ]
-    return Table(
-        ("who", "lesson", "right", "tries", "points", "sure but wrong"), rows, "nothing was answered yet"
-    )
+    columns: dict[str, Callable[[list[Score]], str]] = {
+        "right": lambda all_: f"{sum(one.right for one in all_)} of {len(all_)}",
+        "tries": lambda all_: str(sum(one.tries for one in all_)),
+        "points": lambda all_: f"{sum(one.points for one in all_):g}",
+        "sure but wrong": lambda all_: str(sum(one.misled for one in all_)),
+    }
+    return table_of_learners(found, columns, "nothing was answered yet")
 
 
 QuestionRow: TypeAlias = tuple[object, JSON] | tuple[object, JSON, str]

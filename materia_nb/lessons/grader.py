@@ -10,7 +10,7 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from materia_nb.lessons.assignments import Mark, marks
+from materia_nb.lessons.assignments import MarkedAnswer, marks
 
 _PREFIX = "test-"
 
@@ -20,8 +20,8 @@ class Marks(NbGraderPreprocessor):  # type: ignore[misc] # nbgrader has no types
 
     def preprocess(self, nb: Any, resources: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Mark a notebook; see nbconvert's ``Preprocessor``."""
-        told = resources["nbgrader"]
-        found = {one.question: one for one in marks(told["assignment"], told["student"], nb)}
+        course = resources["nbgrader"]
+        found = {one.question: one for one in marks(course["assignment"], course["student"], nb)}
         for cell in nb.cells:
             grade_id = cell.metadata.get("nbgrader", {}).get("grade_id", "")
             if grade_id.startswith(_PREFIX) and cell.metadata.nbgrader.grade:
@@ -32,8 +32,8 @@ class Marks(NbGraderPreprocessor):  # type: ignore[misc] # nbgrader has no types
 _output_of: Any = NotebookNode
 
 
-def _output(one: Mark | None) -> Any:
+def _output(one: MarkedAnswer | None) -> Any:
     if one is not None and one.points:
         return _output_of(output_type="stream", name="stdout", text=f"{one.told}\n")
-    told = "There is no such question." if one is None else one.told
-    return _output_of(output_type="error", ename="NotRight", evalue=told, traceback=[told])
+    reason = "There is no such question." if one is None else one.told
+    return _output_of(output_type="error", ename="NotRight", evalue=reason, traceback=[reason])

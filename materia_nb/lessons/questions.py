@@ -354,8 +354,8 @@ class Patient(Shown):
             )
         asked = {name: (found.get(name, ...), right) for name, right in truth.items()}
         asks = {name: Ask(kind_of(right), {ANY: _EXPLAINED[name]}) for name, right in truth.items()}
-        told = judged_answers(f"clinic: {self.card.name}", "", asks, asked, self.card.graph)
-        return Text(f"{told}\n{self._sick.why}\ncheck would have said: {self._sick.code}")
+        explained = judged_answers(f"clinic: {self.card.name}", "", asks, asked, self.card.graph)
+        return Text(f"{explained}\n{self._sick.why}\ncheck would have said: {self._sick.code}")
 
     def mend(self, loadout: str | Mapping[str, JSON]) -> Text:
         """Pass when a changed loadout does with the same answers what was meant.
@@ -388,13 +388,13 @@ class Patient(Shown):
         found = _cast(self.card, document)
         if found.ends != "complete":
             return [f"It ends as {found.ends}: {found.said}"]
-        told = [f"The cast says of itself: {one}" for one in found.remarks]
+        remarks = [f"The cast says of itself: {one}" for one in found.remarks]
         for socket, count in wanted.visits.items():
             came = found.visits.get(socket, 0)
             if came != count:
                 times = "once" if came == 1 else f"{came} times"
-                told.append(f"{socket} is visited {times}; it should be {count}.")
-        return told
+                remarks.append(f"{socket} is visited {times}; it should be {count}.")
+        return remarks
 
 
 class _Course(NamedTuple):
@@ -408,9 +408,9 @@ class _Course(NamedTuple):
 
 def _cast(card: Card, document: dict[str, JSON]) -> _Course:
     with cast_once(document, card.request, card.answers) as (cast, ends):
-        said = "" if cast.failure is None else cast.failure.message
+        failure = "" if cast.failure is None else cast.failure.message
         odd = [str(one) for one in cast.now.remarks if one.code != "empty-loop"]
-        return _Course(ends, said, dict(cast.now.engine.visits), odd)
+        return _Course(ends, failure, dict(cast.now.engine.visits), odd)
 
 
 def clinic(name: str) -> Patient:

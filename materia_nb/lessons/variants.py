@@ -320,8 +320,8 @@ def _loop(chance: Random, exits: Sequence[str], advance: str | None, budget: int
         "exits": routes,
     }
     items = _TITLES[: chance.choice((0, 2, 2, 3, 3, 4))]
-    said = [chance.random() < 0.5 for _ in range(len(items) + 3)]
-    return Drawn(_config(sockets, loop), items, {"Check": said} if items else {})
+    verdicts = [chance.random() < 0.5 for _ in range(len(items) + 3)]
+    return Drawn(_config(sockets, loop), items, {"Check": verdicts} if items else {})
 
 
 def _loops(chance: Random) -> Drawn:
@@ -420,7 +420,7 @@ class Night(Shown):
 
     Args:
         bench: where they are made; its loadout ``Night`` has an agent *Clean* that speaks ``agent-contract``.
-        order: the numbers of :data:`CASES` in the order in which they come.
+        order: the numbers of the requests in the order in which they come.
 
     Attributes:
         cases: what is asked, in that order.
@@ -434,22 +434,22 @@ class Night(Shown):
 
     def cast(self, number: int) -> Cast:
         """Begin the cast of a case, counted from 1, with all files on the disk."""
-        case, told = self.cases[number - 1], dict[str, Any]()
+        case, memory = self.cases[number - 1], dict[str, Any]()
         self.files = set(_FILES)
 
         def clean(turn: Turn) -> str:
             if turn.kind == "work":
                 found = re.search(r'"agent_id": "(\w+)"', turn.prompt)
-                told["id"] = found[1] if found else ""
+                memory["id"] = found[1] if found else ""
                 if case.says is None:
-                    return _contract(told["id"], "NEEDS_INPUT", case.asks)
-                return _contract(told["id"], "APPROVAL_REQUEST", "It was held back.", _ask(case, number))
+                    return _contract(memory["id"], "NEEDS_INPUT", case.asks)
+                return _contract(memory["id"], "APPROVAL_REQUEST", "It was held back.", _ask(case, number))
             if turn.grant is not None and turn.grant.use(case.asks, time.time())[0]:
                 self._run(case.asks)
-            told["turns"] = told.get("turns", 0) + 1
-            if told["turns"] == 1:
-                return _contract(told["id"], "IN_PROGRESS", "I go on.")
-            return _contract(told["id"], "COMPLETE", "It is done.")
+            memory["turns"] = memory.get("turns", 0) + 1
+            if memory["turns"] == 1:
+                return _contract(memory["id"], "IN_PROGRESS", "I go on.")
+            return _contract(memory["id"], "COMPLETE", "It is done.")
 
         return self._bench.cast(
             case.request, loadout=LOADOUT, agents={"Clean": clean, "Tell": lambda: "Told."}
@@ -480,12 +480,12 @@ class Night(Shown):
             self.files = {one for one in self.files if place != "." and not one.startswith(f"{place}/")}
 
     def _blocks(self) -> list[Block]:
-        said = list[Block]()
+        blocks = list[Block]()
         for number, case in enumerate(self.cases, start=1):
             asks = "asks" if case.says is None else "runs"
             says = [] if case.says is None else [f"   says: {case.says}"]
-            said += lines([f"{number} {case.request}", *says, f"   {asks}: {case.asks}"])
-        return said
+            blocks += lines([f"{number} {case.request}", *says, f"   {asks}: {case.asks}"])
+        return blocks
 
 
 def night_shift(bench: Workbench, order: Sequence[int]) -> Night:

@@ -54,7 +54,7 @@ class Result(StrEnum):
 
 TAKEN: Final = (Result.YES, Result.NO, Result.NOTHING)
 """What an output that is taken can say."""
-VERDICTS: Final = (Result.YES, Result.NO)
+YES_OR_NO: Final = (Result.YES, Result.NO)
 """What it says where it must say one of the two."""
 _NEEDED: Final = {
     Result.YES: "satisfied: true",
@@ -116,7 +116,7 @@ class Described:
     @property
     def guards(self) -> bool:
         """Whether it asks for a verdict, so that an output that says none, as a text does, never matches it."""
-        return not self.holds(Result.NOTHING) and any(self.holds(result) for result in VERDICTS)
+        return not self.holds(Result.NOTHING) and any(self.holds(result) for result in YES_OR_NO)
 
     @property
     def without_output(self) -> bool:
@@ -178,7 +178,7 @@ CONDITIONS: Final[tuple[Condition, ...]] = tuple(DESCRIBED)
 GUARDS: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if one.guards)
 """Those that ask for a verdict, so that they never match a text, which says none."""
 WAITING_FOR: Final[Mapping[Result, Condition]] = {
-    verdict: next(word for word, one in DESCRIBED.items() if one.needs == (verdict,)) for verdict in VERDICTS
+    verdict: next(word for word, one in DESCRIBED.items() if one.needs == (verdict,)) for verdict in YES_OR_NO
 }
 """The condition that waits for a verdict and for nothing else; together they cover every verdict."""
 SENDING_BACK: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if one.sends_back)

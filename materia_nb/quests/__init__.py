@@ -13,7 +13,7 @@ from materia_nb.platform import Stop
 from materia_nb.store.board import NAME, Board, Quest, QuestStatus, change_board, read_board
 from materia_nb.store.catalogue import cast_entry
 
-Why: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
+WhyStopped: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
 """Why running the board stopped: nothing is left to run, a person must act, a cast failed, or it was told to."""
 
 PLACES: Final = ("top", "up", "down", "bottom")
@@ -92,7 +92,7 @@ class QuestBoard:
             board = self._change(self._settled)
         return board.quests
 
-    def words_of(self, why: Why) -> str:
+    def words_of(self, why: WhyStopped) -> str:
         """Say in words why running the board stopped."""
         return WORDS[why]
 
@@ -147,7 +147,7 @@ class QuestBoard:
 
         return _found(self._change(requeued), reference)
 
-    def run(self, count: int | None = None) -> Why:
+    def run(self, count: int | None = None) -> WhyStopped:
         """Cast the quests one after another, with the agents of the workbench.
 
         One that waits goes on first, then those that are pending, from the top. A cast that a person must
@@ -223,7 +223,7 @@ class QuestBoard:
             raise
         return taken[0] if taken else None
 
-    def _run(self, cast: Cast) -> Why | None:
+    def _run(self, cast: Cast) -> WhyStopped | None:
         """Run a cast; why the board has to stop, None when it goes on with the next."""
         try:
             if cast.status in ("ready", "waiting"):

@@ -14,7 +14,7 @@ from materia_nb.engine.routing import edges_used, limits_of
 from materia_nb.errors import MateriaError, plain
 from materia_nb.handoff import Issue, item_issues
 from materia_nb.handoff.protocol import as_text
-from materia_nb.insight.sides import ValueChange, changes
+from materia_nb.insight.sides import ValueChange, value_changes
 from materia_nb.jsonvalue import JSON, MISSING, compact, frozen, same
 from materia_nb.loadout.facts import WORK_ITEMS
 
@@ -85,7 +85,7 @@ def changed_blocks(before: _CastData, after: _CastData, title: str) -> list[Bloc
     kept_before, kept_after = (
         {name: value for name, value in data.items() if name not in folded} for data in (before, after)
     )
-    differences = changes(kept_before, kept_after)
+    differences = value_changes(kept_before, kept_after)
     if not differences:
         return [Heading(title), Line("nothing", "quiet")]
     rows = [(one.path, _what(one), _text(one.a), _text(one.b)) for one in differences[:_MOST_CHANGES]]

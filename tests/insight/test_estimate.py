@@ -9,7 +9,7 @@ from materia_nb import Workbench
 from materia_nb.agents.model import ModelAgent
 from materia_nb.engine.told import tokens_of
 from materia_nb.errors import MateriaError
-from materia_nb.insight.estimate import Prompts, estimate
+from materia_nb.insight.estimate import Prompts, estimate_cast
 from materia_nb.loadout import build_graph
 
 PRICED = "openai:gpt-4o"
@@ -30,7 +30,7 @@ def once():
 def test_a_cast_that_goes_one_way_takes_what_its_prompts_have(bench):
     """Satisfied at once, every cast is that of the prompts, and there is no spread."""
     prompts = Prompts(bench.graph(), "a guide to moss", 3)
-    found = estimate(bench.graph(), "a guide to moss", 3, 1.0, casts=5)
+    found = estimate_cast(bench.graph(), "a guide to moss", 3, 1.0, casts=5)
     tokens_in = sum(tokens_of(one.characters) for one in prompts.told)
     assert found.total.input == (tokens_in, tokens_in, tokens_in)
     assert found.total.turns == (len(prompts.told),) * 3
@@ -41,15 +41,15 @@ def test_a_cast_that_goes_one_way_takes_what_its_prompts_have(bench):
 
 def test_chances_spread_the_turns_between_the_shortest_and_the_longest_cast():
     """Two turns where the check is content, four where it sends back: 2 + 2 (1 - p) on average."""
-    found = estimate(once(), satisfied=0.25, casts=400)
+    found = estimate_cast(once(), satisfied=0.25, casts=400)
     assert found.total.turns.mean == pytest.approx(2 + 2 * 0.75, abs=0.2)
     assert (found.total.turns.low, found.total.turns.high) == (2, 4)
-    assert estimate(once(), satisfied=0.25, casts=400) == found
+    assert estimate_cast(once(), satisfied=0.25, casts=400) == found
 
 
 def test_answers_have_as_many_tokens_as_is_said_and_each_turn_its_price():
     """Two turns of known tokens: the cost is what the prices make of them."""
-    found = estimate(
+    found = estimate_cast(
         once(),
         satisfied=1.0,
         answer={"Do": 100, "*": 10},
@@ -60,7 +60,7 @@ def test_answers_have_as_many_tokens_as_is_said_and_each_turn_its_price():
     assert found.total.cost is not None
     assert found.total.cost.mean == pytest.approx(found.total.input.mean / 1000 + 110)
     assert (found.shortest, found.unpriced) == ((), ())
-    assert estimate(once(), answer={"Do": 100}, casts=3).shortest == ("Check",)
+    assert estimate_cast(once(), answer={"Do": 100}, casts=3).shortest == ("Check",)
 
 
 def test_a_later_turn_of_a_visit_is_told_those_before_once_more():
@@ -69,8 +69,8 @@ def test_a_later_turn_of_a_visit_is_told_those_before_once_more():
     plain = config(sockets)
     talks = config(sockets)
     talks["materia"]["P"]["multiTurn"] = True
-    one = estimate(build_graph(plain), satisfied=1.0, answer=50, casts=1).sockets["Do"]
-    two = estimate(build_graph(talks), satisfied=1.0, answer=50, casts=1).sockets["Do"]
+    one = estimate_cast(build_graph(plain), satisfied=1.0, answer=50, casts=1).sockets["Do"]
+    two = estimate_cast(build_graph(talks), satisfied=1.0, answer=50, casts=1).sockets["Do"]
     assert (one.turns.mean, two.turns.mean) == (1, 2)
     assert two.input.mean > 2 * one.input.mean + 50
     assert two.output.mean == 100
@@ -78,11 +78,13 @@ def test_a_later_turn_of_a_visit_is_told_those_before_once_more():
 
 def test_a_price_that_is_not_known_is_not_nothing():
     """R56: what one socket costs is left out and named; where none is known, neither is the whole."""
-    found = estimate(once(), satisfied=1.0, price=lambda socket, *_: 0.5 if socket == "Do" else None, casts=3)
+    found = estimate_cast(
+        once(), satisfied=1.0, price=lambda socket, *_: 0.5 if socket == "Do" else None, casts=3
+    )
     assert found.total.cost == (0.5, 0.5, 0.5)
     assert found.unpriced == ("Check",)
     assert found.sockets["Check"].cost is None
-    none = estimate(once(), satisfied=1.0, casts=3)
+    none = estimate_cast(once(), satisfied=1.0, casts=3)
     assert none.total.cost is None
     assert none.unpriced == ("Do", "Check")
 
@@ -113,9 +115,9 @@ def test_a_sweep_says_before_it_starts_what_it_takes(bench, capsys):
 
 def test_no_casts_and_names_that_are_not_there_are_refused():
     with pytest.raises(MateriaError, match="needs casts"):
-        estimate(once(), casts=0)
+        estimate_cast(once(), casts=0)
     with pytest.raises(MateriaError, match="Nobody"):
-        estimate(once(), answer={"Nobody": 3})
+        estimate_cast(once(), answer={"Nobody": 3})
 
 
 def test_a_workbench_takes_the_prices_of_the_models_that_are_set(bench):

@@ -18,7 +18,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract_protocol import ContractProtocol
 from materia_nb.insight import space
 from materia_nb.insight.explore import Exploration, longest, played, stalling
-from materia_nb.insight.odds import rehearse
+from materia_nb.insight.odds import rehearse_casts
 from materia_nb.insight.space import Node, Scripted, Space, VisitWay
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS, Result
@@ -328,7 +328,7 @@ def test_what_is_called_impossible_never_happens_in_rehearsals(document, name, i
     graph = rules_of(spoken(document, name)).graph
     e = Exploration(graph, range(3), SMALL)
     assume(e.complete_search)
-    r = rehearse(graph, 20, 0.6, items, seed, failed=0.2)
+    r = rehearse_casts(graph, 20, 0.6, items, seed, failed=0.2)
     assert {socket for socket, count in r.visits.items() if count}.isdisjoint(e.unreached)
     assert set(r.taken).isdisjoint(e.never)
     assert set(r.ends) <= set(e.ends)

@@ -15,7 +15,7 @@ from builders import asks, at, config, edge, exit_route, loop, retry_loop
 from drawn_loadouts import loadouts, rules_of
 from materia_nb.errors import MateriaError
 from materia_nb.insight.explore import Exploration
-from materia_nb.insight.odds import DENSE, rehearse, satisfied_shares, solve
+from materia_nb.insight.odds import DENSE, rehearse_casts, satisfied_shares, solve
 from materia_nb.loadout import build_graph
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "8"))
@@ -114,7 +114,7 @@ def test_an_agent_that_is_not_asked_for_satisfied_says_nothing_and_is_named():
     assert (o.visits["Bind"], o.turns, dict(o.nothing), o.satisfied) == (0, 3, {"Write": 1}, {})
     assert e.can("Bind")  # it may say so all the same
     assert any(note.startswith("Write: an edge, an exit") for note in e.notes)
-    assert rehearse(last_page(), 50, 0.6, 2).visits["Bind"] == 0
+    assert rehearse_casts(last_page(), 50, 0.6, 2).visits["Bind"] == 0
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_an_agent_that_is_not_asked_for_satisfied_says_nothing_and_is_named():
 def test_what_is_given_for_it_by_name_counts(satisfied, bind):
     o = Exploration(last_page(), 2).odds(satisfied, 2)
     assert o.visits["Bind"] == pytest.approx(bind)
-    agree(o, rehearse(last_page(), 1_000, satisfied, 2))
+    agree(o, rehearse_casts(last_page(), 1_000, satisfied, 2))
 
 
 def test_who_must_say_one_of_the_two_cannot_say_nothing():
@@ -168,14 +168,14 @@ def test_without_scipy_a_large_knot_says_what_to_install(monkeypatch):
 @pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
 def test_the_numbers_are_the_same_whoever_works_on_them(pool):
     graph = graph_of(retry_loop(most=2))
-    alone = rehearse(graph, 600, 0.6, 2, seed=7)
+    alone = rehearse_casts(graph, 600, 0.6, 2, seed=7)
     with pool(2) as executor:
-        assert rehearse(graph, 600, 0.6, 2, seed=7, executor=executor) == alone
-    assert rehearse(graph, 600, 0.6, 2, seed=8) != alone
+        assert rehearse_casts(graph, 600, 0.6, 2, seed=7, executor=executor) == alone
+    assert rehearse_casts(graph, 600, 0.6, 2, seed=8) != alone
 
 
 def test_a_rehearsal_counts_every_visit_turn_and_retry():
-    r = rehearse(graph_of(retry_loop(most=2)), 50, 0.0, 3)
+    r = rehearse_casts(graph_of(retry_loop(most=2)), 50, 0.0, 3)
     assert r.ends == {"edge_traversals_exhausted": 50}
     assert set(r.turns) == {1 + 3 * 2}
     assert set(r.retries) == {2}
@@ -204,7 +204,7 @@ def test_rounds_that_a_bounded_edge_excuses_are_told_from_those_that_count():
     assert o.ends["edge_traversals_exhausted"] == pytest.approx(
         0.5
     )  # a third of either kind comes first as likely
-    agree(o, rehearse(graph, 500, 0.5, 1))
+    agree(o, rehearse_casts(graph, 500, 0.5, 1))
 
 
 @settings(max_examples=LAPS)
@@ -215,4 +215,4 @@ def test_exact_odds_and_rehearsals_agree(document, satisfied, items, seed):
     assume(e.complete_search)
     o = e.odds(satisfied, items, failed=0.3)
     assert sum(o.ends.values()) == pytest.approx(1)
-    agree(o, rehearse(graph, CASTS, satisfied, items, seed, failed=0.3))
+    agree(o, rehearse_casts(graph, CASTS, satisfied, items, seed, failed=0.3))

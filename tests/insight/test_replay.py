@@ -21,7 +21,7 @@ from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.errors import MateriaError
 from materia_nb.insight import sides
-from materia_nb.insight.replay import end_of_replay, replay
+from materia_nb.insight.replay import end_of_replay, replay_answers
 from materia_nb.insight.sides import Side
 from materia_nb.loadout import build_graph
 
@@ -169,7 +169,7 @@ def test_a_cast_that_was_over_and_needs_an_answer_goes_otherwise(document, rng, 
     assume(ways)
     way = data.draw(st.sampled_from(ways))
     way["targetSocketId" if way in exits else "to"] = data.draw(st.sampled_from([*sorted(sockets), "end"]))
-    again = replay(original, rules_of(changed))
+    again = replay_answers(original, rules_of(changed))
     if original.session.state.status == "complete" and again.needs:
         assert again
         assert again.first is not None

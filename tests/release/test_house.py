@@ -18,9 +18,9 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 240,
-    "lines of code": 53_428,
+    "lines of code": 53_412,
     "lines of code in one module": 600,
-    "public names that stand for two things": 114,
+    "public names that stand for two things": 108,
 }
 
 

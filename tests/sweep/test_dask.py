@@ -11,7 +11,7 @@ import cast_helpers as h
 from builders import asks, at, config, edge, retry_loop
 from materia_nb import Workbench
 from materia_nb.agents import FunctionAgent
-from materia_nb.insight.odds import BATCH, rehearse
+from materia_nb.insight.odds import BATCH, rehearse_casts
 from materia_nb.loadout import build_graph
 from stream_helpers import stream_agents, streams_config
 
@@ -48,8 +48,8 @@ def test_a_worker_that_is_killed_in_the_middle_changes_no_number(client):
             os.kill(pids[0], signal.SIGKILL)
         told.append((done, total))
 
-    found = rehearse(graph, CASTS, 0.6, 2, seed=3, executor=client.get_executor(), progress=kill_one)
-    assert found == rehearse(graph, CASTS, 0.6, 2, seed=3)
+    found = rehearse_casts(graph, CASTS, 0.6, 2, seed=3, executor=client.get_executor(), progress=kill_one)
+    assert found == rehearse_casts(graph, CASTS, 0.6, 2, seed=3)
     assert told == [(BATCH * count, CASTS) for count in range(1, 7)]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from builders import retry_loop
 from materia_nb.errors import MateriaError
-from materia_nb.insight.odds import BATCH, rehearse
+from materia_nb.insight.odds import BATCH, rehearse_casts
 from materia_nb.loadout import build_graph
 from materia_nb.sharing import Bar, shared
 
@@ -80,7 +80,7 @@ def test_a_pool_that_broke_changes_no_number():
     with ProcessPoolExecutor(2) as pool:
         with pytest.raises(Exception, match="terminated"):
             pool.submit(die, 1).result()
-        assert rehearse(GRAPH, CASTS, 0.6, 2, executor=pool) == rehearse(GRAPH, CASTS, 0.6, 2)
+        assert rehearse_casts(GRAPH, CASTS, 0.6, 2, executor=pool) == rehearse_casts(GRAPH, CASTS, 0.6, 2)
 
 
 def test_whoever_is_told_can_end_it_and_nothing_more_is_begun():
@@ -100,7 +100,7 @@ def test_whoever_is_told_can_end_it_and_nothing_more_is_begun():
 
     with ThreadPoolExecutor(1) as pool:
         with pytest.raises(Enough):
-            rehearse(GRAPH, 40 * BATCH, 0.6, 2, executor=pool, progress=progress)
+            rehearse_casts(GRAPH, 40 * BATCH, 0.6, 2, executor=pool, progress=progress)
         waits = shared(work, list(range(1000)), pool)
         next(waits)
         waits.close()

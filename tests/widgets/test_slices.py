@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import cast_helpers as h
 from materia_nb.errors import MateriaError
-from materia_nb.insight.sides import changes
+from materia_nb.insight.sides import value_changes
 from materia_nb.jsonvalue import MISSING, replaced, same
 from materia_nb.widgets.cast_slices import TAIL, StepRows, timeline_state
 from materia_nb.widgets.messages import ItemRow
@@ -174,5 +174,5 @@ def test_a_path_that_leads_nowhere_is_refused(path):
 def test_a_path_is_set_where_it_is_and_nowhere_else(value, new, data):
     path = data.draw(st.sampled_from(sorted(value)))
     made = replaced(value, [path], new)
-    assert all(one.path == path for one in changes(value, made))
+    assert all(one.path == path for one in value_changes(value, made))
     assert same(replaced(made, [path], new), made)

@@ -113,16 +113,16 @@ class CompareView(Shown, Comparison):
 
     def in_words(self, names: Mapping[str, str] | None = None) -> list[Block]:
         """Return what it says beside its pictures; ``names`` is what sockets are called."""
-        said = [*lines(self._lines()), Table(_PAIR_COLUMNS, self.rows(names))]
+        blocks = [*lines(self._lines()), Table(_PAIR_COLUMNS, self.rows(names))]
         if self.a.kept is not None and self.a.kept == self.b.kept:
-            said += changes_table(self.a.kept, self.a.session.files, self.b.session.files)
+            blocks += changes_table(self.a.kept, self.a.session.files, self.b.session.files)
         if steps := self.beside:
             both = StepCompareView(steps.a, steps.b, steps.names)
-            said += [Heading(f"step {_numbered(steps.a)}"), *both.in_words(), *self._later(steps.a)]
+            blocks += [Heading(f"step {_numbered(steps.a)}"), *both.in_words(), *self._later(steps.a)]
         if self.state:
             now = (dict(side.session.state.data) for side in (self.a, self.b))
-            said += [Heading("state, as each stands now"), _changed_tree(*now)]
-        return [*said, Heading("in all"), Table(_SPENT_COLUMNS, self._spent())]
+            blocks += [Heading("state, as each stands now"), _changed_tree(*now)]
+        return [*blocks, Heading("in all"), Table(_SPENT_COLUMNS, self._spent())]
 
     def _later(self, first: StepRecord) -> Iterator[Block]:
         """Give the other steps that both made and in which they differ, folded."""
@@ -264,34 +264,34 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
         return self._onward(self)
 
     def _blocks(self) -> list[Block]:
-        said = lines(self._lines())
+        blocks = lines(self._lines())
         if self.first is None and self.beside is None:
-            return said
+            return blocks
         compared = CompareView(self.original, self.replayed)
         drawn = GraphPicture(self.replayed.rules.graph, compared.picture.marks)
         table = Table(_PAIR_COLUMNS, compared.rows())
-        return [*said, Line("A is the cast, B the replay."), table, _drawn(drawn)]
+        return [*blocks, Line("A is the cast, B the replay."), table, _drawn(drawn)]
 
     def _lines(self) -> list[str]:
         first, beside, needs = self.first, self.beside, self.needs
-        said = ["It goes as it did." if beside is None else "It goes the same way."]
+        outcome = ["It goes as it did." if beside is None else "It goes the same way."]
         if first is not None:
-            said = [f"It goes otherwise from {first.place}.", *(f"  {line}" for line in first.lines)]
+            outcome = [f"It goes otherwise from {first.place}.", *(f"  {line}" for line in first.lines)]
         if beside is not None:
             when = "Before that" if first is not None else "On it"
-            said += [f"{when} {beside.place} differs.", *(f"  {line}" for line in beside.lines)]
+            outcome += [f"{when} {beside.place} differs.", *(f"  {line}" for line in beside.lines)]
         if needs is not None:
             item = f", item {needs.item_key}" if needs.item_key else ""
-            said.append(
+            outcome.append(
                 f"To continue it needs an answer of {needs.socket}, visit {needs.visit}{item}: {needs.why}. "
                 "go_on() makes a cast that asks for it."
             )
         elif first is not None:
-            said.append(f"It ends: {self.ends}.")
+            outcome.append(f"It ends: {self.ends}.")
         if otherwise := self.asked_otherwise:
             numbers = ", ".join(map(str, otherwise[:_CHANGES_SHOWN]))
-            said.append(f"The answer was given to a different prompt in step {numbers}.")
-        return [*said, *self.left_out]
+            outcome.append(f"The answer was given to a different prompt in step {numbers}.")
+        return [*outcome, *self.left_out]
 
 
 class ReplaysView(TableOf[ReplayView[Any]]):

@@ -253,12 +253,12 @@ def _place(kept: Sequence[str], present: Sequence[str], line: int) -> int | None
 
 def _author(cast: Snapshot, note: str) -> tuple[StepRecord | None, str]:
     try:
-        told: JSON = json.loads(note)
+        origin: JSON = json.loads(note)
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        origin = None
+    if not isinstance(origin, dict):
         return None, "It was kept, and nothing says by what."
-    number, by, other = told.get("step"), told.get("by"), told.get("cast")
+    number, by, other = origin.get("step"), origin.get("by"), origin.get("cast")
     of = "" if other in (cast.id, None) else f" of the cast {other}"
     if by == "start":
         return None, f"It was there before the cast began{of}."
@@ -271,7 +271,7 @@ def _author(cast: Snapshot, note: str) -> tuple[StepRecord | None, str]:
             one
             for steps in lines
             for one in steps
-            if (one.number, one.branch) == (number, told.get("branch", 0))
+            if (one.number, one.branch) == (number, origin.get("branch", 0))
         ),
         None,
     )

@@ -21,7 +21,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, counted
-from materia_nb.insight.estimate import Estimate, Prompts, Spread, Takes, estimate
+from materia_nb.insight.estimate import Estimate, Prompts, Spread, Takes, estimate_cast
 from materia_nb.insight.explore import Exploration, played
 from materia_nb.insight.odds import Chances, Odds, PerSocket, Rehearsal
 from materia_nb.insight.space import COMPLETE, HELD, MOST_STATES, Taken, strangers
@@ -457,7 +457,7 @@ class EstimateView(_View, Estimate):
 def estimated(
     graph: Graph, table: AgentTable, pins: Mapping[str, Pin], model: str | None = None, **given: Any
 ) -> EstimateView:
-    """Estimate a cast, with the prices of whoever answers, or of a model; ``given`` is as for :func:`.estimate.estimate`."""
+    """Estimate a cast, with the prices of whoever answers, or of a model; ``given`` is as for :func:`.estimate_cast`."""
     priced = None if model is None else ModelAgent(model)
 
     def price(socket: str, tokens_in: int, tokens_out: int) -> float | None:
@@ -470,7 +470,7 @@ def estimated(
             return None
         return agent.price(materia.model, tokens_in, tokens_out)
 
-    return EstimateView(**vars(estimate(graph, price=price, pins=pins, **given)))
+    return EstimateView(**vars(estimate_cast(graph, price=price, pins=pins, **given)))
 
 
 def _range(spread: Spread) -> str:

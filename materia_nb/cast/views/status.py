@@ -64,10 +64,10 @@ class StatusView(Shown):
 
     def _blocks(self) -> list[Block]:
         latest = [Table(self.steps.headers, self.steps.rows[-_STEPS_SHOWN:])] if self.steps.rows else []
-        said = [*lines(self.lines), *latest, *call_blocks(self.asking)]
+        blocks = [*lines(self.lines), *latest, *call_blocks(self.asking)]
         if self.draft:
-            said += [Code(self.draft, title="draft")]
-        return said + (prompt_blocks(self.prompt) if self.prompt is not None else [])
+            blocks += [Code(self.draft, title="draft")]
+        return blocks + (prompt_blocks(self.prompt) if self.prompt is not None else [])
 
 
 def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ def _standing(cast: Snapshot) -> list[str]:
     now = cast.engine
     stands = f"{now.status}, with remarks," if cast.remarks else now.status
     lines = [f"{cast.graph.name}: {stands} after {steps_words(cast)}"]
-    said = cast.label_of().words
+    label = cast.label_of().words
     if loops := _loops(cast):
         lines[0] += f" ({loops})"
     if now.usage.tokens or (now.usage.uncounted and now.budget.max_tokens is not None):
@@ -158,7 +158,7 @@ def _standing(cast: Snapshot) -> list[str]:
         for one in BOUNDS[1:]
         if (limit := one.most(now.budget)) is not None
     ]
-    return [*lines, shorten(said, 200)] if said else lines
+    return [*lines, shorten(label, 200)] if label else lines
 
 
 def steps_words(cast: Snapshot) -> str:
@@ -185,10 +185,10 @@ def _remarks(odd: Sequence[Remark]) -> Iterator[str]:
 
 def _concluded(cast: Snapshot) -> Iterator[str]:
     """What the agents tell a person at the end, and that there is something to remember."""
-    told = cast.conclusion
-    yield from (shorten(line, _CONCLUSION_CHARS) for line in told[:_CONCLUSION_LINES])
-    if len(told) > _CONCLUSION_LINES:
-        yield f"and {counted(len(told) - _CONCLUSION_LINES, 'more line')}: cast.now.conclusion has all"
+    conclusion = cast.conclusion
+    yield from (shorten(line, _CONCLUSION_CHARS) for line in conclusion[:_CONCLUSION_LINES])
+    if len(conclusion) > _CONCLUSION_LINES:
+        yield f"and {counted(len(conclusion) - _CONCLUSION_LINES, 'more line')}: cast.now.conclusion has all"
     left = sum(not one.kept for one in cast.suggestions)
     if left:
         yield f"{counted(left, 'suggestion')} to keep: %materia edit remember"
@@ -418,8 +418,8 @@ def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
 def steps_view(cast: Snapshot) -> Table:
     """The steps of a cast and of its lanes, one a row."""
     table = step_table(cast.all_steps, cast.graph)
-    said = [cast.label_of(step).words for step in cast.all_steps]
-    if not any(said):
+    labels = [cast.label_of(step).words for step in cast.all_steps]
+    if not any(labels):
         return table
-    rows = [(*cells, shorten(words, 80)) for cells, words in zip(table.rows, said, strict=True)]
+    rows = [(*cells, shorten(words, 80)) for cells, words in zip(table.rows, labels, strict=True)]
     return Table((*table.headers, "label"), rows, "no steps yet")

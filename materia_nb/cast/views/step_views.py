@@ -68,14 +68,14 @@ class StepView(Shown):
         self.prompt = None if draft_of(here) else here.prompt
 
     def _blocks(self) -> list[Block]:
-        step, said = self.step, list[Block]()
+        step, blocks = self.step, list[Block]()
         if step is not None and step.shown is not None:
-            said.append(Code(step.shown, title="output"))
+            blocks.append(Code(step.shown, title="output"))
         if step is not None and step.decision is not None and self.why is not None:
-            said += why_blocks(self.why)
-        said += lines(self.status)
-        said += call_blocks(self.asking)
-        return said + (prompt_blocks(self.prompt) if self.prompt is not None else [])
+            blocks += why_blocks(self.why)
+        blocks += lines(self.status)
+        blocks += call_blocks(self.asking)
+        return blocks + (prompt_blocks(self.prompt) if self.prompt is not None else [])
 
 
 class PromptView(Shown):
@@ -184,21 +184,21 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
 def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Block]:
     """Say one output: what was asked for, who answered, the text, and what was made of it."""
     reading, sections = turn.reading, section_blocks(_sections(cast, step, turn.reading))
-    said = lines([f"asked for: {turn.message}"] if turn.message is not None else [])
-    said += lines(_answered_by(turn), "quiet")
-    said += lines([f"pinned to {turn.pinned}"] if turn.pinned else [], "quiet")
-    said += call_blocks(turn.calls)
-    said += [*sections, Fold("as it was written", [Code(turn.text)])] if sections else [Code(turn.text)]
+    blocks = lines([f"asked for: {turn.message}"] if turn.message is not None else [])
+    blocks += lines(_answered_by(turn), "quiet")
+    blocks += lines([f"pinned to {turn.pinned}"] if turn.pinned else [], "quiet")
+    blocks += call_blocks(turn.calls)
+    blocks += [*sections, Fold("as it was written", [Code(turn.text)])] if sections else [Code(turn.text)]
     if reading is None:
-        return said
-    said += lines([f"note: {note}" for note in reading.notes], "quiet")
-    said += _remarks(reading.warnings)
+        return blocks
+    blocks += lines([f"note: {note}" for note in reading.notes], "quiet")
+    blocks += _remarks(reading.warnings)
     if reading.issues:
         word = "not done yet" if reading.accepted else "issue"
-        said.append(Table(("where", word, "what to do"), issue_rows(reading.issues)))
+        blocks.append(Table(("where", word, "what to do"), issue_rows(reading.issues)))
     if isinstance(reading.value, dict):
-        said.append(Fold("the object that was found", [Tree(reading.value, opened=2)], opened=not sections))
-    return said
+        blocks.append(Fold("the object that was found", [Tree(reading.value, opened=2)], opened=not sections))
+    return blocks
 
 
 def _sections(cast: Snapshot, step: StepRecord, reading: Reading | None) -> list[Section]:
@@ -338,9 +338,9 @@ def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
     events = [
         f"{one.severity}: {one.name}" + (f": {one.message}" if one.message else "") for one in step.events
     ]
-    told = [Heading("Events"), *lines(shorten(event, 400) for event in events)] if events else []
+    event_blocks = [Heading("Events"), *lines(shorten(event, 400) for event in events)] if events else []
     inside = [Heading("Why it went there"), *why_blocks(cast.why(step.number))]
     inside += [Code(step.shown, title="Output")] if step.shown is not None else []
-    inside += [*handoff_blocks(cast, step), *told]
+    inside += [*handoff_blocks(cast, step), *event_blocks]
     failed = way_words(step).startswith("failed")
     return Fold(step.title, inside, opened=failed, anchor=anchor)

@@ -108,7 +108,7 @@ def _named(one: CastEntry | Snapshot) -> str:
 
 
 class SpentView(TableOf[SpentOn]):
-    """Where time and money went; iterating gives :class:`~materia_nb.insight.queries.Spent` rows."""
+    """Where time and money went; iterating gives :class:`~materia_nb.insight.queries.SpentOn` rows."""
 
     def __init__(self, by: Sequence[str], found: Sequence[SpentOn]) -> None:
         self.by = tuple(by)

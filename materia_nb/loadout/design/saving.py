@@ -416,7 +416,7 @@ def _home_at(path: Path, why: str = "") -> Home:
     return Home(path, config_text(path) if path.exists() else None, why)
 
 
-def save(design: Design, to: str | Path | None = None, *, anyway: bool = False) -> Path:
+def save_design(design: Design, to: str | Path | None = None, *, anyway: bool = False) -> Path:
     """Save a design into its file, or a copy into another one, which then holds it beside what it held.
 
     Args:
