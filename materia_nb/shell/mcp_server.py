@@ -189,7 +189,9 @@ class DesignServer:
             raise MateriaError("There is no step to hand over.", hint="change something first")
         if design.not_kept:
             raise MateriaError(design.not_kept, hint="tell the person")
+        known = design.name in self.bench.loadouts.config.loadout_names
         words = f"{counted(len(design.steps), 'step')} of {design.name} wait for a person, who opens it in the designer"
+        words += f": %materia design {'' if known else '--new '}{design.name}"
         self.close()
         return words
 

@@ -327,6 +327,33 @@ def test_what_is_typed_is_taken_whole_and_by_the_part_it_was_typed_for(hand: Han
 # -- drafts -----------------------------------------------------------------------------------
 
 
+AGENT: Final = """
+from pathlib import Path
+from materia_nb.shell.mcp_server import DesignServer
+robot = DesignServer(Path.cwd(), by="robot")
+steps = [("open_loadout", {"loadout": "Mine", "new": True}), ("add_socket", {"materia": "Plan"}), ("add_socket", {"materia": "Build"}),
+         ("add_edge", {"source": "Socket-1", "to": "Socket-2"}), ("hand_over", {})]
+print([result.text for name, given in steps if not (result := robot.call(name, given)).ok])
+"""
+
+
+def test_a_person_looks_at_each_step_of_a_coding_agent(lab: Lab):
+    lab.page.set_viewport_size({"width": 1600, "height": 1000})
+    show = "panel = get_ipython().run_line_magic('materia', 'design --new Mine'); panel"
+    lab.open(lab.notebook("%load_ext materia_nb", AGENT, show))
+    lab.run_all()
+    hand = Hand(lab, 2)
+    hand.press("Look at each step")
+    hand.said("Step 1 of 3 by robot")
+    lab.screenshot("design-review")
+    lab.screenshot("design-review-dark", dark=True)
+    assert violations(lab, "a step is reviewed") == []
+    hand.press("Keep it")
+    hand.press("Refuse it")
+    hand.said("kept 1 of the 3 steps by robot")
+    hand.there("Socket-1")
+
+
 def test_a_design_outlives_its_kernel_and_enter_casts_it_once(hand: Hand):
     page, panel, lab = hand.page, hand.panel, hand.lab
     for number, materia in enumerate(("Plan", "Build", "Eval"), 1):
