@@ -189,11 +189,10 @@ class DesignServer:
             raise MateriaError("There is no step to hand over.", hint="change something first")
         if design.not_kept:
             raise MateriaError(design.not_kept, hint="tell the person")
-        known = design.name in self.bench.loadouts.config.loadout_names
+        opened = ("" if design.name in self.bench.loadouts.config.loadout_names else "--new ") + design.name
         words = f"{counted(len(design.steps), 'step')} of {design.name} wait for a person, who opens it in the designer"
-        words += f": %materia design {'' if known else '--new '}{design.name}"
         self.close()
-        return words
+        return f"{words}: %materia design {opened}"
 
     # -- inside ---------------------------------------------------------------------------------
 
@@ -267,11 +266,10 @@ MOST_TOLD: Final = 8 * 1024 * 1024
 async def bounded_lines(read: Callable[[int], Awaitable[bytes]], most: int = MOST_TOLD) -> AsyncIterator[str]:
     """Yield the lines that ``read(n)`` gives; of one that is longer than ``most``, nothing is kept but that it is no message."""
     while line := await read(most):
-        rest, more = line, 0
-        while rest and not rest.endswith(b"\n"):
+        rest = line
+        while len(rest) == most and not rest.endswith(b"\n"):
             rest = await read(most)
-            more += len(rest)
-        yield "too long\n" if more else line.decode(errors="replace")
+        yield line.decode(errors="replace") if rest is line else "too long\n"
 
 
 def serve(project: Path) -> None:
