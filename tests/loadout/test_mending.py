@@ -79,8 +79,8 @@ def test_what_the_page_says_mends_itself_does(code):
     before = design.report
     found = next((one for one in (*before.problems, *before.hints) if one.code == code), None)
     how = None if found is None else design.mend_of(found)
-    assert ("*Mends itself" in body) == (how is not None and not how.suggestion)
-    assert ("*A mend is suggested" in body) == (how is not None and how.suggestion)
+    assert ("*Can be fixed automatically" in body) == (how is not None and not how.suggestion)
+    assert ("*A fix is suggested" in body) == (how is not None and how.suggestion)
     if how is None:
         return
     assert design.mend(found) == design.steps[-1]
