@@ -12,7 +12,7 @@ from loadout_samples import edge, json_values, looped, route
 from materia_nb import Workbench
 from materia_nb.loadout.design import OPERATIONS, Design
 from materia_nb.loadout.layers import PROJECT_FILE
-from materia_nb.widgets.design_acts import ACTS
+from materia_nb.widgets.design_acts import DESIGN_ACTS
 from materia_nb.widgets.design_inspector import inspector_slice
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.designing import design_slice
@@ -435,7 +435,7 @@ def test_no_message_raises_or_breaks_what_is_told(data):
     config = looped({"exits": [route("Socket-3", "satisfied", "Socket-4")]})
     wb.load(config)
     session = DesignSession(wb, Design("T", config["loadouts"]["T"], config))
-    kinds = sorted({*ACTS, *OPERATIONS} - {"save", "cast", "reload"})
+    kinds = sorted({*DESIGN_ACTS, *OPERATIONS} - {"save", "cast", "reload"})
     values = st.one_of(
         json_values,
         st.sampled_from(
