@@ -378,6 +378,6 @@ def _cost_of_all(entries: Sequence[CastEntry]) -> str:
     return f"{'at least ' if missing else ''}${sum(known):.2f} in all" if any(known) else ""
 
 
-def _show_casts(casts: Casts) -> CastExplorer:
+def show_casts(casts: Casts) -> CastExplorer:
     """Make the panel of all casts; what earlier runs of the same cell showed is closed."""
     return show_panel("casts", lambda: CastExplorer(casts))

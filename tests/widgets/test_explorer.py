@@ -36,7 +36,8 @@ def casts(wb):
 
 @pytest.fixture
 def panel(wb, casts):
-    made = CastExplorer(wb.casts)
+    made = wb.casts.show()
+    assert isinstance(made, CastExplorer)
     made.wait(30)
     yield made
     made.close()
