@@ -270,7 +270,7 @@ def test_abort_interrupts_all_lanes_and_retry_goes_on(tmp_path):
 
 
 def test_the_budget_counts_all_lanes_together_and_stops_them(tmp_path):
-    config = streams_config(1, budget={"maxTokens": 50, "maxTurns": 99})
+    config = streams_config(1, budget={"maxTokens": 50})
     cast = run(tmp_path, config, Build=lambda: Reply("built", Usage(15, 5)))
     assert (cast.status, cast.failure.kind) == ("failed", "budget")
     assert cast.now.usage.tokens == 60
@@ -288,6 +288,18 @@ def test_the_budget_counts_all_lanes_together_and_stops_them(tmp_path):
     assert cast.status == "complete"
     assert cast.now.usage.tokens == 60
     h.assert_same(open_cast(cast.run_dir), cast)
+
+
+def test_turns_of_all_lanes_count_together(tmp_path):
+    whole = run(tmp_path / "whole", streams_config(1))
+    most = whole.now.usage.turns - 1
+    cast = run(tmp_path / "bounded", streams_config(1, budget={"maxTurns": most}))
+    assert (whole.status, cast.failure.kind, cast.now.usage.turns) == ("complete", "budget", most)
+    assert sum(lane.now.usage.turns for lane in cast.now.lanes.values()) < most
+    cast.edit.budget(max_turns=most + 2)
+    cast.retry()
+    cast.run()
+    assert (cast.status, cast.now.usage.turns) == ("complete", most + 1)
 
 
 def test_an_interrupt_leaves_lanes_waiting_and_the_next_run_goes_on(tmp_path):
