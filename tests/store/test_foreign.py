@@ -191,7 +191,7 @@ def test_consent_that_was_given_elsewhere_is_asked_for_anew(allowed, change):
     cast = resume_cast(allowed, h.table(Runs()))
     assert cast.approvals.allowed == frozenset()
     assert [call.decided for call in cast.approvals.asking] == [None]
-    assert "they ask anew" in cast.now.messages[-1]
+    assert "they ask again" in cast.now.messages[-1]
     assert open_cast(allowed).approvals.asking == cast.approvals.asking, "the journal says so too"
     with pytest.raises(KeyboardInterrupt):
         cast.approvals.approve()
