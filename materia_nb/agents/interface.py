@@ -502,7 +502,7 @@ def part_thinking(text: str, tags: tuple[str, str] = TAGS) -> Parted:
     return Parted(text)
 
 
-def joined(thoughts: Iterable[str]) -> str:
+def joined_thinking(thoughts: Iterable[str]) -> str:
     """Put what was thought in several answers of one turn together."""
     return "\n\n".join(filter(None, (one.strip() for one in thoughts)))
 

@@ -79,9 +79,9 @@ class ModelAgent:
         name: str | None = None,
     ) -> None:
         with HeldInterrupts():
-            from materia_nb.agents.model.providers import check, name_of
+            from materia_nb.agents.model.providers import check, model_name_of
 
-            name_of_it = "model" if model is None else name_of(model)
+            name_of_it = "model" if model is None else model_name_of(model)
             if model is not None:
                 check(model, base_url)
         if key_env:
@@ -159,12 +159,12 @@ class ModelAgent:
         return known_price(str(wanted), tokens_in, tokens_out) if named else None
 
     def _model_of(self, turn: Turn) -> Made:
-        from materia_nb.agents.model.providers import make, name_of
+        from materia_nb.agents.model.providers import make, model_name_of
 
         wanted = self.model if self.model is not None else turn.model
         if not wanted:
             raise _no_model(f"The materia {turn.materia_id}", turn.socket_id)
-        name = name_of(wanted)
+        name = model_name_of(wanted)
         if name not in self._made:
             self._made[name] = make(wanted, self.base_url, self.key_env)
         return self._made[name]

@@ -38,7 +38,7 @@ from materia_nb.agents.interface import (
     Reply,
     Spent,
     Turn,
-    joined,
+    joined_thinking,
     part_thinking,
 )
 from materia_nb.agents.model.providers import Made
@@ -192,7 +192,7 @@ def parted(response: ModelResponse, tags: tuple[str, str]) -> Parted:
         ]
         said = part_thinking("".join(text), tags)
     ended = said.ended and bool(said.text or not thought or response.finish_reason != "length")
-    return Parted(said.text, joined([*thought, said.thinking]), ended)
+    return Parted(said.text, joined_thinking([*thought, said.thinking]), ended)
 
 
 def _from_text(part: ThinkingPart) -> bool:
@@ -390,7 +390,7 @@ class Talk:
             answer.text,
             None if used.input is None else used,
             self._meta(response),
-            thinking=joined([*self._thoughts, answer.thinking]),
+            thinking=joined_thinking([*self._thoughts, answer.thinking]),
             cut=self._cut(response, answer),
         )
 

@@ -48,7 +48,7 @@ class Made:
     tells_the_end: bool
 
 
-def name_of(model: object) -> str:
+def model_name_of(model: object) -> str:
     """Return what a model is called where it is shown."""
     return model if isinstance(model, str) else str(getattr(model, "model_id", type(model).__name__))
 
@@ -147,7 +147,7 @@ def make(model: object, base_url: str | None = None, key_env: str | None = None)
     from pydantic_ai.models import Model, infer_model
 
     if isinstance(model, Model):
-        return Made(model, name_of(model), _tells_the_end(model))
+        return Made(model, model_name_of(model), _tells_the_end(model))
     name = str(model)
     provider, _, rest = name.partition(":")
     if provider == "openai" and (base_url or os.environ.get("OPENAI_BASE_URL")):
