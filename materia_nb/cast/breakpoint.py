@@ -20,7 +20,7 @@ from materia_nb.engine.remarks import hollow_fields, repeats
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, TurnRecord, every_step
-from materia_nb.engine.state import Unit
+from materia_nb.engine.state import Unit, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import opened, read_plain, replace_file
 from materia_nb.insight.sides import used
@@ -192,9 +192,7 @@ class Breakpoint(NamedTuple):
         """Whether the last step, with the lanes joined before it, used up one more amount, where so much was used ``besides``."""
         after = besides + self._used_by(step for step, _ in every_step(session))
         joined = (one for one in session.streams if one.step == last.number - 1)
-        lanes = (
-            step for one in joined for lane in one.lanes.values() for step, _ in every_step(lane.session)
-        )
+        lanes = (step for one in joined for lane in one.lanes.values() for step in lane.session.steps)
         amount = self.amount or 0.0
         return (after - self._used_by((last, *lanes))) // amount < after // amount
 
@@ -206,8 +204,7 @@ class Breakpoint(NamedTuple):
             return sum(turn.prompt is not None for turn in step.turns)
         if self.unit == "seconds":
             return (step.worked or 0) / 1000
-        count = used(step)
-        return (count.cost if self.unit == "usd" else count.tokens) or 0
+        return self._spent(used(step))
 
     def _used_by_forks(self, rules: Rules, run_dir: Path) -> float:
         """What the answers took that stand in the journals of the cast's forks, or of what it is a fork of, alone."""
@@ -222,7 +219,10 @@ class Breakpoint(NamedTuple):
         if self.unit == "seconds":
             return sum(data.get("worked") or 0 for data in told) / 1000
         spent = [usage_from(data["usage"]) for data in told if isinstance(data.get("usage"), dict)]
-        return sum((one.cost if self.unit == "usd" else one.tokens) or 0 for one in spent)
+        return sum(map(self._spent, spent))
+
+    def _spent(self, usage: Usage) -> float:
+        return (usage.cost if self.unit == "usd" else usage.tokens) or 0
 
     def _is_time(self, count: Callable[[], int]) -> bool:
         return self.nth is None or self.nth == count()

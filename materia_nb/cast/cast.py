@@ -30,7 +30,7 @@ from materia_nb.cast.work import Work
 from materia_nb.engine import decide
 from materia_nb.engine.events import Event, Events
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import StepRecord
+from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import Failure, Status
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, split_path
@@ -518,7 +518,7 @@ class Cast:
 
         Args:
             answer: as text, or as a value; in a notebook also a $variable.
-            lane: the lane, if lanes are at work; may be left out if only one waits for a person.
+            lane: the lane, if lanes are at work or stopped; may be left out if only one waits for a person, or failed.
 
         Raises:
             ~materia_nb.handoff.protocol.RefusedAnswer: the answer breaks the rules; ``issues`` says how.
@@ -527,49 +527,39 @@ class Cast:
         """
         if self.status == "held" and isinstance(answer, str):
             return self.approvals.answer(answer)
-        if self.runner.lanes_at_work:
-            return self._reply_in(self.runner.lane_meant(lane), answer)
+        in_lanes = lanes_at_work(self.runner.session) is not None
+        work = self.runner.lane_meant(lane) if in_lanes else self.runner
         with self.runner.lock():
             self.runner.begin()
-            if self.status in ("failed", "aborted"):
-                at = self.runner.session.state.at
-                write = None if at is None else self.runner.rules.sockets[at.socket].write
-                reply = sound(given(answer), "The reply", write)
-                try:
-                    self.runner.by_hand(reply, clean(reply.text))
-                finally:
-                    self.runner.write_derived()
-                return self.steps[-1]
-            if self.status == "ready":
+            if self.status == "ready" and not in_lanes:
                 self.runner.enter()
-            return self._replied(self.runner, answer)
-
-    def _reply_in(self, work: Work, answer: str | Mapping[str, JSON]) -> StepRecord:
-        """Take a person's answer in a lane: to what the agent there asks, where it holds the lane, else in its place."""
-        with self.runner.lock():
-            self.runner.begin()
-            if work.session.state.status == "held" and isinstance(answer, str):
-                work.do(decide.answer_hold, clean(answer))
+            try:
+                if work.session.state.status == "held" and isinstance(answer, str):
+                    work.do(decide.answer_hold, clean(answer))
+                else:
+                    self._reply_in(work, answer)
+            finally:
                 self.runner.write_derived()
-                return work.session.steps[-1]
-            return self._replied(work, answer)
+            return work.session.steps[-1]
 
-    def _replied(self, work: Work, answer: str | Mapping[str, JSON]) -> StepRecord:
-        visit = decide.waiting(work.session)
-        here = work.rules.sockets[visit.socket]
-        if here.socket.is_utility:
+    def _reply_in(self, work: Work, answer: str | Mapping[str, JSON]) -> None:
+        """Take a person's answer for the visit that waits, or by hand where the cast, or the lane, stopped."""
+        state = work.session.state
+        stopped = self.failure is not None or state.failure is not None
+        visit = state.at if stopped else decide.waiting(work.session)
+        here = None if visit is None else work.rules.sockets[visit.socket]
+        if here is not None and here.socket.is_utility and not stopped:
             raise MateriaError(
-                f"{visit.socket} is a utility; a process answers there.",
+                f"{here.socket.id} is a utility; a process answers there.",
                 hint="step runs it",
                 kind="not_an_agent",
             )
-        reply = sound(given(answer), "The reply", here.write)
-        try:
-            decide.check_reply(work.rules, work.session, clean(reply.text))
-            work.arrived(reply)
-        finally:
-            self.runner.write_derived()
-        return work.session.steps[-1]
+        reply = sound(given(answer), "The reply", None if here is None else here.write)
+        if stopped:
+            return self.runner.by_hand(work, reply, clean(reply.text))
+        decide.check_reply(work.rules, work.session, clean(reply.text))
+        work.arrived(reply)
+        return None
 
     def refine(self, message: str) -> StepRecord:
         """Ask a multi-turn agent to change its draft, in the conversation of this visit.

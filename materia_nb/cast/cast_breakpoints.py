@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -30,6 +30,9 @@ Pause: TypeAlias = Literal[
 
 OVER: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
 """Why a run stops at a status in which nothing goes on."""
+
+
+_SAID: Final[tuple[BreakKind, ...]] = ("after", "refused", "not_satisfied", "same_again", "hollow_answer")
 
 
 class Breakpoints:
@@ -130,19 +133,9 @@ class Settable(Stops):
         where = condition if isinstance(condition, str) else None
         if where is not None:
             condition_of(where)
-        made = self._meant(
-            socket,
-            edge,
-            after=after,
-            refused=refused,
-            not_satisfied=not_satisfied,
-            same_again=same_again,
-            hollow_answer=hollow_answer,
-        )
-        self._put(
-            made._replace(nth=_checked(nth), lane=lane, where=where),
-            None if isinstance(condition, str) else condition,
-        )
+        made = self._meant(socket, edge, (after, refused, not_satisfied, same_again, hollow_answer))
+        made = made._replace(nth=_checked(nth), lane=lane, where=where)
+        self._put(made, None if isinstance(condition, str) else condition)
 
     def watch(self, path: str, *, nth: int | None = None) -> None:
         """Make runs stop after a step, or the n-th step, that changes what stands at a dotted path in the state.
@@ -201,16 +194,9 @@ class Settable(Stops):
 
         Without anything, all of them.
         """
-        if after or edge is not None or refused or not_satisfied or same_again or hollow_answer:
-            meant = self._meant(
-                socket,
-                edge,
-                after=after,
-                refused=refused,
-                not_satisfied=not_satisfied,
-                same_again=same_again,
-                hollow_answer=hollow_answer,
-            )
+        given = (after, refused, not_satisfied, same_again, hollow_answer)
+        if any(given) or edge is not None:
+            meant = self._meant(socket, edge, given)
             gone = [one for one in self if one.every_time._replace(lane=None) == meant]
         elif socket is None and path is None:
             gone = list(self)
@@ -247,9 +233,10 @@ class Settable(Stops):
     def _put(self, one: Breakpoint, condition: Condition | None = None) -> None:
         raise NotImplementedError
 
-    def _meant(self, socket: str | None, edge: int | str | None, **given: bool) -> Breakpoint:
-        kinds: dict[str, bool] = {**given, "edge": edge is not None}
-        meant = [kind for kind in get_args(BreakKind) if kinds.get(kind)] or ["before"]
+    def _meant(self, socket: str | None, edge: int | str | None, given: Sequence[bool]) -> Breakpoint:
+        """Return the breakpoint that is meant, where ``given`` says which of ``_SAID`` are."""
+        kinds: dict[BreakKind, bool] = {**dict(zip(_SAID, given, strict=True)), "edge": edge is not None}
+        meant: list[BreakKind] = [kind for kind, said in kinds.items() if said] or ["before"]
         if len(meant) > 1:
             raise MateriaError(
                 f"A breakpoint stops at one thing, not at {' and '.join(meant)}.",

@@ -17,7 +17,6 @@ from materia_nb.engine.events import Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Pending, Session, StepRecord, lanes_running, pending
 from materia_nb.handoff.protocol import BASE
-from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
 from materia_nb.store.kept_files import OF_LANE, KeptFiles
 
 _LOOK_S = 0.1
@@ -33,7 +32,7 @@ class LaneWork(Work):
         self.files, self.utilities = main.files, main.utilities
         self.agents, self.functions, self.followers = main.agents, main.functions, main.followers
         self.stop, self.messages = main.stop, main.messages
-        self._lane, self._lanes, self.asked_before = lane, lanes, lanes.asked_before
+        self.lane, self._lanes, self.asked_before = lane, lanes, lanes.asked_before
 
     @property
     def rules(self) -> Rules:  # type: ignore[override]
@@ -43,7 +42,7 @@ class LaneWork(Work):
     @property
     def session(self) -> Session:  # type: ignore[override]
         """Everything that is known in the lane."""
-        return self.main.session.streams[-1].lanes[self._lane].session
+        return self.main.session.streams[-1].lanes[self.lane].session
 
     @property
     def base(self) -> Path:
@@ -59,22 +58,16 @@ class LaneWork(Work):
         if not self.session.keeps or scope == BASE or not self._is_alone():
             return
         folder = self.base / scope.cwd
-        number = [*self.main.session.streams[-1].lanes].index(self._lane) + 1
+        number = [*self.main.session.streams[-1].lanes].index(self.lane) + 1
         if self._kept is None or self._kept.folder != folder:
             self._kept = None
         fresh = self.session.folder != scope.cwd  # what it held before is not this lane's doing
 
         def keeper() -> KeptFiles:
-            if self._kept is None:
-                self._kept = KeptFiles(
-                    folder,
-                    self.files.path.parent,
-                    f"{self.files.path.name}{OF_LANE}{self._lanes.number}-{number}",
-                    ignored=self.session.keeps == FILES_WITH_IGNORED,
-                )
+            self._kept = self._kept or self.keeper_of(folder, f"{OF_LANE}{self._lanes.number}-{number}")
             return self._kept
 
-        self.keep_with(keeper, "start" if fresh else by, lane=self._lane, folder=scope.cwd if fresh else "")
+        self.keep_with(keeper, "start" if fresh else by, lane=self.lane, folder=scope.cwd if fresh else "")
 
     def _is_alone(self) -> bool:
         """Whether no other lane works in the directory of this one, around it or inside."""
@@ -82,7 +75,7 @@ class LaneWork(Work):
         others = (
             (self.base / lane.session.state.scope.cwd).resolve()
             for name, lane in self.main.session.streams[-1].lanes.items()
-            if name != self._lane and lane.session.state.scope != BASE
+            if name != self.lane and lane.session.state.scope != BASE
         )
         return here.is_dir() and not any(
             one.is_relative_to(here) or here.is_relative_to(one) for one in others
@@ -90,7 +83,7 @@ class LaneWork(Work):
 
     def carry(self, command: Callable[..., Events], *given: object) -> None:
         """Keep what a command leads to in the lane."""
-        self.main.carry(decide.in_lane, self._lane, command, *given)
+        self.main.carry(decide.in_lane, self.lane, command, *given)
 
 
 class Lanes:

@@ -10,7 +10,7 @@ from difflib import ndiff
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.cast.snapshot import LaneNow, Snapshot
+from materia_nb.cast.snapshot import Snapshot
 from materia_nb.engine import decide
 from materia_nb.engine.item_edits import WORKED_ON
 from materia_nb.engine.session import lanes_at_work
@@ -270,10 +270,12 @@ def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Offer]:
     socket = cast.graph.sockets.get(failure.socket or "")
     says = {"materia": socket.materia.id if socket else "", "socket": socket.id if socket else ""}
     says["folders"] = ", ".join(folders_asked(cast))
-    names = KINDS.get(failure.kind, OTHER).acts
+    acts: Mapping[_ActName, Act] = ACTS
+    if lanes_at_work(cast.session) is not None:
+        acts = {**ACTS, "recast": ACTS["recast"]._replace(does="go on with the lanes that were not accepted")}
     return [
-        Offer(name, *(text.format(**says) for text in ACTS[name][:3]))
-        for name in names
+        Offer(name, *(text.format(**says) for text in acts[name][:3]))
+        for name in KINDS.get(failure.kind, OTHER).acts
         if _can(cast, name, changed)
     ]
 
@@ -281,30 +283,30 @@ def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Offer]:
 def folders_asked(cast: Snapshot) -> list[str]:
     """Return the directories outside the project that a cast, or lanes of it, stopped before, as ``allow`` takes them (P8)."""
     base = cast.run_dir / cast.session.folder if cast.session.folder else cast.project
-    stopped = [cast.engine, *(lane.now.engine for lane in _failed_lanes(cast))]
     asks = [
         one
-        for one in stopped
+        for one in (there.engine for there in _stopped(cast))
         if one.failure is not None and one.failure.kind == "folder_asks" and one.scope != BASE
     ]
     return list(dict.fromkeys(f"{decide.FOLDER}{base / one.scope.cwd}" for one in asks))
 
 
-def _failed_lanes(cast: Snapshot) -> list[LaneNow]:
-    return [lane for lane in cast.lanes.values() if lane.status == "failed"]
+def _stopped(cast: Snapshot) -> list[Snapshot]:
+    """Return the cast, and those of its lanes that failed."""
+    return [cast, *(lane.now for lane in cast.lanes.values() if lane.status == "failed")]
 
 
 def _can(cast: Snapshot, name: _ActName, changed: Redefinition | None) -> bool:
     if lanes_at_work(cast.session) is not None and name in ("correct", "skip_item"):
         return False  # they have begun from what that would change
+    stopped = _stopped(cast)
     cut_short = cast.prompt_cut_short is not None
     can: dict[_ActName, bool] = {
         "take": changed is not None and not changed.kept,
         "resend": cut_short,
         "reword": cut_short,
         "budget": cast.budget_used_up,
-        "revive": any(one.at_limit for one in (cast, *(lane.now for lane in _failed_lanes(cast))))
-        and not cast.budget_used_up,
+        "revive": any(one.at_limit for one in stopped) and not cast.budget_used_up,
         "allow_folder": bool(folders_asked(cast)),
         "correct": bool(cast.steps) and bool(cast.steps[-1].turns),
         **dict.fromkeys(("answer", "pin", "skip"), cast.owed),

@@ -36,9 +36,8 @@ from materia_nb.engine import events as ev
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, StepRecord, files_after, lanes_running, pending
+from materia_nb.engine.session import Session, StepRecord, files_after, lanes_at_work, lanes_running, pending
 from materia_nb.errors import MateriaError
-from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
 from materia_nb.platform import Stop, computing
 from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, Line, lines_of, read_journal
@@ -329,27 +328,16 @@ class Runner(Work):
         if apart is None or not self.session.keeps:
             self.keep_files("start")
             return
-        ignored, casts, name = (
-            self.session.keeps == FILES_WITH_IGNORED,
-            self.files.path.parent,
-            self.files.path.name,
-        )
-        keeper = KeptFiles(self.project, casts, name, ignored=ignored, skip=apart)
-        kept = keeper.keep(None, {"cast": name, "step": 0, "by": "start"})
-        KeptFiles(self.files.path / OWN, casts, name, own=True).check_out(kept.commit)
+        note = {"cast": self.files.path.name, "step": 0, "by": "start"}
+        kept = self.keeper_of(self.project, skip=apart).keep(None, note)
+        self.keeper_of(self.files.path / OWN, own=True).check_out(kept.commit)
         begun = ev.FilesKept(commit=kept.commit, by="start", left_out=kept.left_out, folder=OWN, ts=now())
         self.keep((begun,))
 
     def kept_files(self) -> KeptFiles:
         """Return what keeps the files."""
         if self._kept is None or self._kept.folder != self.base:
-            self._kept = KeptFiles(
-                self.base,
-                self.files.path.parent,
-                self.files.path.name,
-                ignored=self.session.keeps == FILES_WITH_IGNORED,
-                own=bool(self.session.folder),
-            )
+            self._kept = self.keeper_of(self.base, own=bool(self.session.folder))
         return self._kept
 
     def keep_files(self, by: str) -> None:
@@ -410,8 +398,6 @@ class Runner(Work):
     @property
     def lanes_are_next(self) -> bool:
         """Whether the cast goes on in lanes, those at work or those that the items are handed out to next."""
-        if not self.rules.graph.regions:
-            return False
         return self.lanes_at_work or streams.region_ahead(self.rules, self.session) is not None
 
     def advance_lanes(
@@ -454,19 +440,24 @@ class Runner(Work):
         return [one.lane for one in due if one.what == "person"]
 
     def lane_meant(self, name: str | None) -> Work:
-        """Return the work of a lane, without a name that of the one that waits.
+        """Return the work of a lane, without a name that of the one that waits; of one that stopped, where the cast did.
 
         Raises:
-            MateriaError: several wait (``which_lane``), or there is no such lane (``unknown_lane``).
+            MateriaError: several are (``which_lane``), or there is no such lane (``unknown_lane``).
         """
         due = pending(self.rules, self.session)
         waiting = [one.lane for one in due if one.lane and one.what in ("agent", "person")]
+        if self.session.state.failure is not None and (stopped := lanes_at_work(self.session)) is not None:
+            lanes = stopped.lanes.values()
+            waiting = [one.name for one in lanes if one.status == "failed" or one.session.state.waiting_at]
         if name is None and len(waiting) != 1:
-            raise MateriaError(
-                "Say in which lane." if waiting else "No lane waits for a person.",
-                hint=f"there wait {', '.join(waiting)}: say which lane" if waiting else "run continues them",
-                kind="which_lane",
+            what = "Say in which lane." if waiting else "No lane waits for a person."
+            hint = (
+                f"there wait {', '.join(waiting)}: say which lane"
+                if waiting
+                else "run or retry continues them"
             )
+            raise MateriaError(what, hint=hint, kind="which_lane")
         return self.lanes.work(streams.lane_named(self.session, name or waiting[0]).name)
 
     @property
@@ -484,19 +475,23 @@ class Runner(Work):
             return "a function" if agent.name == "<lambda>" else f"the function {name_of(agent)}"
         return materia.model or agent.name if agent.name == "model" else name_of(agent)
 
-    def by_hand(self, reply: SoundReply, text: str) -> None:
-        """Take a person's answer where the cast stopped: one write tells that it is by hand, and what it is.
+    def by_hand(self, work: Work, reply: SoundReply, text: str) -> None:
+        """Take a person's answer where the cast, or a lane, stopped: one write tells that it is by hand, and what it is.
 
         Raises:
             ~materia_nb.handoff.protocol.RefusedAnswer: it breaks the rules; nothing is recorded then (R42).
         """
-        opened = decide.by_hand(self.rules, self.session, now())
+        if work.lane:
+            opened = decide.by_hand_in_lane(self.rules, self.session, work.lane, now())
+        else:
+            opened = decide.by_hand(self.rules, self.session, now())
         session = fold(self.rules, self.session, opened)
-        decide.check_reply(self.rules, session, text)
+        here = session.streams[-1].lanes[work.lane].session if work.lane else session
+        decide.check_reply(self.rules, here, text)
         self.stop.clear()
         self._write_later(opened, session)
         try:
-            self.arrived(reply, by="person")
+            work.arrived(reply, by="person")
         finally:
             self.write_waiting()
 

@@ -236,13 +236,20 @@ class Snapshot:
 
     @property
     def failed_at(self) -> tuple[str, str]:
-        """The socket where the cast stopped, and the lane if it did so in one: the first that did not come to its end."""
-        failure = self.failure
-        lanes = self.lanes.values() if failure is not None and failure.kind == "stream_failed" else ()
-        for lane in lanes:
-            if lane.status == "failed" and (inside := lane.now.failure) is not None:
-                return inside.socket or "", lane.name
-        return (failure.socket or "" if failure is not None else ""), ""
+        """The socket where the cast stopped, and the lane if it did so in one: the first that failed.
+
+        Empty where all its lanes stopped with it: by a person, or by the budget.
+        """
+        if (failure := self.failure) is None or lanes_at_work(self.session) is None:
+            return "" if failure is None else failure.socket or "", ""
+        failed = [
+            lane for lane in self.lanes.values() if lane.status == "failed" and lane.now.failure is not None
+        ]
+        return (
+            (failed[0].now.failed_at[0], failed[0].name)
+            if failed and failure.kind == "stream_failed"
+            else ("", "")
+        )
 
     @property
     def at_limit(self) -> bool:
@@ -474,17 +481,15 @@ class Snapshot:
             MateriaError: there is no such step (``no_step``) or branch (``no_branch``).
         """
         steps = self.line(branch)
-        last = nth(steps, number).number if number else 0
+        count = nth(steps, number).number - steps[0].number + 1 if number else 0
         line = steps if isinstance(steps, Steps) else Steps(list(steps[:-1]), len(steps) - 1, steps[-1])
-        then = session_after(self.rules, self.session, line.to(last))
-        return Snapshot(
-            then,
-            self.rules,
-            self.run_dir,
-            self.project,
-            problems=self.problems,
-            answerers=self.answered_by,
-        )
+        then = session_after(self.rules, self.session, line.to(count))
+        return self.of_session(then)
+
+    def of_session(self, session: Session, live: Live | None = None) -> Snapshot:
+        """Return another session of this cast as it is shown: of a moment, or of a lane."""
+        given, answerers = (session, self.rules, self.run_dir, self.project), self.answered_by
+        return Snapshot(*given, problems=self.problems, answerers=answerers, live=live)
 
     def why(self, step: int | None = None) -> Why:
         """Explain why a step went where it went; the latest one by default."""
@@ -608,17 +613,8 @@ class LaneNow:
     @cached_property
     def now(self) -> Snapshot:
         """The lane as the cast is shown."""
-        cast = self._cast
-        live = dataclasses.replace(cast.live, saying=cast.live.lanes_saying.get(self.name, ()))
-        return Snapshot(
-            self.lane.session,
-            cast.rules,
-            cast.run_dir,
-            cast.project,
-            problems=cast.problems,
-            answerers=cast.answered_by,
-            live=live,
-        )
+        live, saying = self._cast.live, self._cast.live.lanes_saying.get(self.name, ())
+        return self._cast.of_session(self.lane.session, dataclasses.replace(live, saying=saying))
 
     @property
     def done(self) -> int:

@@ -42,6 +42,7 @@ from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Usa
 from materia_nb.errors import MateriaError, scrubbed, scrubbed_json
 from materia_nb.handoff.protocol import BASE
 from materia_nb.loadout.graph import Materia
+from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
 from materia_nb.platform import Stop, resting
 from materia_nb.store.files import MOST_CHANGED, changed_files, take_snapshot
 from materia_nb.store.files import Snapshot as Files
@@ -68,6 +69,7 @@ class Work(ABC):
 
     Attributes:
         main: the line of work of the cast itself.
+        lane: the lane that this is the work of; "" for the cast itself.
         rules: what the cast runs by.
         session: everything that is known in this line.
         files: the directory of the cast.
@@ -83,6 +85,7 @@ class Work(ABC):
         asked_before: how many turns a socket, and its materia, had, where the session does not say it.
     """
 
+    lane = ""
     rules: Rules
     session: Session
     files: RunDir
@@ -111,6 +114,13 @@ class Work(ABC):
     @abstractmethod
     def keep_files(self, by: str) -> None:
         """Keep the files of the project as they are now, where they are kept."""
+
+    def keeper_of(
+        self, folder: Path, name: str = "", *, own: bool = False, skip: Path | None = None
+    ) -> KeptFiles:
+        """Return what keeps the files of a folder, as this cast keeps them; ``name`` tells its lanes apart."""
+        ignored, name = self.session.keeps == FILES_WITH_IGNORED, f"{self.files.path.name}{name}"
+        return KeptFiles(folder, self.files.path.parent, name, ignored=ignored, own=own, skip=skip)
 
     def keep_with(
         self, keeper: Callable[[], KeptFiles], by: str, *, lane: str = "", folder: str = ""

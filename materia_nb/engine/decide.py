@@ -269,6 +269,14 @@ def _lanes_again(
     rules: Rules, session: Session, at_work: Streams, command: Callable[..., Events], ts: int
 ) -> Events:
     """Go on with the lanes that were not accepted, each where it stood; nothing is planned anew (P7)."""
+    first = _cast_again(rules, session, command, ts)
+    failed = [lane for lane in at_work.lanes.values() if lane.status == "failed"]
+    again = (one for lane in failed for one in in_lane(rules, session, lane.name, command, ts))
+    return (first, *again)
+
+
+def _cast_again(rules: Rules, session: Session, command: Callable[..., Events], ts: int) -> ev.Event:
+    """Say that a cast goes on that stopped in its lanes; those that were interrupted do so with it."""
     state = session.state
     if state.status not in ("failed", "aborted"):
         raise MateriaError("Its lanes are at work.", hint="run continues them", kind="not_stopped")
@@ -278,29 +286,55 @@ def _lanes_again(
         )
     about = routing.about(rules, state.at) if state.at is not None else {}
     kind = state.failure.kind if state.failure else ""
-    first = (
-        ev.CastRecast(about=about, ts=ts)
-        if command is recast
-        else ev.CastRevive(about=about, kind=kind, ts=ts)
+    return (
+        ev.CastRevive(about=about, kind=kind, ts=ts)
+        if command is revive
+        else ev.CastRecast(about=about, ts=ts)
     )
-    failed = [lane for lane in at_work.lanes.values() if lane.status == "failed"]
-    again = (one for lane in failed for one in in_lane(rules, session, lane.name, command, ts))
-    return (first, *again)
 
 
 def resend(rules: Rules, session: Session, ts: int) -> Events:
-    """Let the turn that was cut short wait for its answer again."""
+    """Let the turn that was cut short wait for its answer again; in each lane that failed, where one was, else as recast."""
+    if (at_work := lanes_at_work(session)) is not None:
+        return _lanes_again(rules, session, at_work, _resend_or_recast, ts)
     return _events(session, recovery.resend(rules, session.state), ts)
+
+
+def _resend_or_recast(rules: Rules, session: Session, ts: int) -> Events:
+    try:
+        return resend(rules, session, ts)
+    except MateriaError:
+        return recast(rules, session, ts)
 
 
 def by_hand(rules: Rules, session: Session, ts: int) -> Events:
     """Let the visit where the cast stopped wait for a person's answer in the place of what failed."""
+    _not_in_lanes(session)
     return _events(session, recovery.by_hand(rules, session.state), ts)
+
+
+def by_hand_in_lane(rules: Rules, session: Session, name: str, ts: int) -> Events:
+    """Let the visit where a lane stopped wait for a person's answer, and the cast go on if it stopped; other lanes stay failed."""
+    stopped, lane = session.state.failure is not None, streams.lane_named(session, name)
+    first = (_cast_again(rules, session, by_hand, ts),) if stopped else ()
+    if stopped and lane.status == "interrupted":
+        return first
+    return (*first, *in_lane(rules, session, name, by_hand, ts))
+
+
+def _not_in_lanes(session: Session) -> None:
+    if lanes_at_work(session) is not None:
+        raise MateriaError(
+            "The cast stopped in its lanes.",
+            hint="retry goes on with all that were not accepted; reply with a lane answers by hand in one",
+            kind="nothing_owed",
+        )
 
 
 def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
     """Go on without the visit where the cast stopped; a note says why."""
     _needs_note(note)
+    _not_in_lanes(session)
     step = recovery.skip(rules, session.state)
     first, *rest = _events(session, step, ts)
     assert isinstance(first, ev.SocketSkipped)  # noqa: S101 - skipping begins so

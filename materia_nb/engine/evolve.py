@@ -67,28 +67,23 @@ def fold(rules: Rules, session: Session, events: Iterable[Event]) -> Session:
 
 def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
     """Return the cast as it was right after the last of ``steps``, which lead to it from the start."""
+    keeps, folder, labels, prefix = session.keeps, session.folder, session.labels, session.prefix
+    then = Session(session.start, session.start, labels=labels, keeps=keeps, folder=folder, prefix=prefix)
     if not steps:
-        pins = session.steps[0].pins if session.steps else session.pins
-        first = session.steps[0].files if session.steps else None
-        made = Session(session.start, session.start, pins=pins, labels=session.labels)
-        return made._replace(
-            keeps=session.keeps, files=first.before if first else session.files, folder=session.folder
-        )
+        first = session.steps[0] if session.steps else None
+        files = first.files.before if first is not None and first.files else session.files
+        return then._replace(pins=session.pins if first is None else first.pins, files=files)
     last = steps[-1]
-    return Session(
-        last.after,
-        session.start,
-        steps,
-        last.prompt,
+    return then._replace(
+        state=last.after,
+        steps=steps,
+        prompt=last.prompt,
         spoken=tuple(turn for turn in last.turns if turn.prompt is not None),
         allowed=session.allowed,
         turns=turns_in(rules, steps),
         pins=last.pins,
         edits=tuple(edit for edit in session.edits if edit.step < last.number),
-        labels=session.labels,
-        keeps=session.keeps,
         files=last.files.after if last.files else None,
-        folder=session.folder,
         streams=tuple(one for one in session.streams if one.step < last.number),
         forks=session.forks,
     )
@@ -151,7 +146,8 @@ def _streams_joined(_: Rules, session: Session, event: ev.StreamsJoined) -> Sess
 
 def _streams_failed(_: Rules, session: Session, event: ev.StreamsFailed) -> Session:
     at_work, state = _whole(session, event), session.state
-    failure = Failure(event.kind, event.error, at_work.region.generator, _GO_ON)
+    first = "" if event.kind == "stream_failed" else "raise the budget (edit budget N); then "
+    failure = Failure(event.kind, event.error, at_work.region.generator, first + _GO_ON)
     return session._replace(
         state=state._replace(status="failed", failure=failure),
         streams=(*session.streams[:-1], at_work._replace(status="failed")),
@@ -385,7 +381,13 @@ def _failed(rules: Rules, session: Session, event: ev.SocketFailed) -> Session:
 def _end(rules: Rules, session: Session, event: ev.CastEnd | ev.LaneEnded) -> Session:
     step, state = _carried(session, event), session.state
     if event.kind == recovery.ABORTED and state.status in ("ready", "waiting", "held"):
-        return _moved(session, step or recovery.abort(state, event.error or ""), event.ts)
+        stopped = step or recovery.abort(state, event.error or "")
+        if (failure := stopped.state.failure) is not None and lanes_at_work(session) is not None:
+            stopped = stopped._replace(state=stopped.state._replace(failure=failure._replace(hint=_GO_ON)))
+        latest, aborted = session.steps.latest, _moved(session, stopped, event.ts)
+        if latest is None or latest.ended is None:
+            return aborted
+        return aborted.with_latest(ended=latest.ended)  # a step that was over ended when it did
     if state.status == "ready":
         entered = _entered(session, step or entering.enter(rules, state), event)
     elif state.status == "waiting" and event.kind is not None and state.at is not None:

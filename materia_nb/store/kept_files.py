@@ -344,9 +344,7 @@ class KeptFiles:
                 mode = os.lstat(os.path.join(whole, inner)).st_mode  # noqa: PTH118 - a path of bytes
                 if inner in present and inner in gone:
                     return False  # it is taken away first
-                if depth < len(parts) and not stat.S_ISDIR(mode):
-                    return True
-                if depth == len(parts) and not stat.S_ISDIR(mode):
+                if not stat.S_ISDIR(mode):
                     return True
                 if depth == len(parts):  # a folder, which must be empty by then
                     inside = {one for one in present if one.startswith(inner + b"/")}
@@ -406,17 +404,14 @@ class KeptFiles:
 def changes(git_dir: Path, before: str, after: str) -> Iterator[Change]:
     """Say which files differ between two commits, by path."""
     command = ("diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv")
-    names = (
-        git(git_dir, *command, "--name-status", _sound(before), _sound(after))
-        .decode("utf-8", "replace")
-        .split("\0")
+    told, counts = (
+        iter(
+            git(git_dir, *command, what, _sound(before), _sound(after))
+            .decode("utf-8", "replace")
+            .split("\0")[:-1]
+        )
+        for what in ("--name-status", "--numstat")
     )
-    lines = (
-        git(git_dir, *command, "--numstat", _sound(before), _sound(after))
-        .decode("utf-8", "replace")
-        .split("\0")
-    )
-    told, counts = iter(names[:-1]), iter(lines[:-1])
     for kind in told:
         old = next(told) if kind[0] in "RC" else None
         path = next(told)
@@ -551,13 +546,9 @@ def git(
     program = _needs_git()
     environment = {name: value for name, value in os.environ.items() if name not in _HIDDEN}
     _refuse_foreign(git_dir, arguments)
-    environment |= {
-        "GIT_DIR": str(git_dir),
-        "GIT_COMMON_DIR": str(git_dir),
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
-    }
-    environment |= {"GIT_ATTR_NOSYSTEM": "1", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
+    environment |= dict.fromkeys(("GIT_DIR", "GIT_COMMON_DIR"), str(git_dir))
+    environment |= dict.fromkeys(("GIT_CONFIG_NOSYSTEM", "GIT_ATTR_NOSYSTEM", "GIT_NO_REPLACE_OBJECTS"), "1")
+    environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "LC_ALL": "C"}
     if tree is not None:
         environment["GIT_WORK_TREE"] = str(tree)
     with (

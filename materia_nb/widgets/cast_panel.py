@@ -291,18 +291,18 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _answer_hold(self, message: ToCast.Answer) -> None:
-        approvals = self._approvals
+        approvals = self._take_approvals()
         self._start(message, "Answer", lambda: approvals.answer(message.text))
 
     @_act.register
     def _decide(self, message: ToCast.Decide) -> None:
         self._needs_still(message.seen)
-        self._approvals.decide(satisfied=message.satisfied, target=message.target)
+        self._take_approvals().decide(satisfied=message.satisfied, target=message.target)
 
     @_act.register
     def _allow(self, message: ToCast.Allow) -> None:
         self._needs_still(message.seen)
-        approvals = self._approvals
+        approvals = self._take_approvals()
         calls = approvals.asking or None
         always = message.always and calls is not None
         self._start(message, "Allow", lambda: approvals.approve(always=always, calls=calls))
@@ -310,14 +310,14 @@ class CastPanel(CastSurface):
     @_act.register
     def _deny(self, message: ToCast.Deny) -> None:
         self._needs_still(message.seen)
-        approvals = self._approvals
+        approvals = self._take_approvals()
         calls = approvals.asking or None
         self._start(message, "Deny", lambda: approvals.deny(message.reason, calls=calls))
 
-    @property
-    def _approvals(self) -> Approvals:
-        """What is asked where the inspector tells about: in the cast itself, or in a lane of it."""
-        return self.cast.approvals.in_lane(self.lane) if self.lane else self.cast.approvals
+    def _take_approvals(self) -> Approvals:
+        """Return what is asked where the inspector tells about, the cast or a lane of it, which then tells of the next that asks."""
+        lane, self.lane = self.lane, ""
+        return self.cast.approvals.in_lane(lane) if lane else self.cast.approvals
 
     def _needs_still(self, seen: str) -> None:
         """A click on what was shown must not allow what is asked by now."""
@@ -455,7 +455,7 @@ PLAIN_ACTS: Final[dict[type[PageMessage], Callable[[CastPanel, Any], object]]] =
     ToCast.Leave: lambda panel, _: panel.cast.runner.stop.leave(),
     ToCast.Break: lambda panel, message: panel.cast.breakpoints.toggle(breakpoint_of(message.breakpoint)),
     ToCast.ClearBreaks: lambda panel, _: panel.cast.breakpoints.clear(),
-    ToCast.Look: lambda panel, message: panel.look(message.step),
+    ToCast.Look: lambda panel, message: panel.look(message.step, message.lane),
     ToCast.Now: lambda panel, _: panel.look(None),
     ToCast.Heard: lambda panel, _: panel.say(""),
     ToCast.Mode: lambda panel, message: panel.set_mode(message.mode),

@@ -166,8 +166,7 @@ def _inspector(seen: Frame) -> _Slice:
 
 
 def _timeline(seen: Frame) -> _Slice:
-    at = None if seen.past is None else len(seen.past.steps)
-    return timeline_state(seen.now, seen.rows, at, busy=seen.doing.busy)
+    return timeline_state(seen.now, seen.rows, seen.past, busy=seen.doing.busy)
 
 
 def _items(seen: Frame) -> _Slice:
@@ -210,7 +209,7 @@ PARTS: Final[dict[str, Part]] = {
             name="lanes",
             at="dock",
             title=lambda seen, _: f"Lanes {len(seen.now.lanes)}" if seen.now.lanes else "",
-            blocks=lambda seen: lanes_tab(seen.now, busy=seen.doing.busy),
+            blocks=lambda seen: lanes_tab(seen.now, seen.past, busy=seen.doing.busy),
         ),
         Part(
             name="events",

@@ -25,6 +25,7 @@ from materia_nb.loadout.graph import END
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.engine.session import StepRecord
+    from materia_nb.engine.state import Hold
     from materia_nb.widgets.base import Doing
 
 _BAR_CHARS: Final = 60
@@ -69,9 +70,12 @@ def pill(now: Snapshot, doing: Doing) -> Pill:
             "aborted" if status == "aborted" else "failed", f"{status}{where}", detail=plain(failure.message)
         )
     if (hold := now.held) is not None and now.engine.at is not None:
-        what = f" for {hold.needs}" if hold.needs else ""
-        return Pill("wants", f"wants you · {names[now.engine.at.socket]} asks{what}", ended)
+        return Pill("wants", f"wants you · {names[now.engine.at.socket]} asks{_for_what(hold)}", ended)
     return _stopped(now, doing, ended)
+
+
+def _for_what(hold: Hold) -> str:
+    return f" for {hold.needs}" if hold.needs else ""
 
 
 def _working(now: Snapshot, doing: Doing) -> Pill:
@@ -100,11 +104,13 @@ def _stopped(now: Snapshot, doing: Doing, ended: int | None) -> Pill:
     name = "the end" if place == END else now.names.get(place, "")
     visit = now.waiting_at
     lane = next((one for one in now.lanes.values() if one.wants_a_person), None)
+    here = now if lane is None else lane.now
     if lane is not None:
         name = f"{part(lane.name, 40)} · {where_words(lane)}"
-    entered = now.latest.started if now.latest is not None else None
-    if visit is not None and now.approvals.asking:
-        return Pill("wants", f"wants you · {name} asks for approval", entered)
+    entered = here.latest.started if here.latest is not None else None
+    if here.held is not None or here.approvals.asking:
+        what = _for_what(here.held) if here.held is not None else " for approval"
+        return Pill("wants", f"wants you · {name} asks{what}", entered)
     if visit is not None and visit.mode == "draft" and visit.drafts:
         return Pill("wants", f"wants you · draft of {name}", entered)
     if lane is not None or (visit is not None and _is_person(now, visit.socket)):
@@ -154,9 +160,13 @@ def bar_state(now: Snapshot, doing: Doing) -> dict[str, Any]:
             "abort": (going or status == "held") and alive and not doing.aborting,
             "recast": again,
             "resend": again and now.prompt_cut_short is not None,
-            "revive": again and now.at_limit,
+            "revive": again and now.at_limit and not now.budget_used_up,
         },
-        "why": {"step": why_not, "run": why_not, "pause": "nothing runs", "revive": _NO_LIMIT},
+        "why": {
+            **dict.fromkeys(("step", "run"), why_not),
+            "pause": "nothing runs",
+            "revive": "raise the budget first" if now.budget_used_up else _NO_LIMIT,
+        },
         "resendable": now.prompt_cut_short is not None,
         "sockets": [*names.items()],
         "breaks": [
@@ -363,15 +373,17 @@ def _marks(step: StepRecord, *, edited: bool) -> list[str]:
     return marks
 
 
-def timeline_state(now: Snapshot, rows: StepRows, at: int | None, *, busy: bool) -> dict[str, Any]:
+def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy: bool) -> dict[str, Any]:
     """Return what the timeline shows: the latest rows, how many there are, and which one is looked at.
 
     Args:
         now: the cast at present.
         rows: of the line that is shown.
-        at: the selected step, None for the present.
+        past: the moment that is looked at, None for the present.
         busy: whether a step runs.
     """
+    in_lane = past is not None and past.engine.lane is not None
+    axes = [axis_of(now, _clock(busy=busy), past)] if now.lanes and rows.line is None else []
     total = len(now.line(rows.line))
     return {
         "line": rows.line,
@@ -384,10 +396,11 @@ def timeline_state(now: Snapshot, rows: StepRows, at: int | None, *, busy: bool)
             ),
         ],
         "total": total,
-        "lanes": [axis_of(now, _clock(busy=busy)).as_json()] if now.lanes and rows.line is None else [],
+        "lanes": [one.as_json() for one in axes],
         "tail": rows.between(now, total - TAIL + 1, total),
         "span": list(rows.span(now)),
-        "at": at,
+        "at": None if past is None or in_lane else len(past.steps),
+        "past": past is not None,
         "can": now.writable and not busy,
         "busy": busy,
         "id": f"{now.id} {rows.line} {len(now.abandoned)}",
@@ -399,9 +412,9 @@ def _clock(*, busy: bool) -> int | None:
     return int(now_in_seconds() * 1000) if busy else None
 
 
-def lanes_tab(now: Snapshot, *, busy: bool) -> list[Block]:
-    """Return how each lane stands, up to this moment while something runs."""
-    return lanes_blocks(now, _clock(busy=busy))
+def lanes_tab(now: Snapshot, past: Snapshot | None, *, busy: bool) -> list[Block]:
+    """Return how each lane stands, up to this moment while something runs; ``past`` is the moment that is looked at."""
+    return lanes_blocks(now, _clock(busy=busy), past)
 
 
 def events_blocks(now: Snapshot, line: int | None) -> list[Block]:

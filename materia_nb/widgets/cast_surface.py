@@ -140,15 +140,16 @@ class CastSurface(Panel):
             self.look(None)
         self.refresh()
 
-    def look(self, number: int | None) -> None:
-        """Show graph, inspector and state as they were after a step; None goes back to the present.
+    def look(self, number: int | None, lane: str = "") -> None:
+        """Show graph, inspector and state as they were after a step, of a lane if one is named; None goes back to the present.
 
         Raises:
-            MateriaError: there is no such step (``no_step``).
+            MateriaError: there is no such step (``no_step``) or lane (``unknown_lane``).
         """
         if number is None and self.past is None:
             return
-        self.past = None if number is None else self.cast.at(number, self.rows.line)
+        line = None if lane else self.rows.line
+        self.past = None if number is None else self.cast.now.lane(lane).at(number, line)
         self.refresh()
 
     @property
@@ -253,7 +254,7 @@ class CastSurface(Panel):
         if asks and not self._asked:
             self.tab, self.selected = "answer", None  # what waits for a person is what they see
         self._asked = asks
-        if self.past is not None and self.rows.line is None and len(self.past.steps) > len(now.steps):
+        if self.past is not None and self.rows.line is None and not _is_part(self.past, now):
             self.past = None  # the moment went with going back
         seen = self._seen(casts, busy=busy)
         slices, self._tabs = draw_parts(seen, self.opened)
@@ -309,6 +310,12 @@ class CastSurface(Panel):
         if self.alone is not None:
             return self.alone.fallback(self._seen([cast.now for cast in self.casts], busy=False))
         return how_it_stands(self.cast.now)
+
+
+def _is_part(past: Snapshot, now: Snapshot) -> bool:
+    """Whether a moment of the past is one of the cast as it is now, or of a lane of it."""
+    name = "" if past.engine.lane is None else past.engine.lane.name
+    return (not name or name in now.lanes) and len(past.steps) <= len(now.lane(name).steps)
 
 
 class PicturePanel(Panel):

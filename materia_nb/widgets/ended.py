@@ -13,7 +13,7 @@ from materia_nb.display.blocks import Block, Code, Diff, FactTable, Fold, Headin
 from materia_nb.display.escape import part
 from materia_nb.display.sections import issue_rows
 from materia_nb.engine import decide, evolve, outputs
-from materia_nb.engine.session import branch_suffix, output_name
+from materia_nb.engine.session import branch_suffix, lanes_at_work, output_name
 from materia_nb.engine.state import BOUNDS, CastState
 from materia_nb.errors import MateriaError, counted, outgoing_traceback, plain
 from materia_nb.insight.sides import seconds_words, time_of, worked, worked_words
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _STDERR: Final = 4_000
 _REMARKS: Final = 8
 _CONCLUSION: Final = 20
-_OF_LANES: Final = ("recast", "revive")
-"""What is offered in a lane that failed: it goes for all lanes that did. The rest is offered for the cast."""
+_OF_LANES: Final = ("recast", "resend", "revive", "answer")
+"""What is offered in a lane that failed; but for an answer it goes for all lanes that did. The rest is offered for the cast."""
 
 
 def failure_state(now: Snapshot) -> dict[str, Any] | None:
@@ -75,8 +75,7 @@ def _twice(state: CastState) -> str:
 def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     failure = now.failure
     assert failure is not None  # noqa: S101 - the caller asks
-    in_lanes = failure.kind == "stream_failed"
-    name = "The cast" if in_lanes else now.names.get(failure.socket or "", "The cast")
+    name = now.names.get("" if lanes_at_work(now.session) else failure.socket or "", "The cast")
     command = _command(now)
     ended = _ended_words(command) or KINDS.get(failure.kind, OTHER).words
     parts = [Heading(f"{name} {ended}", tone="bad"), Line(" · ".join(_under(now)), "quiet")]
@@ -107,6 +106,8 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
 def _under(now: Snapshot) -> list[str]:
     """Which step it is about, what stands there, how often it was tried."""
     record, failure = now.latest, now.failure
+    if lanes_at_work(now.session) is not None:  # what its generator did is no part of it
+        return [failure.kind if failure else "", "nothing was lost"]
     socket = now.graph.sockets.get((failure.socket if failure else None) or "")
     facts = [failure.kind if failure else ""]
     if record is not None:

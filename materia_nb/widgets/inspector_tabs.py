@@ -10,6 +10,7 @@ from materia_nb.cast.views.step_views import against_last_visit, counted_tokens
 from materia_nb.display.blocks import Action, Block, Line, json_of
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import END_SIGN, Marks, links, who_words
+from materia_nb.engine.session import lanes_at_work
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import answer_state
 from materia_nb.widgets.graph_inspector import last_handoffs
@@ -88,6 +89,8 @@ def inspector_state(
 
 def _here(cast: Snapshot) -> str:
     at = cast.engine.at
+    if cast.failure is not None and lanes_at_work(cast.session) is not None:
+        return ""  # it stopped in its lanes
     if cast.engine.status in ("waiting", "held", "failed", "aborted") and at is not None:
         return at.socket
     failed = cast.failure.socket if cast.failure is not None else None
@@ -250,7 +253,7 @@ def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
     return {
         "kind": "step",
         "name": past.names[record.socket],
-        "chips": chips_of(record),
+        "chips": [*_lane(past), *chips_of(record)],
         "id": None,
         "step": record.number,
     }

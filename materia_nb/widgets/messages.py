@@ -202,9 +202,10 @@ class ToCast:
         dock: ShortText
 
     class Look(PageMessage):
-        """Show everything as it was after a step."""
+        """Show everything as it was after a step, of the cast itself or of a lane."""
 
         step: WholeNumber
+        lane: ShortText = ""
 
     class Now(PageMessage):
         """Go back to the present."""

@@ -39,3 +39,75 @@ def test_a_person_answers_in_each_lane(lab: Lab):
     panel.reply('{"satisfied": true, "context": "good"}')
     panel.says("1/3")
     lab.screenshot("lanes-answered", cell=3)
+
+
+APPROVALS = """
+from materia_nb.agents.interface import Asking, ToolCall
+class Builder:
+    name = "builder"
+    def answer(self, turn):
+        if "bash" in turn.allowed or any(call.decided for call in turn.calls):
+            return "built with leave"
+        return Asking((ToolCall(id="1", tool="bash", args={"command": "make " + turn.lane}),))
+yes = lambda: '{"satisfied": true}'
+cast = wb.cast("a guide", loadout="Lanes", agents={"Build": Builder(), "Check": yes})
+print(cast.run())
+cast.show()
+"""
+FAILED = """
+def build(item, lane):
+    if lane == "code":
+        raise RuntimeError("no compiler")
+    return "built " + item["title"]
+cast = wb.cast("a guide", loadout="Lanes", agents={"Build": build, "Check": lambda: '{"satisfied": true}'})
+print(cast.run())
+cast.show()
+"""
+
+
+def test_leave_is_given_and_refused_in_each_lane(lab: Lab):
+    lab.open(lab.notebook(AGENTS, APPROVALS))
+    lab.run_all()
+    panel = Surface(lab, 1)
+    panel.is_("wants you · docs · Build asks for approval")
+    panel.tab("Lanes 3")
+    panel.at.get_by_role("button", name="Answer").nth(2).click()
+    panel.says("make release")
+    lab.screenshot("lanes-approval", cell=1)
+    lab.screenshot("lanes-approval", cell=1, dark=True)
+    panel.press("Allow once")
+    panel.says("make docs")  # the next one that asks
+    panel.press("Deny")
+    panel.says("make code")
+    panel.press("Allow always")
+    panel.press("Run")
+    panel.is_("done")
+
+
+def test_a_lane_that_failed_is_answered_and_its_steps_are_looked_at(lab: Lab):
+    lab.open(lab.notebook(AGENTS, FAILED))
+    lab.run_all()
+    panel = Surface(lab, 1)
+    panel.is_("failed · code · Build")
+    bar = panel.at.locator(".mnb-lanesaxis").get_by_role("button", name="Build 2", exact=False)
+    bar.click()
+    panel.says("lane code")
+    panel.says("step 3")
+    lab.screenshot("lanes-step", cell=1)
+    lab.screenshot("lanes-step", cell=1, dark=True)
+    panel.tab("Prompt")
+    panel.says("Build Part 1 after")
+    bar.press("ArrowLeft")
+    lab.page.keyboard.press("Enter")
+    panel.tab("Output")
+    panel.says("ready")
+    panel.press("Now")
+    panel.tab("Lanes 3")
+    panel.press("Look")
+    panel.press("Write…")
+    panel.field("the answer by hand").fill("built by hand")
+    panel.says("this answer would be taken")
+    panel.press("Send")
+    panel.press("Run")
+    panel.is_("failed · code · Build")  # its next item
+    panel.says("1/3")

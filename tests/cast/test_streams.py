@@ -17,6 +17,7 @@ from materia_nb.agents.interface import Asking, Reply, ToolCall, Usage
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.exports import agent_of, recording_of
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.protocol import RefusedAnswer
 from materia_nb.loadout import build_graph
 from stream_helpers import TWO, plan_of, stream_agents, streams_config
 
@@ -238,12 +239,12 @@ def test_a_failed_lane_fails_the_cast_once_the_others_are_at_their_end(tmp_path)
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-@pytest.mark.parametrize("limit", [False, True])
-def test_retry_goes_on_with_the_lanes_that_failed_and_plans_nothing_anew(tmp_path, limit):
+@pytest.mark.parametrize("how", [{}, {"limit": True}, {"turn": True}])
+def test_retry_goes_on_with_the_lanes_that_failed_and_plans_nothing_anew(tmp_path, how):
     planned = []
     cast = run(tmp_path, Plan=lambda: planned.append(1) or plan_of(TWO), Build=failing(1))
     before = cast.now.lanes["ui"].now.steps
-    cast.retry(limit=limit)
+    cast.retry(**how)
     cast.run()
     assert cast.status == "complete"
     assert len(planned) == 1
@@ -251,6 +252,56 @@ def test_retry_goes_on_with_the_lanes_that_failed_and_plans_nothing_anew(tmp_pat
         "api"
     ]
     assert cast.now.lanes["ui"].now.steps == before
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+def test_a_person_answers_in_the_place_of_a_lane_that_failed(tmp_path):
+    def check(lane):
+        if lane == "api":
+            raise RuntimeError("no luck")
+        return h.YES
+
+    cast = run(tmp_path, Check=check)
+    with pytest.raises(RefusedAnswer):
+        cast.reply("prose")
+    with pytest.raises(MateriaError, match="'ui' is accepted"):
+        cast.reply(h.YES, lane="ui")
+    with pytest.raises(MateriaError, match="stopped in its lanes"):
+        cast.skip("not now")
+    assert cast.status == "failed", "nothing was recorded of these"
+    step = cast.reply(h.YES)
+    assert (step.lane, step.by_hand, cast.status) == ("api", True, "ready")
+    h.assert_same(open_cast(cast.run_dir), cast)
+    assert cast.run() == "complete"
+
+
+def test_each_lane_that_failed_is_answered_by_its_name_and_the_others_stay_failed(tmp_path):
+    def build():
+        raise RuntimeError("no luck")
+
+    cast = run(tmp_path, Build=build)
+    with pytest.raises(MateriaError, match="in which lane"):
+        cast.reply("mine")
+    cast.reply("mine", lane="api")
+    assert cast.run() == "failed"
+    assert {name: lane.status for name, lane in cast.now.lanes.items()} == {
+        "ui": "failed",
+        "api": "accepted",
+    }
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+def test_a_person_answers_in_a_lane_that_was_aborted_while_it_waited(tmp_path):
+    cast = h.start(tmp_path, streams_config(), stream_agents(Check="person"))
+    cast.run()
+    cast.abort("enough")
+    assert cast.reply(h.YES, lane="api").lane == "api"
+    assert {name: lane.status for name, lane in cast.now.lanes.items()} == {
+        "ui": "waiting",
+        "api": "waiting",
+    }
+    cast.run()
+    assert cast.now.lanes["api"].status == "accepted"
     h.assert_same(open_cast(cast.run_dir), cast)
 
 

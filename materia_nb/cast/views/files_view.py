@@ -169,7 +169,8 @@ def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
     """Return what the tab of a panel shows: at a moment of the past also what bringing its files back would change."""
     said: list[Block] = []
     number = len(cast.steps)
-    then = files_after(now.session, number) if cast is not now and now.session.steps else None
+    of_cast = cast is not now and cast.engine.lane is None
+    then = files_after(now.session, number) if of_cast and now.session.steps else None
     if then is not None and now.session.files is not None:
         found = changes(now.run_dir.parent / FOLDER, now.session.files, then)
         names = ", ".join(one.path for one in found[:_NAMES]) + (" ..." if len(found) > _NAMES else "")

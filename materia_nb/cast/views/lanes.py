@@ -35,12 +35,19 @@ Kind: TypeAlias = Literal["work", "now", "wait", "bad", "unsure"]
 
 
 class _Bar(NamedTuple):
-    """A step, or a wait, by the clock: from when to when in milliseconds since the epoch; without an end it goes on."""
+    """A step, or a wait, by the clock: from when to when in milliseconds since the epoch; without an end it goes on.
+
+    ``step`` is the number of the step, 0 where it is none.
+    """
 
     words: str
     begins: int
     ends: int | None
     kind: Kind
+    step: int = 0
+
+
+_Laid: TypeAlias = tuple[float, float, Kind, str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +56,18 @@ class Axis(Block):
 
     Attributes:
         words: what it shows, in a few words.
-        rows: the name of each, and its bars: left end and width as shares of the whole, kind, label, what it says when pointed at.
+        rows: the name of each, and its bars: left end and width as shares of the whole, kind, label, what it says when pointed at,
+            and the number of its step.
         ticks: places on the axis, as shares of the whole, and what the clock said there since the items were planned.
         lanes: the lane of each row, "" for the cast itself.
+        at: the lane and the number of the step that is looked at, if one is.
     """
 
     words: str
-    rows: Sequence[tuple[str, Sequence[tuple[float, float, Kind, str, str]]]]
+    rows: Sequence[tuple[str, Sequence[_Laid]]]
     ticks: Sequence[tuple[float, str]]
     lanes: Sequence[str]
+    at: tuple[str, int] | None = None
 
     def as_text(self, width: int = 0) -> str:  # noqa: ARG002
         """Say nothing: the table beside it has the same in words."""
@@ -94,13 +104,14 @@ class Axis(Block):
             "rows": [[name, [list(bar) for bar in bars]] for name, bars in self.rows],
             "ticks": [list(tick) for tick in self.ticks],
             "lanes": list(self.lanes),
+            "at": list(self.at or ()),
         }
 
 
-def lanes_blocks(cast: Snapshot, now: int | None = None) -> list[Block]:
+def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> list[Block]:
     """Say how each lane stands that the cast is in the middle of, or had last; nothing where there were none.
 
-    ``now`` is the time in milliseconds while the cast runs, up to which the axis goes.
+    ``now`` is the time in milliseconds while the cast runs, up to which the axis goes, ``past`` the moment that is looked at.
     """
     lanes = cast.lanes
     if not lanes:
@@ -129,14 +140,11 @@ def lanes_blocks(cast: Snapshot, now: int | None = None) -> list[Block]:
         for name, lane in lanes.items()
         if lane.wants_a_person or lane.status == "failed"
     ]
-    wrong = [
-        Line(f"{part(name, 60)}: {part(lane.error, 300)}", "bad")
-        for name, lane in lanes.items()
-        if lane.error
-    ]
+    told = ((name, lane.error) for name, lane in lanes.items() if lane.error)
+    wrong = [Line(f"{part(name, 60)}: {part(error, 300)}", "bad") for name, error in told]
     return [
         Line(f"{counted(len(lanes), 'lane')}, {streams.limit} at once; {_barrier_words(cast)}"),
-        axis_of(cast, now),
+        axis_of(cast, now, past),
         Table(("lane", "status", "at", "item", "done", "took"), rows),
         *ways,
         *wrong,
@@ -155,10 +163,11 @@ def where_words(lane: LaneNow) -> str:
 def _barrier_words(cast: Snapshot) -> str:
     status = cast.session.streams[-1].status
     over = sum(lane.status == "accepted" for lane in cast.lanes.values())
-    return {
-        "joined": "all have come together",
-        "failed": "the cast failed at the barrier",
-    }.get(status, f"{over} at the barrier")
+    failure = cast.failure
+    if status != "joined" and failure is not None and failure.kind != "stream_failed":
+        return f"stopped with {over} at the barrier"
+    words = {"joined": "all have come together", "failed": "the cast failed at the barrier"}
+    return words.get(status, f"{over} at the barrier")
 
 
 def _item_words(lane: LaneNow) -> str:
@@ -183,8 +192,11 @@ def _latest(cast: Snapshot) -> int:
 # -- the axis ---------------------------------------------------------------------------------
 
 
-def axis_of(cast: Snapshot, now: int | None = None) -> Axis:
-    """Lay the steps of a cast that has lanes, and of these, out on one axis of time; ``now`` as in :func:`lanes_blocks`."""
+def axis_of(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> Axis:
+    """Lay the steps of a cast that has lanes, and of these, out on one axis of time.
+
+    ``now`` and ``past`` are as in :func:`lanes_blocks`; the moment may be one of a lane.
+    """
     generator = cast.steps.at(cast.session.streams[-1].step)
     forked = generator.ended or generator.started
     own = [step for step in cast.steps if step.number >= generator.number]
@@ -197,7 +209,8 @@ def axis_of(cast: Snapshot, now: int | None = None) -> Axis:
     words = f"{counted(len(rows) - 1, 'lane')}: {seconds_words(max(0, until - begun))} by the clock, {work} of work"
     drawn = [(name, [clock.laid(bar) for bar in bars]) for name, bars in rows]
     ticks = [(clock.at(time), seconds_words(time - begun)) for time in clock.ticks()]
-    return Axis(words, drawn, ticks, ["", *cast.lanes])
+    at = None if past is None or past.latest is None else (past.latest.lane, past.latest.number)
+    return Axis(words, drawn, ticks, ["", *cast.lanes], at)
 
 
 def _bars(cast: Snapshot, steps: Sequence[StepRecord]) -> Iterator[_Bar]:
@@ -208,15 +221,15 @@ def _bars(cast: Snapshot, steps: Sequence[StepRecord]) -> Iterator[_Bar]:
             f" {item.position + 1}" if item is not None else ""
         )
         if step.ended is None:
-            yield _Bar(words, step.started, None, "now")
+            yield _Bar(words, step.started, None, "now", step.number)
         elif time.work is None:
-            yield _Bar(f"{words}, at most", step.started, step.ended, "unsure")
+            yield _Bar(f"{words}, at most", step.started, step.ended, "unsure", step.number)
         else:
             worked_until = step.ended - (time.waited or 0)
             if not time.waited or time.work:
-                yield _Bar(words, step.started, worked_until, "work")
+                yield _Bar(words, step.started, worked_until, "work", step.number)
             if time.waited:
-                yield _Bar(f"{words}, waited", worked_until, step.ended, "wait")
+                yield _Bar(f"{words}, waited", worked_until, step.ended, "wait", step.number)
 
 
 def _lane_bars(lane: LaneNow, forked: int) -> list[_Bar]:
@@ -227,7 +240,7 @@ def _lane_bars(lane: LaneNow, forked: int) -> list[_Bar]:
     last = bars[-1] if bars else None
     if last is not None and last.kind == "now" and lane.wants_a_person:
         bars[-1] = last._replace(kind="wait", words=f"{last.words}, waits for you")
-    elif last is not None and lane.lane.is_over and lane.status != "accepted":
+    elif last is not None and (lane.status == "failed" or (last.kind == "now" and lane.lane.is_over)):
         bars[-1] = last._replace(kind="bad", ends=last.ends or lane.lane.ended)
     return bars
 
@@ -269,13 +282,13 @@ class _Clock:
         middle = (self._begins + self._until) // 2
         return sorted({*times, *([] if self._idle else [middle])})
 
-    def laid(self, bar: _Bar) -> tuple[float, float, Kind, str, str]:
+    def laid(self, bar: _Bar) -> _Laid:
         """Lay a bar out; one that has no end goes on to that of the axis."""
         left = self.at(bar.begins)
         right = self.at(bar.ends) if bar.ends is not None else 1.0
         took = seconds_words(max(0, (bar.ends or self._until) - bar.begins))
         words = part(bar.words, 60)
-        return left, max(0.002, right - left), bar.kind, words, f"{words}: {took}"
+        return left, max(0.002, right - left), bar.kind, words, f"{words}: {took}", bar.step
 
 
 _STROKES: Final[dict[Kind, str]] = {
@@ -287,8 +300,8 @@ _STROKES: Final[dict[Kind, str]] = {
 }
 
 
-def _drawn(bar: tuple[float, float, Kind, str, str], wide: float, y: float) -> str:
-    left, share, kind, words, title = bar
+def _drawn(bar: _Laid, wide: float, y: float) -> str:
+    left, share, kind, words, title, _ = bar
     x, long = _NAME + left * wide, max(2.0, share * wide - 1)
     strokes = _hatched(x, y, long) if kind == "wait" else ""
     label = fit(words, 11, long - 8) if long > 24 else ""

@@ -1,5 +1,5 @@
 /** Draws what is only to be read: blocks of text, tables and folds, as the kernel tells them. */
-import { h, button, focused, isNew, refill } from "./dom.js";
+import { h, button, isNew, neighbour, onKeys, redraw } from "./dom.js";
 
 /**
  * Draw blocks into an element, if they are others than it shows; folds that were opened stay open.
@@ -9,11 +9,8 @@ import { h, button, focused, isNew, refill } from "./dom.js";
  */
 export function drawBlocks(host, blocks = [], send) {
   if (!isNew(host, blocks)) return;
-  const folds = () => [...host.querySelectorAll("details")];
-  const open = new Map(folds().map((one) => [one.dataset.fold ?? "", one.open]));
-  const focus = focused(host)?.closest("details")?.dataset.fold;
-  refill(host, blocks.map((one) => blockNode(/** @type {Block} */ (one), open, send)));
-  if (focus !== undefined) folds().find((one) => one.dataset.fold === focus)?.querySelector("summary")?.focus();
+  const open = new Map([...host.querySelectorAll("details")].map((one) => [one.dataset.fold ?? "", one.open]));
+  redraw(host, () => blocks.map((one) => blockNode(/** @type {Block} */ (one), open, send)));
 }
 
 /** @param {Block} one @param {Map<string, boolean>} open @param {(kind: any, values?: any) => void} send @returns {Child} */
@@ -63,10 +60,27 @@ const axisNode = (one, send) =>
       h("span", { class: index + 1 === one.ticks.length ? "mnb-tick mnb-tick-last" : "mnb-tick", style: `left:${share(place)}` }, words)))),
     one.rows.map(([name, bars], row) => h("div", { class: "mnb-axisrow" },
       button(name, one.lanes[row] ? `show lane ${name} in the inspector` : "show the cast itself in the inspector", () => send("lane", { lane: one.lanes[row] }), { class: "mnb-axisname" }),
-     
-      h("div", { class: "mnb-axisbars" }, /** @type {[number, number, string, string, string][]} */ (bars).map(([left, wide, kind, words, title]) =>
-        h("span", { class: `mnb-axisbar mnb-axis-${kind}`, style: `left:${share(left)};width:${share(wide)}`, title }, h("span", {}, words)))))),
+      barsOf(bars, one.lanes[row], one.at, send))),
     h("p", { class: "mnb-p mnb-dim" }, one.text));
+
+/**
+ * The bars of a row; one that stands for a step shows it when pressed. The tab key stops once in a row, arrows go on from there.
+ * @param {[number, number, string, string, string, number][]} bars @param {string} lane @param {[]|[string, number]} at @param {(kind: any, values?: any) => void} send
+ */
+function barsOf(bars, lane, at, send) {
+  const looked = bars.findIndex((bar) => at[0] === lane && at[1] === bar[5]), stop = looked >= 0 ? looked : bars.findIndex((bar) => bar[5]);
+  const node = h("div", { class: "mnb-axisbars" }, bars.map(([left, wide, kind, words, title, step], index) => {
+    const here = at[0] === lane && at[1] === step && step > 0;
+    const look = { class: `mnb-axisbar mnb-axis-${kind}${here ? " mnb-axis-here" : ""}`, style: `left:${share(left)};width:${share(wide)}` };
+    if (!step) return h("span", { ...look, title }, h("span", {}, words));
+    const bar = button("", title, () => send("look", { step, lane }), { ...look, "aria-label": `${title}, step ${step}`, "aria-pressed": String(here), "data-key": `${lane} ${index}`, tabindex: index === stop ? "0" : "-1" });
+    bar.append(h("span", {}, words));
+    return bar;
+  }));
+  const go = (/** @type {number} */ by) => neighbour([...node.querySelectorAll("button")], by)?.focus();
+  onKeys(node, { ArrowRight: () => go(1), ArrowLeft: () => go(-1) });
+  return node;
+}
 
 /** What was taken out and what was put in, and what is the same. @param {[sign: string, text: string][]} parts */
 const wordParts = (parts) => parts.map(([sign, text]) => (sign === " " ? text : h(sign === "+" ? "ins" : "del", {}, text)));

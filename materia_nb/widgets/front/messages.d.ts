@@ -58,8 +58,8 @@ export interface ToCast {
   tab: { tab: string };
   /** Open a tab of the dock. */
   dock: { dock: string };
-  /** Show everything as it was after a step. */
-  look: { step: number };
+  /** Show everything as it was after a step, of the cast itself or of a lane. */
+  look: { step: number; lane?: string };
   /** Go back to the present. */
   now: {};
   /** Show the steps of an abandoned branch, or the present ones again. */

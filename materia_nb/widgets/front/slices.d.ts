@@ -55,7 +55,7 @@ type Step = [number: number, id: string, name: string, item: [string, string]|nu
 type Span = [ms: number, waits: number];
 type Timeline = {
   id: string; total: number; at: number|null; tail: Step[]; span: Span; lines: [number|null, string][]; line: number|null;
-  busy: boolean; can: boolean; lanes?: Blocks;
+  busy: boolean; can: boolean; past: boolean; lanes?: Blocks;
 };
 
 // items.js

@@ -28,7 +28,7 @@ function timeBar(time, span, waiting, no) {
 /** @param {HTMLElement} host @param {Talk} send @param {HTMLElement} controls @returns {Part} */
 export function timelinePart(host, send, controls) {
   /** @type {Timeline} */
-  let data = { id: "", total: 0, at: null, tail: [], span: [0, 0], lines: [], line: null, busy: false, can: false };
+  let data = { id: "", total: 0, at: null, tail: [], span: [0, 0], lines: [], line: null, busy: false, can: false, past: false };
   /** @type {Map<number, Step>} */
   let rows = new Map();
   /** @type {number[]|null} the steps that were sought */
@@ -152,7 +152,7 @@ export function timelinePart(host, send, controls) {
       setAttr(slider, "max", data.total);
       if (document.activeElement !== slider || playing) slider.value = String(past ?? data.total);
       setAttr(slider, "aria-valuetext", past === null ? "the present" : past ? `step ${past}` : "the start");
-      setEnabled(now, past !== null, "this is the present");
+      setEnabled(now, data.past, "this is the present");
       back.hidden = past === null;
       setEnabled(back, data.can && line_ === null, "not while a step runs");
       setEnabled(fork, data.can && data.total > 0 && line_ === null, "not now");

@@ -57,10 +57,10 @@ def test_every_lane_is_a_row_of_the_axis_and_its_name_is_harmless(waiting):
     axis = axis_of(waiting.now)
     assert [name for name, _ in axis.rows] == ["cast", "ui", HOSTILE]
     assert list(axis.lanes) == ["", "ui", HOSTILE]
-    assert [(kind, words) for _, _, kind, words, _ in axis.rows[1][1]] == [
-        ("work", "Setup"),
-        ("work", "Build 3"),
-        ("wait", "Check 3, waits for you"),
+    assert [(kind, words, step) for _, _, kind, words, _, step in axis.rows[1][1]] == [
+        ("work", "Setup", 2),
+        ("work", "Build 3", 3),
+        ("wait", "Check 3, waits for you", 4),
     ]
     assert "<title>Build 2: " in axis.as_html()
     assert "<img" not in html_of(lanes_blocks(waiting.now)) + cast_page_html(waiting.now)
@@ -84,7 +84,7 @@ def test_bars_stand_on_one_clock_and_what_nobody_worked_on_is_folded(tmp_path, m
     axis = axis_of(cast.now)
     ends = [left + wide for _, bars in axis.rows for left, wide, *_ in bars]
     assert max(ends) <= 1.0001
-    bars = {words: (left, wide, kind) for _, row in axis.rows for left, wide, kind, words, _ in row}
+    bars = {words: (left, wide, kind) for _, row in axis.rows for left, wide, kind, words, *_ in row}
     waited = bars["Check 3, waited"]
     assert waited[2] == "wait"
     assert waited[1] < 0.4  # an hour, folded, in which the other lane worked for two of six seconds
