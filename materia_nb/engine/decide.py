@@ -315,11 +315,9 @@ def by_hand(rules: Rules, session: Session, ts: int) -> Events:
 
 def by_hand_in_lane(rules: Rules, session: Session, name: str, ts: int) -> Events:
     """Let the visit where a lane stopped wait for a person's answer, and the cast go on if it stopped; other lanes stay failed."""
-    stopped, lane = session.state.failure is not None, streams.lane_named(session, name)
-    first = (_cast_again(rules, session, by_hand, ts),) if stopped else ()
-    if stopped and lane.status == "interrupted":
-        return first
-    return (*first, *in_lane(rules, session, name, by_hand, ts))
+    first = () if session.state.failure is None else (_cast_again(rules, session, by_hand, ts),)
+    waits = first and streams.lane_named(session, name).status == "interrupted"
+    return first if waits else (*first, *in_lane(rules, session, name, by_hand, ts))
 
 
 def _not_in_lanes(session: Session) -> None:

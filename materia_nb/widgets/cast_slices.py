@@ -383,7 +383,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
         busy: whether a step runs.
     """
     in_lane = past is not None and past.engine.lane is not None
-    axes = [axis_of(now, _clock(busy=busy), past)] if now.lanes and rows.line is None else []
+    axes = [axis_of(now, _clock(busy=busy), past).as_json()] if now.lanes and rows.line is None else []
     total = len(now.line(rows.line))
     return {
         "line": rows.line,
@@ -396,7 +396,7 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
             ),
         ],
         "total": total,
-        "lanes": [one.as_json() for one in axes],
+        "lanes": axes,
         "tail": rows.between(now, total - TAIL + 1, total),
         "span": list(rows.span(now)),
         "at": None if past is None or in_lane else len(past.steps),

@@ -148,8 +148,8 @@ class CastSurface(Panel):
         """
         if number is None and self.past is None:
             return
-        line = None if lane else self.rows.line
-        self.past = None if number is None else self.cast.now.lane(lane).at(number, line)
+        here = self.cast.now.lane(lane)
+        self.past = None if number is None else here.at(number, None if lane else self.rows.line)
         self.refresh()
 
     @property
