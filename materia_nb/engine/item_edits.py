@@ -376,9 +376,9 @@ class _Work:
         for place, given in enumerate(order):
             if wanted.origins[place] in wanted.again and wanted.origins[place] is not None:
                 continue
-            if given < latest:
-                moved.append(Moved(_title(new[given]), given, place))
             latest = max(latest, given)
+            if given != latest:
+                moved.append(Moved(_title(new[given]), given, place))
         if moved:
             words = ", ".join(
                 f"{one.title!r} is {one.place + 1}, not {one.given + 1}" for one in moved[:_NAMED]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, loop, retry_loop, say
+from materia_nb.engine.items import lies_in
 
 ROWS = say(state={"rows": ["a", "b", "c"]})
 
@@ -332,3 +333,14 @@ def test_r17_other_loops_keep_their_cursors():
     }
     play = Play(config(sockets, {"L": loop("Do")}), ROWS, "x", items("a"))
     assert dict(play.state.cursors) == {"WalkIndex": 1, "workItemIndex": 0}
+
+
+def test_what_is_of_no_item_lies_in_none():
+    one, inner = ("rows", 0, ()), ("parts", 2, (("rows", 0),))
+    assert [lies_in(item, one) for item in (None, one, inner, ("rows", 1, ()))] == [False, True, True, False]
+
+
+def test_the_decision_of_a_step_says_whether_its_item_is_done():
+    play = Play(retry_loop(), items("one", "two"))
+    given = ("built", NO, "built", YES, "built")
+    assert [play.answer(one).decision.done for one in given] == [False, False, False, True, False]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import Play, agent, asks, at, config, edge, items, loop, say
+from builders import Play, agent, asks, at, config, edge, items, loop, retry_loop, say
 from materia_nb.engine import entering
 from materia_nb.engine.items import template
 from materia_nb.engine.rules import Rules
@@ -235,3 +235,12 @@ def test_r31_variables_are_found_as_the_pattern_of_the_rule_finds_them(text):
 def test_r31_a_prompt_with_many_braces_takes_linear_time(piece):
     text = piece * (400_000 // len(piece))
     assert filled(text) == text  # a quadratic scan would take minutes
+
+
+def test_r51_a_repair_turn_is_told_the_form_alone_and_a_first_turn_what_each_field_is():
+    play = Play(retry_loop())
+    assert "one object for each piece of work" in play.prompt.text
+    play.go("no json at all")
+    [asked] = [part.text for part in play.prompt.parts if part.name == "return"]
+    assert "workItems" in asked
+    assert "one object for each piece of work" not in asked

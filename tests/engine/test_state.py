@@ -6,6 +6,7 @@ import pytest
 
 from builders import Play, agent, asks, at, config, edge, items, say, utility
 from materia_nb.engine import entering, outputs, recovery
+from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
 
 
@@ -276,3 +277,10 @@ def test_transitions_refuse_a_state_that_they_are_not_for():
     ):
         with pytest.raises(MateriaError, match="complete"):
             transition()
+
+
+def test_r56_what_a_turn_did_not_report_is_counted_apart():
+    total = Usage().plus(Usage(3, 2, None)).plus(Usage(None, None, 0.5)).plus(Usage(1, None, 0.5))
+    assert (total.input, total.output, total.cost) == (4, 2, 1.0)
+    assert (total.uncounted, total.unpriced) == (1, 1)
+    assert (total.tokens_words, total.cost_words) == ("6, unknown of 1 turn", "1.0000 USD, unknown of 1 turn")

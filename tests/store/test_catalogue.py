@@ -233,6 +233,7 @@ def test_what_is_not_found_is_said_with_a_way_on(root, reference):
     with pytest.raises(MateriaError) as caught:
         find_cast(root, reference)
     assert caught.value.kind == "no_cast"
+    assert (caught.value.hint == "did you mean 'zebra'?") is (reference == "zebr_")
     assert caught.value.hint
     if reference == "zebr_":
         assert "zebra" in caught.value.hint

@@ -132,6 +132,17 @@ def test_a_draft_brings_back_the_steps_and_what_was_undone(project, left):
     assert not [*left.parent.iterdir()], "nothing is left that is not saved"
 
 
+def test_what_was_undone_before_another_act_is_gone(project):
+    _, design = begun(project)
+    design.add_socket("Plan")
+    design.undo()
+    design.add_socket("Build")
+    design.keep = None
+    [draft] = drafts_in(project / ".pi" / "pi-materia")
+    assert [one.words for one in draft.steps] == ["added Socket-1 (Build) as the entry"]
+    assert draft.undone == ()
+
+
 def test_only_a_draft_that_nobody_has_open_is_offered(project, left):
     first, second = Workbench(project), Workbench(project)
     design = first.design("Mine", draft=True)
