@@ -368,9 +368,12 @@ BOUNDS: Final = (
 """What a budget may bound: whoever counts, asks, shows or sets one goes by these rows."""
 
 
+_MAXIMA: Final = operator.attrgetter(*(one.field for one in BOUNDS))
+
+
 def limited(budget: Budget) -> bool:
     """Whether there is a maximum."""
-    return any(one.most(budget) is not None for one in BOUNDS)
+    return any(maximum is not None for maximum in _MAXIMA(budget))
 
 
 def _in_words(known: str | None, missing: int) -> str:

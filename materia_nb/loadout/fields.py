@@ -111,7 +111,7 @@ Reference: TypeAlias = Annotated[str, ValueKind(lambda _: True, TEXT_SCHEMA)]
 SomeText: TypeAlias = Annotated[str, ValueKind(is_text, TEXT_SCHEMA, "write a name in quotes")]
 """Text with something other than white space in it."""
 AnyText: TypeAlias = Annotated[
-    str, ValueKind(lambda value: isinstance(value, str), TEXT_SCHEMA, "write a name in quotes")
+    str, ValueKind(lambda value: isinstance(value, str), TEXT_SCHEMA, "write text in quotes")
 ]
 Texts: TypeAlias = Annotated[list[str], ValueKind(_are_texts, TEXTS_SCHEMA)]
 TextsByName: TypeAlias = Annotated[

@@ -15,7 +15,7 @@ from materia_nb.magics.magic import candidates
 from materia_nb.magics.registry import help_text
 
 EDITS = {
-    "magics/words.toml": ("check grid design pin", "check grid design rename-socket pin"),
+    "magics/words.toml": ('answers" = "load', 'answers" = "load rename-socket'),
     "magics/verbs/loading.py": (
         'from_method(\n    "gallery",\n',
         '''@verb(

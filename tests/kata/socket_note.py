@@ -7,14 +7,13 @@ from materia_nb.loadout import build_graph, check_config, config_schema
 from materia_nb.loadout.design import SOCKET_FIELDS
 from materia_nb.widgets.graph_inspector import in_effect
 
-LABEL = '    label: JSON = known("A name for people.", "text", first=2)\n'
+EMPTY = '    empty: JSON = known("Kept for the reference\'s editor.", "true or false")\n'
 NOTE = '    note: AnyText | None = known("What to remember of it.", "text", prose=True)\n'
-LOADOUT = "\n\nclass Loadout(Model):"
 EDITS = {
-    "loadout/models_graph.py": (f"{LABEL}{LOADOUT}", f"{LABEL}{NOTE}{LOADOUT}"),
+    "loadout/models_graph.py": (EMPTY, f"{EMPTY}{NOTE}"),
     "loadout/graph.py": (
-        "    prompt_form: PromptForm | None = None\n    assignment:",
-        "    prompt_form: PromptForm | None = None\n    note: str | None = None\n    assignment:",
+        "    prompt_form: PromptForm | None = None\n",
+        "    prompt_form: PromptForm | None = None\n    note: str | None = None\n",
     ),
     "loadout/resolve.py": (
         '        prompt_form=raw.get("promptForm"),\n',

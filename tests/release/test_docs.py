@@ -42,7 +42,7 @@ LANGUAGES = {"python", "ipython", "json", "yaml", "sh", "text"}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 MEMBER = re.compile(r"(?<!\.)\b(wb|cast)\.([a-z_]\w*)")
-MAGIC = re.compile(r"%materia[ \n]([a-z]+)")
+MAGIC = re.compile(r"%materia[ \n]([a-z]+(?:-[a-z]+)*)")
 
 
 class Block(NamedTuple):
