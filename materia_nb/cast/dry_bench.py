@@ -12,6 +12,7 @@ from materia_nb.cast.library import Loadouts, spoken
 from materia_nb.cast.views.loadout_views import (
     EstimateView,
     ExploreView,
+    OddsView,
     PromptsView,
     RehearsalView,
     loadouts_view,
@@ -95,6 +96,24 @@ class DryBench(Shown):
         return ExploreView(
             graph, items, states, progress=progress, document=graph.document, estimated=estimated
         )
+
+    def odds(
+        self,
+        loadout: str | None = None,
+        satisfied: Chances = 0.5,
+        items: int = 3,
+        *,
+        failed: PerSocket = 0.0,
+        tokens: PerSocket | None = None,
+        cost: PerSocket | None = None,
+        seconds: PerSocket | None = None,
+    ) -> OddsView:
+        """Return how likely each end of a cast is, and what a cast takes on average; nobody is asked.
+
+        The arguments after the loadout are those of :meth:`Exploration.odds`; raises as :meth:`explore` and that.
+        """
+        explored = self.explore(loadout, (items,))
+        return explored.odds(satisfied, items, failed=failed, tokens=tokens, cost=cost, seconds=seconds)
 
     def _as_told(self, graph: Graph) -> Graph:
         """Return a loadout whose prompts are written as for whoever would answer."""

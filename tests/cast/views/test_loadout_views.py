@@ -26,6 +26,15 @@ def wb(project):
     made.close()
 
 
+def test_the_bench_gives_the_odds_of_an_exploration(wb):
+    given = {"tokens": 100, "cost": {"*": 0.1}, "seconds": 10.0}
+    odds = wb.odds("Parallel-Build", 0.9, 4, **given)
+    assert repr(odds) == repr(wb.explore("Parallel-Build", 4).odds(0.9, 4, **given))
+    assert list(odds.seconds) == [1, 2, 3, 4]
+    assert odds.seconds[4] < odds.seconds[1], "four lanes at once take less than one after the other"
+    assert wb.odds("Parallel-Build", 0.9).seconds is None
+
+
 def guarded_text():
     """A guard on text, which never matches."""
     return build_graph(
