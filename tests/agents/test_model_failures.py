@@ -25,7 +25,7 @@ def no_keys(monkeypatch):
 
 
 FAILURES = {
-    "rate_limited": (refuses(429, "Slow down", retry_after_ms="1"), "takes no more requests", "wait"),
+    "rate_limited": (refuses(429, "Slow down", retry_after_ms="1"), "accepts no more requests", "wait"),
     "quota": (refuses(429, "Pay first", error="insufficient_quota"), "quota or the credit", "account"),
     "server": (refuses(500, "Oops"), "failed on its provider's side", "retry --turn later"),
     "overloaded": (refuses(503, "Too busy"), "failed on its provider's side", "another model"),

@@ -61,6 +61,7 @@ def test_words_come_while_it_works_and_a_command_waits_for_leave(lab: Lab):
     panel.says("429 from the model")
     panel.is_("working · Build")
     panel.tab("State")
+    panel.at.locator("[role=tab][aria-selected=true]", has_text="State").wait_for()
     (lab.folder / "go on").touch()
     panel.is_("wants you · Build asks for approval")
     panel.says("asks for approval to run")  # what waits for a person comes to the front

@@ -296,6 +296,7 @@ def test_a_small_card_is_not_hidden_by_its_handle(lab: Lab):
     lab.open(lab.notebook(*cells))
     lab.run_all()
     picture = Picture(lab, cell=2)
+    picture.settle()
     picture.ask("void cy.zoom(0.4)")
     for socket in ("Socket-3", "Socket-2"):
         picture.click(f"n:{socket}")

@@ -111,7 +111,7 @@ def test_after_a_restart_the_record_stands_in_place_of_the_panel(lab: Lab, cast:
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     record(lab).wait_for(state="visible")
     assert not lab.cell(2).get_by_role("button", name="Step", exact=True).is_visible()
-    lab.cell(2).get_by_text("The kernel of this panel is gone").wait_for()
+    lab.cell(2).get_by_text("This panel's kernel is gone").wait_for()
     assert pictures(lab) == 1
     assert "beside it" in lab.cell_text(3)
     lab.screenshot("record-restarted")

@@ -341,7 +341,7 @@ def test_breakpoints_are_set_on_the_graph_and_in_the_inspector(lab: Lab):
         panel.at.get_by_role("menuitem", name=words).click()
 
     def chip(words: str) -> Locator:
-        return panel.at.get_by_role("button", name=f"take away the breakpoint {words}")
+        return panel.at.get_by_role("button", name=f"remove the breakpoint {words}")
 
     menu("n:Socket-2", "Stop after it")
     chip("after Build").click()

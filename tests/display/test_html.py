@@ -187,7 +187,7 @@ def every_block(text):
         View(text, [Line(text)]),
         Text(text),
         JsonView(text, text),
-        Axis(text, [(text[:60], [(0, 0.5, "work", text[:60], text)])], [(0, text[:60])], [text]),
+        Axis(text, [(text[:60], [(0, 0.5, "work", text[:60], text, 1)])], [(0, text[:60])], [text]),
     ]
 
 
