@@ -110,7 +110,7 @@ class DryBench(Shown):
     ) -> OddsView:
         """Return how likely each end of a cast is, and what a cast takes on average; nobody is asked.
 
-        The arguments after the loadout are those of :meth:`Exploration.odds`; raises as :meth:`explore` and that.
+        The arguments after the loadout are those of an exploration's ``odds``; raises as :meth:`explore` and that do.
         """
         explored = self.explore(loadout, (items,))
         return explored.odds(satisfied, items, failed=failed, tokens=tokens, cost=cost, seconds=seconds)
