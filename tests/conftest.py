@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -60,6 +61,14 @@ ROOM: Final = 2 * 1024**3
 
 
 def pytest_configure() -> None:
+    """Hear interrupts, and write to memory."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # What a shell starts in the background ignores them, and so would every process that a test interrupts.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    _write_to_memory()
+
+
+def _write_to_memory() -> None:
     """Let the tests write their thousands of small files to memory: on a disk that takes longer than the tests do."""
     if "TMPDIR" in os.environ or not Path(MEMORY).is_dir():
         return
