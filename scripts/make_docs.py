@@ -327,8 +327,8 @@ GALLERY_HEAD = f"""\
 <!-- Generated from materia_nb/gallery/ by `{COMMAND}`: change the cards, not this file. -->
 # The gallery
 
-Eleven patterns to build from and ten classic mistakes to diagnose: each a small loadout, answers for a cast of it, what to
-look at, and tests that keep it as it is.
+Eleven patterns to build on and ten classic mistakes to diagnose. Each has a small loadout, answers for a cast of it, points to
+look at, and tests that keep it unchanged.
 
 ```ipython
 %load_ext materia_nb
@@ -336,8 +336,8 @@ look at, and tests that keep it as it is.
 %materia gallery critic-loop
 ```
 
-The first lists them with their pictures; with a name, the card is written as a notebook beside yours, `critic-loop.ipynb`,
-to be run and changed. A file that is there already stays. In Python:
+The first magic lists them with their pictures; the second writes the card as a notebook next to yours, `critic-loop.ipynb`,
+to run and change. An existing file is not overwritten. In Python:
 
 ```python
 import materia_nb
@@ -350,9 +350,9 @@ assert cast.run() == "complete"
 assert len(wb.gallery().of("mistake")) == 10
 ```
 
-`card.cases` are the files of its tests: one for the cast above, and one for each way in which it can end, as
-[exploring](insight.md#explore) writes them; of a mistake also one for the same answers after it was mended.
-`pytest --pyargs materia_nb.gallery` runs all of them, and the notebook of a card writes them anew.
+`card.cases` are its test files: one for the cast above, and one for each way in which it can end, written by
+[`explore`](insight.md#explore); a mistake also has one for the same answers after the fix.
+`pytest --pyargs materia_nb.gallery` runs all of them, and the notebook of a card writes them again.
 """
 
 
