@@ -5,15 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 import cast_helpers as h
 from builders import at, document
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.engine import events as ev
-from materia_nb.handoff import protocol, requirements
-from materia_nb.handoff.sparse import LONGEST_EXPORT, MOST_EXPORTS
-from materia_nb.loadout import build_graph
 
 SAYS = "import json, sys; given = json.load(sys.stdin); print(given['params']['says'])"
 LOOKS = "import json, os, sys; given = json.load(sys.stdin); print(json.dumps({'state': {'given': given, 'here': os.getcwd()}}))"
@@ -35,13 +30,6 @@ def config(*outputs):
         sockets[f"Socket-{2 * number}"] = at("Look", ("always", f"Socket-{2 * number + 1}"))
     sockets[f"Socket-{2 * len(outputs) + 1}"] = at("Tell")
     return document(sockets, materia)
-
-
-def refused(output, kind="utility"):
-    materia = h.python("pass", parse="json") if kind == "utility" else h.agent()
-    socket = build_graph(h.one_config(materia, **({} if kind == "utility" else {"parse": "json"})))
-    reading = protocol("sparse").read(json.dumps(output), requirements(socket.sockets["Socket-1"]))
-    return [issue.path for issue in reading.issues]
 
 
 def test_from_the_next_socket_on_all_work_there_until_it_is_taken_back(tmp_path):
@@ -88,40 +76,6 @@ def test_the_field_is_taken_out_and_an_event_tells_it(tmp_path):
     lines = [json.loads(line) for line in (cast.run_dir / "events.jsonl").read_text().splitlines()]
     (changed,) = [line["data"] for line in lines if line["type"] == ev.ScopeChanged.type]
     assert (changed["socket"], changed["scope"]["cwd"]) == ("Socket-1", "side")
-
-
-@pytest.mark.parametrize(
-    "given, paths",
-    [
-        ("x", ["$.scopeTransition"]),
-        ({"kind": "other"}, ["$.scopeTransition"]),
-        ({"kind": "base", "scope": {}}, ["$.scopeTransition.scope"]),
-        ({"kind": "replace"}, ["$.scopeTransition.scope"]),
-        ({"kind": "replace", "scope": {"id": " ", "cwd": 1}}, [f"$.scopeTransition.scope.{name}" for name in ("id", "cwd")]),
-        ({"kind": "replace", "scope": {"id": "a", "cwd": "b", "more": 1}}, ["$.scopeTransition.scope.more"]),
-    ],
-)  # fmt: skip
-def test_what_is_no_transition_is_refused_where_it_is_wrong(given, paths):
-    assert refused({"scopeTransition": given}) == paths
-
-
-@pytest.mark.parametrize(
-    "exports, paths",
-    [
-        ([], [""]),
-        ({"a": {"value": 1}}, [".a"]),
-        ({"a": {"producer": "", "value": 1}}, [".a.producer"]),
-        ({"a": {"producer": "p", "value": "x" * LONGEST_EXPORT}}, [".a"]),
-        ({str(n): {"producer": "p", "value": n} for n in range(MOST_EXPORTS + 1)}, [""]),
-        ({str(n): {"producer": "p", "value": "x" * 60_000} for n in range(5)}, [""]),
-    ],
-)
-def test_exports_are_bounded(exports, paths):
-    assert refused(to("b", exports=exports)) == [f"$.scopeTransition.scope.exports{path}" for path in paths]
-
-
-def test_only_utilities_change_the_scope():
-    assert refused(to("b"), kind="agent") == ["$.scopeTransition"]
 
 
 def test_a_directory_that_is_not_there_fails_what_would_work_in_it(tmp_path):

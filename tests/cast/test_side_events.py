@@ -9,63 +9,8 @@ import pytest
 import cast_helpers as h
 from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import protocol, requirements
-from materia_nb.loadout import build_graph
-from protocol_helpers import OTHERS
 
 NOTE = {"type": "note", "severity": "warning", "message": "m", "source": "s", "payload": {"a": [1]}}
-
-
-def read(answer, **socket):
-    resolved = build_graph(h.one_config(parse="json", **socket)).sockets["Socket-1"]
-    return protocol("sparse").read(json.dumps(answer), requirements(resolved))
-
-
-def paths(answer, **socket):
-    return [issue.path for issue in read(answer, **socket).issues]
-
-
-def test_r39_the_field_is_taken_out_before_the_contract_sees_the_object():
-    reading = read({"context": "c", "event": [NOTE, {"type": "x"}]})
-    assert (reading.error, reading.value, reading.events) == (None, {"context": "c"}, (NOTE, {"type": "x"}))
-    assert read({"event": []}).accepted
-
-
-@pytest.mark.parametrize("event", [None, {}, {"type": "x"}, "x", 1])
-def test_r39_the_field_is_a_list(event):
-    assert paths({"event": event}) == ["$.event"]
-
-
-@pytest.mark.parametrize(
-    "event, where",
-    [
-        ("x", [""]),
-        ({}, [".type"]),
-        ({"type": " "}, [".type"]),
-        ({"type": 1, "severity": "loud"}, [".type", ".severity"]),
-        ({"type": "x", "severity": None}, [".severity"]),
-        ({"type": "x", "message": 1, "source": []}, [".message", ".source"]),
-        ({"type": "x", "extra": 1}, [".extra"]),
-    ],
-)
-def test_r39_every_fault_of_an_event_is_told_at_its_path(event, where):
-    assert paths({"event": [{"type": "fine"}, event]}) == [f"$.event[1]{path}" for path in where]
-
-
-def test_r39_faults_of_events_are_told_with_the_others_and_nothing_is_taken():
-    reading = read({"event": [{}], "other": 1})
-    assert {issue.path for issue in reading.issues} == {"$.event[0].type", "$.other"}
-    assert reading.events == ()
-
-
-def test_r39_an_assignment_cannot_read_it():
-    assert paths({"event": [NOTE]}, assign={"e": "$.event"}) == ["$.event"]
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_r39_in_other_protocols_it_is_a_field_like_any_other(name):
-    resolved = build_graph(h.one_config(parse="json", handoff=name)).sockets["Socket-1"]
-    assert protocol(name).read(json.dumps({"event": [NOTE]}), requirements(resolved)).events == ()
 
 
 def told(cast):

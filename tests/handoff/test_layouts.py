@@ -149,7 +149,9 @@ def test_a_loop_of_its_own_what_was_taken_back_and_what_was_used_are_in_the_head
     )
     _, rows, _ = shown("agent-contract", value)["contract"]
     assert rows[1:2] == (("says", "It is nearly done."),)
-    assert {name: text for name, text in rows if name in {"round", "metric", "taken back", "tokens used"}} == {
+    assert {
+        name: text for name, text in rows if name in {"round", "metric", "taken back", "tokens used"}
+    } == {
         "round": "2 of 5",
         "metric": "0.4, wanted 0.8",
         "taken back": "True",
@@ -160,10 +162,7 @@ def test_a_loop_of_its_own_what_was_taken_back_and_what_was_used_are_in_the_head
 
 def test_suggestions_to_remember_are_shown_where_there_are_some():
     value = contract(
-        memorialize_suggestions={
-            "suggestions": [{"name": "n", "type": "project", "description": "short", "body": "long"}]
-        },
-        memory_suggestions=["by the way"],
+        memorialize_suggestions=[{"description": "short", "body": "long"}], memory_suggestions=["by the way"]
     )
     headers, rows, _ = shown("agent-contract", value)["suggests to remember"]
     assert headers == ("what", "in full")

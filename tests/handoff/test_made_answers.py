@@ -1,0 +1,112 @@
+"""Answers that a protocol writes itself: made up for exploring, or in the place of a person; and what it makes of reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from materia_nb.handoff import TurnFacts, protocol
+from materia_nb.handoff.contract_fields import Briefing
+from materia_nb.handoff.protocol import Gist, Issue, RefusedAnswer
+from protocol_helpers import FREE, OTHERS, contract
+
+WORK = replace(FREE, work_items=True)
+CONTRACT = protocol("agent-contract")
+BRIEFING = Briefing(goal="g", surfaces=["a", "b"], writable_sections=["stack"]).envelope()
+
+
+def read(name, value, wanted=WORK, **facts):
+    return protocol(name).read(value, wanted, TurnFacts(**facts))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(
+    "outcome, satisfied, count",
+    [("done", True, 0), ("done", True, 1), ("done", True, 3), ("again", False, 1), ("again", False, 3)],
+)
+def test_what_is_made_up_says_the_outcome_and_has_so_many_pieces(name, count, outcome, satisfied):
+    maker = protocol(name)
+    read_back = [read(name, maker.written(value)) for value in maker.samples(outcome, count)]
+    good = [one for one in read_back if one.accepted and one.action == "route" and one.satisfied is satisfied]
+    assert count in {len(one.work_items) for one in good}
+    assert all(one.satisfied is satisfied for one in read_back if one.accepted)
+
+
+@pytest.mark.parametrize(
+    "name, actions", [("envelope", {"pause", "escalate"}), ("agent-contract", {"pause", "escalate"})]
+)
+def test_what_is_made_up_to_stop_needs_a_person(name, actions):
+    maker = protocol(name)
+    read_back = [read(name, maker.written(value)) for value in maker.stopping()]
+    assert {one.action for one in read_back if one.accepted} == actions
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("given", [{}, BRIEFING], ids=["alone", "with others"])
+@pytest.mark.parametrize("outcome, satisfied", [("done", True), ("open", True), ("again", False)])
+def test_a_persons_verdict_is_an_answer_that_is_accepted(name, given, outcome, satisfied):
+    if name == "envelope" and outcome == "open":
+        satisfied = None  # an envelope may say neither
+    facts = {"agent_id": "ab7e4d2", "given": given}
+    text = protocol(name).by_person(Gist(outcome, found="as it was seen", reason="why"), TurnFacts(**facts))
+    reading = read(name, text, FREE, **facts)
+    assert (reading.issues, reading.satisfied, reading.action) == ((), satisfied, "route")
+    assert "as it was seen" in reading.context
+    assert ("A person judged" in text) == (name == "agent-contract")
+
+
+def test_the_report_of_one_agent_is_its_summary_and_of_several_what_each_found():
+    report = CONTRACT.conclusion
+    assert report([("A", contract(user_facing_summary="Line 1\nLine 2"))]) == ["Line 1", "Line 2"]
+    other = contract(
+        evidence_report__key_outputs=["two", None],
+        evidence_report__cross_layer_impacts=["db", None, "db"],
+        evidence_report__open_gaps=["later"],
+        evidence_report__verification={"result": "pass", "method": "tests", "details": "all of them"},
+        user_facing_summary="Not said where there are two.",
+    )
+    assert report([("A", contract()), ("B", other)]) == [
+        "A: it works",
+        "B: two",
+        "Verified by: tests",
+        "Impacts elsewhere: db",
+        "Still open: later",
+    ]
+    nothing = contract(
+        evidence_report__key_outputs=[], evidence_report__verification={"result": "pass", "details": "by eye"}
+    )
+    assert report([("A", nothing), ("B", contract())]) == ["A: done", "B: it works", "Verified by: by eye"]
+    assert report([("A", contract(agent_status__plan_status="BLOCKED"))]) == []
+
+
+def test_updates_are_learned_where_they_may_be_written_and_the_rest_is_told_where_no_briefing_said_so():
+    updates = {"update_contracts": [{"contract": name, "payload": {"a": 1}} for name in ("stack", "infra")]}
+    learned = CONTRACT.learn(updates, BRIEFING, {"stack": {}, "infra": {}})
+    assert (learned.knowledge, learned.warnings) == ({"stack": {"a": 1}, "infra": {}}, ())
+    nobody_said = CONTRACT.learn(updates, {}, {"stack": {}})
+    assert nobody_said.knowledge == {"stack": {}}
+    assert len(nobody_said.warnings) == 2
+
+
+def test_suggestions_are_listed_with_those_of_the_form_first():
+    value = contract(
+        memorialize_suggestions=[{"description": "short", "body": "long", "type": "atom"}, {"body": "no"}],
+        memory_suggestions=["by the way"],
+    )
+    assert CONTRACT.suggestions(value) == [
+        ("memory", {"description": "short", "body": "long", "type": "atom"}),
+        ("note", {"text": "by the way"}),
+    ]
+
+
+def test_a_refused_answer_names_each_fault_and_how_many_more_there_are():
+    one = RefusedAnswer("It was not taken.", [Issue("$.a", "It is bad.", "mend it")])
+    assert (str(one.where), one.hint, one.kind) == ("$.a", "mend it", "refused_answer")
+    issues = [Issue(f"$.a{number}", "It is bad.", "mend it") for number in range(42)]
+    lines = str(RefusedAnswer("It was not taken.", issues)).splitlines()
+    assert [line for line in lines if "$.a" in line] == [
+        f"  $.a{n}: It is bad. To mend it: mend it." for n in range(40)
+    ]
+    assert lines[-1] == "  and 2 more of this sort"
+    assert "more of this sort" not in str(RefusedAnswer("It was not taken.", issues[:40]))

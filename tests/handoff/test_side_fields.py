@@ -1,0 +1,145 @@
+"""What an output of the sparse protocol says beside its handoff: events (R39), and where to work from here on (P8)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.handoff import protocol, requirements
+from materia_nb.handoff.protocol import BASE, EVENT_SEVERITIES, Scope
+from materia_nb.handoff.sparse import LONGEST_EXPORT, MOST_EXPORTS
+from materia_nb.loadout import build_graph
+from protocol_helpers import OTHERS
+
+NOTE = {"type": "note", "severity": "warning", "message": "m", "source": "s", "payload": {"a": [1]}}
+
+
+def read(answer, **socket):
+    resolved = build_graph(h.one_config(parse="json", **socket)).sockets["Socket-1"]
+    return protocol("sparse").read(json.dumps(answer), requirements(resolved))
+
+
+def paths(answer, **socket):
+    return [issue.path for issue in read(answer, **socket).issues]
+
+
+def test_r39_the_field_is_taken_out_before_the_contract_sees_the_object():
+    reading = read({"context": "c", "event": [NOTE, {"type": "x"}]})
+    assert (reading.error, reading.value, reading.events) == (None, {"context": "c"}, (NOTE, {"type": "x"}))
+    assert read({"event": []}).accepted
+
+
+@pytest.mark.parametrize("event", [None, {}, {"type": "x"}, "x", 1])
+def test_r39_the_field_is_a_list(event):
+    assert paths({"event": event}) == ["$.event"]
+
+
+@pytest.mark.parametrize(
+    "event, where",
+    [
+        ("x", [""]),
+        ({}, [".type"]),
+        ({"type": " "}, [".type"]),
+        ({"type": 1, "severity": "loud"}, [".type", ".severity"]),
+        ({"type": "x", "severity": None}, [".severity"]),
+        ({"type": "x", "message": 1, "source": []}, [".message", ".source"]),
+        ({"type": "x", "extra": 1}, [".extra"]),
+    ],
+)
+def test_r39_every_fault_of_an_event_is_told_at_its_path(event, where):
+    assert paths({"event": [{"type": "fine"}, event]}) == [f"$.event[1]{path}" for path in where]
+
+
+def test_r39_faults_of_events_are_told_with_the_others_and_nothing_is_taken():
+    reading = read({"event": [{}], "other": 1})
+    assert {issue.path for issue in reading.issues} == {"$.event[0].type", "$.other"}
+    assert reading.events == ()
+
+
+def test_r39_an_assignment_cannot_read_it():
+    assert paths({"event": [NOTE]}, assign={"e": "$.event"}) == ["$.event"]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_r39_in_other_protocols_it_is_a_field_like_any_other(name):
+    resolved = build_graph(h.one_config(parse="json", handoff=name)).sockets["Socket-1"]
+    assert protocol(name).read(json.dumps({"event": [NOTE]}), requirements(resolved)).events == ()
+
+
+# -- where to work ----------------------------------------------------------------------------
+
+
+def to(cwd, **more):
+    return {"scopeTransition": {"kind": "replace", "scope": {"id": "side", "cwd": cwd, **more}}}
+
+
+def of_utility(output, kind="utility"):
+    """How an output of a utility is read, or of an agent."""
+    materia = h.python("pass", parse="json") if kind == "utility" else h.agent()
+    socket = build_graph(h.one_config(materia, **({} if kind == "utility" else {"parse": "json"})))
+    return protocol("sparse").read(json.dumps(output), requirements(socket.sockets["Socket-1"]))
+
+
+def refused(output, kind="utility"):
+    return [issue.path for issue in of_utility(output, kind).issues]
+
+
+def test_a_scope_is_taken_out_of_the_output_and_what_is_not_said_of_it_is_empty():
+    exports = {"branch": {"producer": "p", "value": None}}
+    reading = of_utility({"context": "c", **to("side dir", state=[1], exports=exports)})
+    assert (reading.value, reading.scope) == ({"context": "c"}, Scope("side", "side dir", [1], exports))
+    assert of_utility(to("b")).scope == Scope("side", "b", None, {})
+    assert of_utility({"scopeTransition": {"kind": "base"}}).scope == BASE
+    assert of_utility({"context": "c"}).scope is None
+
+
+@pytest.mark.parametrize(
+    "given, paths",
+    [
+        ("x", ["$.scopeTransition"]),
+        ({"kind": "other"}, ["$.scopeTransition"]),
+        ({"kind": "base", "scope": {}}, ["$.scopeTransition.scope"]),
+        ({"kind": "replace"}, ["$.scopeTransition.scope"]),
+        ({"kind": "replace", "scope": {"id": " ", "cwd": 1}}, [f"$.scopeTransition.scope.{name}" for name in ("id", "cwd")]),
+        ({"kind": "replace", "scope": {"id": "a", "cwd": "b", "more": 1}}, ["$.scopeTransition.scope.more"]),
+    ],
+)  # fmt: skip
+def test_what_is_no_transition_is_refused_where_it_is_wrong(given, paths):
+    assert refused({"scopeTransition": given}) == paths
+
+
+@pytest.mark.parametrize(
+    "exports, paths",
+    [
+        ([], [""]),
+        ({"a": {"value": 1}}, [".a"]),
+        ({"a": {"producer": "", "value": 1}}, [".a.producer"]),
+        ({"a": {"producer": "p", "value": "x" * LONGEST_EXPORT}}, [".a"]),
+        ({str(n): {"producer": "p", "value": n} for n in range(MOST_EXPORTS + 1)}, [""]),
+        ({str(n): {"producer": "p", "value": "x" * 60_000} for n in range(5)}, [""]),
+    ],
+)
+def test_exports_are_bounded(exports, paths):
+    assert refused(to("b", exports=exports)) == [f"$.scopeTransition.scope.exports{path}" for path in paths]
+
+
+def test_only_utilities_change_the_scope():
+    assert refused(to("b"), kind="agent") == ["$.scopeTransition"]
+
+
+def test_exports_of_just_the_size_that_is_allowed_are_kept():
+    around = len('{"producer":"p","value":""}')
+    longest = {"producer": "p", "value": "x" * (LONGEST_EXPORT - around)}
+    assert refused(to("b", exports={str(n): longest for n in range(4)})) == []
+    assert refused(to("b", exports={"a": {**longest, "value": longest["value"] + "x"}})) == [
+        "$.scopeTransition.scope.exports.a"
+    ]
+    many = {str(n): {"producer": "p", "value": n} for n in range(MOST_EXPORTS)}
+    assert refused(to("b", exports=many)) == []
+
+
+@pytest.mark.parametrize("severity", EVENT_SEVERITIES)
+def test_r39_an_event_is_as_grave_as_it_says(severity):
+    assert read({"event": [{"type": "x", "severity": severity}]}).events[0]["severity"] == severity
