@@ -14,13 +14,15 @@ from materia_nb.engine import decide
 from materia_nb.engine import events as ev
 from materia_nb.engine.events import Unfit
 from materia_nb.engine.evolve import begin, evolve, fold
+from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import lanes_at_work, pending
+from materia_nb.engine.session import all_steps, every_step, lanes_at_work, pending
 from materia_nb.engine.state import Failure, Usage
 from materia_nb.engine.streams import folders
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.schedule import Stream
 from materia_nb.loadout import build_graph
+from materia_nb.loadout.graph import Budget
 from stream_helpers import plan_of, streams_config
 
 EXAMPLES = int(os.environ.get("MATERIA_EXAMPLES", "20"))
@@ -175,3 +177,120 @@ def test_folders_are_plain_and_each_lane_has_its_own():
     assert len({one.casefold() for one in made}) == len(names)
     assert all(one.startswith("parallel/L/lanes/") and ".." not in one for one in made)
     assert folders("L", 2, (Stream("a", (0,)),)) == ["parallel/L.2/lanes/a/"]
+
+
+# -- how lanes end, and go on --------------------------------------------------------------------
+
+GO_ON = "retry goes on with the lanes that were not accepted; those that were stay as they are"
+
+
+def lanes(cast):
+    return {name: lane.status for name, lane in cast.session.streams[-1].lanes.items()}
+
+
+def since(cast, command):
+    """The events that a command makes, with their lanes."""
+    known = len(cast.events)
+    cast.do(command)
+    return [(one.type, one.lane) for one in cast.events[known:]]
+
+
+@pytest.mark.parametrize("command", [decide.recast, decide.revive, decide.resend])
+def test_a_lane_that_failed_fails_the_cast_and_it_alone_goes_on(command):
+    cast = worked(InOrder("api"))
+    failure = cast.session.state.failure
+    assert (failure.kind, failure.socket, failure.hint) == ("stream_failed", "Socket-1", GO_ON)
+    assert failure.message.startswith("Of 3 lanes 1 did not come to their end. api: Socket-4 gave")
+    assert lanes(cast) == {"ui": "accepted", "api": "failed", "docs": "accepted"}
+    again = "cast_revive" if command is decide.revive else "cast_recast"
+    assert since(cast, command) == [(again, ""), (again, "api")]
+    assert lanes(cast) == {"ui": "accepted", "api": "waiting", "docs": "accepted"}
+    assert cast.session.state.failure is None
+    assert {one.lane for one in pending(cast.rules, cast.session)} == {"api"}
+
+
+def test_a_budget_that_lanes_use_up_stops_all_of_them_until_it_is_raised():
+    cast = worked(InOrder(), budget={"maxTokens": 12})
+    assert set(lanes(cast).values()) == {"interrupted"}
+    failure = cast.session.state.failure
+    assert (failure.kind, failure.hint) == ("budget", f"raise the budget (edit budget N); then {GO_ON}")
+    assert [one.type for one in cast.events if one.type.startswith("budget")] == [
+        "budget_warning",
+        "budget_limit",
+    ]
+    with pytest.raises(MateriaError, match="The budget is still used up: The cast has used 12 of 12 tokens"):
+        cast.do(decide.recast)
+    cast.do(decide.set_budget, Budget(max_tokens=1000))
+    assert since(cast, decide.recast) == [("cast_recast", "")]
+    assert set(lanes(cast).values()) == {"waiting"}
+
+
+def test_aborting_interrupts_the_lanes_and_retry_lets_them_wait():
+    cast = forked()
+    cast.lane("ui", decide.enter)
+    known = len(cast.events)
+    cast.do(decide.abort, "enough")
+    assert [(one.type, one.lane) for one in cast.events[known:]] == [
+        *(("lane_ended", name) for name in STREAMS),
+        ("cast_end", ""),
+    ]
+    failure = cast.session.state.failure
+    assert (failure.kind, failure.message, failure.hint) == ("aborted", "enough", GO_ON)
+    cast.do(decide.recast)
+    assert lanes(cast) == dict.fromkeys(STREAMS, "waiting")
+    with pytest.raises(MateriaError) as caught:
+        cast.do(decide.recast)
+    assert caught.value.kind == "not_stopped"
+
+
+def test_a_lane_that_is_over_takes_no_command_but_one_that_failed_goes_on():
+    cast = worked(InOrder("api"))
+    with pytest.raises(MateriaError) as caught:
+        cast.lane("ui", decide.enter)
+    assert caught.value.kind == "lane_over"
+    assert caught.value.what == "The lane 'ui' is accepted."
+
+
+def test_all_steps_are_those_of_the_cast_with_each_lane_behind_the_step_that_handed_out():
+    cast = worked(InOrder())
+    cast.do(decide.enter)
+    cast.do(decide.answer, decide.Answer("told"))
+    found = [step.socket for step in all_steps(cast.session)]
+    assert (found[0], found[-1]) == ("Socket-1", "Socket-5")
+    per_lane = ["Socket-2", *["Socket-3", "Socket-4"] * 3]  # the second item of ui is done twice
+    assert found[1:-1] == [*per_lane, *per_lane[:3], *per_lane]
+    assert sorted((step.socket, left) for step, left in every_step(cast.session)) == sorted(
+        (socket, False) for socket in found
+    )
+    assert all_steps(Folded(cast.rules).session) == ()
+
+
+def test_an_end_that_leaves_items_of_a_lane_fails_it():
+    document = streams_config(3)
+    document["loadouts"]["T"]["sockets"]["Socket-4"]["edges"][0]["to"] = "end"
+    cast = Folded(Rules(build_graph(document)))
+    cast.do(decide.enter)
+    cast.do(decide.answer, decide.Answer(plan_of({"ui": [0, 1]})))
+    cast.do(decide.enter)
+    for text in ("set up", "built", YES):
+        cast.lane("ui", decide.enter)
+        cast.lane("ui", decide.answer, decide.Answer(text))
+    cast.lane("ui", decide.enter)
+    (lane,) = cast.session.streams[0].lanes.values()
+    assert lane.status == "failed"
+    assert lane.error == "The lane 'ui' went on to end with 1 item left."
+
+
+def test_remarks_of_lanes_name_the_lane():
+    class Repeats(InOrder):
+        def answer(self, due):
+            text, usage = super().answer(due)
+            return (text if due.visit.socket == "Socket-4" else "the same"), usage
+
+    for choose, wanted in ((InOrder(), []), (Repeats(), ["ui"])):
+        cast = worked(choose)
+        for command, *given in ((decide.enter,), (decide.answer, decide.Answer("told")), (decide.enter,)):
+            cast.do(command, *given)
+        assert cast.session.state.status == "complete"
+        found = [(one.code, one.message.partition(":")[0]) for one in remarks_of(cast.rules, cast.session)]
+        assert found == [("same-again", f"in lane {name}") for name in wanted]

@@ -1,0 +1,116 @@
+"""What was used, in numbers and words; the maxima of a budget; and a pin as the journal keeps it."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import Folded, at, config, edge
+from materia_nb.engine import decide
+from materia_nb.engine.state import BOUNDS, UNREPORTED, Pin, Usage, at_work, limited
+from materia_nb.loadout.graph import Budget
+
+USED = Usage(1200, 34, 0.5, 0, 0, 800, 120, turns=3, worked=1500)
+
+
+@pytest.mark.parametrize(
+    "of, words, unknown",
+    [
+        ("tokens", "1,234", "1,234, unknown of 2 turns"),
+        ("cost", "0.5000 USD", "0.5000 USD, unknown of 1 turn"),
+        ("seconds", "1.5", "1.5, unknown of 4 turns"),
+        ("turns", "3", "3"),
+    ],
+)
+def test_how_much_is_used_is_said_with_the_turns_of_which_it_is_unknown(of, words, unknown):
+    (bound,) = [one for one in BOUNDS if one.of == of]
+    partly = USED._replace(uncounted=2, unpriced=1, untimed=4)
+    assert (bound.so_far(USED), bound.so_far(partly)) == (words, unknown)
+    assert bound.whole == (of in {"tokens", "turns"})
+
+
+def test_what_nobody_reported_is_unknown_in_words_and_not_zero():
+    assert (UNREPORTED.tokens_words, UNREPORTED.cost_words) == ("unknown", "unknown")
+    assert (USED.tokens_words, USED.cost_words) == ("1,234", "0.5000 USD")
+    both = USED.plus(UNREPORTED)
+    assert (both.tokens_words, both.cost_words) == (
+        "1,234, unknown of 1 turn",
+        "0.5000 USD, unknown of 1 turn",
+    )
+    assert [at_work(given).seconds for given in (None, 0, 250)] == [None, 0.0, 0.25]
+    assert at_work(None).plus(at_work(250)).seconds == 0.25
+
+
+def test_what_is_told_apart_is_told_as_far_as_anybody_reported_it():
+    assert USED.apart_words == "800 cached, 120 reasoning"
+    assert USED.as_json() == {"input": 1200, "output": 34, "cost": 0.5, "cached": 800, "reasoning": 120}
+    assert Usage(1, 2, 0.0).as_json() == {"input": 1, "output": 2, "cost": 0.0}
+    assert Usage(1, 2, 0.0, cached=0).as_json()["cached"] == 0
+    assert Usage(1, 2).apart_words == ""
+
+
+def test_what_was_used_since_is_the_difference():
+    more = USED.plus(Usage(5, 6, 0.25, 0, 0, 1, None, turns=1, worked=10))
+    assert more.less(USED) == Usage(5, 6, 0.25, 0, 0, 1, 0, turns=1, worked=10)
+    assert UNREPORTED.less(UNREPORTED)[:3] == (None, None, None)
+
+
+@pytest.mark.parametrize("bound", BOUNDS, ids=lambda one: one.of)
+def test_each_maximum_stops_the_cast_when_it_is_reached_and_says_so(bound):
+    used = bound.used(USED)
+    for most, over in ((used, True), (used + 1, False)):
+        budget = Budget(**{bound.field: most})
+        assert limited(budget)
+        assert bound.reached(USED, budget) is over
+        assert bound.reached(USED, budget, percent=1)
+    assert not limited(Budget())
+    assert not bound.reached(USED, Budget())
+
+
+@pytest.mark.parametrize("bound", BOUNDS, ids=lambda one: one.of)
+def test_the_end_says_of_which_maximum_how_much_was_used(bound):
+    cast = Folded(config({"A": at("P", edge("B")), "B": at("P")}, budget={bound.key: 1}))
+    cast.do(decide.enter)
+    cast.do(decide.answer, decide.Answer("a", Usage(500, 1, 1.5), worked=2000))
+    assert cast.state.status == "failed"
+    assert cast.state.failure.kind == "budget"
+    used = bound.form.format(bound.used(cast.state.usage))
+    assert cast.state.failure.message == f"The cast has used {used} of {bound.form.format(1)} {bound.unit}."
+    (limit,) = [event for event in cast.events if event.type == "budget_limit"]
+    assert getattr(limit, bound.of) == bound.used(cast.state.usage)
+
+
+@pytest.mark.parametrize(
+    "pin",
+    [
+        Pin("text", "a text", "what it says"),
+        Pin("visits", "cast 1", visits={"A": {"1": "first", "3": ""}}),
+        Pin("function", "the function f"),
+    ],
+    ids=lambda pin: pin.kind,
+)
+def test_a_pin_is_read_back_as_it_was_kept(pin):
+    assert Pin.read(pin.as_json()) == pin
+
+
+def test_a_pin_answers_the_visits_that_it_has_an_answer_for():
+    visits = Pin("visits", "cast 1", visits={"A": {"1": "first", "3": ""}})
+    assert [visits.answer("A", visit) for visit in (1, 2, 3)] == ["first", None, ""]
+    assert visits.answer("B", 1) is None
+    assert Pin("text", "w", "t").answer("anywhere", 9) == "t"
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {},
+        {"kind": "other", "to": "w"},
+        {"kind": ["text"], "to": "w"},
+        {"kind": "text", "to": 1},
+        {"kind": "text", "to": "w", "text": 1},
+        {"kind": "visits", "to": "w", "visits": []},
+        {"kind": "visits", "to": "w", "visits": {"A": "x"}},
+        {"kind": "visits", "to": "w", "visits": {"A": {"1": 2}}},
+    ],
+)
+def test_what_is_no_pin_is_none(kept):
+    assert Pin.read(kept) is None
