@@ -144,10 +144,10 @@ class _Materia(Model):
     label: JSON = known("A name for people; left out, its id.", "text")
     description: JSON = known("What it is for.", "text")
     group: JSON = known(
-        "Under which heading the palette of the designer lists it; left out, `Utility` for a utility.", "text"
+        "The heading under which the designer's palette lists it; left out, `Utility` for a utility.", "text"
     )
     color: JSON = known(
-        "Its colour in the pictures: `#rgb`, `#rrggbb`, or a name such as `teal`; left out, that of its kind.",
+        "Its colour in the pictures: `#rgb`, `#rrggbb`, or a name such as `teal`; left out, the colour of its kind.",
         "colour",
     )
     generator: Flag = known(
@@ -161,13 +161,13 @@ class _Materia(Model):
     lock_state: JSON = known("Kept for the reference's editor.", "locked or unlocked")
     catalog_origin: JSON = known("Kept for the reference's editor.", "object")
     parallel: Flag = known(
-        "Whether a generator hands its items to streams, whose lanes run side by side. Its output then holds a "
-        "`parallelSchedule` beside `workItems`.",
+        "Whether a generator distributes its items to streams, whose lanes run in parallel. Its output then contains a "
+        "`parallelSchedule` besides `workItems`.",
         "true or false",
         label="in streams",
     )
     parallel_safe: Flag = known(
-        "Whether it may work in a lane beside others, which every materia there must say.",
+        "Whether it may run in parallel lanes; required of every materia there.",
         "true or false",
         label="safe in lanes",
     )
@@ -180,7 +180,7 @@ class AgentMateria(_Materia):
     words = "an agent"
 
     prompt: SomeText = known(
-        "What it is asked to do, with `{{...}}` variables. Required.",
+        "Its task, with `{{...}}` variables. Required.",
         "text",
         "R26",
         "R31",
@@ -190,7 +190,7 @@ class AgentMateria(_Materia):
         prose=True,
     )
     tools: Tools = known(
-        "Which tools it may use: `none`, `readOnly`, `coding`, a list of names, or "
+        "The tools that it may use: `none`, `readOnly`, `coding`, a list of names, or "
         '`{"type": "custom", "tools": [...]}`. Required.',
         "scope or list of names",
         "R26",
@@ -199,8 +199,10 @@ class AgentMateria(_Materia):
         first_value="none",
         first=3,
     )
-    model: AnyText = known("Which model answers; left out, the default of its agent.", "text", "R26", first=2)
-    thinking: AnyText = known("How long the model may think, in the words of its agent.", "text")
+    model: AnyText = known(
+        "The model that answers; left out, the default of its agent.", "text", "R26", first=2
+    )
+    thinking: AnyText = known("How long the model may think, in the terms of its agent.", "text")
     multi_turn: Flag = known(
         "Whether a person refines drafts before the final answer.",
         "true or false",
@@ -209,7 +211,7 @@ class AgentMateria(_Materia):
         label="drafts",
     )
     cast_context: ContextValue | None = known(
-        "What it is told of the cast wherever a socket that places it does not say.",
+        "What it sees of the cast, unless its socket sets it.",
         CONTEXT_SHAPE,
         "R50",
         label="context",
@@ -257,9 +259,9 @@ class UtilityMateria(_Materia):
             first=1,
         )
     )
-    script: Script | None = known("A shipped script in place of a command.", "object", "R25")
+    script: Script | None = known("A shipped script instead of a command.", "object", "R25")
     params: dict[AnyKey, JSON] | None = known(
-        "Parameters, handed to the process on stdin.", "object", "R23", write="write an object: { ... }"
+        "Parameters, passed to the process on stdin.", "object", "R23", write="write an object: { ... }"
     )
     parse: Parse = known(
         "How its stdout is read: `json` or `text` (the default).",
@@ -270,7 +272,7 @@ class UtilityMateria(_Materia):
         label="output",
     )
     assign: dict[AnyKey, SourceText] | None = known(
-        "What is kept in the state, in order: dotted target -> source.",
+        "What is saved in the state, in order: dotted target -> source.",
         "object of sources",
         "R4",
         "R11",
@@ -288,7 +290,7 @@ class UtilityMateria(_Materia):
     )
     multi_turn: Flag = known("Drafts.", "true or false", ignored="a process gives one answer")
     utility: JSON = known(
-        f"A shipped script by the name that it has in the reference engine, in place of `script`: "
+        f"A shipped script by its name in the reference engine, instead of `script`: "
         f"{', '.join(f'`{name}`' for name in BUILT_IN)}.",
         "text",
         "R61",
@@ -317,13 +319,13 @@ class BudgetFields(Model):
         "R56",
     )
     max_seconds: Amount | None = known(
-        "Seconds that agents and processes are at work, waiting for a person left out, after which the cast stops.",
+        "Seconds that agents and processes work, not counting waiting for a person, after which the cast stops.",
         "number from 0 up",
         "R20",
         "R56",
     )
     max_turns: Count | None = known(
-        "Turns of agents, drafts and repairs among them, after which the cast stops.",
+        "Turns of agents, including drafts and repairs, after which the cast stops.",
         "whole number from 0 up",
         "R20",
     )
@@ -340,16 +342,16 @@ class PriceFields(Model):
         "US dollars for a million tokens of input.", "number from 0 up", "R56", required=True
     )
     output: Amount = known(
-        "US dollars for a million tokens of output, thought among it.",
+        "US dollars for a million tokens of output, including thinking.",
         "number from 0 up",
         "R56",
         required=True,
     )
     cached: Amount | None = known(
-        "US dollars for a million tokens of input that came from a cache; left out, as all input.",
+        "US dollars for a million tokens of input that came from a cache; left out, the price of other input.",
         "number from 0 up",
     )
-    as_of: DateText | None = known("The day of which this price is.", "date, as 2026-11-23")
+    as_of: DateText | None = known("The date of this price.", "date, as 2026-11-23")
 
 
 class LimitsFields(Model):
@@ -364,7 +366,7 @@ class LimitsFields(Model):
         default=_LIMITS.repair_attempts,
     )
     max_no_advance_cycles: Count = known(
-        "Cycles in which an item does not move on.",
+        "Cycles without an advance to the next item.",
         "whole number from 0 up",
         "R18",
         default=_LIMITS.max_no_advance_cycles,
@@ -376,7 +378,7 @@ class LimitsFields(Model):
         default=_LIMITS.max_edge_traversals,
     )
     prompt_characters: PromptCharacters = known(
-        "Characters that an agent is told at most in one prompt.",
+        "The most characters in one prompt.",
         "whole number from 4,000 up",
         "R50",
         default=_LIMITS.prompt_characters,
@@ -401,19 +403,17 @@ class McpServer(Model):
     command: SomeText | None = known("The program, which speaks on stdin and stdout.", "text")
     args: Texts | None = known("Its arguments.", "list of texts")
     env: TextsByName | None = known(
-        "Variables of its environment, beside PATH, HOME and the like.", "object of texts"
+        "Environment variables, in addition to PATH, HOME and the like.", "object of texts"
     )
-    url: SomeText | None = known("Where it is, if it is reached by HTTP.", "address")
-    headers: TextsByName | None = known("Headers that are sent to it.", "object of texts")
+    url: SomeText | None = known("Its address, if it uses HTTP.", "address")
+    headers: TextsByName | None = known("Headers to send to it.", "object of texts")
     allow: Texts | None = known(
-        "Its tools that need no approval, `*` for all; each other call is asked for.", "list of names"
+        "Its tools that need no approval, `*` for all; every other call asks.", "list of names"
     )
     timeout_ms: Milliseconds | None = known(
         "How long a call may take.", "milliseconds above 0", default=120_000
     )
-    type: JSON = known(
-        "Written by other programs.", "text", ignored="that there is a command or a url says it"
-    )
+    type: JSON = known("Written by other programs.", "text", ignored="a command or a url is enough")
 
 
 class Config(Model):
@@ -429,21 +429,20 @@ class Config(Model):
     )
 
     artifact_dir: PathText | None = known(
-        "Where run directories are made, relative to the project; left out, `.pi/pi-materia`.",
+        "The directory for run directories, relative to the project; left out, `.pi/pi-materia`.",
         "path",
         "R29",
         write='write a path, such as ".pi/pi-materia"',
     )
     artifacts: Artifacts | None = known(
-        "Which of the files that follow from the journal a cast writes: what sockets handed over (`outputs`), or `all`, "
-        "also what each turn was told.",
+        "Which derived files a cast writes: the outputs of sockets (`outputs`), or `all`, including the prompt of each turn.",
         "outputs or all",
         "R63",
         default="outputs",
     )
     files: FilesField | None = known(
-        "Whether the files of the project are kept as they were after each step, which takes Git: those that Git ignores left out "
-        "(`kept`) or in (`kept with ignored`).",
+        "Whether the project's files are saved after each step, which needs Git: without the files that Git ignores (`kept`), or "
+        "with them (`kept with ignored`).",
         "as they are, kept, kept with ignored",
         default="as they are",
     )
@@ -460,20 +459,20 @@ class Config(Model):
     materia: dict[AnyKey, JSON] | None = known("Id -> materia.", "object", "R26")
     budget: BudgetFields | None = known("How much a cast may use.", "object", "R20")
     prices: dict[AnyKey, PriceFields | None] | None = known(
-        "What models cost here: `provider:model`, or the name of any other agent -> price. It counts in place of the price that "
-        "is known of a model, and of the cost that a program reports.",
+        "Your prices: `provider:model`, or the name of any other agent -> price. They replace the known price of a model, and "
+        "the cost that a program reports.",
         "object",
         "R56",
     )
     limits: LimitsFields | None = known("Bounds of a cast.", "object", "R18", "R19")
     cast_context: ContextValue | None = known(
-        "What agents are told of the cast, where neither socket, materia nor loadout says.",
+        "What agents see of the cast, unless their socket, materia or loadout sets it.",
         CONTEXT_SHAPE,
         "R50",
         default=next(iter(CAST_CONTEXTS)),
     )
     keep_thinking: Flag | None = known(
-        "Whether what agents thought before they answered is kept with the cast.",
+        "Whether the thinking of agents is saved with the cast.",
         "true or false",
         "R49",
         default=True,
@@ -490,11 +489,11 @@ class Config(Model):
     )
     quest_default_loadout_id: JSON = known("Kept for the reference's quest board.", "text")
     mcp_servers: dict[AnyKey, McpServer] | None = known(
-        "Name -> server whose tools agents may use; a materia names them in `tools`, as `name.tool` or `name.*`.",
+        "Name -> server whose tools agents may use; a materia lists them in `tools`, as `name.tool` or `name.*`.",
         "object",
     )
     parallelism: Parallelism | None = known(
-        f"Lanes, where a loop does not say; left out, {graph.LANES_AT_ONCE} at once.", "object"
+        f"Settings for lanes, unless their loop sets them; left out, {graph.LANES_AT_ONCE} at once.", "object"
     )
 
 

@@ -71,8 +71,8 @@ class EdgeFields(Model):
     code = INVALID_EDGE
 
     when: When = _condition(
-        "When it matches: `always`, when the parsed output holds `satisfied` true or false, or `failed`, when there is "
-        "no output because the agent or the process failed, or gave none that could be taken. Required.",
+        "When it matches: `always`, when the parsed output has `satisfied` true or false, or `failed`, when there is "
+        "no output because the agent or the process failed or its output was finally refused. Required.",
         "R3",
         words=CONDITIONS,
         first=1,
@@ -81,7 +81,7 @@ class EdgeFields(Model):
         "The socket that comes next, or `end`. Required.", "socket id or end", "R26", first=2, needed=True
     )
     max_traversals: CountFromOne = known(
-        "How often it may be taken for one work item (outside items: in the whole cast). Going over fails the cast.",
+        "How often it may be taken for one work item (outside items: in the whole cast). Exceeding it fails the cast.",
         "whole number from 1 up",
         "R18",
         first=3,
@@ -98,10 +98,10 @@ class AdvanceFields(Model):
     code = INVALID_SOCKET
 
     cursor: SomeText | None = known(
-        "The cursor to move; left out, the one of the socket's iterator.", "name", "R13", "R14"
+        "The cursor to move; left out, that of the socket's iterator.", "name", "R13", "R14"
     )
     items: SourceText | None = known(
-        "The list that the cursor runs over; left out, the one of the socket's iterator.",
+        "The list that the cursor runs over; left out, that of the socket's iterator.",
         "source",
         "R13",
         "R14",
@@ -155,7 +155,7 @@ class Consumes(Model):
     code = INVALID_LOOP
 
     from_: Reference | None = known(
-        "The generator socket. It is no member, and exactly one of its edges leads into the loop. Required.",
+        "The generator socket. It is not a member, and exactly one of its edges leads into the loop. Required.",
         "socket id",
         "R27",
         name="from",
@@ -163,7 +163,7 @@ class Consumes(Model):
         first=1,
     )
     output: Annotated[str, word_of((WORK_ITEMS,))] = known(
-        "The list that it hands over; left out, `workItems`.", "workItems", "R12", write=_OTHER_LIST
+        "The list that it passes on; left out, `workItems`.", "workItems", "R12", write=_OTHER_LIST
     )
     as_: Name | None = known(
         "The name of the current item in the state; left out, `workItem`.",
@@ -261,11 +261,11 @@ class LoopFields(Model):
         apart=True,
     )
     consumes: Consumes | None = known(
-        "The generator whose work items it runs over.", "object", "R12", "R27", apart=True
+        "The generator whose work items it iterates over.", "object", "R12", "R27", apart=True
     )
-    iterator: IteratorFields | None = known("Another list to run over.", "object", "R12", apart=True)
+    iterator: IteratorFields | None = known("Another list to iterate over.", "object", "R12", apart=True)
     exits: list[ExitRouteFields] = known(
-        "The ways out. Where no member advances, the sources of these routes get an advance.",
+        "The ways out. If no member advances, the sources of these routes derive an advance.",
         "list of objects",
         "R15",
         "R16",
@@ -277,7 +277,7 @@ class LoopFields(Model):
     )
     label: JSON = known("A name for people.", "text")
     parallel: Parallel | None = known(
-        "Its lanes, where its generator is `parallel`; left out, as the config's `parallelism` says.",
+        "Settings for its lanes, if its generator is `parallel`; left out, the config's `parallelism`.",
         "object",
         apart=True,
     )
@@ -311,20 +311,21 @@ class Assignment(Model):
     # A contract spells them acceptance_criteria, and so may a config.
     model_config = ConfigDict(populate_by_name=True)
 
-    goal: AnyText | None = known("What the turn is for; left out, the prompt says it.", "text")
-    acceptance_criteria: Texts | None = known("What must hold at the end.", "list of texts")
-    scope: AnyText | None = known("What it may touch.", "text")
+    goal: AnyText | None = known("The goal of the turn; if left out, it is in the prompt.", "text")
+    acceptance_criteria: Texts | None = known("Conditions that must hold at the end.", "list of texts")
+    scope: AnyText | None = known("What it may change.", "text")
     surfaces: Texts | None = known(
-        "The parts of the project that it concerns; with more than one it must consolidate.", "list of texts"
+        "The parts of the project that it concerns; if there are several, it must consolidate.",
+        "list of texts",
     )
-    adjacent_agents: Texts | None = known("Who works on the parts beside.", "list of texts")
+    adjacent_agents: Texts | None = known("The agents that work on other parts.", "list of texts")
     primary: Flag | None = known(
-        "false if it assists: it must then report what it found to be consolidated.", "true or false"
+        "false if it assists: it must then report its findings for consolidation.", "true or false"
     )
     writable_sections: Texts | None = known(
         "Sections of the project context that it may update.", "list of texts"
     )
-    readable_sections: Texts | None = known("Sections that it is shown; left out, all.", "list of texts")
+    readable_sections: Texts | None = known("Sections that it sees; left out, all.", "list of texts")
 
 
 class SocketFields(Model):
@@ -335,7 +336,7 @@ class SocketFields(Model):
     code = INVALID_SOCKET
 
     materia: Reference | None = known(
-        "Which materia works here. Required.", "materia id", "R26", first=1, needed=True
+        "The materia used here. Required.", "materia id", "R26", first=1, needed=True
     )
     parse: Parse = known(
         "How the output of an agent is read: `json` or `text` (the default). A utility's is on its materia; "
@@ -346,7 +347,7 @@ class SocketFields(Model):
         label="output",
     )
     assign: dict[AnyKey, AssignedSource] | None = known(
-        "What is kept in the state, in order: dotted target -> source (`$.plan`, `$`, `state.x`, `item.x`, "
+        "What is saved in the state, in order: dotted target -> source (`$.plan`, `$`, `state.x`, `item.x`, "
         "`lastJson.x`, `lastOutput`, or JSONPath). A utility's is on its materia.",
         "object of sources",
         "R4",
@@ -362,23 +363,23 @@ class SocketFields(Model):
     )
     advance: AdvanceFields | None = known("How the socket moves on to the next item.", "object", "R14")
     foreach: Foreach | None = known(
-        "A list of its own to run over; it beats the loop's.", "object", "R1", "R12"
+        "Its own list to iterate over; it takes precedence over the loop's.", "object", "R1", "R12"
     )
     handoff: SomeText = known(
-        f"The protocol that the agent here speaks; left out, the loadout's, else `{DEFAULT_HANDOFF}`.",
+        f"The protocol of the agent here; left out, the loadout's, else `{DEFAULT_HANDOFF}`.",
         "name of a protocol",
     )
     assignment: Assignment | None = known(
-        f"What the agent is told of its task, where its protocol tells it ({_TELLING}).", "object"
+        f"The agent's task, for protocols that include it in the prompt ({_TELLING}).", "object"
     )
     finalize: Flag | None = known(
-        "Whether the agent works first, answering in any form, and is asked for its handoff afterwards, in a turn of "
-        "its own in the same conversation. For agents whose output is json.",
+        "Whether the agent first works, answering in any form, and is then asked for its handoff, in a separate turn "
+        "of the same conversation. For agents whose output is json.",
         "true or false",
         label="hands over apart",
     )
     cast_context: ContextValue | None = known(
-        "What its agent is told of the cast beside its own prompt: all (`full`), the `request` alone, `none`, or an object "
+        "What its agent sees of the cast besides its own prompt: everything (`full`), only the `request`, `none`, or an object "
         "of `request`, `items`, `state`, `handoffs`, `previous`; left out, the materia's, else the loadout's, else the "
         "config's, else `full`.",
         CONTEXT_SHAPE,
@@ -388,7 +389,7 @@ class SocketFields(Model):
     )
     prompt_form: PromptFormWord | None = known(
         "How its prompt is written: headings and fences (`md`), or plain names and blank lines (`plain`); left out, as "
-        "the profile of its model says, else `md`.",
+        "in the profile of its model, else `md`.",
         "md or plain",
         "R50",
     )
@@ -437,7 +438,7 @@ class Loadout(Model):
         f"The protocol of its agents; left out, `{DEFAULT_HANDOFF}`.", "name of a protocol", first=5
     )
     cast_context: ContextValue | None = known(
-        "What its agents are told of the cast, where their sockets and materia do not say; left out, the config's.",
+        "What its agents see of the cast, unless their socket or materia sets it; left out, the config's.",
         CONTEXT_SHAPE,
         "R50",
         first=4,
