@@ -2,23 +2,30 @@
 
 ``python scripts/mutate.py store --count 30`` makes thirty small breaks in ``materia_nb/store``, one at a time: a
 comparison, an ``and``, a ``not``, a condition, a number turned round, or a statement left out. Each is run against
-``tests/store`` until the first failure. What survives is printed as it stands in the file: either a test is missing, or
-the line says nothing. The same seed gives the same breaks.
+``tests/store`` until the first failure; the tests that call the broken function come first, the fastest of them before the
+others. What survives is printed as it stands in the file: either a test is missing, or the line says nothing. The same
+seed gives the same breaks.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from types import FrameType
+from typing import Any, Final, NamedTuple
+
+import pytest
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGE: Final = "materia_nb"
@@ -34,6 +41,8 @@ OPPOSITE: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {**dict(PAIRS), **{b: 
 OPTIONS: Final = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:nbval", "-o", "timeout=0"]
 SECONDS: Final = 600
 """How long the tests may take for a break; a loop that never ends is noticed by that."""
+MOST_FIRST: Final = 400
+"""How many tests are put first at most: an environment has little room."""
 
 
 class Break(NamedTuple):
@@ -92,10 +101,75 @@ def _live(node: ast.AST) -> Iterator[ast.AST]:
             yield from _live(child)
 
 
-def failure(copy: Path, tests: str) -> str:
+# -- a plugin of pytest, in the copy: what each test calls, and in which order tests run ------------
+
+CALLED: Final = "MUTATE_CALLED"
+FIRST: Final = "MUTATE_FIRST"
+
+
+class Calls(NamedTuple):
+    """What a test calls of the package, each function as ``file:first line``; and how many seconds it takes."""
+
+    functions: list[str]
+    seconds: float
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Write down what a test calls, where that is asked for; what it calls in other processes stays unknown."""
+    if CALLED not in os.environ:
+        return (yield)
+    called: set[str] = set()
+    inside = f"{os.sep}{PACKAGE}{os.sep}"
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and inside in frame.f_code.co_filename:
+            _, _, path = frame.f_code.co_filename.rpartition(inside)
+            called.add(f"{PACKAGE}{os.sep}{path}:{frame.f_code.co_firstlineno}")
+
+    begun = time.perf_counter()
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        return (yield)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+        with Path(os.environ[CALLED]).open("a") as file:
+            file.write(json.dumps([item.nodeid, sorted(called), time.perf_counter() - begun]) + "\n")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let those come first that are likely to notice."""
+    order = {name: place for place, name in enumerate(json.loads(os.environ.get(FIRST, "[]")))}
+    items.sort(key=lambda item: order.get(item.nodeid, len(order)))
+
+
+def likely(one: Break, source: str, calls: dict[str, Calls]) -> list[str]:
+    """Return the tests that call the function with the break in it, the fastest first."""
+    around = [
+        min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.lineno <= one.node.lineno <= (node.end_lineno or 0)
+    ]
+    if not around:
+        return []
+    function = f"{one.path}:{max(around)}"
+    return sorted(
+        (name for name, known in calls.items() if function in known.functions),
+        key=lambda name: calls[name].seconds,
+    )
+
+
+# -- runs -----------------------------------------------------------------------------------------
+
+
+def failure(copy: Path, tests: str, **more: str) -> str:
     """Run the tests in the copy up to the first failure, and return its name; empty when all pass."""
-    command = [sys.executable, "-m", "pytest", *OPTIONS, tests]
-    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-p", "mutate", *OPTIONS, tests]
+    paths = f"{copy}{os.pathsep}{copy / 'scripts'}"
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", **more}
     try:
         done = subprocess.run(
             command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
@@ -120,9 +194,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(shutil.copytree(ROOT, Path(folder) / "copy", symlinks=True, ignore=LEFT_OUT))
         tests = f"tests/{given.package}"
-        if failed := failure(copy, tests):
+        record = Path(folder) / "called.jsonl"
+        if failed := failure(copy, tests, **{CALLED: str(record)}):
             print(f"The tests fail as they are: {failed}")
             return 1
+        lines = map(json.loads, record.read_text().splitlines())
+        calls = {name: Calls(called, seconds) for name, called, seconds in lines}
         files = sorted((copy / PACKAGE / given.package).rglob("*.py"))
         known = [one for path in files for one in breaks_in(path.relative_to(copy), path.read_text())]
         chosen = random.Random(given.seed).sample(known, min(given.count, len(known)))  # noqa: S311 - which ones is no secret
@@ -131,7 +208,7 @@ def main() -> int:
             path = copy / one.path
             source = path.read_text()
             path.write_text(one.applied(source))
-            failed = failure(copy, tests)
+            failed = failure(copy, tests, **{FIRST: json.dumps(likely(one, source, calls)[:MOST_FIRST])})
             path.write_text(source)
             caught += bool(failed)
             print(
