@@ -157,7 +157,7 @@ def test_an_unknown_card_is_told_with_the_nearest(bench):
 def test_the_gallery_shows_itself_as_cards_with_pictures(shell):
     shown = line(shell, "gallery")._repr_mimebundle_()
     assert shown["text/html"].count("<svg") == 20
-    assert "One writes, another judges" in shown["text/html"]
+    assert "One agent writes, another judges" in shown["text/html"]
     assert "raw-bread" in shown["text/plain"]
     assert not any(card.diagnosis.why in str(shown) for card in MISTAKES), "to be diagnosed first"
     card = gallery()["late-retry"]._repr_mimebundle_()

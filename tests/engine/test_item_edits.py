@@ -23,7 +23,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
 
-EXAMPLES = int(os.environ.get("MATERIA_EDITS", "300"))
+EXAMPLES = int(os.environ.get("MATERIA_EDITS", "150"))
 """How many edits the property makes, at least; MATERIA_EDITS=10000 for a long run."""
 EDITS = 6
 """How many of them one cast gets at most."""

@@ -289,8 +289,8 @@ def test_remarks_of_lanes_name_the_lane():
 
     for choose, wanted in ((InOrder(), []), (Repeats(), ["ui"])):
         cast = worked(choose)
-        for command, *given in ((decide.enter,), (decide.answer, decide.Answer("told")), (decide.enter,)):
-            cast.do(command, *given)
+        for command, *rest in ((decide.enter,), (decide.answer, decide.Answer("told")), (decide.enter,)):
+            cast.do(command, *rest)
         assert cast.session.state.status == "complete"
         found = [(one.code, one.message.partition(":")[0]) for one in remarks_of(cast.rules, cast.session)]
         assert found == [("same-again", f"in lane {name}") for name in wanted]

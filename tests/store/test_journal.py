@@ -150,7 +150,10 @@ def test_a_torn_last_line_is_set_aside_wherever_it_tore(recorded, tmp_path):
     content = (recorded.run_dir / "events.jsonl").read_bytes()
     ends = [0, *[n + 1 for n, byte in enumerate(content) if byte == 10]]
     seen = dict(recorded.seen)
-    for cut in range(ends[-3], len(content)):
+    around = {end + n for end in ends[-3:] for n in range(-3, 4)}
+    inside = {n for n, byte in enumerate(content) if byte & 0xC0 == 0x80}  # a letter of several bytes is torn
+    cuts = {*range(ends[-3], len(content), 7), *around, *inside}
+    for cut in sorted(cut for cut in cuts if ends[-3] <= cut < len(content)):
         folder = tmp_path / "run"
         shutil.copytree(recorded.run_dir, folder)
         (folder / "events.jsonl").write_bytes(content[:cut])
@@ -168,7 +171,7 @@ def test_a_torn_last_line_is_set_aside_wherever_it_tore(recorded, tmp_path):
         assert len(cast.now.messages) == bool(torn)
         assert all(asides[0].name in message for message in cast.now.messages)
         assert cast.runner.session == seen[whole]
-        if cut % 7 == 0:
+        if cut % 3 == 0:
             assert cast.run() == "complete"
             assert [visit[:2] for visit in cast.route] == [(f"Socket-{n}", 1) for n in range(1, 5)]
         cast.close()

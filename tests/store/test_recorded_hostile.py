@@ -315,17 +315,22 @@ def test_folders_that_are_no_casts(tmp_path):
 WILD = [None, True, -1, 2**70, float("inf"), "x", [], {}, {"input": "many", "cost": []}]
 
 
+KINDS = [
+    "cast_start", "socket_start", "socket_complete", "cast_end", "cast_recast", "budget_updated", "budget_set",
+    "same_socket_recovery_start", "same_socket_recovery_exhausted", "refinement_message", "utility_command",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("value", WILD)
-@pytest.mark.parametrize(
-    "kind", ["cast_start", "socket_start", "socket_complete", "cast_end", "cast_recast", "budget_updated", "budget_set",
-             "same_socket_recovery_start", "same_socket_recovery_exhausted", "refinement_message", "utility_command"],
-)  # fmt: skip
+@pytest.mark.parametrize("kind", KINDS)
 def test_fields_of_any_type_never_end_in_a_traceback(tmp_path, kind, value):
+    """Each field of each event, each value of each field and each value in each event; not all three by one another."""
     names = (
         "itemKey", "itemLabel", "visit", "usage", "error", "ok", "kind", "text", "maxTokens", "request", "owners",
         "project", "pipeline", "loadout", "engine", "code", "validationKind", "recoveryKind", "next", "hint", "step",
     )  # fmt: skip
     opened = 0
+    names = names[(KINDS.index(kind) + WILD.index(value)) % 3 :: 3]
     for name in names:
         recording = Recording(tmp_path / name, h.loop_config())
         recording.event("cast_start", **{name: value}) if kind == "cast_start" else None
