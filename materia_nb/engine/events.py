@@ -122,24 +122,24 @@ class CastEnd(Event, type="cast_end"):
 
 
 class CastRecast(AboutEvent, type="cast_recast"):
-    """The socket where the cast stopped is asked again."""
+    """The socket where the cast stopped runs again."""
 
 
 class CastRevive(AboutEvent, type="cast_revive"):
-    """The cast goes on, with more of what it lacked."""
+    """The cast continues, with the limit that stopped it extended."""
 
     kind: str = ""
 
 
 class AnsweredByHand(AboutEvent, type="answered_by_hand"):
-    """The socket where the cast stopped waits for what a person says in its place; `after` is the kind of the failure."""
+    """The socket where the cast stopped waits for a person's answer instead; `after` is the kind of the failure."""
 
     after: str = ""
     by: str = "person"
 
 
 class SocketFailed(VisitEvent, type="socket_failed"):
-    """The agent or process of a visit failed, and the cast goes on by the edge that waits for that."""
+    """The agent or process of a visit failed, and the cast continues by its `failed` edge."""
 
     kind: str = ""
     error: str = ""
@@ -148,7 +148,7 @@ class SocketFailed(VisitEvent, type="socket_failed"):
 
 
 class SocketSkipped(VisitEvent, type="socket_skipped"):
-    """A person goes on without the socket where the cast stopped, or with `item` without its item; `note` says why."""
+    """A person skipped the socket where the cast stopped or, with `item`, its item; `note` is the reason."""
 
     note: str = ""
     next: str | None = None
@@ -157,14 +157,14 @@ class SocketSkipped(VisitEvent, type="socket_skipped"):
 
 
 class CastBack(Event, type="cast_back"):
-    """The cast goes on from the state after an earlier step; 0 is the start."""
+    """The cast continues from the state after an earlier step; 0 is the start."""
 
     step: int
     by: str = "person"
 
 
 class FilesKept(Event, type="files_kept"):
-    """The project's files changed and are kept as `commit`, by that `step`, a `person` before the next one, or by going `back`.
+    """The project's files changed and were saved as `commit`; that `step`, a `person` before the next one, or going `back` changed them.
 
     `changed` names the files, the first 200 of `inAll`; `leftOut` are those too long to be kept. With `folder` the cast works from here on in that folder of its run directory, a lane in that directory of its own;
     with `problem` nothing could be kept, and it says why.
@@ -192,11 +192,11 @@ class StreamsStarted(Event, type="streams_started"):
 
 
 class LaneStarted(Event, type="lane_started"):
-    """A lane runs now, for the first time or again."""
+    """A lane started, for the first time or again."""
 
 
 class LaneEnded(Event, type="lane_ended"):
-    """A lane was `accepted`, `failed` or `interrupted`; the other fields say why, as those of `cast_end` do."""
+    """A lane was `accepted`, `failed` or `interrupted`; the other fields are those of `cast_end`."""
 
     status: LaneEnd
     error: str | None = None
@@ -212,14 +212,14 @@ class LaneEnded(Event, type="lane_ended"):
 
 
 class StreamsJoined(Event, type="streams_joined"):
-    """All lanes were accepted, and the cast goes on behind the barrier with what they handed over."""
+    """All lanes were accepted, and the cast continues after the barrier with their outputs."""
 
     loop: str
     next: str
 
 
 class StreamsFailed(Event, type="streams_failed"):
-    """Not all lanes were accepted, so the cast fails and nothing of any lane goes into its state."""
+    """Not all lanes were accepted, so the cast fails and its state takes nothing from any lane."""
 
     loop: str
     kind: str
@@ -236,7 +236,7 @@ class SocketStart(VisitEvent, type="socket_start"):
 
 
 class UtilityInput(VisitEvent, type="utility_input"):
-    """A utility is started with the input in this artifact."""
+    """A utility started, with the input in this artifact."""
 
     artifact: str | None = None
 
@@ -280,7 +280,7 @@ class Output(VisitEvent):
 
 
 class SocketComplete(Output, type="socket_complete"):
-    """An output was accepted; ``detour`` is what runs first before this socket is done again."""
+    """An output was accepted; ``detour`` is the socket that runs before this one runs again."""
 
     parsed: bool = False
     next: str | None = None
@@ -288,13 +288,13 @@ class SocketComplete(Output, type="socket_complete"):
 
 
 class SocketRefinement(Output, type="socket_refinement"):
-    """A draft came."""
+    """A draft arrived."""
 
     refinement_turn: int | None = None
 
 
 class SocketWorked(Output, type="socket_worked"):
-    """The work of a socket with `finalize` came; its handoff is asked for next."""
+    """The work of a socket with `finalize` arrived; its handoff is requested next."""
 
 
 class SocketRefused(Output, type="socket_refused"):
@@ -304,7 +304,7 @@ class SocketRefused(Output, type="socket_refused"):
 
 
 class SocketHeld(Output, type="socket_held"):
-    """The output asks for a person; nothing of it is applied yet."""
+    """The output asks for a person, and is not applied yet."""
 
     action: str = ""
     reason: str = ""
@@ -312,7 +312,7 @@ class SocketHeld(Output, type="socket_held"):
 
 
 class SocketContinued(Output, type="socket_continued"):
-    """The agent is still at work and is asked to go on."""
+    """The agent is still at work and is asked to continue."""
 
     reason: str = ""
 
@@ -342,7 +342,7 @@ class RecoveryExhausted(Output, type="same_socket_recovery_exhausted"):
 
 
 class MateriaTold(VisitEvent, type="materia_event"):
-    """The output just before told it in its `event` field (R39); `sequence` counts in the cast, from 1 and never twice; lanes count on from there, each by itself.
+    """An event from the `event` field of the previous output (R39); `sequence` counts in the cast, from 1 and never twice; each lane counts on from there.
 
     `refused` marks what an output told that was refused for another reason (R53).
     """
@@ -353,19 +353,19 @@ class MateriaTold(VisitEvent, type="materia_event"):
 
 
 class ScopeChanged(VisitEvent, type="scope_changed"):
-    """The output just before says where utilities and agents work from here on (P8)."""
+    """The previous output changed the directory in which utilities and agents work (P8)."""
 
     scope: Mapping[str, JSON] = field(default_factory=dict)
 
 
 class AssignmentFailed(VisitEvent, type="assignment_failed"):
-    """An assignment of the output just accepted cannot be carried out, and the cast fails (R54)."""
+    """An assignment from the accepted output cannot be carried out, and the cast fails (R54)."""
 
     error: str = ""
 
 
 class EvidenceMissing(VisitEvent, type="evidence_missing"):
-    """The output just accepted says that it made these files, and they are not on the disk."""
+    """The accepted output lists these files as created, but they are not on disk."""
 
     paths: tuple[str, ...] = ()
 
@@ -392,7 +392,7 @@ class BudgetLimit(BudgetEvent, type="budget_limit"):
 
 
 class BudgetBlind(AboutEvent, type="budget_blind"):
-    """Nobody reported the `tokens`, the `cost` or the `seconds` of a turn, so the budget cannot count it (R56); told once of each."""
+    """Nobody reported the `tokens`, the `cost` or the `seconds` of a turn, so the budget cannot count it (R56); once for each."""
 
     of: str = "tokens"
 
@@ -401,13 +401,13 @@ class BudgetBlind(AboutEvent, type="budget_blind"):
 
 
 class ToolCalled(AboutEvent, type="tool_call"):
-    """An agent used a tool; one that changes something is told when it begins, and again, with its id, when it ended."""
+    """An agent used a tool; one that changes something is recorded when it begins, and again, with its id, when it ends."""
 
     call: ToolCall
 
 
 class ToolAsked(AboutEvent, type="tool_asked"):
-    """The agent cannot go on before a person has decided about these calls; it was at work for ``worked`` milliseconds."""
+    """The agent waits for a person to decide about these calls; it had worked for ``worked`` milliseconds."""
 
     calls: tuple[ToolCall, ...] = ()
     worked: int | None = None
@@ -422,33 +422,33 @@ class ToolDecided(AboutEvent, type="tool_decided"):
 
 
 class ToolsAllowed(Event, type="tools_allowed"):
-    """The tools that need not ask from here on."""
+    """The tools that need no approval from now on."""
 
     tools: tuple[str, ...] = ()
     by: str = "person"
 
 
 class AgentNote(AboutEvent, type="agent_note"):
-    """The agent told something: a request that it tries again, a tool that does not exist."""
+    """A note from the agent: a request that it retries, a tool that does not exist."""
 
     text: str = ""
 
 
 class TurnSpent(AboutEvent, type="turn_spent"):
-    """What a turn cost that gave no output: it failed, was interrupted, or waits for approval."""
+    """The cost of a turn without an output: it failed, was interrupted, or waits for approval."""
 
     usage: Usage
 
 
 class TurnResent(AboutEvent, type="turn_resent"):
-    """A turn that was cut short is asked once more."""
+    """An interrupted turn is asked again."""
 
 
 # -- what a person does ----------------------------------------------------------------------
 
 
 class RefinementMessage(AboutEvent, type="refinement_message"):
-    """A person asked for a change of a draft."""
+    """A person asked for a change to a draft."""
 
     text: str = ""
 
@@ -505,14 +505,14 @@ class Pinned(Event, type="pinned"):
 
 
 class Unpinned(Event, type="unpinned"):
-    """A socket or materia is answered as if it had never been pinned."""
+    """A pin was removed from a socket or materia."""
 
     name: str
     by: str = "person"
 
 
 class SuggestionKept(Event, type="suggestion_kept"):
-    """A person kept what the agent of that step suggested to remember."""
+    """A person kept a suggestion of that step's agent."""
 
     step: int | None = None
     suggestion: JSON = None
@@ -520,7 +520,7 @@ class SuggestionKept(Event, type="suggestion_kept"):
 
 
 class StateEdited(Event, type="state_edited"):
-    """A person changed the state after that step; `lists` says of each list which items are which, `said` what was moved."""
+    """A person changed the state after that step; `lists` maps the items of each list, `said` describes what was moved."""
 
     patch: tuple[Mapping[str, JSON], ...] = ()
     inverse: tuple[Mapping[str, JSON], ...] = ()
@@ -531,7 +531,7 @@ class StateEdited(Event, type="state_edited"):
 
 
 class MateriaRedefined(Event, type="materia_redefined"):
-    """A person took a changed definition of a materia into the cast, whose config has it; `previous` is the one before."""
+    """A person applied a changed definition of a materia to the cast and its config; `previous` is the old one."""
 
     materia: str
     definition: Mapping[str, JSON]
@@ -549,11 +549,11 @@ class PromptEdited(AboutEvent, type="prompt_edited"):
 
 
 class EditUndone(Event, type="edit_undone"):
-    """The last change of the state was taken back."""
+    """The last change of the state was undone."""
 
 
 class Labelled(Event, type="labelled"):
-    """What a person says of a step, or with `step` 0 of the cast, all of it anew; `undoes` takes the last change back."""
+    """All labels of a step, or with `step` 0 of the cast, as a person left them; `undoes` reverts the last change."""
 
     step: int = 0
     branch: int = 0
