@@ -44,14 +44,21 @@ EXAMPLES: Final = int(os.environ.get("MATERIA_EXAMPLES", "40"))
 """How many a property is tried with that does not say it itself; more for a long search."""
 
 # CI searches the same examples at each run, so that a change is judged and not luck; at home each run
-# looks elsewhere. A deadline would measure the machine.
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=EXAMPLES, print_blob=True)
+# looks elsewhere. A deadline would measure the machine, and so does the check how fast examples are drawn.
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    max_examples=EXAMPLES,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.register_profile(
     "dev",
     deadline=None,
     max_examples=EXAMPLES,
     # The autouse fixture below is made once for a test, not once for an example, which is what we want.
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
