@@ -134,7 +134,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
         return (yield)
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
         with Path(os.environ[CALLED]).open("a") as file:
             file.write(json.dumps([item.nodeid, sorted(called), time.perf_counter() - begun]) + "\n")
 
