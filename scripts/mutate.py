@@ -2,8 +2,9 @@
 
 ``python scripts/mutate.py store --count 30`` makes thirty small breaks in ``materia_nb/store``, one at a time: a
 comparison, an ``and``, a ``not``, a condition, a number turned round, or a statement left out. Each is run against
-``tests/store`` until the first failure; the tests that call the broken function come first, the fastest of them before the
-others. What survives is printed as it stands in the file: either a test is missing, or the line says nothing. The same
+``tests/store`` until the first failure: first the tests that call the broken function, the fastest before the others,
+then the rest of their files, which may share what a fixture made by it, and all tests that start a process; no other test
+can notice. What survives is printed as it is in the file: either a test is missing, or the line says nothing. The same
 seed gives the same breaks.
 """
 
@@ -39,10 +40,9 @@ PAIRS: Final = (
 )
 OPPOSITE: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {**dict(PAIRS), **{b: a for a, b in PAIRS}}
 OPTIONS: Final = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:nbval", "-o", "timeout=0"]
+NO_TESTS: Final = {pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED}
 SECONDS: Final = 600
 """How long the tests may take for a break; a loop that never ends is noticed by that."""
-MOST_FIRST: Final = 400
-"""How many tests are put first at most: an environment has little room."""
 
 
 class Break(NamedTuple):
@@ -104,14 +104,18 @@ def _live(node: ast.AST) -> Iterator[ast.AST]:
 # -- a plugin of pytest, in the copy: what each test calls, and in which order tests run ------------
 
 CALLED: Final = "MUTATE_CALLED"
-FIRST: Final = "MUTATE_FIRST"
+"""A file for what each test calls."""
+WANTED: Final = "MUTATE_WANTED"
+"""A file with the tests to run, in their order."""
+_STARTED: Final = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec")
 
 
 class Calls(NamedTuple):
-    """What a test calls of the package, each function as ``file:first line``; and how many seconds it takes."""
+    """What a test calls of the package, each function as ``file:first line``; its seconds; whether it starts a process."""
 
     functions: list[str]
     seconds: float
+    starts: bool
 
 
 @pytest.hookimpl(wrapper=True)
@@ -120,6 +124,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     if CALLED not in os.environ:
         return (yield)
     called: set[str] = set()
+    started = len(_processes)
     inside = f"{os.sep}{PACKAGE}{os.sep}"
 
     def note(frame: FrameType, event: str, _: object) -> None:
@@ -136,17 +141,28 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
         sys.setprofile(None)
         threading.setprofile(None)
         with Path(os.environ[CALLED]).open("a") as file:
-            file.write(json.dumps([item.nodeid, sorted(called), time.perf_counter() - begun]) + "\n")
+            seconds = time.perf_counter() - begun
+            file.write(json.dumps([item.nodeid, sorted(called), seconds, len(_processes) > started]) + "\n")
+
+
+def pytest_configure() -> None:
+    """Notice each process that is started."""
+    if CALLED in os.environ:
+        sys.addaudithook(lambda event, _: _processes.append(event) if event in _STARTED else None)
+
+
+_processes: Final[list[str]] = []
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let those come first that are likely to notice."""
-    order = {name: place for place, name in enumerate(json.loads(os.environ.get(FIRST, "[]")))}
-    items.sort(key=lambda item: order.get(item.nodeid, len(order)))
+    """Keep those that may notice, the likely ones first."""
+    if WANTED in os.environ:
+        order = {name: n for n, name in enumerate(json.loads(Path(os.environ[WANTED]).read_text()))}
+        items[:] = sorted((one for one in items if one.nodeid in order), key=lambda one: order[one.nodeid])
 
 
-def likely(one: Break, source: str, calls: dict[str, Calls]) -> list[str]:
-    """Return the tests that call the function with the break in it, the fastest first."""
+def may_notice(one: Break, source: str, calls: dict[str, Calls]) -> list[str]:
+    """Return the tests that may notice a break: those that call its function come first, the fastest before the others."""
     around = [
         min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         for node in ast.walk(ast.parse(source))
@@ -154,12 +170,13 @@ def likely(one: Break, source: str, calls: dict[str, Calls]) -> list[str]:
         and node.lineno <= one.node.lineno <= (node.end_lineno or 0)
     ]
     if not around:
-        return []
+        return list(calls)
     function = f"{one.path}:{max(around)}"
-    return sorted(
-        (name for name, known in calls.items() if function in known.functions),
-        key=lambda name: calls[name].seconds,
-    )
+    by_time = sorted(calls, key=lambda name: calls[name].seconds)
+    calling = [name for name in by_time if function in calls[name].functions]
+    files = {name.partition("::")[0] for name in calling}
+    beside = (name for name in by_time if name.partition("::")[0] in files or calls[name].starts)
+    return list(dict.fromkeys((*calling, *beside)))
 
 
 # -- runs -----------------------------------------------------------------------------------------
@@ -178,6 +195,8 @@ def failure(copy: Path, tests: str, **more: str) -> str:
         return f"no end within {SECONDS} s"
     if done.returncode == 0:
         return ""
+    if done.returncode in NO_TESTS:
+        sys.exit(f"pytest ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}")
     lines = (line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR")))
     return next(lines, f"pytest ended with {done.returncode}")
 
@@ -199,7 +218,8 @@ def main() -> int:
             print(f"The tests fail as they are: {failed}")
             return 1
         lines = map(json.loads, record.read_text().splitlines())
-        calls = {name: Calls(called, seconds) for name, called, seconds in lines}
+        calls = {name: Calls(*known) for name, *known in lines}
+        wanted = Path(folder) / "wanted.json"
         files = sorted((copy / PACKAGE / given.package).rglob("*.py"))
         known = [one for path in files for one in breaks_in(path.relative_to(copy), path.read_text())]
         chosen = random.Random(given.seed).sample(known, min(given.count, len(known)))  # noqa: S311 - which ones is no secret
@@ -208,7 +228,8 @@ def main() -> int:
             path = copy / one.path
             source = path.read_text()
             path.write_text(one.applied(source))
-            failed = failure(copy, tests, **{FIRST: json.dumps(likely(one, source, calls)[:MOST_FIRST])})
+            wanted.write_text(json.dumps(noticing := may_notice(one, source, calls)))
+            failed = failure(copy, tests, **{WANTED: str(wanted)}) if noticing else ""
             path.write_text(source)
             caught += bool(failed)
             print(
