@@ -20,6 +20,7 @@ _RemarkCode: TypeAlias = Literal[
     "unanswered-verdict",
     "no-edge-matched",
     "exhausted-unmatched",
+    "items-left",
     "empty-loop",
     "never-worked-on",
     "same-again",
@@ -79,6 +80,7 @@ def remarks_of(rules: Rules, session: Session) -> tuple[Remark, ...]:
     found = _of_the_way(rules, decisions, item_of)
     return (
         *found,
+        *_items_left(rules, session),
         *_never_worked_on(rules, session.state, edited),
         *_spoken(rules, session),
         *_blind(session.state),
@@ -203,6 +205,22 @@ def _of_the_way(
     found += [last] if last is not None else []
     found += _empty_loops(rules, empty, visited)
     return tuple(sorted(found, key=lambda remark: (remark.step or 0, _CODES.index(remark.code))))
+
+
+def _items_left(rules: Rules, session: Session) -> Iterator[Remark]:
+    """Say that a cast ended within a loop, at a socket without an edge, before the list of that loop came to its end (R3)."""
+    last = session.steps[-1].decision if session.steps else None
+    if last is None or last.by != "implied end" or last.exhausted or last.socket is None:
+        return
+    socket = rules.graph.sockets[last.socket]
+    if socket.iterator is None or socket.edges:  # no-edge-matched names one that has edges
+        return
+    left = len(list_at(socket.iterator.items, session.state)) - session.state.cursors.get(
+        socket.iterator.cursor, 0
+    )
+    if left > 0:
+        message = f"{last.socket} has no edge, so the cast ended there with {counted(left, 'item')} left"
+        yield Remark("items-left", message, last.socket, last.step, last.item_key)
 
 
 def _never_worked_on(rules: Rules, state: CastState, edited: Collection[str]) -> Iterator[Remark]:

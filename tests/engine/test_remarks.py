@@ -86,6 +86,20 @@ def test_r45_a_refused_last_item_is_unanswered_and_no_exit_matches(tmp_path):
     assert codes(cast) == [("unanswered-verdict", *about), ("exhausted-unmatched", *about)]
 
 
+def test_a_member_without_an_edge_ends_the_cast_with_items_left(tmp_path):
+    back = {"Socket-2": h.at("M", ("satisfied", "Socket-3"), ("not_satisfied", "Socket-2"), parse="json")}
+    sockets = {"Socket-1": h.at("G", AGAIN, parse="json"), **back, "Socket-3": h.at("M"), "Socket-4": h.at("M")}
+    exits = [{"id": "done", "from": "Socket-3", "condition": "always", "targetSocketId": "Socket-4"}]
+    loops = {"L": {"sockets": ["Socket-2", "Socket-3"], "consumes": {"from": "Socket-1"}, "exits": exits}}
+    cast = odd(tmp_path, sockets, [PLAN, h.YES, "x"], loops)
+    assert codes(cast) == [("items-left", "Socket-3", 3, "WI-1")]
+    assert "1 item left" in cast.now.remarks[0].message
+    assert (
+        odd(tmp_path / "one", sockets, [{"workItems": h.items("a")}, h.YES, "x", "y"], loops).now.remarks
+        == ()
+    )
+
+
 def test_r45_an_item_that_was_left_unsatisfied_is_told_although_others_went_well(tmp_path):
     sockets, loops = walk(AGAIN, advance="always", exits=[("always", "Socket-3")])
     cast = odd(tmp_path, sockets, [PLAN, h.NO, h.YES, "x"], loops)

@@ -318,6 +318,19 @@ def test_a_member_that_moves_on_and_has_no_edge_for_it_ends_after_one_item():
     assert ("one-item", "Socket-3.edges") not in hints(document)
 
 
+def test_a_member_that_always_moves_on_and_has_no_edge_at_all_ends_after_one_item():
+    loop = {"sockets": ["Socket-2", "Socket-3", "Socket-4"], "consumes": {"from": "Socket-1"}}
+    loop["exits"] = [{"id": "done", "from": "Socket-4", "condition": "always", "targetSocketId": "end"}]
+    document = looped(loop)
+    sockets = document["loadouts"]["T"]["sockets"]
+    sockets["Socket-3"]["parse"] = "json"
+    sockets["Socket-3"]["edges"] = [edge("Socket-4", "satisfied"), edge("Socket-2", "not_satisfied")]
+    sockets["Socket-4"]["edges"] = []
+    assert ("one-item", "Socket-4.edges") in hints(document)
+    sockets["Socket-4"]["edges"] = [edge("Socket-2")]
+    assert ("one-item", "Socket-4.edges") not in hints(document)
+
+
 def nested_lists(between=None):
     """Rows, for each its subs; ``between`` is put between the two sockets that iterate."""
     sockets = {

@@ -183,16 +183,23 @@ def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
 @rule(WAY_RULES, "loop", "one-item")
 def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A member that moves on and has no edge for it: with items left, the cast ends."""
+    first = next(iter(loop.members), None)
     for id_, when in _advancing(facts, loop).items():
-        # Moving on always, any edge may lead on; none at all is told with the cycle.
-        if when != "always" and not any(_meet(edge.get("when"), when) for _, edge in facts.edges(id_)):
-            first = next(iter(loop.members), None)
-            yield Hint(
-                f"{id_}.edges",
-                f"{id_!r} moves on when it is {when} and has no edge for that: with items left, the cast ends",
-                f"add an edge for {when} to the member that begins the next item",
-                suggest(f"{when} → {first}", do("add_edge", id_, first, when)) if first else None,
-            )
+        edges = [edge.get("when") for _, edge in facts.edges(id_)]
+        # Moving on always, any edge may lead on.
+        if any(_meet(condition, when) for condition in edges) or (edges and when == "always"):
+            continue
+        moves, lacks = (
+            ("moves on", "no edge")
+            if when == "always"
+            else (f"moves on when it is {when}", "no edge for that")
+        )
+        yield Hint(
+            f"{id_}.edges",
+            f"{id_!r} {moves} and has {lacks}: with items left, the cast ends",
+            f"add an edge for {when} to the member that begins the next item",
+            suggest(f"{when} → {first}", do("add_edge", id_, first, when)) if first else None,
+        )
 
 
 @rule(WAY_RULES, "loop", "exhausted-unmatched")
