@@ -202,7 +202,13 @@ def with_operations(page: str) -> str:
 
 def with_failures(page: str) -> str:
     """Put the acts where a cast failed, and the kinds of failure that offer each, between their markers."""
-    says = {"materia": "MATERIA", "socket": "SOCKET", "folders": "folder:DIR"}
+    says = {
+        "materia": "MATERIA",
+        "socket": "SOCKET",
+        "folders": "folder:DIR",
+        "more": "N more allowed",
+        "before": "STEP",
+    }
     acts = ["| on the button | does | verbs | offered where |", "|---|---|---|---|"]
     acts += [
         f"| {act.words.format(**says)} | {cell(act.does.format(**says))} | `{act.verbs.format(**says)}` | {act.when} |"

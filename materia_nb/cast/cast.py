@@ -622,16 +622,24 @@ class Cast:
 
         Args:
             turn: only ask the interrupted turn again: same prompt, same conversation, same tool calls so far.
-            limit: continue, with the limit that stopped the cast extended once.
+            limit: continue, with the limit that stopped the cast granted once more.
 
         Raises:
             MateriaError: the cast has not stopped (``not_stopped``), there is nothing to run or ask once more
-                (``nothing_to_send``, ``nothing_owed``), or both are given (``usage``).
+                (``nothing_to_send``, ``nothing_owed``), a limit stopped it behind an answer (``at_limit``), or both are
+                given (``usage``).
         """
         if turn and limit:
             raise MateriaError("Retry either the turn or past the limit.", kind="usage")
         if turn:  # when it waits already, perhaps in other words, it only has to be asked
             return self._record(decide.resend if self.now.prompt is None else decide.nothing)
+        failure, steps = self.failure, len(self.steps)
+        if failure is not None and failure.blocked and not limit:
+            raise MateriaError(
+                f"{failure.socket} has answered; a limit stopped the cast behind it.",
+                hint=f"retry --limit goes on past the limit; back {steps - 1}, then step asks {failure.socket} again",
+                kind="at_limit",
+            )
         return self._again(decide.revive if limit else decide.recast)
 
     def _again(self, command: Callable[..., Events]) -> StepRecord | None:

@@ -14,6 +14,7 @@ from materia_nb.cast.snapshot import Snapshot
 from materia_nb.engine import decide
 from materia_nb.engine.item_edits import WORKED_ON
 from materia_nb.engine.session import lanes_at_work
+from materia_nb.engine.state import Failure
 from materia_nb.handoff.protocol import BASE
 from materia_nb.jsonvalue import JSON, MISSING, pretty, same
 from materia_nb.utilities.utility_step import beside_config
@@ -24,6 +25,7 @@ _ActName: TypeAlias = Literal[
     "recast",
     "budget",
     "revive",
+    "ask_again",
     "allow_folder",
     "reword",
     "answer",
@@ -65,9 +67,15 @@ ACTS: Final[Mapping[_ActName, Act]] = {
     ),
     "revive": Act(
         "Retry past the limit",
-        "continue, with the limit that stopped it extended once",
+        "continue, with {more}",
         "retry --limit",
         "a limit was reached",
+    ),
+    "ask_again": Act(
+        "Ask {materia} again",
+        "go back before its last answer, which is kept as a branch",
+        "back {before}, then step",
+        "a limit stopped the cast behind an answer",
     ),
     "allow_folder": Act(
         "Let it work there, and retry",
@@ -139,8 +147,12 @@ KINDS: Final[Mapping[str, Kind]] = {
     "utility_failed": Kind("reported a failure", ("take", "recast", "correct", "pin", "skip_item", "skip")),
     "invalid_output": Kind("gave an unusable output", _UTILITY),
     "repair_exhausted": Kind("gave no usable answer", ("revive", "take", "recast", *_BY_HAND)),
-    "edge_traversals_exhausted": Kind("went its way too often", ("revive", "correct", "skip_item")),
-    "no_advance_cycles_exhausted": Kind("went round without getting on", ("revive", "correct", "skip_item")),
+    "edge_traversals_exhausted": Kind(
+        "went its way too often", ("revive", "ask_again", "correct", "skip_item")
+    ),
+    "no_advance_cycles_exhausted": Kind(
+        "went round without getting on", ("revive", "ask_again", "correct", "skip_item")
+    ),
     "assignment": Kind(
         "could not be put into the state",
         ("skip_item", "skip"),
@@ -270,6 +282,8 @@ def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Offer]:
     socket = cast.graph.sockets.get(failure.socket or "")
     says = {"materia": socket.materia.id if socket else "", "socket": socket.id if socket else ""}
     says["folders"] = ", ".join(folders_asked(cast))
+    says["more"] = _granted(failure)
+    says["before"] = str(len(cast.steps) - 1)
     acts: Mapping[_ActName, Act] = ACTS
     if lanes_at_work(cast.session) is not None:
         acts = {**ACTS, "recast": ACTS["recast"]._replace(does="go on with the lanes that were not accepted")}
@@ -296,8 +310,25 @@ def _stopped(cast: Snapshot) -> list[Snapshot]:
     return [cast, *(lane.now for lane in cast.lanes.values() if lane.status == "failed")]
 
 
+def _granted(failure: Failure) -> str:
+    """Say what going past a limit grants (R18, R19)."""
+    if failure.allow is not None:
+        return f"{failure.allow[1]} more allowed"
+    return (
+        "one more attempt"
+        if failure.kind == "repair_exhausted"
+        else "the limit that stopped it granted once more"
+    )
+
+
+def _answered_last(cast: Snapshot) -> bool:
+    """Whether a limit stopped the cast behind the answer of its last step."""
+    failure = cast.failure
+    return bool(cast.steps and failure and failure.blocked and failure.socket == cast.steps[-1].socket)
+
+
 def _can(cast: Snapshot, name: _ActName, changed: Redefinition | None) -> bool:
-    if lanes_at_work(cast.session) is not None and name in ("correct", "skip_item"):
+    if lanes_at_work(cast.session) is not None and name in ("correct", "ask_again", "skip_item"):
         return False  # they have begun from what that would change
     stopped = _stopped(cast)
     cut_short = cast.prompt_cut_short is not None
@@ -308,6 +339,7 @@ def _can(cast: Snapshot, name: _ActName, changed: Redefinition | None) -> bool:
         "budget": cast.budget_used_up,
         "revive": any(one.at_limit for one in stopped) and not cast.budget_used_up,
         "allow_folder": bool(folders_asked(cast)),
+        "ask_again": _answered_last(cast),
         "correct": bool(cast.steps) and bool(cast.steps[-1].turns),
         **dict.fromkeys(("answer", "pin", "skip"), cast.owed),
         "skip_item": WORKED_ON in cast.standings,

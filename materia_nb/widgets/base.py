@@ -420,6 +420,7 @@ class Runs:
         error: what the latest run raised, None when it went well.
         begun: when what runs now was begun, in milliseconds since the epoch; None when nothing runs.
         asked_to_stop: when it was asked to stop; None when it was not.
+        rest: goes on with the latest run if it stopped for a person or at a failure, and the places that it stopped at.
     """
 
     def __init__(self, owner: Cast | Runnable) -> None:
@@ -432,6 +433,7 @@ class Runs:
         self.error: Exception | None = None
         self.begun: int | None = None
         self.asked_to_stop: int | None = None
+        self.rest: tuple[Callable[[], object], frozenset[object]] | None = None
 
     @property
     def busy(self) -> bool:

@@ -49,7 +49,6 @@ _HEIGHTS: Final = (320, 2_000)
 _MOST_CASTS: Final = 200
 """How many casts of the project are offered to be compared with, the latest ones."""
 _VERBS: Final[dict[type[Starting], Callable[[Cast], object]]] = {
-    ToCast.Run: Cast.run,
     ToCast.Recast: Cast.retry,
     ToCast.Resend: lambda cast: cast.retry(turn=True),
     ToCast.Revive: lambda cast: cast.retry(limit=True),
@@ -115,11 +114,59 @@ class CastPanel(CastSurface):
 
     def _start(self, message: Starting, what: str, act: Callable[[], object]) -> None:
         """Begin something that takes time, after what was typed and not applied yet."""
+        self.runs.rest = None  # what is begun now decides how far the cast goes
         for first in message.first:
             self.do(read_message(ToCast, first))  # where one of them is refused nothing is started
         self.look(None)
         self._more_steps = 0
         self.runs.start(what, act)
+
+    def _run(self, message: Starting, act: Callable[[], object]) -> None:
+        """Begin a run. Where it stops for a person or at a failure, whatever settles that goes on with it."""
+        self._start(message, "Run", self._kept(act, act))
+
+    def _settle(self, message: Starting, what: str, act: Callable[[], object]) -> None:
+        """Begin what settles why a cast stands still, and then go on with the run that stopped there, if one did."""
+        rest = self._rest()
+        self._start(
+            message, what, act if rest is None else self._kept(lambda: self._settled(act, rest), rest)
+        )
+
+    def _settled(self, act: Callable[[], object], rest: Callable[[], object]) -> object:
+        outcome = act()
+        return rest() if self.cast.status == "ready" else outcome
+
+    def _settle_at_once(self, act: Callable[[], object]) -> None:
+        """Do what settles why a cast stands still, in an instant; then go on with the run that stopped there, if one did."""
+        rest, cast = self._rest(), self.cast
+        act()
+        self.select(None)
+        if rest is not None and cast.status == "ready":
+            self.look(None)
+            self.runs.start("Run", self._kept(rest, rest))
+
+    def _kept(self, act: Callable[[], object], rest: Callable[[], object]) -> Callable[[], object]:
+        """Keep ``rest`` where ``act`` stops and a person is to settle it."""
+        cast, runs = self.cast, self.runs
+
+        def run() -> object:
+            outcome = None
+            try:
+                outcome = act()
+                return outcome
+            finally:
+                asked = not isinstance(outcome, str) and cast.status in ("waiting", "held", "failed")
+                if asked or outcome in ("person", "failed"):
+                    runs.rest = rest, _places(cast.now)
+
+        return run
+
+    def _rest(self) -> Callable[[], object] | None:
+        """Return what goes on with the run that stopped where the cast is now; None where none did."""
+        if self.runs.rest is None:
+            return None
+        rest, places = self.runs.rest
+        return rest if _places(self.cast.now) & places else None
 
     @_act.register
     def _step(self, message: ToCast.Step) -> None:
@@ -144,48 +191,60 @@ class CastPanel(CastSurface):
         socket = message.socket
         if socket != END:
             self.cast.graph.needs_socket(socket)
-        self._start(message, "Run", lambda: self.cast.run(socket))
+        cast = self.cast
+        self._run(message, lambda: cast.run(socket))
 
     @_act.register
     def _run_item(self, message: ToCast.RunItem) -> None:
-        begun = self.cast.now.upcoming_item
-        self._start(message, "Run", lambda: self.cast.run(lambda cast: cast.now.upcoming_item != begun))
+        cast, begun = self.cast, self.cast.now.upcoming_item
+        self._run(message, lambda: cast.run(lambda cast: cast.now.upcoming_item != begun))
 
     @_act.register
-    def _go_on(
-        self, message: ToCast.Run | ToCast.Recast | ToCast.Resend | ToCast.Revive | ToCast.Finalize
-    ) -> None:
+    def _run_on(self, message: ToCast.Run) -> None:
+        self._run(message, self.cast.run)
+
+    @_act.register
+    def _go_on(self, message: ToCast.Recast | ToCast.Resend | ToCast.Revive | ToCast.Finalize) -> None:
         cast, verb = self.cast, _VERBS[type(message)]
-        self._start(message, type(message).__name__, lambda: verb(cast))
+        self._settle(message, type(message).__name__, lambda: verb(cast))
+
+    @_act.register
+    def _ask_again(self, message: ToCast.AskAgain) -> None:
+        cast = self.cast
+
+        def ask_again() -> object:
+            cast.back(len(cast.steps) - 1)
+            return cast.step()
+
+        self._settle(message, "Retry", ask_again)
 
     @_act.register
     def _take_changed(self, message: ToCast.Take) -> None:
         changed = changed_definition(self.cast.now)
         if changed is not None:
             self.cast.edit.redefine(changed.materia)
-        self._start(message, "Retry", self.cast.retry)
+        self._settle(message, "Retry", self.cast.retry)
 
     @_act.register
     def _allow_folder(self, message: ToCast.AllowFolder) -> None:
         if message.folders != folders_asked(self.cast.now):
             raise _asked_otherwise()
         self.cast.approvals.allow(*message.folders)
-        self._start(message, "Retry", self.cast.retry)
+        self._settle(message, "Retry", self.cast.retry)
 
     @_act.register
     def _pin_text(self, message: ToCast.PinText) -> None:
         self.cast.pins.add(message.socket, message.text)
-        self._start(message, "Retry", self.cast.retry)
+        self._settle(message, "Retry", self.cast.retry)
 
     @_act.register
     def _skip(self, message: ToCast.Skip) -> None:
-        self.cast.skip(message.note, item=message.item)
-        self.select(None)
+        self._settle_at_once(lambda: self.cast.skip(message.note, item=message.item))
 
     @_act.register
     def _raise_budget(self, message: ToCast.RaiseBudget) -> None:
         self.cast.edit.budget_in_words(message.budget)
-        self._start(message, "Retry", lambda: self.cast.retry(limit=True))
+        self._settle(message, "Retry", lambda: self.cast.retry(limit=True))
 
     @_act.register
     def _abort(self, _: ToCast.Abort) -> None:
@@ -276,9 +335,12 @@ class CastPanel(CastSurface):
 
     def answer(self, text: str) -> None:
         """Give a text as the answer that is asked for."""
-        self.cast.reply(text, lane=self.lane or None)
-        self.lane = ""  # the next one that asks, if one does
-        self.select(None)
+
+        def reply() -> None:
+            self.cast.reply(text, lane=self.lane or None)
+            self.lane = ""  # the next one that asks, if one does
+
+        self._settle_at_once(reply)
 
     @_act.register
     def _items_answer(self, message: ToCast.ItemsAnswer) -> None:
@@ -287,17 +349,18 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _refine(self, message: ToCast.Refine) -> None:
-        self._start(message, "Refine", lambda: self.cast.refine(message.text))
+        self._settle(message, "Refine", lambda: self.cast.refine(message.text))
 
     @_act.register
     def _answer_hold(self, message: ToCast.Answer) -> None:
         approvals = self._take_approvals()
-        self._start(message, "Answer", lambda: approvals.answer(message.text))
+        self._settle(message, "Answer", lambda: approvals.answer(message.text))
 
     @_act.register
     def _decide(self, message: ToCast.Decide) -> None:
         self._needs_still(message.seen)
-        self._take_approvals().decide(satisfied=message.satisfied, target=message.target)
+        decide = self._take_approvals().decide
+        self._settle_at_once(lambda: decide(satisfied=message.satisfied, target=message.target))
 
     @_act.register
     def _allow(self, message: ToCast.Allow) -> None:
@@ -305,14 +368,14 @@ class CastPanel(CastSurface):
         approvals = self._take_approvals()
         calls = approvals.asking or None
         always = message.always and calls is not None
-        self._start(message, "Allow", lambda: approvals.approve(always=always, calls=calls))
+        self._settle(message, "Allow", lambda: approvals.approve(always=always, calls=calls))
 
     @_act.register
     def _deny(self, message: ToCast.Deny) -> None:
         self._needs_still(message.seen)
         approvals = self._take_approvals()
         calls = approvals.asking or None
-        self._start(message, "Deny", lambda: approvals.deny(message.reason, calls=calls))
+        self._settle(message, "Deny", lambda: approvals.deny(message.reason, calls=calls))
 
     def _take_approvals(self) -> Approvals:
         """Return what is asked where the inspector tells about, the cast or a lane of it, which then tells of the next that asks."""
@@ -482,6 +545,12 @@ PLAIN_ACTS: Final[dict[type[PageMessage], Callable[[CastPanel, Any], object]]] =
     ),
 }
 """What a message does where one line says it; the others have methods."""
+
+
+def _places(now: Snapshot) -> frozenset[object]:
+    """Return where a cast and its lanes stand: lane, visit and turn of each."""
+    here = ((name, now.lane(name).engine.at) for name in ("", *now.lanes))
+    return frozenset((name, at.step, at.turn) for name, at in here if at is not None)
 
 
 def _asked_otherwise() -> MateriaError:

@@ -32,6 +32,8 @@ _BAR_CHARS: Final = 60
 """How long a command may be to be allowed in the bar, where all of it must be seen."""
 _NO_LIMIT: Final = "no limit stopped the cast, so there is none to extend: Retry runs the socket again"
 
+_ANSWERED: Final = "the socket has answered; a limit stopped the cast behind it: go on past the limit, or go back and ask again"
+
 
 class Pill(NamedTuple):
     """In whose hands a cast is.
@@ -140,6 +142,7 @@ def bar_state(now: Snapshot, doing: Doing) -> dict[str, Any]:
     asked = now.waiting_at is not None or (lanes and all(one.wants_a_person for one in lanes))
     yours = stands.tone == "wants" and bool(asked)
     again = stopped and alive and not busy
+    blocked = bool(now.failure and now.failure.blocked)
     usage, budget = now.engine.usage, now.engine.budget
     why_not = _why_not(now, busy=busy, yours=yours)
     names = {**now.names, END: "the end"}
@@ -158,13 +161,14 @@ def bar_state(now: Snapshot, doing: Doing) -> dict[str, Any]:
             "pause": busy and not doing.aborting,
             "leave": stands.tone == "aborting",
             "abort": (going or status == "held") and alive and not doing.aborting,
-            "recast": again,
+            "recast": again and not blocked,
             "resend": again and now.prompt_cut_short is not None,
             "revive": again and now.at_limit and not now.budget_used_up,
         },
         "why": {
             **dict.fromkeys(("step", "run"), why_not),
             "pause": "nothing runs",
+            "recast": _ANSWERED,
             "revive": "raise the budget first" if now.budget_used_up else _NO_LIMIT,
         },
         "resendable": now.prompt_cut_short is not None,
@@ -199,7 +203,7 @@ def _why_not(now: Snapshot, *, busy: bool, yours: bool) -> str:
     if busy:
         return "a step is running"
     if yours:
-        return "it is your turn: answer in the inspector, and the cast continues"
+        return "it is your turn: answer in the inspector; a run that waits for it continues"
     if not now.writable:
         return "this cast is open read-only: resume it to continue"
     return f"the cast is {now.status}"

@@ -117,6 +117,9 @@ class ToCast:
     class Revive(Starting):
         """Go on, with the limit that stopped the cast granted once more."""
 
+    class AskAgain(Starting, WhenIdle):
+        """Go back before the last answer of the socket behind which a limit stopped the cast, and ask it again."""
+
     class Take(Starting, WhenIdle):
         """Take what the workbench has changed of the materia where the cast failed, and run it once more."""
 

@@ -88,7 +88,12 @@ def test_r45_a_refused_last_item_is_unanswered_and_no_exit_matches(tmp_path):
 
 def test_a_member_without_an_edge_ends_the_cast_with_items_left(tmp_path):
     back = {"Socket-2": h.at("M", ("satisfied", "Socket-3"), ("not_satisfied", "Socket-2"), parse="json")}
-    sockets = {"Socket-1": h.at("G", AGAIN, parse="json"), **back, "Socket-3": h.at("M"), "Socket-4": h.at("M")}
+    sockets = {
+        "Socket-1": h.at("G", AGAIN, parse="json"),
+        **back,
+        "Socket-3": h.at("M"),
+        "Socket-4": h.at("M"),
+    }
     exits = [{"id": "done", "from": "Socket-3", "condition": "always", "targetSocketId": "Socket-4"}]
     loops = {"L": {"sockets": ["Socket-2", "Socket-3"], "consumes": {"from": "Socket-1"}, "exits": exits}}
     cast = odd(tmp_path, sockets, [PLAN, h.YES, "x"], loops)

@@ -1131,8 +1131,79 @@ def test_an_answer_goes_to_the_lane_that_is_looked_at(tmp_path, make):
     say(panel, "lane", lane="api")
     assert panel.front.inspector["title"]["chips"][0] == "lane api"
     say(panel, "reply", text="built by me")
+    done(panel)  # the run goes on, and nothing of the lane is left to be asked for
     assert panel.lane == "ui"
-    assert panel.cast.now.lanes["api"].now.latest.output == "built by me"
-    assert panel.front.items["lanes"] == {"0": "ui, running", "1": "api, running", "2": "ui, running"}
+    assert panel.cast.now.lanes["api"].now.steps[1].output == "built by me"
+    assert panel.front.items["lanes"] == {"0": "ui, running", "1": "api, accepted", "2": "ui, running"}
     assert panel.front.items["frozen"]
     assert panel.front.timeline["lanes"][0]["lanes"] == ["", "ui", "api"]
+
+
+def one_who_judges(tmp_path, make):
+    panel = make(h.start(tmp_path, h.loop_config(), h.loop_agents(2) | {"Check": "person"}))
+    say(panel, "run")
+    done(panel)
+    assert panel.cast.now.waiting_at.socket == "Socket-3"
+    return panel
+
+
+def test_a_run_goes_on_when_what_it_stopped_for_is_answered(tmp_path, make):
+    panel = one_who_judges(tmp_path, make)
+    say(panel, "verdict", satisfied=True, reason="")
+    done(panel)
+    assert (panel.cast.now.waiting_at.socket, panel.cast.now.waiting_at.visit) == ("Socket-3", 2)
+    say(panel, "verdict", satisfied=True, reason="")
+    done(panel)
+    assert panel.cast.status == "complete"
+
+
+def test_a_run_that_something_else_followed_is_not_gone_on_with(tmp_path, make):
+    panel = one_who_judges(tmp_path, make)
+    panel.cast.back(1)
+    say(panel, "step")
+    done(panel)
+    say(panel, "step")
+    done(panel)
+    assert panel.cast.now.waiting_at.socket == "Socket-3"
+    say(panel, "verdict", satisfied=True, reason="")
+    done(panel)
+    assert panel.cast.status == "ready"
+
+
+def test_a_run_goes_on_after_a_failure_is_settled(tmp_path, make):
+    fails = iter([True])
+
+    def check():
+        if next(fails, False):
+            raise RuntimeError("no judge")
+        return h.YES
+
+    panel = make(h.start(tmp_path, h.loop_config(), h.loop_agents(2) | {"Check": check}))
+    say(panel, "run")
+    done(panel)
+    assert panel.cast.status == "failed"
+    say(panel, "recast")
+    done(panel)
+    assert panel.cast.status == "complete"
+
+
+def test_where_a_limit_stopped_a_cast_behind_an_answer_it_can_be_asked_for_again(tmp_path, make):
+    verdicts = iter([h.NO, h.NO, h.YES, h.YES])
+    document = h.loop_config()
+    document["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] = 1
+    panel = make(h.start(tmp_path, document, h.loop_agents(2) | {"Check": lambda: next(verdicts)}))
+    say(panel, "run")
+    done(panel)
+    assert panel.cast.failure.kind == "edge_traversals_exhausted"
+    assert not panel.front.bar["can"]["recast"]
+    offers = {one["name"]: one for one in panel.front.inspector["content"]["failed"]["offers"]}
+    assert offers["revive"]["does"] == "continue, with 1 more allowed"
+    assert offers["ask_again"]["words"] == "Ask Check again"
+    with pytest.raises(MateriaError, match="has answered"):
+        panel.cast.retry()
+    before = len(panel.cast.steps)
+    say(panel, "ask_again")
+    done(panel)
+    assert panel.cast.status == "complete"
+    assert [one.socket for one in panel.cast.steps[before - 1 : before]] == ["Socket-3"]
+    assert len(panel.cast.now.abandoned) == 1

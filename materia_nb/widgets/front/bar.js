@@ -78,7 +78,7 @@ export function barPart(host, send, shell) {
   const leave = button("Leave it behind", "continue without the running function; a late answer is discarded", () => send("leave"));
   const resend = going("Retry the turn", "ask the interrupted turn again, in the same conversation", "resend");
   const recast = going("Retry", "run the socket where it stopped again", "recast");
-  const revive = going("Retry past the limit", "continue, with the limit that stopped it extended once", "revive");
+  const revive = going("Retry past the limit", "continue, with the limit that stopped it granted once more", "revive");
   const again = h("span", { class: "mnb-again" }, recast, resend, revive);
   const asksWords = h("span", { class: "mnb-cut mnb-code" });
   const allow = button("Allow", "run exactly this, once", () => send("allow", { seen: data.asks?.key ?? "" }), main);

@@ -22,6 +22,8 @@ export interface ToCast {
   resend: { first?: Array<Record<string, unknown>> };
   /** Go on, with the limit that stopped the cast granted once more. */
   revive: { first?: Array<Record<string, unknown>> };
+  /** Go back before the last answer of the socket behind which a limit stopped the cast, and ask it again. */
+  ask_again: { first?: Array<Record<string, unknown>> };
   /** Take what the workbench has changed of the materia where the cast failed, and run it once more. */
   take: { first?: Array<Record<string, unknown>> };
   /** Let the cast work in these directories outside the project, those that were shown, and run what asked once more. */
