@@ -270,8 +270,8 @@ def test_a_message_that_means_nothing_changes_nothing_and_says_what_is_wrong(cas
 def test_two_buttons_say_where_each_leads_and_answer(bench, cast, make):
     bench.agent("Eval", "person")
     panel = make(cast)
-    say(panel, "run")
-    done(panel)
+    cast.run()
+    panel.refresh()
     assert (panel.front.bar["tone"], panel.front.bar["words"]) == ("wants", "wants you · Eval")
     form = content(panel, "answer")["form"]
     assert form["previous"]["text"] == "built a"
