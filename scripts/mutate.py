@@ -41,8 +41,8 @@ PAIRS: Final = (
 OPPOSITE: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {**dict(PAIRS), **{b: a for a, b in PAIRS}}
 OPTIONS: Final = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:nbval", "-o", "timeout=0"]
 NO_TESTS: Final = {pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED}
-SECONDS: Final = 600
-"""How long the tests may take for a break; a loop that never ends is noticed by that."""
+TIMES: Final = 10
+"""How many times as long as without a break the tests may take; a loop that never ends is noticed by that."""
 
 
 class Break(NamedTuple):
@@ -182,17 +182,17 @@ def may_notice(one: Break, source: str, calls: dict[str, Calls]) -> list[str]:
 # -- runs -----------------------------------------------------------------------------------------
 
 
-def failure(copy: Path, tests: str, **more: str) -> str:
+def failure(copy: Path, tests: str, seconds: float | None = None, **more: str) -> str:
     """Run the tests in the copy up to the first failure, and return its name; empty when all pass."""
     command = [sys.executable, "-m", "pytest", "-p", "mutate", *OPTIONS, tests]
     paths = f"{copy}{os.pathsep}{copy / 'scripts'}"
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", **more}
     try:
         done = subprocess.run(
-            command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
+            command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=seconds
         )
     except subprocess.TimeoutExpired:
-        return f"no end within {SECONDS} s"
+        return f"no end within {seconds:.0f} s"
     if done.returncode == 0:
         return ""
     if done.returncode in NO_TESTS:
@@ -214,9 +214,11 @@ def main() -> int:
         copy = Path(shutil.copytree(ROOT, Path(folder) / "copy", symlinks=True, ignore=LEFT_OUT))
         tests = f"tests/{given.package}"
         record = Path(folder) / "called.jsonl"
+        begun = time.monotonic()
         if failed := failure(copy, tests, **{CALLED: str(record)}):
             print(f"The tests fail as they are: {failed}")
             return 1
+        most = TIMES * (time.monotonic() - begun)
         lines = map(json.loads, record.read_text().splitlines())
         calls = {name: Calls(*known) for name, *known in lines}
         wanted = Path(folder) / "wanted.json"
@@ -229,7 +231,7 @@ def main() -> int:
             source = path.read_text()
             path.write_text(one.applied(source))
             wanted.write_text(json.dumps(noticing := may_notice(one, source, calls)))
-            failed = failure(copy, tests, **{WANTED: str(wanted)}) if noticing else ""
+            failed = failure(copy, tests, most, **{WANTED: str(wanted)}) if noticing else ""
             path.write_text(source)
             caught += bool(failed)
             print(
