@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NamedTuple
@@ -182,8 +182,8 @@ def may_notice(one: Break, source: str, calls: dict[str, Calls]) -> list[str]:
 # -- runs -----------------------------------------------------------------------------------------
 
 
-def failure(copy: Path, tests: str, seconds: float | None = None, **more: str) -> str:
-    """Run the tests in the copy up to the first failure, and return its name; empty when all pass."""
+def failure(copy: Path, tests: str, more: Mapping[str, str], seconds: float | None = None) -> str:
+    """Run the tests in the copy up to the first failure, with ``more`` in the environment; its name, empty when all pass."""
     command = [sys.executable, "-m", "pytest", "-p", "mutate", *OPTIONS, tests]
     paths = f"{copy}{os.pathsep}{copy / 'scripts'}"
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", **more}
@@ -215,7 +215,7 @@ def main() -> int:
         tests = f"tests/{given.package}"
         record = Path(folder) / "called.jsonl"
         begun = time.monotonic()
-        if failed := failure(copy, tests, **{CALLED: str(record)}):
+        if failed := failure(copy, tests, {CALLED: str(record)}):
             print(f"The tests fail as they are: {failed}")
             return 1
         most = TIMES * (time.monotonic() - begun)
@@ -231,7 +231,7 @@ def main() -> int:
             source = path.read_text()
             path.write_text(one.applied(source))
             wanted.write_text(json.dumps(noticing := may_notice(one, source, calls)))
-            failed = failure(copy, tests, most, **{WANTED: str(wanted)}) if noticing else ""
+            failed = failure(copy, tests, {WANTED: str(wanted)}, most) if noticing else ""
             path.write_text(source)
             caught += bool(failed)
             print(
