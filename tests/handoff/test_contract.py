@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -525,3 +526,17 @@ def test_another_agent_id_than_the_one_given_is_noted_and_nothing_else():
     assert noted._replace(notes=()) == read(CONTRACT, agent_id=OWN_ID)
     assert read(CONTRACT, agent_id="").notes == (), "what was given is not known"
     assert read("no contract", agent_id="a1b2c3d4e5").notes == ()
+
+
+@pytest.mark.parametrize("sends_back, action, satisfied", [(True, "route", False), (False, "reissue", None)])
+def test_unfinished_work_goes_back_where_an_edge_leads_back_and_else_is_asked_to_go_on(
+    sends_back, action, satisfied
+):
+    failing = contract(
+        agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"}
+    )
+    shape = replace(FREE, sends_back=sends_back)
+    reading = CON.read(block(failing), shape)
+    assert (reading.action, reading.satisfied, reading.accepted) == (action, satisfied, True)
+    finished = CON.read(block(contract()), shape)
+    assert (finished.action, finished.satisfied) == ("route", True)
