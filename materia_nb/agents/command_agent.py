@@ -9,7 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Final
 
-from materia_nb.agents.interface import ENDLESS, TIMEOUT_S, AgentError, Reply, Spent, Turn, part_thinking
+from materia_nb.agents.interface import (
+    ENDLESS,
+    TIMEOUT_S,
+    AgentError,
+    Reply,
+    Spent,
+    Turn,
+    Usage,
+    part_thinking,
+)
 from materia_nb.agents.program_output import Answered, JsonOutput, Paths, ReadsStdout
 from materia_nb.engine.conversation import Message
 from materia_nb.errors import scrubbed, scrubbed_part, secret_arguments
@@ -126,31 +135,30 @@ class CommandAgent:
         return session if isinstance(session, str) and _SESSION.fullmatch(session) else ""
 
     def _read(self, turn: Turn, result: ProcessResult, stdout: str) -> Answered:
-        """Read stdout; a program that reports an error has failed, also where it ends as if all were well."""
-        if self.reads is None:
-            self._check(turn, result)
-            return Answered(stdout)
+        """Read stdout; a program that reports an error has failed, also where it ends as if all were well.
+
+        What it used is told before it fails: unknown where it started and says nothing of it (R56).
+        """
         ended = result.started and not (result.timed_out or result.stopped or result.stdout_truncated)
-        try:
-            said = self.reads(stdout) if ended else Answered("")
-        except AgentError as error:
-            self._check(turn, result)  # how it ended says more than what could not be read
-            raise AgentError(
-                f"Command {_program(result.argv)}: {error.what}",
-                where=turn.socket_id,
-                hint=error.hint,
-                kind=error.kind,
-            ) from error
+        said = Answered(stdout) if self.reads is None else self.reads(stdout) if ended else Answered("")
+        failed = not ended or result.code != 0 or said.error or said.unread
+        if failed and result.started:
+            turn.tell(Spent(said.usage or Usage(None, None)))
         if said.error:
-            if said.usage is not None:
-                turn.tell(Spent(said.usage))
             raise AgentError(
                 f"Command {_program(result.argv)} failed: {said.error[:STDERR_SUMMARY]}",
                 where=turn.socket_id,
                 hint="retry begins a new session" if self.goes_on_in(turn) else None,
                 kind="agent_exit",
             )
-        self._check(turn, result)
+        self._check(turn, result)  # how it ended says more than what could not be read
+        if said.unread:
+            raise AgentError(
+                f"Command {_program(result.argv)}: {said.unread}",
+                where=turn.socket_id,
+                hint="does the program print what its version documents? CommandAgent reads others, or plain text",
+                kind="malformed",
+            )
         return said
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - some need the model

@@ -20,15 +20,18 @@ class Answered(NamedTuple):
     """What a program answered.
 
     ``usage`` is None where the program reports none (R56), ``session`` names the conversation in which it can go on,
-    and ``error`` says what failed; empty when nothing did.
+    and ``error`` says what failed; empty when nothing did. ``unread`` says why there is no answer where no error is reported.
     """
 
     text: str
     usage: Usage | None = None
     session: str = ""
     error: str = ""
+    unread: str = ""
 
 
+_TOLD: Final = 200
+"""How much of what cannot be read is shown."""
 _COUNTED: Final = ("input", "output", "cached", "reasoning")
 """What tokens are counted as."""
 
@@ -74,21 +77,14 @@ class JsonOutput:
                     raise AgentError(f"{path!r} is not JSONPath: {fault}", hint='such as "$.result"')
 
     def __call__(self, stdout: str) -> Answered:
-        """Read it.
-
-        Raises:
-            AgentError: it is not JSON, or has no answer (``malformed``).
-        """
-        value = self._value(stdout)
+        """Read it."""
+        try:
+            value = self._value(stdout)
+        except (ValueError, RecursionError) as fault:
+            return Answered("", unread=f"What it printed is not JSON: {fault}")
         answers = next((found for path in _listed(self.answer) if (found := _find(path, value))), [])
         text = _text(answers[-1]) if answers else ""
         failures = [one for one in self._all(self.error, value) if one]
-        if not failures and not answers:
-            raise AgentError(
-                f"There is no answer at {' or '.join(_listed(self.answer))} of what it printed",
-                hint="does the program print what its version documents? Give the path of the answer",
-                kind="malformed",
-            )
         paths = {name: self.usage.get(name, ()) for name in _COUNTED}
         tokens = {name: _whole(_sum(self._all(one, value))) for name, one in paths.items()}
         cost = _sum(self._all(self.cost, value))
@@ -99,20 +95,16 @@ class JsonOutput:
         error = ""
         if failures:
             error = _text(failures[-1]) if failures[-1] is not True else text or "it reports an error"
-        return Answered(text, used, sessions[0] if sessions else "", error)
+        unread = ""
+        if not failures and not answers:
+            unread = f"There is no answer at {' or '.join(_listed(self.answer))} of what it printed: {stdout[:_TOLD]}"
+        return Answered(text, used, sessions[0] if sessions else "", error, unread)
 
     def _value(self, stdout: str) -> JSON:
-        try:
-            if not self.lines:
-                whole: JSON = json.loads(stdout)
-                return whole
-            return [json.loads(line) for line in stdout.splitlines() if line.lstrip().startswith(("{", "["))]
-        except (ValueError, RecursionError) as error:
-            raise AgentError(
-                f"What it printed is not JSON: {error}",
-                hint="leave answer out if the program prints plain text",
-                kind="malformed",
-            ) from error
+        if not self.lines:
+            whole: JSON = json.loads(stdout)
+            return whole
+        return [json.loads(line) for line in stdout.splitlines() if line.lstrip().startswith(("{", "["))]
 
     def _all(self, paths: Paths, value: JSON) -> list[JSON]:
         return [one for path in _listed(paths) for one in _find(path, value)]

@@ -101,7 +101,27 @@ class TestEachPreset:
         with pytest.raises(AgentError, match=message) as caught:
             preset_agent(f"command:{name}").answer(turn.heard_by(heard.append))
         assert caught.value.kind == "agent_exit"
-        assert heard == ([Spent(Usage(9, 0, 0.001, 0))] if name == "claude" else [])
+        assert heard == [Spent(Usage(9, 0, 0.001, 0) if name == "claude" else Usage(None, None))]
+
+    @pytest.mark.parametrize(
+        "printed, used",
+        [
+            (
+                '{"subtype": "error_max_turns", "total_cost_usd": 0.2, "usage": {"input_tokens": 5, "output_tokens": 6}}',
+                Usage(5, 6, 0.2),
+            ),
+            ("plain text", Usage(None, None)),
+        ],
+    )
+    def test_what_it_used_is_counted_where_there_is_no_answer_and_unknown_where_it_does_not_say(
+        self, printed, used, stand_in, turn
+    ):
+        stand_in("claude", printed)
+        heard = []
+        with pytest.raises(AgentError, match=r"error_max_turns|not JSON") as caught:
+            preset_agent("command:claude").answer(turn.heard_by(heard.append))
+        assert caught.value.kind == "malformed"
+        assert heard == [Spent(used)]
 
     def test_the_sums_of_a_cast_agree_to_the_cent(self, stand_in, tmp_path):
         for name in USED:
