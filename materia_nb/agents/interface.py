@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import (
@@ -336,7 +336,7 @@ class Agent(Protocol):
     def name(self) -> str:
         """What it is called where it is shown."""
 
-    def answer(self, turn: Turn) -> Reply | Asking | None:
+    def answer(self, turn: Turn) -> Reply | Asking | Awaitable[Reply | Asking | None] | None:
         """Answer one turn; None when a person must, and the cast stops until they do.
 
         It may be ``async``: then it runs on the loop that awaits the cast, else on one in a thread of its own.
@@ -477,7 +477,7 @@ TAGS: Final = ("<think>", "</think>")
 LONGEST: Final = 65_536
 """How many bytes of a turn's thinking are kept."""
 
-ENDLESS: Final = "its thinking had no end"
+ENDLESS: Final = "thinking that had no end"
 """Why a reply was cut that has thinking and nothing else (R52)."""
 
 

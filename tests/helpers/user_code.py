@@ -7,7 +7,14 @@ Each slip is ignored by its code, and an ignore that is not needed is an error: 
 from __future__ import annotations
 
 from materia_nb import Workbench
-from materia_nb.agents import AgentLike
+from materia_nb.agents import AgentLike, Reply, Turn
+
+
+class Later:
+    name = "later"
+
+    async def answer(self, turn: Turn) -> Reply:
+        return Reply(turn.prompt)
 
 
 def right(wb: Workbench) -> None:
@@ -21,7 +28,10 @@ def right(wb: Workbench) -> None:
     wb.agent("Build", build)
     wb.agent("Build", later)
     wb.agent("Build", lambda turn: turn.item_label)
+    wb.agent("Build", lambda item: item["title"].lower())
+    wb.agent("Build", lambda visit: {"satisfied": visit > 1})
     wb.agent("Build", lambda: "x")
+    wb.agent("Build", Later())
     cast = wb.cast("a", agents={"Plan": who, "*": "openai:gpt-4o", "Eval": ["pi", "-p"], "Build": build})
     cast.agents.set("Build", lambda turn: turn.prompt)
     print(cast.status == "complete", cast.run() == "person", wb.casts(status="failed"))
