@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +31,7 @@ from materia_nb.agents.interface import (
 )
 from materia_nb.agents.model.model_agent import ModelAgent
 from materia_nb.agents.model.providers import meant
-from materia_nb.agents.presets import PREFIX, preset_agent
+from materia_nb.agents.presets import PREFIX, PRESETS, preset_agent
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
@@ -226,7 +226,7 @@ class PinnedAgent:
         """What it is pinned to."""
         return self.pin.words
 
-    def answer(self, turn: Turn) -> Reply | Asking | None:
+    def answer(self, turn: Turn) -> Reply | Asking | Awaitable[Reply | Asking | None] | None:
         """Return the pinned answer of the turn's visit.
 
         Raises:
@@ -476,7 +476,13 @@ class NamedModel(Protocol):
         """Its name."""
 
 
-TurnFunction: TypeAlias = Callable[[Turn], Any]
+class TurnFunction(Protocol):
+    """A function of ``turn``, so that checkers know what a lambda gets; one of other names gets those (R22)."""
+
+    def __call__(self, turn: Turn) -> Any:
+        """Answer it."""
+
+
 """A function of the turn: in a lambda for ``wb.agent``, an editor then knows what its argument is."""
 
 AgentLike: TypeAlias = Agent | str | NamedModel | Mapping[str, Any] | Sequence[str] | Callable[..., Any]
@@ -530,8 +536,8 @@ def _named(value: str) -> Agent:
         return ModelAgent(None if value == "model" else value)
     raise AgentError(
         f"{value!r} is not an agent",
-        hint=f"did you mean {model!r}?"
-        if (model := meant(value))
+        hint=f"did you mean {likely!r}?"
+        if (likely := f"{PREFIX}{value}" if value in PRESETS else meant(value))
         else f'a command is a list, as {value.split()!r}; "person" is a person, "openai:gpt-5" a model',
     )
 

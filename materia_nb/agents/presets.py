@@ -308,7 +308,7 @@ def preset_agent(text: str) -> PresetAgent:
     if preset is None:
         raise AgentError(
             f"There is no command preset {name!r}; there are {', '.join(PRESETS)}",
-            hint=f"{did_you_mean(name, PRESETS)} Any other program is a list, as in ['my-agent', '--print']",
+            hint=f"{did_you_mean(name, PRESETS)}; for any other program: command my-agent --print, in Python ['my-agent', '--print']",
             kind="unknown_preset",
         )
     return PresetAgent(preset, model or None)

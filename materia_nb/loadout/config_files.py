@@ -59,7 +59,9 @@ def _parse_json(text: str) -> JSON:
     except RecursionError as error:
         raise ParseError("the JSON is nested too deeply", "a config has a few levels only") from error
     except ValueError as error:  # a number with thousands of digits
-        raise ParseError(f"this is not JSON that can be kept: {error}", "shorten the number") from error
+        raise ParseError(
+            f"this is not JSON that can be kept: {error}", "write a number that JSON can hold"
+        ) from error
     if repeated:
         owner, key = repeated[0]
         place = next((_path(keys) for keys, value in _walk(document) if value is owner), "the config")
@@ -526,7 +528,9 @@ def _near_file(path: Path) -> str:
     """Say which config file nearby was probably meant."""
     folder = path.parent
     try:
-        names = sorted(entry.name for entry in folder.iterdir() if entry.suffix.lower() in ENDINGS)
+        names = sorted(
+            entry.name for entry in folder.iterdir() if entry.suffix.lower() in ENDINGS and entry.exists()
+        )
     except OSError:
         return f"there is no directory {str(folder)!r} to read: start from {str(Path.cwd())!r}"
     match = close_match(path.name, names)

@@ -106,7 +106,9 @@ def _placed(bench: DryBench, report: Report, *, strict: bool) -> tuple[Found, ..
     report = report.strict() if strict else report
     problems = (*report.problems, *report.hints)
     files = [
-        one.path for one in reversed(bench.loadouts.config.layers) if one.path is not None and not one.fault
+        one.path
+        for one in reversed(bench.loadouts.config.layers)
+        if one.path is not None and not one.fault and one.name != "bundled"  # which nobody here can mend
     ]
     texts = {path: text_of_file(path) for path in files} if problems else {}
     placed = []
@@ -132,16 +134,17 @@ def _faults(bench: DryBench) -> Iterator[tuple[str, tuple[Found, ...]]]:
 def _unreadable(name: str, error: MateriaError) -> Found:
     line = (error.where or "").removeprefix(name).split(":")[1:2]
     number = int(line[0]) if line and line[0].isdigit() else 1
-    return Found(Problem(_UNREADABLE, error.where or name, error.what, error.hint or ""), name, number)
+    where = (error.where or name).removeprefix(f"{Path.cwd()}/")
+    return Found(Problem(_UNREADABLE, where, error.what, error.hint or ""), name, number)
 
 
 def _of_case(path: Path) -> Iterator[Found]:
+    advice = "mend the loadout, or write the case anew if it is meant (cast.export.test)"
     try:
         failed = read_case(path).check()
     except MateriaError as error:
-        failed = [error.what]
+        failed, advice = [error.what], error.hint or advice
     for one in failed:
-        advice = "mend the loadout, or write the case anew if it is meant (cast.export.test)"
         yield Found(Problem(_FAILED_CASE, path.name, one, advice), _short(path.absolute()), 1)
 
 
@@ -153,9 +156,9 @@ def _text(checked: Checked) -> str:
     for subject, found in checked.subjects.items():
         problems = tuple(one.problem for one in found if one.problem.severity == "problem")
         hints = tuple(one.problem for one in found if one.problem.severity == "hint")
-        said.append(ReportView(subject, Report(problems, hints)))
+        said.append(ReportView(outgoing_line(subject), Report(problems, hints)))
         said += [
-            Line(f"{one.file}:{one.line}: {one.problem.source}")
+            Line(outgoing_line(f"{one.file}:{one.line}: {one.problem.source}"))
             for one in found
             if one.file and one.problem in problems
         ]
@@ -249,8 +252,8 @@ def _junit(checked: Checked) -> str:
         failures += bool(problems)
         for one in problems:
             failure = ET.SubElement(case, "failure", type=one.problem.code, message=_sentence(one.problem))
-            failure.text = f"{one.file}:{one.line}: {outgoing_line(one.problem.source)}"
-        hints = [str(one.problem) for one in found if one.problem.severity == "hint"]
+            failure.text = outgoing_line(f"{one.file}:{one.line}: {one.problem.source}")
+        hints = [outgoing_line(str(one.problem)) for one in found if one.problem.severity == "hint"]
         if hints:
             ET.SubElement(case, "system-out").text = "\n".join(hints)
     suite.set("failures", str(failures))

@@ -132,8 +132,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with bars():
             code = program.main(given or ["--help"], "materia", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
-        return MISUSE
+        if "--json" not in given:
+            error.show()
+            return MISUSE
+        at = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "materia"
+        return _refused(MateriaError(error.format_message(), hint=f"{at} --help", kind="usage"), as_json=True)
     except MateriaError as error:
         return _refused(error, as_json="--json" in given)
     except (KeyboardInterrupt, click.Abort):
@@ -162,7 +165,9 @@ _COMMON: Final = (
     click.Option(["--json", "as_json"], is_flag=True, help="write what came of it as JSON"),
 )  # fmt: skip
 _CAST: Final = click.Option(
-    ["--cast", "of"], help="the cast: its id, the beginning of it, its name; the latest if left out"
+    ["--cast", "of"],
+    type=_Typed(whole=False),
+    help="the cast: its id, the beginning of it, its name, -2 for the one before the latest; the latest if left out",
 )
 _AGENT: Final = click.Option(
     ["--agent"],
@@ -288,7 +293,7 @@ def _told(verb: Verb, value: object, bench: Workbench, *, as_json: bool) -> int:
     """Write what came of a verb; the exit code."""
     fine = is_fine(verb.name, value, bench)
     if as_json:
-        click.echo(json.dumps({"ok": fine, **data_of(value, bench)}, ensure_ascii=False, indent=2))
+        click.echo(json.dumps({"ok": fine, **data_of(verb.name, value, bench)}, ensure_ascii=False, indent=2))
     elif value is not None:
         width = shutil.get_terminal_size((100, 0)).columns
         click.echo(text_of(value, width))

@@ -14,12 +14,22 @@ import click
 from materia_nb.cast import Cast
 from materia_nb.cast.dry_bench import DryBench
 from materia_nb.cast.project_casts import Casts
-from materia_nb.cast.views.compare_view import CompareView, LoadoutCompareView, StepCompareView
+from materia_nb.cast.views.compare_view import (
+    CompareView,
+    LoadoutCompareView,
+    ReplaysView,
+    ReplayView,
+    StepCompareView,
+)
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.cast.views.status import StatusView
-from materia_nb.display.blocks import Block, Shown, Table, cell_text
+from materia_nb.cast.views.step_views import HandoffView
+from materia_nb.cast.views.tables import SpentView
+from materia_nb.display.blocks import Block, JsonView, Shown, Table, cell_text
 from materia_nb.doctor import Checkup
+from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError
+from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.magics import cast_display
@@ -43,6 +53,11 @@ class TerminalBar:
         if time.monotonic() - self._began < cast_display.SHOW_AFTER_S:
             return
         done, total, self._words = self._told()
+        known = total > 0  # how far a cast is, nobody knows; how many casts of a sweep are done, one does
+        self._bar.show_percent, self._bar.bar_template = (
+            known,
+            "  [%(bar)s]  %(info)s" if known else "  %(info)s",
+        )
         self._bar.length, self._bar.pos = max(total, 1), done
         self._bar.current_item = done
         self._bar.render_progress()
@@ -122,11 +137,13 @@ _RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
 """By the type of what a verb found: whether it is fine. Two things that differ are not, as for ``diff``."""
 
 
-def is_fine(verb: str, value: object, bench: DryBench) -> bool:
+def is_fine(verb: str, value: object, bench: Any) -> bool:
     """Whether a verb found no problem; where it found nothing of its own, whether its cast did not fail, or, run, did not stop for somebody."""
     for kind, rule in _RULES:
         if isinstance(value, kind):
             return rule(value)
+    if verb == "quest run":
+        return not any(one.status in ("failed", "waiting") for one in bench.quests.quests)
     cast: Cast | None = getattr(bench, "cast_", None)
     if cast is None or not cast.now.writable:
         return True
@@ -141,12 +158,14 @@ def text_of(value: object, width: int) -> str:
     return value.as_text(width) if isinstance(value, Block) else repr(value)
 
 
-def data_of(value: object, bench: DryBench) -> dict[str, JSON]:
+def data_of(verb: str, value: object, bench: DryBench) -> dict[str, JSON]:
     """Return what came of a verb as JSON: ``cast`` is the cast that it was about, ``value`` what it showed."""
     cast = getattr(bench, "cast_", None)
     data: dict[str, JSON] = {"value": _plain(value)}
     if cast is not None:
         now = cast.now
+        if verb == "steps":
+            data["value"] = [_plain(_handed_on(step)) for step in now.all_steps]
         data["cast"] = {
             "id": now.id,
             "directory": str(now.run_dir),
@@ -154,7 +173,9 @@ def data_of(value: object, bench: DryBench) -> dict[str, JSON]:
             "request": now.request,
             "status": now.status,
             "steps": len(now.all_steps),
+            "route": [one.socket for one in now.all_steps],
             "next": now.next_socket,
+            "output": now.all_steps[-1].output if now.all_steps else None,
             "failure": None
             if now.failure is None
             else {"kind": now.failure.kind, "message": now.failure.message},
@@ -164,8 +185,57 @@ def data_of(value: object, bench: DryBench) -> dict[str, JSON]:
     return data
 
 
+def _handed_on(step: StepRecord) -> dict[str, object]:
+    """What a step handed on: its output as text and as it was read, why that was refused, and where it led."""
+    reading = step.reading
+    return {
+        "step": step.number,
+        "socket": step.socket,
+        "visit": step.visit,
+        "item": step.item_label,
+        "lane": step.lane or None,
+        "output": step.output,
+        "handoff": None if reading is None else reading.value,
+        "issues": [] if reading is None else reading.issues,
+        "next": None if step.decision is None else step.decision.target,
+        "seconds": None if step.worked is None else step.worked / 1000,
+    }
+
+
+def _explored(found: Exploration) -> dict[str, object]:
+    """What an exploration found; ``complete`` says whether everything was looked at, else there may be more."""
+    return {
+        "loadout": found.graph.name,
+        "items": list(found.items),
+        "states": found.states,
+        "complete": found.complete_search,
+        "ends": found.ends_seen,
+        "mostTurns": found.most_turns() if found.complete_search else None,
+        "stalls": found.stalls if found.complete_search else None,
+        "notTaken": found.not_taken,
+        "notVisited": found.not_visited,
+        "unrouted": found.unrouted,
+        "notes": found.notes,
+    }
+
+
+_AS_DATA: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
+    (Casts, lambda shown: shown()),
+    (Graph, lambda shown: shown.name),
+    (JsonView, lambda shown: shown.value),
+    (ReplayView, lambda shown: ReplaysView([shown])),
+    (SpentView, lambda shown: shown.found),
+    (HandoffView, lambda shown: _handed_on(shown.step)),
+    (Exploration, _explored),
+)
+"""By the type of what a verb showed: what of it is written as JSON, where that is neither its fields nor its rows."""
+
+
 def _plain(value: Any) -> JSON:
     """Write a value as JSON: its fields where it has some, the rows of a table by its headers, else what it shows."""
+    for kind, said in _AS_DATA:
+        if isinstance(value, kind):
+            return _plain(said(value))
     plain: JSON
     match value:
         case None | str() | int() | float():
@@ -173,10 +243,6 @@ def _plain(value: Any) -> JSON:
         case Table():
             headers = [cell_text(one) or "mark" for one in value.headers]
             plain = [dict(zip(headers, map(cell_text, row), strict=True)) for row in value.rows]
-        case Casts():
-            plain = _plain(value())
-        case Graph():
-            plain = value.name
         case Mapping():
             plain = {str(key): _plain(one) for key, one in value.items()}
         case tuple() if hasattr(value, "_asdict"):
@@ -185,7 +251,7 @@ def _plain(value: Any) -> JSON:
             plain = [_plain(one) for one in value]
         case _ if is_dataclass(value):
             plain = {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
-        case Shown():
+        case Shown() if type(value)._blocks is not Shown._blocks:  # noqa: SLF001 - of a panel there is only its text
             plain = value.as_json()
         case _:
             plain = str(value)

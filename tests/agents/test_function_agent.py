@@ -114,6 +114,11 @@ async def broken_later(prompt):
 
 
 class TestFailures:
+    def test_the_name_of_a_known_program_leads_to_its_preset(self):
+        with pytest.raises(AgentError) as caught:
+            agent_from("claude")
+        assert caught.value.hint == "did you mean 'command:claude'?"
+
     @pytest.mark.parametrize("function", [broken, broken_later])
     def test_exception_names_function_file_and_line(self, function):
         with pytest.raises(AgentError, match=f"Function {function.__name__} failed") as caught:

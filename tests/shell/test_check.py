@@ -9,6 +9,7 @@ import pytest
 
 from materia_nb import Workbench
 from materia_nb.loadout.config_files import line_of
+from materia_nb.shell.checking import FORMATS
 from materia_nb.shell.commands import main
 
 BROKEN = """\
@@ -148,3 +149,14 @@ def test_a_case_is_checked_by_sending_its_answers_through_the_loadout(project, m
     path.write_text(json.dumps(case))
     code, out = check(capsys, path.name, "--format", "github")
     assert (code, "failed-case" in out) == (1, True)
+
+
+def test_a_name_cannot_forge_a_workflow_command_in_the_text_form(project, capsys):
+    name = "A\n::error::forged"
+    hostile = {"loadouts": {name: {"entry": name, "sockets": {name: {"materia": name}}, name: name}}, name: 1}
+    folder = project / "a\n::error::forged"
+    folder.mkdir()
+    (folder / "hostile.json").write_text(json.dumps(hostile))
+    for form in FORMATS:
+        main(["check", str(folder / "hostile.json"), "--format", form])
+        assert not [one for one in capsys.readouterr().out.splitlines() if one.startswith("::error::forged")]

@@ -117,6 +117,7 @@ def test_a_cast_is_run_answered_looked_at_and_exported(bench, capsys, project):
     assert "Edge 1" in materia(capsys, "why", "1")[1]
     assert materia(capsys, "why", "-1")[0] == 0, "a negative number is no option"
     assert materia(capsys, "doctor", "-1")[1].startswith("Good")
+    assert materia(capsys, "status", "--cast", "-1")[0] == 0
     assert materia(capsys, "label", "mine", "--verdict", "good")[0] == 0
     assert materia(capsys, "status", "--cast", "mine")[0] == 0
     code, out, _ = materia(capsys, "casts", "--json")
@@ -258,3 +259,70 @@ def test_the_bench_of_a_test_has_no_door_to_agents_and_casts(door, project):
     from materia_nb.cast.dry_bench import DryBench
 
     assert not hasattr(DryBench(project), door)
+
+
+# -- JSON, of every verb ---------------------------------------------------------------
+
+SAID = {
+    "blame": "blame satisfied", "compare": "compare -1 -1", "export page": "export page p.html",
+    "export recording": "export recording r.json", "handoff": "handoff 1", "prompt": "prompt 1", "why": "why 1",
+    "steps ask": "steps ask $.satisfied", "break": "break Socket-1", "label": "label kept", "back": "back 1",
+    "edit budget": "edit budget 100", "edit items": "edit items --body items.yaml", "edit set": "edit set mood 1",
+    "edit recommit": "edit recommit {}", "edit redefine": "edit redefine Judge",
+    "edit remember": "edit remember Judge", "edit reword": "edit reword task Say.", "fork": "fork 1",
+    "refine": "refine shorter", "reply": "reply x", "skip": "skip why", "cast": "cast rain", "copy": "copy Ask Mine",
+    "delete": "delete -1 --yes", "link": "link Asks Ask go", "quest add": "quest add rain", "quest move": "quest move 1 top",
+    "quest remove": "quest remove 1", "quest requeue": "quest requeue 1", "sweep": "sweep rain", "check": "check Asks",
+    "estimate": "estimate Asks", "explore": "explore Asks", "explore odds": "explore odds Asks",
+    "explore prompts": "explore prompts Asks", "explore rehearse": "explore rehearse Asks --n 10",
+}  # fmt: skip
+"""What is written behind verbs that need something there."""
+REFUSED = {
+    "accept", "approve", "deny", "edit recommit", "edit redefine", "edit remember", "edit reword", "edit undo", "quest move",
+    "quest remove", "quest requeue", "refine", "retry", "skip",
+}  # fmt: skip
+"""Those that a cast like the one of the test has nothing for."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for given, names in SHELL.items()
+        if given != "notebook"
+        for name in names
+        if name != "export otel"
+    ],
+)
+def test_every_verb_gives_json_that_agrees_with_its_exit_code(name, bench, capsys, project):
+    bench.cast("rain", agents={"*": lambda: {"satisfied": True}}, loadout="Asks").run(steps=1)
+    bench.close()
+    (project / "items.yaml").write_text("- {title: One, context: first}\n")
+    code, out, err = materia(capsys, *SAID.get(name, name).split(), "--json")
+    said = json.loads(out)
+    assert said["ok"] == (code == 0), err
+    assert " at 0x" not in out, "an object of Python, which means nothing in JSON"
+    assert ("error" in said) == (name in REFUSED), said
+
+
+def test_what_a_script_wants_of_a_cast_is_data(bench, capsys):
+    bench.cast("rain", agents={"*": lambda: {"satisfied": True}}, loadout="Asks").run(steps=1)
+    bench.close()
+
+    def said(*words):
+        return json.loads(materia(capsys, *words, "--json")[1])
+
+    cast = said("status")["cast"]
+    assert (cast["route"], json.loads(cast["output"])) == (["Socket-1"], {"satisfied": True})
+    (step,) = said("steps")["value"]
+    assert step == said("handoff", "1")["value"]
+    assert (step["handoff"], step["next"], type(step["seconds"])) == ({"satisfied": True}, "Socket-2", float)
+    assert said("usage")["value"][0]["usage"]["input"] is None, "unknown, not 0"
+    assert said("replay")["value"][0]["goes"] == "the same way"
+    assert said("explore", "Asks")["value"]["ends"] == {"complete": []}
+
+
+@pytest.mark.parametrize("line", ["steps ask", "why --nope", "nosuch", "list", "sweep"])
+def test_misuse_is_json_too(line, bench, capsys):
+    code, out, _ = materia(capsys, *line.split(), "--json")
+    assert (code, json.loads(out)["error"]["kind"]) == (2, "usage")

@@ -116,7 +116,9 @@ _DOWN: Final = Kind(
 )
 _OTHER: Final = Kind("agent_error", "Asking {model} failed", "put it right, then retry --turn")
 _MALFORMED: Final = Kind(
-    "malformed", "The answer of {model} could not be read", "retry --turn, or use another model"
+    "malformed",
+    "The answer of {model} could not be read",
+    "check the base URL if it is your own; retry --turn, or use another model",
 )
 
 

@@ -60,7 +60,7 @@ def _share(used: float | None, most: float | None, form: str) -> tuple[str, str]
     """A maximum in words, and how much of it is used."""
     if most is None:
         return "none", ""
-    share = f"{(used or 0) / most:.0%}" if most else ""
+    share = "unknown" if used is None else f"{used / most:.0%}" if most else ""
     if (used or 0) >= most:
         share = f"{share}, used up: the cast stops after the next socket".removeprefix(", ")
     return form.format(most), share

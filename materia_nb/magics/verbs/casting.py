@@ -267,6 +267,9 @@ def sweep(call: Call) -> Any:
     requests = call.get("request", ())
     if call.body is not None:
         requests = [line.strip() for line in call.body.splitlines() if line.strip()]
+    if not requests:
+        hint = "write a request behind the verb, or one on each line of the cell (in a terminal: --body FILE)"
+        raise MateriaError("A sweep needs requests.", hint=hint, kind="usage")
     return call.bench.sweep(
         _listed(call.get("loadouts")),
         requests,

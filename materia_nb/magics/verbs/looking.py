@@ -105,16 +105,18 @@ def _refuse_above(made: EstimateView, of: Bound, most: float) -> None:
     total, priced = made.total, made.total.cost is not None and not made.unpriced
     means = {"tokens": total.input.mean + total.output.mean, "turns": total.turns.mean}
     used = means.get(of.of, total.cost.mean if total.cost is not None else 0.0)
+    hint = None
     if of.of == "seconds" or (of.of == "cost" and made.sockets and not priced):
-        without = (
-            f"there is no price for {', '.join(made.unpriced)}" if of.of == "cost" else "no time is estimated"
-        )
+        without = "no time is estimated"
+        if of.of == "cost":
+            without = f"there is no price for {', '.join(made.unpriced)}"
+            hint = '"prices" in the config set them; those of known models come with pip install "materia-nb[models]"'
         what = f"Whether a cast takes more than {most:g} {of.unit} is not known: {without}"
     elif used > most:
         what = f"A cast takes some {of.form.format(round(used, 4))} {of.unit} on average, more than {most:g}"
     else:
         return
-    raise MateriaError(f"{what}.", where=made.graph.name, more=[made.line], kind="over_limit")
+    raise MateriaError(f"{what}.", where=made.graph.name, hint=hint, more=[made.line], kind="over_limit")
 
 
 @verb(
