@@ -58,16 +58,8 @@ class Finding:
     todo: str = ""
 
 
-KEYS: Final = (
-    "ANTHROPIC_API_KEY",
-    "DEEPSEEK_API_KEY",
-    "GEMINI_API_KEY",
-    "GOOGLE_API_KEY",
-    "GROQ_API_KEY",
-    "MISTRAL_API_KEY",
-    "OPENAI_API_KEY",
-    "OPENROUTER_API_KEY",
-)
+_PROVIDERS: Final = "ANTHROPIC DEEPSEEK GEMINI GOOGLE GROQ MISTRAL OPENAI OPENROUTER"
+KEYS: Final = tuple(f"{one}_API_KEY" for one in _PROVIDERS.split())
 """Environment variables that hold the keys of model providers; others that end in ``_API_KEY`` are told when set."""
 
 VERSION_TIMEOUT_S: Final = 10.0
@@ -108,13 +100,8 @@ def keys(environment: Mapping[str, str]) -> Finding:
     present = sorted(name for name in known if environment[name].strip())
     if present:
         return Finding("keys", "in the environment", "ok", f"set: {', '.join(present)}")
-    return Finding(
-        "keys",
-        "in the environment",
-        "hint",
-        "none is set",
-        f"for models of a provider, set its key where Jupyter is started: {', '.join(KEYS)}",
-    )
+    todo = f"for models of a provider, set its key where Jupyter is started: {', '.join(KEYS)}"
+    return Finding("keys", "in the environment", "hint", "none is set", todo)
 
 
 def programs(project: Path) -> list[Finding]:
@@ -129,13 +116,8 @@ def programs(project: Path) -> list[Finding]:
         ("version control", name, (name, "--version"), todo) for name, todo in _VERSION_CONTROL
     ]
     asked += [
-        (
-            "agents' programs",
-            f"{PREFIX}{preset.name}",
-            preset.version,
-            f"{preset.about}, by {preset.project}",
-        )
-        for preset in PRESETS.values()
+        ("agents' programs", f"{PREFIX}{one.name}", one.version, f"{one.about}, by {one.project}")
+        for one in PRESETS.values()
     ]
     stop = Stop()
     if not (THREADS and PROCESSES):
@@ -156,14 +138,8 @@ def _version(argv: Sequence[str], project: Path, stop: threading.Event) -> Proce
     program = shutil.which(argv[0])
     if program is None:
         return None
-    return run_process(
-        [program, *argv[1:]],
-        stdin=b"",
-        cwd=project,
-        timeout_s=VERSION_TIMEOUT_S,
-        keep_bytes=10_000,
-        stop=stop,
-    )
+    given, most = [program, *argv[1:]], 10_000
+    return run_process(given, stdin=b"", cwd=project, timeout_s=VERSION_TIMEOUT_S, keep_bytes=most, stop=stop)
 
 
 def _program(area: str, what: str, result: ProcessResult | None, todo: str) -> Finding:
@@ -171,15 +147,11 @@ def _program(area: str, what: str, result: ProcessResult | None, todo: str) -> F
         return Finding(area, what, "optional", "not installed", todo)
     if result.ok:
         return Finding(area, what, "ok", _told(result))
-    if not result.started:
-        why = result.start_error or "it could not be started"
-    elif result.timed_out:
+    why = result.start_error or f"asked for its version it ended with {result.ending}"
+    if result.timed_out:
         why = f"it did not say its version within {VERSION_TIMEOUT_S:g} s"
-    else:
-        why = f"asked for its version it ended with {result.ending}"
-    return Finding(
-        area, what, "hint", summarize(f"there, but {why}", 2 * _SHOWN), f"try {result.argv[0]} in a terminal"
-    )
+    found = summarize(f"there, but {why}", 2 * _SHOWN)
+    return Finding(area, what, "hint", found, f"try {result.argv[0]} in a terminal")
 
 
 def _told(result: ProcessResult) -> str:
@@ -199,10 +171,8 @@ def folders(named: Iterable[tuple[str, Path]]) -> Iterator[Finding]:
                 made = "" if there == folder else ", made when it is first used"
                 yield Finding("folders", what, "ok", f"{folder}{made}")
         except OSError as error:
-            why = error.strerror or str(error)
-            yield Finding(
-                "folders", what, "missing", f"{folder} cannot be written: {why}", f"look at {there}"
-            )
+            found = f"{folder} cannot be written: {error.strerror or error}"
+            yield Finding("folders", what, "missing", found, f"look at {there}")
 
 
 def shipped(folder: Path, pi_profile: Path | None) -> Iterator[Finding]:
@@ -210,15 +180,12 @@ def shipped(folder: Path, pi_profile: Path | None) -> Iterator[Finding]:
     todo = {
         "changed": "it is run as it is; remove it to get the shipped one",
         "of another version": "the next load of a loadout that uses it replaces it",
-        "not there": "the first load of a loadout that uses it makes the copy",
         "set aside": "it is not run: the new one beside it is; change that one, and remove this",
     }
     for copy in utility_step.copies(folder):
-        status: Status = "ok" if copy.stands in ("as shipped", "not there") else "hint"
-        found = f"{copy.stands}: {copy.path}"
-        yield Finding(
-            "scripts", copy.script, status, found, todo.get(copy.stands, "") if status != "ok" else ""
-        )
+        fine, found = copy.stands in ("as shipped", "not there"), f"{copy.stands}: {copy.path}"
+        said = "" if fine else todo.get(copy.stands, "")
+        yield Finding("scripts", copy.script, "ok" if fine else "hint", found, said)
     if pi_profile is not None and (foreign := utility_step.foreign_scripts(pi_profile)):
         found = f"{len(foreign)} scripts for Node, which are not run here: {', '.join(foreign)}"
         yield Finding("scripts", "Pi profile", "ok", summarize(found, 200))
@@ -233,32 +200,26 @@ def config(wb: Workbench) -> Iterator[Finding]:
         return
     yield from (_layer(layer) for layer in layers)
     if name is None:
-        yield Finding(
-            "config", "the loadout", "missing", "there is none", "load FILE, or define one in a cell"
-        )
+        todo = "load FILE, or define one in a cell"
+        yield Finding("config", "the loadout", "missing", "there is none", todo)
         return
     try:
         graph = wb.graph()
     except MateriaError as error:
-        yield Finding(
-            "config", f"loadout {name}", "missing", error.what, "%materia check shows what is wrong"
-        )
+        todo = "%materia check shows what is wrong"
+        yield Finding("config", f"loadout {name}", "missing", error.what, todo)
         return
     hints = len(wb.check(name).hints)
-    sockets = len(graph.sockets)
-    found = counted(sockets, "socket") + (f", {counted(hints, 'hint')}" if hints else "")
+    found = counted(len(graph.sockets), "socket") + (f", {counted(hints, 'hint')}" if hints else "")
     yield Finding("config", f"loadout {name}", "ok", found, "%materia check shows the hints" if hints else "")
     yield from agents(wb, graph)
 
 
 def _layer(layer: Layer) -> Finding:
-    if layer.fault is not None:
-        return Finding(
-            "config", str(layer), "missing", f"left out: {layer.fault.what}", layer.fault.hint or ""
-        )
-    return Finding(
-        "config", str(layer), "ok", f"{counted(len(layer.loadouts), 'loadout')}, {len(layer.materia)} materia"
-    )
+    if (fault := layer.fault) is not None:
+        return Finding("config", str(layer), "missing", f"left out: {fault.what}", fault.hint or "")
+    found = f"{counted(len(layer.loadouts), 'loadout')}, {len(layer.materia)} materia"
+    return Finding("config", str(layer), "ok", found)
 
 
 def agents(wb: Workbench, graph: Graph) -> Iterator[Finding]:

@@ -28,6 +28,8 @@ from materia_nb.utilities.process import STDERR_SUMMARY, ProcessResult, run_proc
 _LONGEST_REPLY: Final = 8 * 1024 * 1024
 """The longest answer taken from a program, in bytes."""
 
+_LONGER: Final = "give the agent a longer timeout_s"
+
 _SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """What a program may name its session; the name is an argument later, and must not be read as an option."""
 
@@ -122,11 +124,7 @@ class CommandAgent:
         if said.session:
             meta["session"] = said.session
         return Reply(
-            parted.text,
-            said.usage,
-            meta=meta,
-            thinking=parted.thinking,
-            cut="" if parted.ended else ENDLESS,
+            parted.text, said.usage, meta=meta, thinking=parted.thinking, cut="" if parted.ended else ENDLESS
         )
 
     def goes_on_in(self, turn: Turn) -> str:
@@ -173,27 +171,19 @@ class CommandAgent:
         return f"CommandAgent({self.name!r})"
 
     def _check(self, turn: Turn, result: ProcessResult) -> None:
-        hint = None
-        if not result.started:
-            kind, how, hint = (
-                "agent_not_started",
-                f"could not be started: {result.start_error}",
-                "is it installed? %materia doctor tells which known ones are",
-            )
-        elif result.timed_out:
-            kind, how = (
-                "agent_timeout",
-                f"took longer than {self.timeout_s:g} s and was ended ({result.ending})",
-            )
-            hint = "give the agent a longer timeout_s"
-        elif result.stopped:
-            kind, how = "interrupted", f"was interrupted ({result.ending})"
-        elif result.code != 0:
-            kind, how = "agent_exit", f"ended with {result.ending}"
-        elif result.stdout_truncated:
-            kind, how = "agent_reply_too_long", f"answered with more than {_LONGEST_REPLY} bytes"
-        else:
+        ended, limit = result.ending, self.timeout_s or 0
+        missing = "is it installed? %materia doctor tells which known ones are"
+        ways = (
+            (not result.started, "agent_not_started", f"could not be started: {result.start_error}", missing),
+            (result.timed_out, "agent_timeout", f"took longer than {limit:g} s and was ended ({ended})", _LONGER),
+            (result.stopped, "interrupted", f"was interrupted ({ended})", None),
+            (result.code != 0, "agent_exit", f"ended with {ended}", None),
+            (result.stdout_truncated, "agent_reply_too_long", f"answered with more than {_LONGEST_REPLY} bytes", None),
+        )  # fmt: skip
+        found = next((one for one in ways if one[0]), None)
+        if found is None:
             return
+        _, kind, how, hint = found
         said = summarize(
             scrubbed_part(
                 result.stderr.decode(errors="replace"),

@@ -166,22 +166,13 @@ def _text(checked: Checked) -> str:
 
 
 def _json(checked: Checked) -> str:
-    findings = [
-        {
-            "severity": one.problem.severity,
-            "code": one.problem.code,
-            "loadout": one.problem.loadout,
-            "path": one.problem.source,
-            "message": outgoing(one.problem.message),
-            "hint": outgoing(one.problem.hint),
-            "file": one.file,
-            "line": one.line,
-        }
-        for one in checked.found
-    ]
-    return json.dumps(
-        {"ok": checked.ok, "checked": [*checked.subjects], "findings": findings}, ensure_ascii=False, indent=2
-    )
+    findings = []
+    for one in checked.found:
+        said = {name: getattr(one.problem, name) for name in ("severity", "code", "loadout")}
+        words = {name: outgoing(getattr(one.problem, name)) for name in ("message", "hint")}
+        findings.append({**said, "path": one.problem.source, **words, "file": one.file, "line": one.line})
+    document = {"ok": checked.ok, "checked": [*checked.subjects], "findings": findings}
+    return json.dumps(document, ensure_ascii=False, indent=2)
 
 
 def _github(checked: Checked) -> str:

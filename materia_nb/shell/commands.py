@@ -322,10 +322,9 @@ def _check(
             return FINE if found.ok else PROBLEMS
         if len(names) > 1:
             raise MateriaError("One loadout is mended at a time.", kind="usage")
-        arguments = _arguments(VERBS["check"], {"loadout": tuple(names), "mend": mend, "save": save}, bench)
-        return _told(
-            VERBS["check"], VERBS["check"].handler(Call(bench, arguments, None, {})), bench, as_json=as_json
-        )
+        verb = VERBS["check"]
+        arguments = _arguments(verb, {"loadout": tuple(names), "mend": mend, "save": save}, bench)
+        return _told(verb, verb.handler(Call(bench, arguments, None, {})), bench, as_json=as_json)
 
 
 def _run(
@@ -337,9 +336,8 @@ def _run(
     with _bench("changes", project, on_top, agent) as bench:
         if request:
             if of is not None:
-                raise MateriaError(
-                    "A request begins a cast of its own.", hint="leave --cast out", kind="usage"
-                )
+                what = "A request begins a cast of its own."
+                raise MateriaError(what, hint="leave --cast out", kind="usage")
             begun = _arguments(VERBS["cast"], {"request": request, "loadout": loadout}, bench)
             bench.cast(begun["request"], loadout=begun.get("loadout"))
         elif loadout is not None:
@@ -414,16 +412,9 @@ def _add_commands() -> None:
     program.add_command(click.Command("mcp", params=[project], callback=_mcp, help=about))
     for name, (module, about) in _PROGRAMS.items():
         rest = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)
-        program.add_command(
-            click.Command(
-                name,
-                params=[rest],
-                callback=partial(_forward, module),
-                help=about,
-                add_help_option=False,
-                context_settings={"ignore_unknown_options": True},
-            )
-        )
+        passed_on: dict[str, Any] = {"ignore_unknown_options": True}
+        command = click.Command(name, passed_on, partial(_forward, module), [rest], help=about, add_help_option=False)  # fmt: skip
+        program.add_command(command)
 
 
 _add_commands()

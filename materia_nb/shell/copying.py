@@ -63,10 +63,7 @@ class Bundle:
 
 TO_COPY: Final = (
     Bundle(
-        "lessons",
-        "copy the notebooks to DIR: a tour and the lessons",
-        ("notebooks",),
-        "00-quickstart.ipynb",
+        "lessons", "copy the notebooks to DIR: a tour and the lessons", ("notebooks",), "00-quickstart.ipynb"
     ),
     Bundle("gallery", "copy the gallery to DIR: patterns, and mistakes to find", ("gallery",)),
     Bundle(

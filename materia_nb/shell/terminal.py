@@ -14,13 +14,7 @@ import click
 from materia_nb.cast import Cast
 from materia_nb.cast.dry_bench import DryBench
 from materia_nb.cast.project_casts import Casts
-from materia_nb.cast.views.compare_view import (
-    CompareView,
-    LoadoutCompareView,
-    ReplaysView,
-    ReplayView,
-    StepCompareView,
-)
+from materia_nb.cast.views import compare_view as compared
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import HandoffView
@@ -131,7 +125,7 @@ _RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
     (Verified, lambda found: found.good),
     (Checkup, lambda found: all(one.status != "missing" for one in found.findings)),
     (Sweep, lambda found: not found.failures),
-    (CompareView | StepCompareView | LoadoutCompareView, lambda found: not found),
+    (compared.CompareView | compared.StepCompareView | compared.LoadoutCompareView, lambda found: not found),
     (ExploreView, lambda found: found.complete_search and not found.stalls),
 )
 """By the type of what a verb found: whether it is fine. Two things that differ are not, as for ``diff``."""
@@ -176,9 +170,7 @@ def data_of(verb: str, value: object, bench: DryBench) -> dict[str, JSON]:
             "route": [one.socket for one in now.all_steps],
             "next": now.next_socket,
             "output": now.all_steps[-1].output if now.all_steps else None,
-            "failure": None
-            if now.failure is None
-            else {"kind": now.failure.kind, "message": now.failure.message},
+            "failure": now.failure and {"kind": now.failure.kind, "message": now.failure.message},
             "usage": now.usage_report,
             "state": dict(now.state),
         }
@@ -202,28 +194,22 @@ def _handed_on(step: StepRecord) -> dict[str, object]:
     }
 
 
+_EXPLORED: Final = ("items", "states", "not_taken", "not_visited", "unrouted", "notes")
+
+
 def _explored(found: Exploration) -> dict[str, object]:
     """What an exploration found; ``complete`` says whether everything was looked at, else there may be more."""
-    return {
-        "loadout": found.graph.name,
-        "items": list(found.items),
-        "states": found.states,
-        "complete": found.complete_search,
-        "ends": found.ends_seen,
-        "mostTurns": found.most_turns() if found.complete_search else None,
-        "stalls": found.stalls if found.complete_search else None,
-        "notTaken": found.not_taken,
-        "notVisited": found.not_visited,
-        "unrouted": found.unrouted,
-        "notes": found.notes,
-    }
+    whole = found.complete_search
+    seen = {name: getattr(found, name) for name in _EXPLORED}
+    known = {"stalls": found.stalls, "most_turns": found.most_turns()} if whole else {}
+    return {"loadout": found.graph.name, "complete": whole, "ends": found.ends_seen, **seen, **known}
 
 
 _AS_DATA: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
     (Casts, lambda shown: shown()),
     (Graph, lambda shown: shown.name),
     (JsonView, lambda shown: shown.value),
-    (ReplayView, lambda shown: ReplaysView([shown])),
+    (compared.ReplayView, lambda shown: compared.ReplaysView([shown])),
     (SpentView, lambda shown: shown.found),
     (HandoffView, lambda shown: _handed_on(shown.step)),
     (Exploration, _explored),
