@@ -573,9 +573,9 @@ class Cast:
         """Accept what an agent has given so far: a draft, for which it then gives the final result; or the output with which it holds the cast.
 
         Args:
-            decision: of an output that holds the cast: what counts as its word (satisfied, not_satisfied), or a socket
-                to go on to, whatever the edges say; as the output says itself if left out.
-            lane: where several lanes are held: which.
+            decision: for an output that holds the cast: the verdict (satisfied, not_satisfied), or the socket to continue at,
+                whatever its edges are; the output's own verdict if left out.
+            lane: the held lane, if there are several.
 
         Raises:
             MateriaError: there is no draft, or nothing is held (``not_held``), or there is no such socket.
@@ -678,9 +678,8 @@ class Cast:
 
         Args:
             step: the step to continue from; 0 is the start.
-            change: in place of a step: right before what stands at this path of the state was changed last, as
-                blame says.
-            files: whether the files of the project become those of then too, where they are kept; those of now are kept first.
+            change: instead of a step, a path in the state: continue from before its value last changed, as blame shows.
+            files: whether to restore the project's files as of that step too, if they are saved; the current ones are saved first.
 
         Raises:
             MateriaError: there is no such step (``no_step``), its files were not kept (``not_kept``), or one that was never kept
@@ -761,7 +760,7 @@ class Cast:
         *,
         at_once: int = 1,
     ) -> Attempts:
-        """Ask the turn that waits, or comes next, several times, and lay the answers side by side.
+        """Ask the waiting turn, or the next one, several times, and compare the answers side by side.
 
         Nothing of it touches the cast: nothing is journaled, no token counts, and tools that change something
         ask instead of running. Taking one makes it the answer::

@@ -510,7 +510,7 @@ class Approvals(Asked):
         Args:
             always: whether later calls of the same tools need no approval in this cast.
             calls: the tool calls that were looked at; if others wait by now, they are not approved.
-            lane: where several lanes ask: which.
+            lane: the asking lane, if there are several.
 
         Raises:
             MateriaError: nothing waits for approval, or other calls than ``calls`` (``not_asked``),
@@ -531,7 +531,7 @@ class Approvals(Asked):
         Args:
             reason: why, for the agent.
             calls: as for :meth:`approve`.
-            lane: where several lanes ask: which.
+            lane: the asking lane, if there are several.
         """
         if lane is not None:
             return self.in_lane(lane).deny(reason, calls=calls)

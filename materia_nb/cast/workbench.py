@@ -65,7 +65,7 @@ class Workbench(DryBench):
     @overload
     def agent(self, name: str, agent: AgentLike) -> Agent: ...
     def agent(self, name: str, agent: AgentLike | None = None, *, executor: Executor | None = None) -> Any:
-        """Say who answers a socket or materia; ``*`` means everyone not set otherwise.
+        """Choose who answers a socket or materia; ``*`` means everyone not set otherwise.
 
         Without ``agent`` it is a decorator for a function, sync or async, that returns text or a dict::
 

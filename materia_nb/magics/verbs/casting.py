@@ -79,7 +79,7 @@ from_method(
 @verb(
     "approve",
     Argument("--always", "later calls of the same tools need no approval in this cast", "flag"),
-    Argument("--lane", "where several lanes ask: which", "option"),
+    Argument("--lane", "the asking lane, if there are several", "option"),
 )
 def approve(call: Call) -> Any:
     """Approve the tool calls that wait for it, or the exact command that the agent asks consent for, and show which."""
@@ -219,7 +219,7 @@ from_method("skip", Cast.skip, step_after, example="%materia skip the counter is
     example="%materia attempt Socket-3 --n 3",
 )
 def attempt(call: Call) -> Any:
-    """Ask the turn that waits several times and lay the answers side by side; the cast stays as it is until one is taken. The body of a cell is another prompt of the materia to ask."""
+    """Ask the waiting turn several times and compare the answers side by side; the cast does not change until you take one. The body of a cell is an alternative prompt of the materia."""
     cast = call.cast
     take, pin = call.get("take"), call.get("pin")
     if take is not None or pin is not None:

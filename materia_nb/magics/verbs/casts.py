@@ -50,7 +50,7 @@ _CAST: Final = {
     example='%%materia edit items\n[{"title": "Outline", "context": "Three headings."}]',
 )
 def items(call: Call) -> Any:
-    """Show the work items and how each stands; with a cell, replace them by the list in it, in JSON or YAML.
+    """Show the work items and their status; with a cell, replace them with its list, in JSON or YAML.
 
     What is done comes first in the list, then what is being worked on, then the open ones in the order given.
     """
@@ -198,12 +198,12 @@ def list_casts(call: Call) -> Any:
     "inbox",
     Argument("--loadout", "only the casts of a loadout of this name", "option", completes="loadout"),
     Argument("number", "the cast to open, by its number in the list", whole=True),
-    Argument("answer", "what it is answered; or in the cell", "rest"),
+    Argument("answer", "the answer; or in the cell", "rest"),
     cell="may",
     example='%materia inbox\n%materia inbox 2 {"satisfied": true}',
 )
 def inbox(call: Call) -> Any:
-    """List the casts of this project that wait for a person, and whether each could go on with its loadout as it is now; with a number open one, with an answer reply to it."""
+    """List the casts of this project that wait for a person, and whether each could continue with its current loadout; with a number, open one; with an answer, reply to it."""
     listed, number = call.bench.inbox(call.get("loadout")), call.get("number")
     if number is None:
         return listed

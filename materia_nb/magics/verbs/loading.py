@@ -210,7 +210,7 @@ _MODEL = Verb(
     example="%%materia agent Build\nreturn f'built {turn.item_label}'",
 )
 def agent(call: Call) -> Any:
-    """Say who answers a materia or socket: a model, person, a command, a variable, or the Python in the cell."""
+    """Choose who answers a materia or socket: a model, a person, a command, a variable, or the Python in the cell."""
     name, who = call.get("name"), call.get("who")
     if name is None:
         if call.body is not None:

@@ -453,7 +453,7 @@ def doctor(call: Call) -> Any:
     example="%materia predict Socket-2",
 )
 def predict(call: Call) -> Any:
-    """Guess where the next step leads, and be told whether that is so, and why; the cast stays. Alone: with buttons."""
+    """Guess where the next step leads, and see whether you are right, and why; the cast does not move. Without arguments: with buttons."""
     if call.get("progress"):
         return lessons.progress()
     current, route = call.cast, call.get("socket")
