@@ -104,7 +104,8 @@ def _of_loadout(bench: DryBench, name: str, *, strict: bool) -> tuple[Found, ...
 def _placed(bench: DryBench, report: Report, *, strict: bool) -> tuple[Found, ...]:
     """Find the file that says what each problem is about, the one that says most of its path, and the line."""
     report = report.strict() if strict else report
-    problems = (*report.problems, *report.hints)
+    # A slip of the pen first: what follows from it is often found too.
+    problems = sorted((*report.problems, *report.hints), key=lambda one: "did you mean" not in one.hint)
     files = [
         one.path
         for one in reversed(bench.loadouts.config.layers)

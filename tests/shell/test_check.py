@@ -160,3 +160,16 @@ def test_a_name_cannot_forge_a_workflow_command_in_the_text_form(project, capsys
     for form in FORMATS:
         main(["check", str(folder / "hostile.json"), "--format", form])
         assert not [one for one in capsys.readouterr().out.splitlines() if one.startswith("::error::forged")]
+
+
+def test_a_typing_error_comes_before_what_follows_from_it(project, capsys):
+    sockets = {"Socket-1": {"materia": "Say", "edgs": []}, "Socket-2": {"materia": "Nobody"}}
+    config = {
+        "loadouts": {"A": {"entry": "Socket-1", "sockets": sockets}},
+        "materia": {"Say": {"tools": "none", "prompt": "x"}},
+    }
+    (project / "a.json").write_text(json.dumps(config))
+    main(["check", str(project / "a.json"), "--format", "json"])
+    codes = [one["code"] for one in json.loads(capsys.readouterr().out)["findings"]]
+    assert codes[0] == "unknown-field"
+    assert "unknown-materia" in codes
