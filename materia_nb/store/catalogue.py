@@ -19,7 +19,7 @@ from materia_nb.file_io import opened
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import CastLock, disk, lock_owner
 from materia_nb.store.kept_files import forget
-from materia_nb.store.rundir import is_cast_id, manifest_head
+from materia_nb.store.rundir import is_cast_id, made_at, manifest_head
 
 CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]
 
@@ -75,7 +75,7 @@ class CastEntry:
         request: what was asked for, on one line with `` / `` for each line break, at most 200 characters.
         status: as of a cast, or ``broken`` when the directory cannot be read as one.
         steps: how many sockets it entered; None where only the whole journal would tell.
-        started: milliseconds since the epoch, None when unknown.
+        started: milliseconds since the epoch, None when unknown; of a fork when it was forked, not when its journal begins.
         last_event: the time of its last event, in the same unit.
         ours: whether this engine wrote it; else it is a recording, which cannot be resumed.
         locked_by: who is writing it now, in words; None when nobody is.
@@ -392,7 +392,7 @@ def _readable_entry(path: Path) -> CastEntry:
         request=_shortened(request) if isinstance(request, str) else None,
         status=status,
         steps=steps,
-        started=begun["ts"],
+        started=max(ts, made_at(path.name)) if isinstance(ts := begun["ts"], int) else ts,
         last_event=events[-1]["ts"] if events else begun["ts"],
         ours=data.get("engine") == "materia_nb",
         locked_by=lock_owner(path),

@@ -166,6 +166,14 @@ def new_run_dir(root: Path) -> Path:
         return path
 
 
+def made_at(cast_id: str) -> int:
+    """Return when the run directory of a cast was made, in milliseconds since the epoch; 0 where its id is no time."""
+    with suppress(ValueError, OverflowError):
+        then = datetime.strptime(cast_id, "%Y-%m-%dT%H-%M-%S-%fZ").replace(tzinfo=UTC)
+        return round(then.timestamp() * 1000)
+    return 0
+
+
 def is_cast_id(name: str) -> bool:
     """Whether ``name`` may be the id of a cast, so that it cannot lead out of the artifact directory."""
     return bool(_CAST_ID.fullmatch(name)) and ".." not in name

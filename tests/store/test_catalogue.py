@@ -237,3 +237,13 @@ def test_what_is_not_found_is_said_with_a_way_on(root, reference):
     assert caught.value.hint
     if reference == "zebr_":
         assert "zebra" in caught.value.hint
+
+
+def test_a_fork_was_started_when_it_was_forked(tmp_path, root):
+    cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
+    cast.run()
+    between = h.start(tmp_path, h.chain_config(2), lambda: "y")
+    fork = cast.fork(1)
+    latest, *earlier = list_casts(root)
+    assert latest.id == fork.id
+    assert latest.started > catalogue.cast_entry(between.run_dir).started >= earlier[-1].started
