@@ -376,7 +376,10 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
         RefusedAnswer: with all its issues.
     """
     if issues := outputs.check_answer(rules, session.state, text):
-        raise RefusedAnswer(f"{waiting(session).socket} still waits: the answer was not taken.", issues)
+        socket = waiting(session).socket
+        fields = ", ".join(rules.sockets[socket].wants)
+        wanted = f" It wants {fields}." if fields and issues[0].path == "$" else ""
+        raise RefusedAnswer(f"{socket} still waits: the answer was not taken.{wanted}", issues)
 
 
 # -- drafts ------------------------------------------------------------------------------

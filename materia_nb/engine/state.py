@@ -509,13 +509,21 @@ class CastState(NamedTuple):
         return self.at if self.status == "waiting" else None
 
 
+_NEXT: Final[Mapping[str, str]] = {
+    "complete": "back STEP or fork STEP goes on from an earlier step",
+    "failed": "retry goes on",
+    "aborted": "retry goes on",
+    "held": "answer, decide, or approve first",
+}
+
+
 def waiting_visit(state: CastState) -> Visit:
     """Return the visit that owes an output, or raise MateriaError (``not_waiting``)."""
     visit = state.at
     if visit is None or state.status != "waiting":
         raise MateriaError(
             f"No socket is waiting for an answer; the cast is {state.status}.",
-            hint="step first",
+            hint=_NEXT.get(state.status, "step first"),
             kind="not_waiting",
         )
     return visit

@@ -431,7 +431,8 @@ def _option(
     name, equals, inline = match.group(1).partition("=")
     argument = verb.options.get(name)
     if argument is None:
-        raise _wrong(verb, f"There is no option {name}: {did_you_mean(name, verb.options)}")
+        near = did_you_mean(name, verb.options) if verb.options else f"{verb.name} takes none"
+        raise _wrong(verb, f"There is no option {name}: {near}")
     if argument.kind == "flag":
         given[argument.key] = True
         return match.end()

@@ -141,6 +141,17 @@ def test_a_hook_that_refuses_is_told_and_the_item_can_be_maintained_again(projec
 # -- worktrees ---------------------------------------------------------------------------
 
 
+def test_without_a_repository_or_a_commit_no_worktree_is_made_and_it_says_what_to_do(tmp_path):
+    env = {"GIT_CEILING_DIRECTORIES": str(tmp_path)}
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    assert "git init, git add, git commit, then retry" in worktrees("spawn", bare, env=env)["context"]
+    git(bare, "init", "--quiet")
+    refused = worktrees("spawn", bare, env=env)
+    assert "git commit" in refused["context"]
+    assert not refused["satisfied"]
+
+
 def lanes(project, *changes):
     """Make a lane for each of these files and contents; the state that they end with."""
     results = []

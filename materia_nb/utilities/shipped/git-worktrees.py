@@ -64,8 +64,12 @@ Done = tuple[str, dict[str, Any], dict[str, Any]]
 def spawn(given: dict[str, Any]) -> Done:
     """Make a worktree of the project with a branch of its own."""
     project = Path(given["baseScope"]["cwd"])
-    root = Path(git(project, "rev-parse", "--show-toplevel").rstrip("\n"))
-    base = git(root, "rev-parse", "--verify", "HEAD^{commit}").strip()
+    try:
+        root = Path(git(project, "rev-parse", "--show-toplevel").rstrip("\n"))
+        base = git(root, "rev-parse", "--verify", "HEAD^{commit}").strip()
+    except Failed as error:
+        needs = "The project needs a Git repository with a commit in it, of which each lane gets a worktree"
+        raise Failed(f"{needs}: git init, git add, git commit, then retry. {error}") from None
     name = re.sub(r"[^\w-]+", "-", str(given.get("lane") or "work")).strip("-_")[:40] or "work"
     place = own_folder(given, name)
     branch = f"materia/{given['castId']}/{place.name}"
