@@ -80,8 +80,8 @@ class FunctionAgent:
         self.function = function
         self.name = name or _name(function)
         self._asks = _asks(function, self.name)
-        self._executor = executor
-        if executor is not None and inspect.iscoroutinefunction(function):
+        self._executor, self._awaited = executor, inspect.iscoroutinefunction(function)
+        if executor is not None and self._awaited:
             raise AgentError(
                 f"Function {self.name} is a coroutine, which runs on an event loop and not on an executor",
                 where=_where(function),
@@ -96,7 +96,7 @@ class FunctionAgent:
                 (kind ``interrupted``).
             KeyboardInterrupt: it was interrupted.
         """
-        if inspect.iscoroutinefunction(self.function):  # it is cancelled when the cast is to stop
+        if self._awaited:  # it is cancelled when the cast is to stop
             inbox = Inbox(turn.tell)
             return self._answer(turn.heard_by(inbox.tell), inbox)
         if self._executor is not None or not isinstance(turn.stop, Stop) or not can_leave(turn.stop):
@@ -123,7 +123,7 @@ class FunctionAgent:
                 value = call()
             else:
                 value = done_by(self._executor, call, turn.stop if isinstance(turn.stop, Stop) else Stop())
-            if inspect.isawaitable(value):
+            if not isinstance(value, str) and inspect.isawaitable(value):
                 value = CALLERS.get().run(value, turn.stop, inbox)
         except WorkerError as error:
             raise AgentError(

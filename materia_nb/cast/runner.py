@@ -257,14 +257,20 @@ class Runner(Work):
                 session = fold(self.rules, self.session, events)
                 if self.followers.readers:
                     self._untold = [*self._untold, *events]
+                lines = lines_of(events, session, self.files)
                 if later:
-                    self._write_later(events, session)
+                    self._astray = True  # until both are set: an interrupt may come between any two instructions
+                    self._unwritten = [*self._unwritten, *lines]
+                    self.session = session
+                    self._astray = False
                 else:
-                    self._write(lines_of(events, session, self.files), session)
-        if (self.followers.watchers or self._untold) and not self._unwritten:
+                    self._write(lines, session)
+        if self.followers.watchers or self._untold:
             self._tell_followers()
 
     def _tell_followers(self) -> None:
+        if self._unwritten:
+            return
         if self.followers.watchers:
             self.followers.tell()
         if self._untold:
@@ -276,15 +282,8 @@ class Runner(Work):
         if self._unwritten:
             with self._keeping:
                 self._write([], self.session)
-            self._tell_followers()
-
-    def _write_later(self, events: Events, session: Session) -> None:
-        """Believe a session whose events go into the journal with the next write, in the same call."""
-        lines = lines_of(events, session, self.files)
-        self._astray = True  # until both are set: an interrupt may come between any two instructions
-        self._unwritten = [*self._unwritten, *lines]
-        self.session = session
-        self._astray = False
+            if self.followers.watchers or self._untold:
+                self._tell_followers()
 
     def _write(self, lines: list[Line], session: Session) -> None:
         """Write what waits and these lines, then believe ``session``; if it cannot be written, go back to what was.
@@ -390,7 +389,8 @@ class Runner(Work):
             waits = self.session.state.status == "waiting"
             self.ask(breaks)
         finally:
-            self.write_waiting()
+            if self._unwritten:
+                self.write_waiting()
         if self.session.state.status != "ready":
             self.write_derived()
         return self.session.steps.latest if waits else None
@@ -489,7 +489,7 @@ class Runner(Work):
         here = session.streams[-1].lanes[work.lane].session if work.lane else session
         decide.check_reply(self.rules, here, text)
         self.stop.clear()
-        self._write_later(opened, session)
+        self.keep(opened, later=True)
         try:
             work.arrived(reply, by="person")
         finally:

@@ -141,8 +141,9 @@ def to_json(event: Event) -> dict[str, JSON]:
     """Return the data of an event as the journal has them."""
     kind = type(event)
     data: dict[str, JSON] = dict(event.about) if kind in _ABOUT else {}  # type: ignore[attr-defined]
+    given = event.__dict__
     for name, key, form, _ in _FIELDS[kind]:
-        value = getattr(event, name)
+        value = given[name]
         if value is None or (not value and (value == {} or (name in _LEFT_OUT and value in ((), "")))):
             continue
         data[key] = value if form.write is _same else form.write(value)

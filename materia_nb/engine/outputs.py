@@ -402,7 +402,7 @@ class PastStates:
         self._rules, self._start = rules, start
         self._first = start.steps + 1
         self._latest = (start, start)
-        self._outputs: dict[int, tuple[str, str | None, Usage | None]] = {}
+        self._outputs: dict[int, tuple[str, str | None, int | None, Usage | None, bool]] = {}
 
     @property
     def lane(self) -> OfLane | None:
@@ -414,7 +414,7 @@ class PastStates:
         number = before.steps + 1
         if before is not self._latest[1] or rules is not self._rules or number - self._first == LONGEST:
             return False
-        output = (turn.text, turn.artifact, at_work(turn.worked, turn.usage, turns=turn.prompt is not None))
+        output = (turn.text, turn.artifact, turn.worked, turn.usage, turn.prompt is not None)
         if self._outputs.setdefault(number, output) is not output:
             return False  # another line went on from here, in another thread perhaps
         self._latest = (before, after)
@@ -438,9 +438,9 @@ class PastStates:
     def compute(self, count: int) -> tuple[CastState, ...]:
         """Compute the states around the first ``count`` steps."""
         states = [self._start]
-        for text, artifact, usage in list(self._outputs.values())[:count]:
-            waiting = enter(self._rules, states[-1]).state
-            states.append(output(self._rules, waiting, text, usage, artifact=artifact).state)
+        for text, artifact, worked, usage, asked in list(self._outputs.values())[:count]:
+            waiting, used = enter(self._rules, states[-1]).state, at_work(worked, usage, turns=asked)
+            states.append(output(self._rules, waiting, text, used, artifact=artifact).state)
         return tuple(states)
 
 

@@ -226,18 +226,14 @@ class Usage(NamedTuple):
 
     def plus(self, other: Usage) -> Usage:
         """Add what something else used."""
-        return Usage(
-            known_sum(self.input, other.input),
-            known_sum(self.output, other.output),
-            known_sum(self.cost, other.cost),
-            self.without_tokens + other.without_tokens,
-            self.without_cost + other.without_cost,
-            known_sum(self.cached, other.cached),
-            known_sum(self.reasoning, other.reasoning),
-            self.turns + other.turns,
-            self.worked + other.worked,
-            self.untimed + other.untimed,
-        )
+        added: list[Any] = list(self)
+        for place, more in enumerate(other):
+            known = added[place]
+            added[place] = known or more or None if known is None or more is None else known + more
+        for one in (self, other):  # as :attr:`without_tokens` and :attr:`without_cost` have it, for each visit of a cast
+            added[3] += not one.uncounted and not (one.input or one.output) and None in one[:2]
+            added[4] += not one.unpriced and one.cost is None
+        return Usage(*added)
 
     def less(self, before: Usage) -> Usage:
         """Take away what had been used before."""
@@ -301,8 +297,7 @@ UNREPORTED: Final = Usage(None, None, None)
 
 def at_work(milliseconds: int | None, usage: Usage | None = None, *, turns: int = 0) -> Usage:
     """Return what a cast has used more: time, and what somebody reported of ``turns`` of an agent."""
-    known = usage or Usage()
-    return known._replace(turns=turns, worked=milliseconds or 0, untimed=int(milliseconds is None))
+    return Usage(*(usage or Usage())[:-3], turns, milliseconds or 0, int(milliseconds is None))
 
 
 Unit: TypeAlias = Literal["tokens", "usd", "seconds", "turns"]
@@ -369,11 +364,12 @@ BOUNDS: Final = (
 
 
 _MAXIMA: Final = operator.attrgetter(*(one.field for one in BOUNDS))
+_NO_MAXIMA: Final = (None,) * len(BOUNDS)
 
 
 def limited(budget: Budget) -> bool:
     """Whether there is a maximum."""
-    return any(maximum is not None for maximum in _MAXIMA(budget))
+    return _MAXIMA(budget) != _NO_MAXIMA
 
 
 def _in_words(known: str | None, missing: int) -> str:
