@@ -115,9 +115,9 @@ def replace_file(
     """
     parent = os.path.dirname(path)  # noqa: PTH120 - a path of a Path takes longer than the write
     with HeldInterrupts():
-        mode = _mode(path, folder)
-        if mode is None and isinstance(content, bytes) and _name_when_whole(path, content, sync, folder):
+        if isinstance(content, bytes) and _name_when_whole(path, content, sync, folder):
             return
+        mode = _mode(path, folder)
         beside = os.path.join(parent, f".{secrets.token_hex(8)}.tmp")  # noqa: PTH118 - as above
         handle = os.open(beside, _NEW, 0o666, dir_fd=folder)
         try:

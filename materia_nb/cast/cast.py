@@ -398,7 +398,7 @@ class Cast:
         Raises:
             MateriaError: the cast is over; the failure itself when it failed.
         """
-        with contextlib.closing(self._running(until, steps)) as running:
+        with contextlib.closing(self._running(until, steps, alone=not callable(until))) as running:
             while True:
                 try:
                     next(running)
@@ -431,9 +431,12 @@ class Cast:
             await in_thread(running.close, self.runner.stop)
 
     def _running(
-        self, until: str | Callable[[Cast], bool] | None, steps: int | None
+        self, until: str | Callable[[Cast], bool] | None, steps: int | None, *, alone: bool = False
     ) -> Generator[StepRecord, None, Pause]:
-        """Give each step of a run, and return why it stopped; files that follow from the journal are written behind the last."""
+        """Give each step of a run, and return why it stopped; files that follow from the journal are written behind the last.
+
+        ``alone`` says that nobody does anything between two steps.
+        """
         if isinstance(until, str) and until != END:
             self.graph.needs_socket(until)
         if self.status not in ("ready", "waiting"):
@@ -456,6 +459,8 @@ class Cast:
                 else:
                     with self.runner.lock():
                         self.runner.begin()
+                        followed = self.runner.followers.watchers or self.runner.followers.readers
+                        self.runner.goes_on = alone and not followed and not self.breakpoints.conditions
                         step = self.runner.advance(breaks)
                     if step is not None:
                         yield step
@@ -466,7 +471,7 @@ class Cast:
                 self.runner.write_now()
             raise
         finally:
-            self.runner.running = False
+            self.runner.running = self.runner.goes_on = False
         self.runner.write_now()
         return pause
 

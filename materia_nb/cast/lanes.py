@@ -81,7 +81,7 @@ class LaneWork(Work):
             one.is_relative_to(here) or here.is_relative_to(one) for one in others
         )
 
-    def carry(self, command: Callable[..., Events], *given: object) -> None:
+    def carry(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:  # noqa: ARG002 - a lane's are written at once
         """Keep what a command leads to in the lane."""
         self.main.carry(decide.in_lane, self.lane, command, *given)
 

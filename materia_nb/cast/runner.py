@@ -65,6 +65,7 @@ class Runner(Work):
         stops: where runs stop.
         attempts: what was attempted last, also where that was interrupted.
         running: whether a run goes from step to step, so that between them nobody else is taken to change files.
+        goes_on: whether the next step follows at once, so that an output and the beginning of that step are one write.
         definitions: gives what the workbench has of each materia now, if one has the cast.
     """
 
@@ -104,7 +105,7 @@ class Runner(Work):
         self._unwritten: list[Line] = []
         self._untold: list[ev.Event] = []
         self._written = session
-        self.running = False
+        self.running = self.goes_on = False
         self._lanes: Lanes | None = None
         self._keeping = threading.RLock()
         self._close = weakref.finalize(self, journal.close) if journal is not None else None
@@ -180,7 +181,7 @@ class Runner(Work):
             )
         if self._astray:
             self._recover()
-        if self._unwritten:
+        if self._unwritten and not self.goes_on:
             self._write([], self.session)
         if self.session.keeps and not self.running:
             self.keep_files("person" if self.session.state.waiting_at is None else "step")
@@ -225,10 +226,10 @@ class Runner(Work):
         name = self.answered_by(socket) if isinstance(agent, FunctionAgent) else None
         return name or name_of(agent)
 
-    def carry(self, command: Callable[..., Events], *given: object) -> None:
-        """Keep what a command leads to: ``command(rules, session, *given, now)``."""
+    def carry(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:
+        """Keep what a command leads to: ``command(rules, session, *given, now)``; ``later`` as for :meth:`keep`."""
         with self._keeping:  # what an agent of a lane tells comes from a thread of its own
-            self.keep(command(self.rules, self.session, *given, now()))
+            self.keep(command(self.rules, self.session, *given, now()), later=later)
 
     def edit(self, command: Callable[..., Events], *given: object, while_running: bool = False) -> None:
         """Carry out a command: behind a step that is being made, or not at all then (``busy``)."""
@@ -259,7 +260,9 @@ class Runner(Work):
                     self._untold = [*self._untold, *events]
                 lines = lines_of(events, session, self.files)
                 if later:
-                    self._astray = True  # until both are set: an interrupt may come between any two instructions
+                    self._astray = (
+                        True  # until both are set: an interrupt may come between any two instructions
+                    )
                     self._unwritten = [*self._unwritten, *lines]
                     self.session = session
                     self._astray = False
@@ -388,8 +391,11 @@ class Runner(Work):
                 self.keep(decide.enter(self.rules, self.session, now()), later=True)
             waits = self.session.state.status == "waiting"
             self.ask(breaks)
+        except BaseException:
+            self.goes_on = False
+            raise
         finally:
-            if self._unwritten:
+            if self._unwritten and not (self.goes_on and self.session.state.status == "ready"):
                 self.write_waiting()
         if self.session.state.status != "ready":
             self.write_derived()
@@ -508,8 +514,9 @@ class Runner(Work):
         what a step costs does not grow with the cast.
         """
         journal, session = self.journal, self.session
-        if journal is None or self._artifacts.has_written(session):
+        if journal is None or (self._artifacts.has_written(session) and not self._unwritten):
             return
+        self.write_waiting()
         try:
             journal.wake()
             self._artifacts.now(session, journal.mark)

@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from materia_nb.agents.interface import Telling, Turn, turn_kind
 from materia_nb.agents.tools.tool import MoreTools, Tool
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
-from materia_nb.engine.state import NOTHING, CastState, Visit
+from materia_nb.engine.state import NOTHING, Visit
 from materia_nb.engine.told import current
 from materia_nb.errors import MateriaError, scrubbed, scrubbed_json
 from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
@@ -56,7 +55,10 @@ def turn_of(  # noqa: PLR0913 - all that a turn is made of, by name
     last = rules.sockets.get(state.last_socket or "")  # where it hands over JSON, the object that was read
     value = state.last_json if last is not None and last.wanted.parse == "json" else state.last_output
     asked = session.asked if document is None else compact(document)
-    given: dict[str, Any] = dict(
+    turn = object.__new__(
+        Turn
+    )  # a frozen dataclass sets its fields one by one, which takes longer than many an answer
+    turn.__dict__.update(
         socket_id=visit.socket,
         materia_id=materia.id,
         materia_label=materia.label,
@@ -91,8 +93,6 @@ def turn_of(  # noqa: PLR0913 - all that a turn is made of, by name
         tell=tell,
         more_tools=MoreTools(functions, rules.graph.mcp_servers),
     )
-    turn = object.__new__(Turn)
-    turn.__dict__.update(given)  # a frozen dataclass sets its fields one by one, which takes longer than many an answer
     return turn
 
 

@@ -96,6 +96,7 @@ class Work(ABC):
     followers: Followers
     messages: list[str]
     raised: Exception | None
+    goes_on = False
     asked_before: Callable[[str], tuple[int, int]] | None = None
 
     def __init__(self, main: Work) -> None:
@@ -154,8 +155,11 @@ class Work(ABC):
             self.main.carry(lambda _rules, _session, _ts: (told,))
 
     @abstractmethod
-    def carry(self, command: Callable[..., Events], *given: object) -> None:
-        """Keep what a command leads to in this line of work: ``command(rules, session, *given, now)``."""
+    def carry(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:
+        """Keep what a command leads to in this line of work: ``command(rules, session, *given, now)``.
+
+        ``later``: the next write, which follows in the same call, has it too.
+        """
 
     def do(self, command: Callable[..., Events], *given: object) -> None:
         """Carry out a command of :mod:`materia_nb.engine.decide` here."""
@@ -419,7 +423,12 @@ class Work(ABC):
             cut=redacted(reply.cut) if reply.cut else "",
             worked=self.took(),
         )
-        self.carry(decide.answer if here.naming is None else self._answered, answer)
+        alone = (
+            here.naming is None and here.learner is None and here.filing is None and not self.session.keeps
+        )
+        self.carry(
+            decide.answer if here.naming is None else self._answered, answer, later=alone and self.goes_on
+        )
         if self.session.keeps:
             self.keep_files("step")
         if here.sees_changes:

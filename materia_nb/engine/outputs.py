@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from materia_nb.engine import events as ev
 from materia_nb.engine.completing import apply_output, complete, fail, start_detour, told_by
@@ -20,8 +20,8 @@ from materia_nb.engine.state import (
     CastState,
     Draft,
     Failure,
+    Handoffs,
     Hold,
-    OfLane,
     Usage,
     View,
     Visit,
@@ -31,7 +31,7 @@ from materia_nb.engine.state import (
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.capabilities import Grant
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading
-from materia_nb.jsonvalue import JSON, frozen
+from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import Result
 
@@ -392,27 +392,70 @@ LONGEST: Final = 64
 """How many steps are computed again at most to come to one state: about a millisecond."""
 
 
+class _Shorter(NamedTuple):
+    """A state without what was handed on until then, which grows with the cast: a later state's begins with it."""
+
+    state: CastState
+    characters: int
+    entries: int
+
+    def whole(self, later: CastState) -> CastState:
+        """Return the state as it was."""
+        context = later.handoffs.made[: self.characters]
+        handoffs = Handoffs(later.handoffs.entries[: self.entries], context)
+        data = FrozenDict({**self.state.data, "context": context})
+        return self.state._replace(data=data, handoffs=handoffs)
+
+
+def _shorter(state: CastState, later: CastState) -> CastState | _Shorter:
+    """Return a state without what ``later`` begins with; the state itself where that is not all it was handed."""
+    (entries, made), (after, context) = state.handoffs, later.handoffs
+    if state.data.get("context") != made or not context.startswith(made) or after[: len(entries)] != entries:
+        return state
+    without = state._replace(data=FrozenDict({**state.data, "context": ""}), handoffs=Handoffs())
+    return _Shorter(without, len(made), len(entries))
+
+
 class PastStates:
     """The states around plain steps, one behind the other: that before the first, and the output of each."""
 
-    __slots__ = ("_first", "_latest", "_outputs", "_rules", "_start")
+    __slots__ = ("_first", "_latest", "_next", "_outputs", "_rules", "_start", "lane")
 
     def __init__(self, rules: Rules, start: CastState) -> None:
         """Begin with the state that the first step was entered from."""
-        self._rules, self._start = rules, start
-        self._first = start.steps + 1
-        self._latest = (start, start)
+        self._rules = rules
+        self._start: CastState | _Shorter = start
+        self._first, self.lane = start.steps + 1, start.lane
+        self._latest: tuple[CastState, CastState] | None = (start, start)
+        self._next: PastStates | None = None
         self._outputs: dict[int, tuple[str, str | None, int | None, Usage | None, bool]] = {}
 
+    def followed_by(self, other: PastStates) -> None:
+        """Keep no more of what was handed on until here than ``other``, which goes on behind it, does not have."""
+        begin, later = self._start, other.start
+        self._latest = None
+        if isinstance(begin, CastState) and isinstance(short := _shorter(begin, later), _Shorter):
+            self._next, self._start = other, short
+
     @property
-    def lane(self) -> OfLane | None:
-        """Where in a lane they were made, None outside of them."""
-        return self._start.lane
+    def start(self) -> CastState:
+        """The state that the first step was entered from."""
+        begin, last = self._start, self
+        if isinstance(begin, CastState):
+            return begin
+        while last._next is not None:
+            last = last._next
+        later = last._start  # noqa: SLF001 - its own class
+        assert isinstance(later, CastState)  # noqa: S101 - what has none behind it is whole
+        return begin.whole(later)
 
     def take(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
         """Take a step that began where this ends, with the same rules; False when it did not."""
         number = before.steps + 1
-        if before is not self._latest[1] or rules is not self._rules or number - self._first == LONGEST:
+        latest = self._latest
+        if latest is None or before is not latest[1]:
+            return False
+        if rules is not self._rules or number - self._first == LONGEST:
             return False
         output = (turn.text, turn.artifact, turn.worked, turn.usage, turn.prompt is not None)
         if self._outputs.setdefault(number, output) is not output:
@@ -430,23 +473,27 @@ class PastStates:
 
     def _around(self, number: int) -> tuple[CastState, CastState]:
         latest, place = self._latest, number - self._first
-        if latest[1].steps == number:
+        if latest is not None and latest[1].steps == number:
             return latest
-        states = _computed(self, len(self._outputs))
-        return states[place], states[place + 1]
+        states, last = _computed(self, len(self._outputs))
+        before, after = (
+            one if isinstance(one, CastState) else one.whole(last) for one in states[place : place + 2]
+        )
+        return before, after
 
-    def compute(self, count: int) -> tuple[CastState, ...]:
+    def compute(self, count: int) -> list[CastState]:
         """Compute the states around the first ``count`` steps."""
-        states = [self._start]
+        states = [self.start]
         for text, artifact, worked, usage, asked in list(self._outputs.values())[:count]:
             waiting, used = enter(self._rules, states[-1]).state, at_work(worked, usage, turns=asked)
             states.append(output(self._rules, waiting, text, used, artifact=artifact).state)
-        return tuple(states)
+        return states
 
 
 @lru_cache(maxsize=16)
-def _computed(past: PastStates, count: int) -> tuple[CastState, ...]:
-    return past.compute(count)
+def _computed(past: PastStates, count: int) -> tuple[tuple[CastState | _Shorter, ...], CastState]:
+    states = past.compute(count)
+    return tuple(_shorter(one, states[-1]) for one in states), states[-1]
 
 
 def follows(rules: Rules, session: Session, step: Transition, turn: TurnRecord) -> PastStates | None:
@@ -466,8 +513,10 @@ def follows(rules: Rules, session: Session, step: Transition, turn: TurnRecord) 
     behind = session.steps.behind
     past = behind.states if behind else None
     if not isinstance(past, PastStates) or not past.take(rules, turn, before, after):
-        past = PastStates(rules, before)
+        last, past = past, PastStates(rules, before)
         past.take(rules, turn, before, after)
+        if isinstance(last, PastStates):
+            last.followed_by(past)
     if isinstance(record.prompt, EntryPrompt):
         record.prompt.let_go(past)
     return past

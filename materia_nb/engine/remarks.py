@@ -73,8 +73,10 @@ def remarks_of(rules: Rules, session: Session) -> tuple[Remark, ...]:
     decisions = [one for one in (*story, session.ending) if one is not None]
 
     def item_of(decision: Decision) -> ItemId | None:
+        if decision.item is None or not session.edits:
+            return decision.item
         later = (one for one in session.edits if one.step > decision.step - (one.before.next is not None))
-        return None if decision.item is None else moved_by(rules, later, decision.item)
+        return moved_by(rules, later, decision.item)
 
     edited = {path for one in session.edits for path in one.lists}
     found = _of_the_way(rules, decisions, item_of)
@@ -96,23 +98,27 @@ def _of_lanes(rules: Rules, session: Session) -> Iterator[Remark]:
 
 
 def repeats(rules: Rules, session: Session) -> Iterator[StepRecord]:
-    """Yield the steps whose output or reason is that of an earlier visit of the same socket for the same item (R64).
+    """Give the steps whose output or reason is that of an earlier visit of the same socket for the same item (R64).
 
     White space does not count, nor does what a person pinned or corrected.
     """
-    before: dict[object, set[tuple[str, str]]] = {}
+    visits: dict[object, list[StepRecord]] = {}
     for step in session.steps:
         if step.pinned is not None or step.decision is None or not step.turns:
             continue
         item = item_now(rules, session, step)
-        if item is None and step.at.item is not None:
-            continue
-        value = None if step.at.item is None else compact(step.at.item.value)
-        said = _said(step)
-        known = before.setdefault((step.socket, item, value), set())
-        if said & known:
-            yield step
-        known |= said
+        if item is not None or step.at.item is None:
+            visits.setdefault((step.socket, item), []).append(step)
+    found: list[StepRecord] = []
+    for alike in visits.values():
+        before: dict[str | None, set[tuple[str, str]]] = {}
+        for step in alike if len(alike) > 1 else ():
+            said, about = _said(step), step.at.item
+            known = before.setdefault(None if about is None else compact(about.value), set())
+            if said & known:
+                found.append(step)
+            known |= said
+    return iter(sorted(found, key=lambda step: step.number))
 
 
 def _said(step: StepRecord) -> Said:

@@ -514,8 +514,8 @@ def label_of(session: Session, step: StepRecord | None = None) -> Label:
 
 def item_now(rules: Rules, session: Session, step: StepRecord) -> ItemId | None:
     """Return which item a step was about, as the lists are now; None for none, and for one that is gone (R46)."""
-    if step.at.item is None:
-        return None
+    if step.at.item is None or not session.edits:
+        return step.at.item and step.at.item.id
     return moved_by(rules, (one for one in session.edits if one.step >= step.number), step.at.item.id)
 
 

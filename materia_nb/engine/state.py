@@ -224,13 +224,17 @@ class Usage(NamedTuple):
         """Input and output together, which is what the budget counts."""
         return known_sum(self.input, self.output)
 
-    def plus(self, other: Usage) -> Usage:
-        """Add what something else used."""
+    def plus(self, *others: Usage) -> Usage:
+        """Add what others used."""
         added: list[Any] = list(self)
-        for place, more in enumerate(other):
-            known = added[place]
-            added[place] = known or more or None if known is None or more is None else known + more
-        for one in (self, other):  # as :attr:`without_tokens` and :attr:`without_cost` have it, for each visit of a cast
+        for other in others:
+            for place, more in enumerate(other):
+                known = added[place]
+                added[place] = known or more or None if known is None or more is None else known + more
+        for one in (
+            self,
+            *others,
+        ):  # as :attr:`without_tokens` and :attr:`without_cost` have it, for each visit of a cast
             added[3] += not one.uncounted and not (one.input or one.output) and None in one[:2]
             added[4] += not one.unpriced and one.cost is None
         return Usage(*added)
@@ -528,9 +532,7 @@ def waiting_visit(state: CastState) -> Visit:
 class Past(Protocol):
     """Finds the states around steps that lie behind, see :mod:`materia_nb.engine.outputs`."""
 
-    @property
-    def lane(self) -> OfLane | None:
-        """Where in a lane they were made, None outside of them."""
+    lane: OfLane | None
 
     def before(self, number: int) -> CastState:
         """Return the state that step ``number`` was entered from."""

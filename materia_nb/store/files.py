@@ -78,12 +78,16 @@ def to_bytes(text: str) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
+_on_one_line = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def json_bytes(value: JSON, *, indent: int | None = None) -> bytes:
     """Encode JSON readably; text that UTF-8 cannot hold is written as escapes instead."""
-    separators = (",", ":") if indent is None else None
     try:
-        return json.dumps(value, ensure_ascii=False, indent=indent, separators=separators).encode()
+        text = _on_one_line(value) if indent is None else json.dumps(value, ensure_ascii=False, indent=indent)
+        return text.encode()
     except UnicodeEncodeError:
+        separators = (",", ":") if indent is None else None
         return json.dumps(value, indent=indent, separators=separators).encode()
     except RecursionError as error:
         if indent is not None:

@@ -403,17 +403,17 @@ def _kind(here: SocketRules, mode: str) -> str:
 
 def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
     """Add up tokens and cost: in all, by socket, by materia and by item. None is unknown, ``uncounted`` turns are apart (R56)."""
-    groups: dict[str, dict[str, Usage]] = {"bySocket": {}, "byMateria": {}, "byTask": {}}
+    groups: dict[str, dict[str, list[Usage]]] = {"bySocket": {}, "byMateria": {}, "byTask": {}}
     for step in (step for part in parts_of(session) for step in part.steps):
         keys = {
             "bySocket": step.socket,
             "byMateria": rules.sockets[step.socket].socket.materia.id,
             "byTask": step.item_key,
         }
-        for used in (*(turn.usage for turn in step.turns if turn.usage), *step.spent):
-            for group, key in keys.items():
-                if key is not None:
-                    groups[group][key] = groups[group].get(key, Usage()).plus(used)
+        used = [*(turn.usage for turn in step.turns if turn.usage), *step.spent]
+        for group, key in keys.items():
+            if key is not None and used:
+                groups[group].setdefault(key, []).extend(used)
     total = session.state.usage
     report: dict[str, Any] = {
         "tokens": {"input": total.input, "output": total.output, "total": total.tokens, **total.apart()},
@@ -421,7 +421,7 @@ def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
         **_missing(total),
     }
     for group, found in groups.items():
-        report[group] = {key: _usage(usage) for key, usage in found.items()}
+        report[group] = {key: _usage(Usage().plus(*used)) for key, used in found.items()}
     return report
 
 
