@@ -66,26 +66,39 @@ def fold(rules: Rules, session: Session, events: Iterable[Event]) -> Session:
 
 
 def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
-    """Return the cast as it was right after the last of ``steps``, which lead to it from the start."""
-    keeps, folder, labels, prefix = session.keeps, session.folder, session.labels, session.prefix
-    then = Session(session.start, session.start, labels=labels, keeps=keeps, folder=folder, prefix=prefix)
+    """Return the cast as it was right after the last of ``steps``, which lead to it from the start.
+
+    What does not follow from steps is as it is now; what was left behind, or taken back, since then is not told.
+    """
+    then = _behind(rules, session, steps, steps[-1].number if steps else 0)._replace(
+        mode="work", abandoned=(), streams_left=(), kept=(), labels_before=()
+    )
     if not steps:
         first = session.steps[0] if session.steps else None
         files = first.files.before if first is not None and first.files else session.files
-        return then._replace(pins=session.pins if first is None else first.pins, files=files)
+        pins = session.pins if first is None else first.pins
+        return then._replace(state=session.start, pins=pins, files=files, allowed=frozenset(), forks=0)
     last = steps[-1]
     return then._replace(
         state=last.after,
-        steps=steps,
         prompt=last.prompt,
         spoken=tuple(turn for turn in last.turns if turn.prompt is not None),
-        allowed=session.allowed,
-        turns=turns_in(rules, steps),
         pins=last.pins,
-        edits=tuple(edit for edit in session.edits if edit.step < last.number),
         files=last.files.after if last.files else None,
-        streams=tuple(one for one in session.streams if one.step < last.number),
-        forks=session.forks,
+    )
+
+
+def _behind(rules: Rules, session: Session, steps: Steps, number: int) -> Session:
+    """Return the session without what follows from later steps than these, the last of which has this ``number``."""
+    return session.forgetting()._replace(
+        steps=steps,
+        edits=tuple(one for one in session.edits if one.step < number),
+        streams=tuple(one for one in session.streams if one.step < number),
+        turns=turns_in(rules, steps),
+        prompt=None,
+        ending=None,
+        noted_before=0,
+        spent=(),
     )
 
 
@@ -448,21 +461,11 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     steps = session.steps.to(event.step)
     state = edit.back_to(steps[-1].after if steps else session.start, session.state)
     left = session.steps[event.step :]
-    forked = tuple(one for one in session.streams if one.step < event.step)
-    not_forked = session.streams[len(forked) :]
-    kept = tuple(one for one in session.edits if one.step < event.step)
-    return session.forgetting()._replace(
+    then = _behind(rules, session, steps, event.step)
+    return then._replace(
         state=state,
-        steps=steps,
         abandoned=(*session.abandoned, left) if left else session.abandoned,
-        edits=kept,
-        streams=forked,
-        streams_left=session.streams_left + not_forked,
-        turns=turns_in(rules, steps),
-        prompt=None,
-        ending=None,
-        noted_before=0,
-        spent=(),
+        streams_left=session.streams_left + session.streams[len(then.streams) :],
     )
 
 

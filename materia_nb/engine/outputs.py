@@ -33,7 +33,7 @@ from materia_nb.handoff.capabilities import Grant
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.vocabulary import Result
+from materia_nb.loadout.vocabulary import TAKEN, Result
 
 _GO_ON: Final = "Go on with this work where you stopped."
 
@@ -499,10 +499,13 @@ def _computed(past: PastStates, count: int) -> tuple[tuple[CastState | _Shorter,
 def follows(rules: Rules, session: Session, step: Transition, turn: TurnRecord) -> PastStates | None:
     """Return what finds the states of the latest step again, if they follow from the one before and this turn alone.
 
-    They do where it was entered, asked and answered once and went on; neither a person nor a tool had a hand in it.
+    They do where it was entered, asked and answered once and went on with what the output says, whatever else can happen
+    to a visit; neither a person nor a tool had a hand in it.
     """
     record, after = session.steps.latest, step.state
-    if record is None or not record.plain or turn.mode != "work" or step.decision is None:
+    if record is None or not record.plain or turn.mode != "work":
+        return None
+    if step.decision is None or step.decision.result not in TAKEN:
         return None
     states = record.states
     if after.status != "ready" or (after.at and after.at.changed) or not isinstance(states, tuple):

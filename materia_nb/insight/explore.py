@@ -111,7 +111,7 @@ def _witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int,
     visits: dict[str, list[VisitWay]] = {}
     for number, way in ways:
         visits.setdefault(space.nodes[number].socket or "", []).append(way)
-    fails = {id_ for id_, each in visits.items() if any(way.answer.result is Result.FAILED for way in each)}
+    fails = {id_ for id_, each in visits.items() if any(way.answer.result.silent for way in each)}
     scripted = [id_ for id_ in visits if not graph.sockets[id_].is_utility and id_ not in fails]
     return Witness(
         what,
@@ -128,7 +128,7 @@ def _witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int,
 
 def _pin(visits: Sequence[VisitWay]) -> str | ByVisit:
     """What a socket is pinned to that is to answer these visits, one after the other."""
-    texts = [None if way.answer.result is Result.FAILED else way.answer.text for way in visits]
+    texts = [None if way.answer.result.silent else way.answer.text for way in visits]
     first = texts[0]
     return first if first is not None and len(set(texts)) == 1 else ByVisit(texts)
 

@@ -147,7 +147,7 @@ class Chance(NamedTuple):
 
     def of(self, result: Result) -> float:
         """How likely it is that this happens to a visit."""
-        if result is Result.FAILED:
+        if result.silent:
             return self.failed
         says = {Result.YES: self.yes, Result.NO: 1 - self.yes - self.nothing, Result.NOTHING: self.nothing}
         return (1 - self.failed) * says.get(result, 0.0)
@@ -605,7 +605,7 @@ def drawn(given: tuple[Scripted, ...], chance: Chance | None, rng: Random) -> Sc
     number = rng.random()
     if chance.failed:
         if number < chance.failed:
-            return next(one for one in given if one.result is Result.FAILED)
+            return next(one for one in given if one.result.silent)
         number = (number - chance.failed) / (1 - chance.failed)
     result = (
         Result.YES if number < chance.yes else Result.NOTHING if number >= 1 - chance.nothing else Result.NO

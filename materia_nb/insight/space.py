@@ -528,7 +528,7 @@ def turns_of(rules: Rules, here: SocketRules, state: CastState, answer: Scripted
             step = outputs.finalize(rules, state, entering.prompt_for(rules, state))
         else:
             text = SAMPLE if at.mode in here.any_text else answer.text
-            if answer.result is Result.FAILED:
+            if answer.result.silent:
                 step, text = recovery.fail(rules, state, FAILURE), ""
             else:
                 step = outputs.output(rules, state, text)

@@ -42,6 +42,11 @@ class Result(StrEnum):
         return True if self is Result.YES else False if self is Result.NO else None
 
     @property
+    def silent(self) -> bool:
+        """Whether there is no output, so that nothing is said, and odds, witnesses and rehearsals let the visit fail."""
+        return self is Result.FAILED
+
+    @property
     def words(self) -> str:
         """What happened, in a sentence."""
         return _HAPPENED[self]

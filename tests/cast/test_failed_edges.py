@@ -49,3 +49,14 @@ def test_an_agent_that_raises_is_gone_on_from_and_the_next_is_told(tmp_path):
     assert "the network is gone" in prompts[0]
     assert "It failed: " in str(cast.why(1))
     cast.close()
+
+
+def test_what_a_refused_process_wrote_is_still_told_of_a_step_that_lies_behind(tmp_path):
+    code = "import sys; sys.stderr.write('the disk is full'); print('no json')"
+    cast = h.start(tmp_path, document(**h.python(code, parse="json")), lambda: "done")
+    cast.step()
+    reached = cast.at(1).engine
+    assert "the disk is full" in reached.handoffs.entries[-1].text
+    cast.run()
+    assert cast.at(1).engine == reached
+    cast.close()
