@@ -125,8 +125,11 @@ def durable(items: int) -> Run:
     return Run(cast.run_dir, len(cast.steps), ran, derived, journal, on_disk - outputs)
 
 
-def whole(items: int) -> tuple[int, float]:
-    """Run a cast as a person in a notebook does, with function agents, until its last file is closed; returns visits and seconds."""
+def whole(items: int) -> tuple[int, float, Path]:
+    """Run a cast as a person in a notebook does, with function agents, until its last file is closed.
+
+    Returns visits, seconds and its run directory.
+    """
     wb = Workbench(folder())
     wb.load(work.document())
     replies = {"Plan": work.plan(items), "Build": work.BUILT, "Eval": work.VERDICT, "Maintain": work.NOTED}
@@ -138,7 +141,7 @@ def whole(items: int) -> tuple[int, float]:
     seconds = time.perf_counter() - begin
     if cast.status != "complete":
         raise RuntimeError(f"the benchmark's cast is {cast.status}: {cast.failure}")
-    return len(cast.steps), seconds
+    return len(cast.steps), seconds, cast.run_dir
 
 
 def resumed(run: Run) -> float:

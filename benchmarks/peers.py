@@ -42,6 +42,24 @@ def bare_writes(items: int) -> tuple[int, float]:
     return visits, time.perf_counter() - begin
 
 
+def same_files(run_dir: Path) -> float:
+    """Write the files of a run directory once more, plainly: the journal line by line, each flushed; returns seconds."""
+    contents = {path.relative_to(run_dir): path.read_bytes() for path in run_dir.rglob("*") if path.is_file()}
+    lines = contents.pop(Path("events.jsonl")).splitlines(keepends=True)
+    place = folder()
+    for name in contents:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+    begin = time.perf_counter()
+    for name, content in contents.items():
+        with open(f"{place}/{name}", "wb") as file:  # noqa: PTH123 - the plainest way to write
+            file.write(content)
+    with (place / "events.jsonl").open("ab") as journal:
+        for line in lines:
+            journal.write(line)
+            journal.flush()
+    return time.perf_counter() - begin
+
+
 def bare_line(visits: int, size: int) -> float:
     """Write one flushed line of ``size`` bytes a visit, the floor of any journal; returns seconds."""
     place, line = folder(), "x" * (size - 1) + "\n"
