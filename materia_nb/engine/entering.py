@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from materia_nb.engine.events import CastEnd, SocketStart, Transition, stop_cast
 from materia_nb.engine.items import begin_item, list_at, show_only
@@ -31,13 +31,13 @@ from materia_nb.engine.state import (
     Visit,
     waiting_visit,
 )
-from materia_nb.engine.told import Part, Told
+from materia_nb.engine.told import Told
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.capabilities import Learned, Task
 from materia_nb.handoff.protocol import UNKNOWN, TurnFacts
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.facts import WORK_ITEMS
-from materia_nb.loadout.graph import END, PromptForm, Region
+from materia_nb.loadout.graph import END, Region
 from materia_nb.loadout.vocabulary import SENDING_BACK
 
 _MOST_ROUNDS: Final = 3
@@ -267,25 +267,11 @@ class EntryPrompt(Prompt):
         before = past if isinstance(past, CastState) else past.before(self._number)
         return prompt_for(self._rules, enter(self._rules, before).state)
 
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """Its parts, those that were left out too."""
-        return self._written().parts
-
-    @property
-    def instruction(self) -> str:
-        """The rendered prompt of the materia."""
-        return self._written().instruction
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The follow-up reasons that it tells."""
-        return self._written().reasons
-
-    @property
-    def form(self) -> PromptForm:
-        """How it is written."""
-        return self._written().form
+    def __getattr__(self, name: str) -> Any:
+        """Write it for what a prompt is made of."""
+        if name not in Prompt.__slots__:
+            raise AttributeError(name)
+        return getattr(self._written(), name)
 
     @property
     def text(self) -> str:

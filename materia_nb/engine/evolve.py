@@ -378,10 +378,6 @@ def _latest_state(session: Session, state: CastState) -> Session:
 # -- stopping, and going on --------------------------------------------------------------
 
 
-def _missing(_: Rules, session: Session, event: ev.EvidenceMissing) -> Session:
-    return session.with_latest(missing=event.paths)
-
-
 def _failed(rules: Rules, session: Session, event: ev.SocketFailed) -> Session:
     at = session.state.waiting_at
     if at is None or event.about.get("socket") != at.socket:
@@ -502,10 +498,6 @@ def _asks(_: Rules, session: Session, event: ev.ToolAsked) -> Session:
     return _latest_state(session, state).with_latest(worked=worked)._replace(asking=event.calls)
 
 
-def _may(_: Rules, session: Session, event: ev.ToolDecided) -> Session:
-    return session._replace(asking=event.calls)
-
-
 def _allowed(_: Rules, session: Session, event: ev.ToolsAllowed) -> Session:
     return _in_all(session, lambda one: one._replace(allowed=frozenset(event.tools)))
 
@@ -530,10 +522,6 @@ def _spent(_: Rules, session: Session, event: ev.TurnSpent) -> Session:
 
 
 # -- what a person says and decides ----------------------------------------------------------
-
-
-def _refine(_: Rules, session: Session, event: ev.RefinementMessage) -> Session:
-    return session._replace(wish=event.text, calls=(), asking=())
 
 
 def _finalize(rules: Rules, session: Session, event: ev.RefinementFinal) -> Session:
@@ -583,10 +571,6 @@ def _pinned(_: Rules, session: Session, event: ev.Pinned) -> Session:
 def _unpinned(_: Rules, session: Session, event: ev.Unpinned) -> Session:
     pins = FrozenDict({name: pin for name, pin in session.pins.items() if name != event.name})
     return _in_all(session, lambda one: one._replace(pins=pins))
-
-
-def _kept(_: Rules, session: Session, event: ev.SuggestionKept) -> Session:
-    return session._replace(kept=(*session.kept, event.suggestion))
 
 
 # -- edits -------------------------------------------------------------------------------
@@ -640,7 +624,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.SocketStart: _start,
     **dict.fromkeys(ev.OUTPUTS, _output),
     ev.SocketFailed: _failed,
-    ev.EvidenceMissing: _missing,
+    ev.EvidenceMissing: lambda _, session, event: session.with_latest(missing=event.paths),
     ev.CastEnd: _end,
     ev.CastRecast: _again(recovery.recast),
     ev.CastRevive: _again(recovery.revive),
@@ -649,18 +633,18 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.CastBack: _back,
     ev.ToolCalled: _called,
     ev.ToolAsked: _asks,
-    ev.ToolDecided: _may,
+    ev.ToolDecided: lambda _, session, event: session._replace(asking=event.calls),
     ev.ToolsAllowed: _allowed,
     ev.AgentNote: _note,
     ev.TurnSpent: _spent,
     ev.TurnResent: _resent,
-    ev.RefinementMessage: _refine,
+    ev.RefinementMessage: lambda _, session, event: session._replace(wish=event.text, calls=(), asking=()),
     ev.RefinementFinal: _finalize,
     ev.HoldAnswered: _hold_answered,
     ev.ApprovalAnswered: _approval,
     ev.HoldDecided: _decided,
     ev.BudgetSet: _budget,
-    ev.SuggestionKept: _kept,
+    ev.SuggestionKept: lambda _, session, event: session._replace(kept=(*session.kept, event.suggestion)),
     ev.Pinned: _pinned,
     ev.Unpinned: _unpinned,
     ev.SocketRecommitted: _recommitted,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from materia_nb.engine import events as ev
 from materia_nb.engine.completing import apply_output, complete, fail, start_detour, told_by
@@ -392,62 +392,45 @@ LONGEST: Final = 64
 """How many steps are computed again at most to come to one state: about a millisecond."""
 
 
-class _Shorter(NamedTuple):
-    """A state without what was handed on until then, which grows with the cast: a later state's begins with it."""
-
-    state: CastState
-    characters: int
-    entries: int
-
-    def whole(self, later: CastState) -> CastState:
-        """Return the state as it was."""
-        context = later.handoffs.made[: self.characters]
-        handoffs = Handoffs(later.handoffs.entries[: self.entries], context)
-        data = FrozenDict({**self.state.data, "context": context})
-        return self.state._replace(data=data, handoffs=handoffs)
-
-
-def _shorter(state: CastState, later: CastState) -> CastState | _Shorter:
-    """Return a state without what ``later`` begins with; the state itself where that is not all it was handed."""
-    (entries, made), (after, context) = state.handoffs, later.handoffs
-    if state.data.get("context") != made or not context.startswith(made) or after[: len(entries)] != entries:
-        return state
-    without = state._replace(data=FrozenDict({**state.data, "context": ""}), handoffs=Handoffs())
-    return _Shorter(without, len(made), len(entries))
-
-
 class PastStates:
     """The states around plain steps, one behind the other: that before the first, and the output of each."""
 
-    __slots__ = ("_first", "_latest", "_next", "_outputs", "_rules", "_start", "lane")
+    __slots__ = ("_first", "_handed", "_latest", "_next", "_outputs", "_rules", "_start", "lane")
 
     def __init__(self, rules: Rules, start: CastState) -> None:
         """Begin with the state that the first step was entered from."""
-        self._rules = rules
-        self._start: CastState | _Shorter = start
+        self._rules, self._start = rules, start
         self._first, self.lane = start.steps + 1, start.lane
         self._latest: tuple[CastState, CastState] | None = (start, start)
         self._next: PastStates | None = None
+        self._handed = (0, 0)
         self._outputs: dict[int, tuple[str, str | None, int | None, Usage | None, bool]] = {}
 
     def followed_by(self, other: PastStates) -> None:
-        """Keep no more of what was handed on until here than ``other``, which goes on behind it, does not have."""
-        begin, later = self._start, other.start
+        """Keep of what was handed on until here, which grows with the cast, only how much of that of ``other`` it is."""
+        begin, (after, context) = self._start, other.start.handoffs
+        entries, made = begin.handoffs
         self._latest = None
-        if isinstance(begin, CastState) and isinstance(short := _shorter(begin, later), _Shorter):
-            self._next, self._start = other, short
+        same = context.startswith(made) and after[: len(entries)] == entries
+        if self._next is None and same and begin.data.get("context") == made:
+            self._handed, self._next = (
+                (len(entries), len(made)),
+                other,
+            )  # first, since others may look at it meanwhile
+            data = FrozenDict({**begin.data, "context": ""})
+            self._start = begin._replace(data=data, handoffs=Handoffs())
 
     @property
     def start(self) -> CastState:
         """The state that the first step was entered from."""
         begin, last = self._start, self
-        if isinstance(begin, CastState):
+        if self._next is None:
             return begin
         while last._next is not None:
             last = last._next
-        later = last._start  # noqa: SLF001 - its own class
-        assert isinstance(later, CastState)  # noqa: S101 - what has none behind it is whole
-        return begin.whole(later)
+        entries, made = last._start.handoffs  # noqa: SLF001 - its own class
+        handed = Handoffs(entries[: self._handed[0]], made[: self._handed[1]])
+        return begin._replace(data=FrozenDict({**begin.data, "context": handed.made}), handoffs=handed)
 
     def take(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
         """Take a step that began where this ends, with the same rules; False when it did not."""
@@ -475,25 +458,21 @@ class PastStates:
         latest, place = self._latest, number - self._first
         if latest is not None and latest[1].steps == number:
             return latest
-        states, last = _computed(self, len(self._outputs))
-        before, after = (
-            one if isinstance(one, CastState) else one.whole(last) for one in states[place : place + 2]
-        )
-        return before, after
+        states = _computed(self, len(self._outputs))
+        return states[place], states[place + 1]
 
-    def compute(self, count: int) -> list[CastState]:
+    def compute(self, count: int) -> tuple[CastState, ...]:
         """Compute the states around the first ``count`` steps."""
         states = [self.start]
         for text, artifact, worked, usage, asked in list(self._outputs.values())[:count]:
             waiting, used = enter(self._rules, states[-1]).state, at_work(worked, usage, turns=asked)
             states.append(output(self._rules, waiting, text, used, artifact=artifact).state)
-        return states
+        return tuple(states)
 
 
-@lru_cache(maxsize=16)
-def _computed(past: PastStates, count: int) -> tuple[tuple[CastState | _Shorter, ...], CastState]:
-    states = past.compute(count)
-    return tuple(_shorter(one, states[-1]) for one in states), states[-1]
+@lru_cache(maxsize=4)
+def _computed(past: PastStates, count: int) -> tuple[CastState, ...]:
+    return past.compute(count)
 
 
 def follows(rules: Rules, session: Session, step: Transition, turn: TurnRecord) -> PastStates | None:

@@ -305,6 +305,9 @@ def _used(look: Look, used: int, limit: int | None) -> Look:
     return look._replace(used=used, limit=limit)
 
 
+_ALLOW_AGAIN: Final = "look at why it keeps coming back (why), then retry --limit to allow it again, or raise the limit in the loadout"
+
+
 def count_edge(
     rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, limit: int | None
 ) -> Failure | None:
@@ -333,44 +336,35 @@ def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Fa
     """
     if visit.item is not None:
         return None
-    key: EdgeId = (route.edge_id, 0)
-    limit, within = _count_outside(rules, draft, key)
-    if within:
-        return None
-    return Failure(
-        "edge_traversals_exhausted",
-        f"The exit route {route.id} of {visit.socket} to {route.target} may be taken {counted(limit, 'time')} outside "
-        f"items (limits.maxEdgeTraversals) and was chosen once more{_in_round(draft.trail, route.target)}.",
-        visit.socket,
-        "look at why it keeps coming back (why), then retry --limit to allow it again, or raise the limit in the loadout",
-        route.target,
-        (("edge", *key, None), rules.graph.limits.max_edge_traversals),
-    )
+    what = f"Outside items, the exit route {route.id} of {visit.socket} to {route.target}"
+    return _count_outside(rules, draft, route.edge_id, visit, what, route.target)
 
 
 def count_detour(rules: Rules, draft: Draft, visit: Visit, target: str) -> Failure | None:
     """Bound detours as edges outside items are."""
-    key: EdgeId = (f"detour:{visit.socket}->{target}", 0)
-    limit, within = _count_outside(rules, draft, key)
-    if within:
+    what = f"The detour from {visit.socket} to {target}"
+    return _count_outside(rules, draft, f"detour:{visit.socket}->{target}", visit, what, target)
+
+
+def _count_outside(
+    rules: Rules, draft: Draft, name: str, visit: Visit, what: str, target: str
+) -> Failure | None:
+    """Count what is bounded as edges outside items are."""
+    key: EdgeId = (name, 0)
+    used, most = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
+    draft.counts = FrozenDict({**draft.counts, key: used + 1})
+    limit = most + draft.extra.get(("edge", *key, None), 0)
+    if used < limit:
         return None
     return Failure(
         "edge_traversals_exhausted",
-        f"The detour from {visit.socket} to {target} may be taken {counted(limit, 'time')} "
-        "(limits.maxEdgeTraversals) and was asked for once more.",
+        f"{what} may be taken {counted(limit, 'time')} (limits.maxEdgeTraversals) and was chosen once "
+        f"more{_in_round(draft.trail, target)}.",
         visit.socket,
-        "look at why it keeps being asked for (why), then retry --limit to allow it again",
+        _ALLOW_AGAIN,
         target,
-        (("edge", *key, None), rules.graph.limits.max_edge_traversals),
+        (("edge", *key, None), most),
     )
-
-
-def _count_outside(rules: Rules, draft: Draft, key: EdgeId) -> tuple[int, bool]:
-    """Count what is bounded as edges outside items are; returns the limit, and whether this is within it."""
-    used = draft.counts.get(key, 0)
-    draft.counts = FrozenDict({**draft.counts, key: used + 1})
-    limit = rules.graph.limits.max_edge_traversals + draft.extra.get(("edge", *key, None), 0)
-    return limit, used < limit
 
 
 def repairs_allowed(rules: Rules, state: View, visit: Visit) -> int:
@@ -406,7 +400,7 @@ def _over(rules: Rules, trail: tuple[str, ...], visit: Visit, edge: Edge, limit:
         f"The edge {visit.socket} -> {edge.to} ({edge.when}) may be taken {counted(limit, 'time')}{where} ({bound}) "
         f"and was chosen once more{_in_round(trail, edge.to)}.",
         visit.socket,
-        "look at why it keeps coming back (why), then retry --limit to allow it again, or raise the limit in the loadout",
+        _ALLOW_AGAIN,
         edge.to,
         (("edge", visit.socket, edge.place, visit.item.id if visit.item else None), granted),
     )

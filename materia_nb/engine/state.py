@@ -241,16 +241,11 @@ class Usage(NamedTuple):
 
     def less(self, before: Usage) -> Usage:
         """Take away what had been used before."""
-        return Usage(
-            None if self.input is None else self.input - (before.input or 0),
-            None if self.output is None else self.output - (before.output or 0),
-            None if self.cost is None else self.cost - (before.cost or 0.0),
-            self.without_tokens - before.without_tokens,
-            self.without_cost - before.without_cost,
-            None if self.cached is None else self.cached - (before.cached or 0),
-            None if self.reasoning is None else self.reasoning - (before.reasoning or 0),
-            *(after - one for after, one in zip(self[7:], before[7:], strict=True)),
-        )
+        left: list[Any] = [
+            None if one is None else one - (was or 0) for one, was in zip(self, before, strict=True)
+        ]
+        left[3:5] = self.without_tokens - before.without_tokens, self.without_cost - before.without_cost
+        return Usage(*left)
 
     @property
     def without_tokens(self) -> int:
