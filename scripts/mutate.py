@@ -186,7 +186,8 @@ def failure(copy: Path, tests: str, more: Mapping[str, str], seconds: float | No
     """Run the tests in the copy up to the first failure, with ``more`` in the environment; its name, empty when all pass."""
     command = [sys.executable, "-m", "pytest", "-p", "mutate", *OPTIONS, tests]
     paths = f"{copy}{os.pathsep}{copy / 'scripts'}"
-    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", **more}
+    same = {"CI": "1", "PYTHONDONTWRITEBYTECODE": "1"}  # hypothesis tries the same examples in each run
+    environment = {**os.environ, "PYTHONPATH": paths, **same, **more}
     try:
         done = subprocess.run(
             command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=seconds
