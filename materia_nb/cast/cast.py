@@ -593,7 +593,7 @@ class Cast:
         return asked.decide(satisfied=satisfied, target=decision if satisfied is None else None)
 
     def _record(self, command: Callable[..., Events], *given: object) -> StepRecord:
-        self.runner.and_ask(command, *given)
+        self.runner.and_ask(self.runner, command, *given)
         return self.steps[-1]
 
     def write_now(self) -> None:

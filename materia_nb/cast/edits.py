@@ -465,13 +465,7 @@ class Approvals(Asked):
         return Approvals(self._runner, name)
 
     def _ask(self, command: Callable[..., Events], *given: object) -> StepRecord:
-        if self._work is self._runner:
-            self._runner.and_ask(command, *given)
-        else:  # it goes on with the other lanes
-            with self._runner.lock():
-                self._runner.begin()
-                self._work.do(command, *given)
-                self._runner.write_derived()
+        self._runner.and_ask(self._work, command, *given)
         return self._work.session.steps[-1]
 
     def allow(self, *tools: str) -> None:

@@ -239,13 +239,13 @@ class Runner(Work):
             self.begin()
             self.do(command, *given)
 
-    def and_ask(self, command: Callable[..., Events], *given: object) -> None:
-        """Carry out a command that an agent goes on after."""
+    def and_ask(self, work: Work, command: Callable[..., Events], *given: object) -> None:
+        """Carry out a command in the cast or a lane of it, whose agent then goes on."""
         with self.lock():
             self.begin()
-            self.do(command, *given)
+            work.do(command, *given)
             self.stop.clear()
-            self.ask()
+            work.ask()
             self.write_derived()
 
     def keep(self, events: Events, *, later: bool = False) -> None:
@@ -418,14 +418,6 @@ class Runner(Work):
             self.do(decide.enter)  # all are over: brings them together
         if self.session.state.status != "ready" or self.stuck:
             self.write_derived()
-
-    def ask(self, breaks: Callable[[str], bool] = lambda _: False) -> None:
-        """Ask the agent, or run the process, until the visit is done or a person must answer."""
-        while (job := self.job()) is not None:
-            if not job.at_once:  # it may call a model: a journal that ends here must say so
-                self.write_waiting()
-            if not job.take(job.run()) or self.session.state.status != "waiting" or breaks(""):
-                return
 
     @property
     def lanes(self) -> Lanes:

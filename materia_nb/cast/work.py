@@ -172,6 +172,18 @@ class Work(ABC):
         self.worked = 0
         self.do(decide.enter)
 
+    def ask(self, breaks: Callable[[str], bool] = lambda _: False) -> None:
+        """Ask the agent, or run the process, until the visit is done or a person must answer."""
+        while (job := self.job()) is not None:
+            if not job.at_once:  # it may call a model: a journal that ends here must say so
+                self.write_waiting()
+            if not job.take(job.run()) or self.session.state.status != "waiting" or breaks(""):
+                return
+
+    def write_waiting(self) -> None:
+        """Write what waits for the next write of the cast, if anything does."""
+        self.main.write_waiting()
+
     def job(self) -> Job | None:
         """Return what is to be run next for the visit that waits; None where nothing is, or a person must answer.
 

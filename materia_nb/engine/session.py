@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import chain
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, overload
 
 from materia_nb.engine.conversation import MateriaEvent, Message, ToolCall
@@ -494,15 +496,19 @@ def every_step(session: Session) -> Iterator[tuple[StepRecord, bool]]:
         yield from ((step, True) for lane in streams.lanes.values() for step, _ in every_step(lane.session))
 
 
-def all_steps(session: Session) -> Sequence[StepRecord]:
-    """Return the steps of a cast with those of its lanes: one lane behind the other, behind the step that handed the items out."""
+def all_steps(session: Session, *, by_time: bool = False) -> Sequence[StepRecord]:
+    """Return the steps of a cast with those of its lanes, which come behind the step that handed the items out.
+
+    One lane comes behind the other; ``by_time``, their steps come in the order in which they began.
+    """
     if not session.streams:
         return session.steps
     found: list[StepRecord] = []
     done = 0
     for streams in session.streams:
         found += session.steps[done : streams.step]
-        found += (step for lane in streams.lanes.values() for step in lane.session.steps)
+        of_lanes = [lane.session.steps for lane in streams.lanes.values()]
+        found += merge(*of_lanes, key=lambda step: step.started) if by_time else chain(*of_lanes)
         done = streams.step
     return [*found, *session.steps[done:]]
 

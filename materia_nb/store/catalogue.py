@@ -74,7 +74,7 @@ class CastEntry:
         loadout: the name of its loadout, None when the journal does not say.
         request: what was asked for, on one line with `` / `` for each line break, at most 200 characters.
         status: as of a cast, or ``broken`` when the directory cannot be read as one.
-        steps: how many sockets it entered; None where only the whole journal would tell.
+        steps: how many sockets it entered, those of its lanes too; None where only the whole journal would tell.
         started: milliseconds since the epoch, None when unknown; of a fork when it was forked, not when its journal begins.
         last_event: the time of its last event, in the same unit.
         ours: whether this engine wrote it; else it is a recording, which cannot be resumed.
@@ -384,6 +384,8 @@ def _readable_entry(path: Path) -> CastEntry:
     events = [event for line in lines if (event := _event(line)) is not None]
     data = begun["data"]
     status, steps = (written.status, written.steps) if written else _from_events(events, whole=whole)
+    if written is None and (path / "parallel").is_dir():
+        steps = None  # the end of the journal does not say how many steps lanes have made
     request, loadout = data.get("request"), data.get("loadout")
     return CastEntry(
         id=path.name,

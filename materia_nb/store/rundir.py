@@ -24,7 +24,15 @@ from materia_nb.engine.entering import learned_from, turn_facts
 from materia_nb.engine.events import OUTPUT_INLINE_BYTES
 from materia_nb.engine.routing import short
 from materia_nb.engine.rules import Rules, SocketRules
-from materia_nb.engine.session import Session, StepRecord, branch_suffix, context_name, output_name, parts_of
+from materia_nb.engine.session import (
+    Session,
+    StepRecord,
+    all_steps,
+    branch_suffix,
+    context_name,
+    output_name,
+    parts_of,
+)
 from materia_nb.engine.state import CastState, Usage, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import BESIDE, opened, read_plain, replace_file, sync_folder
@@ -358,7 +366,7 @@ def manifest(cast_id: str, rules: Rules, session: Session, mark: Mark) -> Iterat
         "request": state.request,
         "loadout": rules.graph.name,
         "status": state.status,
-        "steps": len(session.steps),
+        "steps": len(all_steps(session)),
         "journalBytes": mark.size,
         "journalLink": mark.link,
         "cost": state.usage.cost,

@@ -428,17 +428,26 @@ class CastPanel(CastSurface):
                 Line(f"A is this cast, B is {other.name}."),
                 *CompareView(now.side, other).in_words(now.names),
             ]
-        steps = self.cast.now.line(self.rows.line)
-        number = message.step or -1
+        now = self.cast.now
+        steps = self.rows.steps(now)
+        row = message.row or len(steps)
         if message.socket is not None:
-            visits = [one.number for one in steps if one.socket == message.socket]
-            if not visits:
+            rows = [row for row, one in enumerate(steps, start=1) if one.socket == message.socket]
+            if not rows:
                 raise MateriaError("No step was at that socket yet.", hint="run it first", kind="no_step")
-            number = visits[-1]
-        step = nth(steps, number)
-        before = visit_before(steps, step.number) if message.other is None else nth(steps, message.other)
+            row = rows[-1]
+        step = nth(steps, row)
+        if message.other is not None:
+            before = nth(steps, message.other)
+        else:  # in its own lane
+            line = self.rows.maker(now, row).steps if step.lane else now.line(self.rows.line)
+            before = visit_before(line, step.number)
         both = StepCompareView(before, step)
-        said = [Line(f"A is step {before.number}, B is step {step.number}."), *both.all_words()]
+        named = [
+            f"step {one.number}" + (f" of lane {part(one.lane, 60)}" * bool(one.lane))
+            for one in (before, step)
+        ]
+        said = [Line(f"A is {named[0]}, B is {named[1]}."), *both.all_words()]
         return lambda _: said
 
     def _side_of(self, name: str) -> Side:
@@ -519,6 +528,7 @@ PLAIN_ACTS: Final[dict[type[PageMessage], Callable[[CastPanel, Any], object]]] =
     ToCast.Break: lambda panel, message: panel.cast.breakpoints.toggle(breakpoint_of(message.breakpoint)),
     ToCast.ClearBreaks: lambda panel, _: panel.cast.breakpoints.clear(),
     ToCast.Look: lambda panel, message: panel.look(message.step, message.lane),
+    ToCast.Row: lambda panel, message: panel.look_at_row(message.row),
     ToCast.Now: lambda panel, _: panel.look(None),
     ToCast.Heard: lambda panel, _: panel.say(""),
     ToCast.Mode: lambda panel, message: panel.set_mode(message.mode),
@@ -538,7 +548,7 @@ PLAIN_ACTS: Final[dict[type[PageMessage], Callable[[CastPanel, Any], object]]] =
     ToCast.Undo: lambda panel, _: panel.cast.edit.undo(),
     ToCast.Again: lambda panel, _: panel.take(panel.cast.fork(0)),
     ToCast.Find: lambda panel, message: panel.front.answer(
-        "find", message.token, numbers=panel.rows.find(panel.cast.now, message.text)
+        "find", message.token, rows=panel.rows.find(panel.cast.now, message.text)
     ),
     ToCast.Check: lambda panel, message: panel.front.answer(
         "check", message.token, **checked(panel.here, message.text, message.what)

@@ -15,6 +15,7 @@ from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
 from materia_nb.engine.routing import nearly_used_up
+from materia_nb.engine.session import all_steps
 from materia_nb.engine.state import BOUNDS
 from materia_nb.errors import counted, plain
 from materia_nb.handoff.capabilities import request_of
@@ -24,7 +25,7 @@ from materia_nb.loadout.graph import END
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.engine.session import StepRecord
+    from materia_nb.engine.session import Session, StepRecord
     from materia_nb.engine.state import Hold
     from materia_nb.widgets.base import Doing
 
@@ -216,7 +217,7 @@ def _counts(now: Snapshot) -> str:
 
 def asked_key(now: Snapshot) -> str:
     """Name what a person is asked for now, so that a late click cannot allow something else."""
-    place = f"{len(now.steps)} {now.engine.at.turn if now.engine.at else 0}"
+    place = f"{now.session.prefix}{len(now.steps)} {now.engine.at.turn if now.engine.at else 0}"
     if calls := now.approvals.asking:
         return f"calls {place} {' '.join(call.id for call in calls)}"
     return f"hold {place} {id(now.held)}" if now.held is not None else ""
@@ -235,7 +236,7 @@ def _asks(now: Snapshot) -> dict[str, Any] | None:
 
 
 Row: TypeAlias = list[Any]
-"""Number, socket, its name, item, output, its verdict, next, tokens, cost, :func:`_timed`, marks."""
+"""Number, lane, the name of the socket, item, output, its verdict, next, tokens, cost, :func:`_timed`, marks."""
 
 TAIL: Final = 120
 """How many of the latest rows are always told; a view asks for others."""
@@ -244,31 +245,67 @@ _OUTPUT_CHARS: Final = 160
 
 
 class StepRows:
-    """The rows of one line of steps of a cast; each is made once and kept while its record stays the same.
+    """The rows of one line of steps of a cast, counted from 1; each is made once and kept while its record stays the same.
+
+    Steps of lanes come in the order in which they began, behind the step that handed the items out.
 
     Args:
-        line: None for the present line, else which abandoned branch.
+        line: None for the present line, else which abandoned branch, without its lanes.
+
+    Attributes:
+        moved: how often steps came to stand in other rows: one that is tried again begins anew.
     """
 
     def __init__(self, line: int | None = None) -> None:
-        self.line = line
+        self.line, self.moved = line, 0
         self._lock = threading.Lock()  # a page asks for rows while a frame is drawn
         self._made: dict[int, tuple[StepRecord, bool, Row]] = {}
         self._ends: list[tuple[StepRecord, Place]] = []
+        self._merged: tuple[Session, Sequence[StepRecord]] | None = None
+
+    def steps(self, now: Snapshot) -> Sequence[StepRecord]:
+        """Return the steps that the rows are about."""
+        if self.line is not None or not now.session.streams:
+            return now.line(self.line)
+        before = self._merged
+        if before is None or before[0] is not now.session:
+            steps = all_steps(now.session, by_time=True)
+            moved = () if before is None else zip(before[1], steps, strict=False)
+            self.moved += any((a.number, a.lane) != (b.number, b.lane) for a, b in moved)
+            self._merged = before = now.session, steps
+        return before[1]
+
+    def row_of(self, now: Snapshot, past: Snapshot) -> int | None:
+        """Return the row of the latest step of a moment: 0 at the start, None where it has none."""
+        last = past.latest
+        if last is None or self.steps(now) is now.line(self.line):
+            return len(past.steps)
+        alike = (
+            row
+            for row, step in enumerate(self.steps(now), start=1)
+            if (step.number, step.lane) == (last.number, last.lane)
+        )
+        here = past.session.prefix  # a second plan may have lanes of the same names
+        return next((row for row in alike if self.maker(now, row).session.prefix == here), None)
+
+    def maker(self, now: Snapshot, row: int) -> Snapshot:
+        """Return the lane that made the step of a row, as a cast is shown; ``now`` itself if the cast did."""
+        step = self.steps(now)[row - 1]
+        return now.maker_of(step) if step.lane else now
 
     def between(self, now: Snapshot, first: int, last: int) -> list[Row]:
-        """Return the rows of the steps numbered ``first`` to ``last``, as far as there are any."""
-        steps = now.line(self.line)
+        """Return the rows ``first`` to ``last``, as far as there are any."""
+        steps = self.steps(now)
         edited = {edit.step for edit in now.edits} if self.line is None else frozenset()
         first, last = max(1, first), min(len(steps), last, first + _MOST_ASKED - 1)
         with self._lock:
             return [
-                self._row(steps, number, now.names, edited=number in edited)
-                for number in range(first, last + 1)
+                self._row(now, row, steps[row - 1], edited=steps[row - 1].number in edited)
+                for row in range(first, last + 1)
             ]
 
     def span(self, now: Snapshot) -> Place:
-        """Say how long the axis of time is."""
+        """Say how long the axis of time is, without lanes, which have one of their own (:func:`axis_of`)."""
         steps = now.line(self.line)
         with self._lock:
             return self._place_after(steps, len(steps))
@@ -287,28 +324,26 @@ class StepRows:
         return ends[number - 1][1] if number else Place(0, 0)
 
     def find(self, now: Snapshot, text: str) -> list[int]:
-        """Return the numbers of the steps whose row or output holds ``text``, case aside."""
+        """Return the rows whose words or output hold ``text``, case aside."""
         wanted = " ".join(text.split()).casefold()
-        return [step.number for step in now.line(self.line) if wanted in _words_of(step, now.names)]
+        return [
+            row for row, step in enumerate(self.steps(now), start=1) if wanted in _words_of(step, now.names)
+        ]
 
-    def _row(
-        self, steps: Sequence[StepRecord], number: int, names: Mapping[str, str], *, edited: bool
-    ) -> Row:
-        step, kept = steps[number - 1], self._made.get(number)
+    def _row(self, now: Snapshot, row: int, step: StepRecord, *, edited: bool) -> Row:
+        edited, kept = edited and not step.lane, self._made.get(row)
         if kept is None or kept[0] is not step or kept[1] is not edited:
-            row = self._new(steps, step, names, edited=edited)
-            kept = self._made[number] = (step, edited, row)
+            kept = self._made[row] = (step, edited, self._new(now, step, edited=edited))
         return kept[2]
 
-    def _new(
-        self, steps: Sequence[StepRecord], step: StepRecord, names: Mapping[str, str], *, edited: bool
-    ) -> Row:
+    def _new(self, now: Snapshot, step: StepRecord, *, edited: bool) -> Row:
+        names = now.names
         way = way_words(step)
         spent = used(step)
         verdict = step.reading.satisfied if step.reading is not None else None
         return [
             step.number,
-            step.socket,
+            part(step.lane, 40),
             names.get(step.socket, step.socket),
             [step.item_key, part(step.item_label or "", 60)] if step.item_key else None,
             shorten(output_words(step), _OUTPUT_CHARS),
@@ -316,14 +351,16 @@ class StepRows:
             names.get(way, "the end" if way == END else plain(way)),
             spent.tokens,
             spent.cost,
-            self._timed(steps, step),
+            self._timed(now.line(self.line), step),
             _marks(step, edited=edited),
         ]
 
-    def _timed(self, steps: Sequence[StepRecord], step: StepRecord) -> list[Any]:
+    def _timed(self, line: Sequence[StepRecord], step: StepRecord) -> list[Any]:
         """Whether it is over, its seconds at work, its time in words, where its bar begins and ends, if work is known."""
         time, number = time_of(step), step.number
-        before, after = self._place_after(steps, number - 1), self._place_after(steps, number)
+        before, after = (
+            Place(0, 0) if step.lane else self._place_after(line, end) for end in (number - 1, number)
+        )
         seconds = "?" if time.work is None else seconds_words(time.work).removesuffix(" s")
         return [time.whole is not None, seconds, time.words, *before, *after, time.work is not None]
 
@@ -339,7 +376,15 @@ def _words_of(step: StepRecord, names: Mapping[str, str]) -> str:
     """Everything of a step that can be searched for."""
     way = way_words(step)
     item = f"{step.item_key or ''} {step.item_label or ''}"
-    words = (step.socket, names.get(step.socket, ""), item, step.shown or "", way, names.get(way, ""))
+    words = (
+        step.lane,
+        step.socket,
+        names.get(step.socket, ""),
+        item,
+        step.shown or "",
+        way,
+        names.get(way, ""),
+    )
     return "\n".join(words).casefold()
 
 
@@ -386,29 +431,38 @@ def timeline_state(now: Snapshot, rows: StepRows, past: Snapshot | None, *, busy
         past: the moment that is looked at, None for the present.
         busy: whether a step runs.
     """
-    in_lane = past is not None and past.engine.lane is not None
     axes = [axis_of(now, _clock(busy=busy), past).as_json()] if now.lanes and rows.line is None else []
-    total = len(now.line(rows.line))
+    total = len(rows.steps(now))
+    in_lane = past is not None and past.engine.lane is not None
+    left = len(now.abandoned) + len(now.session.streams_left)
     return {
         "line": rows.line,
         "lines": [
             [None, "the present line"],
             *(
-                [place, f"branch {place + 1}: left after step {left[0].number - 1}"]
-                for place, left in enumerate(now.abandoned)
-                if left
+                [place, f"branch {place + 1}: left after step {steps[0].number - 1}"]
+                for place, steps in enumerate(now.abandoned)
+                if steps
             ),
         ],
         "total": total,
         "lanes": axes,
         "tail": rows.between(now, total - TAIL + 1, total),
         "span": list(rows.span(now)),
-        "at": None if past is None or in_lane else len(past.steps),
+        "at": None if past is None else rows.row_of(now, past),
+        "step": None if past is None or in_lane else len(past.steps),
         "past": past is not None,
         "can": now.writable and not busy,
         "busy": busy,
-        "id": f"{now.id} {rows.line} {len(now.abandoned)}",
+        "id": f"{now.id} {rows.line} {left} {rows.moved}",
+        "axis": total - _on_axis(now) if axes else total + 1,
     }
+
+
+def _on_axis(now: Snapshot) -> int:
+    """Count the steps behind the one that handed the items out last."""
+    streams = now.session.streams[-1]
+    return len(now.steps) - streams.step + sum(len(lane.session.steps) for lane in streams.lanes.values())
 
 
 def _clock(*, busy: bool) -> int | None:

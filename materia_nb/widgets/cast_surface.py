@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
 
+from materia_nb.cast.listing import nth
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.blocks import Block, clipped
 from materia_nb.display.escape import Html, shorten
 from materia_nb.display.svg import graph_svg
+from materia_nb.engine.session import parts_of
 from materia_nb.errors import MateriaError, plain
 from materia_nb.widgets.base import Panel, Runs, error_words, runs_of, show_html
 from materia_nb.widgets.cast_parts import (
@@ -151,6 +153,20 @@ class CastSurface(Panel):
         here = self.cast.now.lane(lane)
         self.past = None if number is None else here.at(number, None if lane else self.rows.line)
         self.refresh()
+
+    def look_at_row(self, row: int) -> None:
+        """Show them as they were after the step of a row of the timeline; 0 is the start.
+
+        Raises:
+            MateriaError: there is no such row (``no_step``).
+        """
+        now = self.cast.now
+        step = nth(self.rows.steps(now), row) if row else None
+        if step is not None and step.lane:
+            self.past = self.rows.maker(now, row).at(step.number)
+            self.refresh()
+        else:
+            self.look(0 if step is None else step.number)
 
     @property
     def here(self) -> Snapshot:
@@ -314,8 +330,8 @@ class CastSurface(Panel):
 
 def _is_part(past: Snapshot, now: Snapshot) -> bool:
     """Whether a moment of the past is one of the cast as it is now, or of a lane of it."""
-    name = "" if past.engine.lane is None else past.engine.lane.name
-    return (not name or name in now.lanes) and len(past.steps) <= len(now.lane(name).steps)
+    parts = (part for part in parts_of(now.session) if part.prefix == past.session.prefix)
+    return any(len(past.steps) <= len(part.steps) for part in parts)
 
 
 class PicturePanel(Panel):

@@ -210,6 +210,11 @@ class ToCast:
         step: WholeNumber
         lane: ShortText = ""
 
+    class Row(PageMessage):
+        """Show everything as it was after the step of a row of the timeline, counted from 1; 0 is the start."""
+
+        row: WholeNumber
+
     class Now(PageMessage):
         """Go back to the present."""
 
@@ -336,13 +341,13 @@ class ToCast:
         """Begin the same cast anew, from its beginning."""
 
     class Compare(PageMessage):
-        """Show how a step differs from another one, or from the visit of its socket before it; or the cast from another.
+        """Show how the step of a row of the timeline differs from that of another, or from the visit of its socket before it.
 
-        With a socket, its latest step is meant.
+        With a socket, its latest step is meant; with a cast, how that one differs from this.
         """
 
         socket: ShortText | None = None
-        step: WholeNumber | None = None
+        row: WholeNumber | None = None
         other: WholeNumber | None = None
         cast: ShortText | None = None
 
@@ -379,7 +384,7 @@ class ToCast:
         last: WholeNumber
 
     class Find(Inquiry):
-        """Give the numbers of the steps that hold a text."""
+        """Give the rows of the timeline whose steps hold a text."""
 
         text: ShortText
 

@@ -19,6 +19,7 @@ from materia_nb.cast.exports import agent_of, recording_of
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import RefusedAnswer
 from materia_nb.loadout import build_graph
+from materia_nb.store.catalogue import list_casts
 from stream_helpers import TWO, plan_of, stream_agents, streams_config
 
 
@@ -419,7 +420,8 @@ def test_a_lane_waits_for_leave_by_itself(tmp_path, always):
     assert [call.args for call in cast.approvals.asking] == [{"command": "make"}]
     cast.close()
     cast = resume_cast(cast.run_dir, h.table(stream_agents(Build=AsksFirst())))
-    cast.approvals.in_lane("api").approve(always=always)
+    step = cast.approvals.in_lane("api").approve(always=always)
+    assert (step.lane, step.output) == ("api", "built by api"), "its agent goes on"
     assert cast.run() == "complete"
     assert cast.approvals.tools["bash"] is always
     h.assert_same(open_cast(cast.run_dir), cast)
@@ -548,6 +550,19 @@ def test_the_usage_of_lanes_is_in_every_sum(tmp_path):
     assert usage["bySocket"]["Socket-3"]["total"] == 12
     assert usage["tokens"]["total"] == 12
     assert sum(row.usage.tokens or 0 for row in cast.usage("item")) == 12
+
+
+def test_the_list_of_casts_counts_what_lanes_did(tmp_path):
+    cast = h.start(tmp_path, streams_config(), stream_agents(Build=lambda: Reply("built", Usage(3, 1, 0.25))))
+    for _ in range(4):
+        cast.step()
+    cast.write_now()
+    (entry,) = list_casts(cast.run_dir.parent)
+    assert entry.steps == len(cast.now.all_steps) > len(cast.steps)
+    assert entry.cost == 0.25 * sum(step.socket == "Socket-3" for step in cast.now.all_steps)
+    (cast.run_dir / "manifest.json").unlink()
+    (entry,) = list_casts(cast.run_dir.parent)
+    assert entry.steps is None  # what lanes did stands all over the journal
 
 
 def test_what_lanes_used_is_known_when_the_cast_goes_back_in_front_of_them(tmp_path):

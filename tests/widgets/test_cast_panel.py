@@ -9,6 +9,7 @@ import pytest
 from ipywidgets.widgets.widget import _instances as live
 
 import cast_helpers as h
+from builders import at
 from magics_helpers import cell, line, new_shell
 from materia_nb import Workbench
 from materia_nb.agents import Reply, Usage
@@ -20,6 +21,7 @@ from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.widgets import cast_panel as panels
 from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.cast_panel import CastPanel
+from protocol_helpers import ASK, report
 from stream_helpers import stream_agents, streams_config
 
 PLAIN = ("take", "resend", "revive")
@@ -927,16 +929,16 @@ def test_a_visit_is_compared_with_the_one_before_and_a_step_with_any_other(make,
     cast.run()
     panel = make(cast, bench=bench)
     twice = [step.number for step in cast.steps if step.socket == "Socket-2" and step.item_key == "WI-1"]
-    assert say(panel, "compare", step=twice[1]) == ""
+    assert say(panel, "compare", row=twice[1]) == ""
     assert panel.front.surface["dock"] == "compare"
     assert ["compare", "Compare"] in panel.front.surface["tabs"]
     which, *_ = (one.get("text") for one in panel.front.compare["blocks"])
     assert which == f"A is step {twice[0]}, B is step {twice[1]}."
     assert "reasons" in [one["title"] for one in panel.front.compare["blocks"] if one["is"] == "fold"]
-    say(panel, "compare", step=3, other=1)
+    say(panel, "compare", row=3, other=1)
     assert panel.front.compare["blocks"][0]["text"] == "A is step 1, B is step 3."
-    assert "was not visited before step 1" in say(panel, "compare", step=1)
-    assert "There is no step 99" in say(panel, "compare", step=99)
+    assert "was not visited before step 1" in say(panel, "compare", row=1)
+    assert "There is no step 99" in say(panel, "compare", row=99)
 
 
 def test_a_cast_is_compared_with_any_other_of_the_project(make, bench, cast):
@@ -1207,3 +1209,170 @@ def test_where_a_limit_stopped_a_cast_behind_an_answer_it_can_be_asked_for_again
     assert panel.cast.status == "complete"
     assert [one.socket for one in panel.cast.steps[before - 1 : before]] == ["Socket-3"]
     assert len(panel.cast.now.abandoned) == 1
+
+
+def checked_in_lanes(tmp_path):
+    """A cast each of whose lanes is held by its check, which asks for consent to ASK; and what the checks were told then."""
+    config, told, asked = streams_config(), [], set()
+    config["loadouts"]["T"]["sockets"]["Socket-4"]["handoff"] = "agent-contract"
+
+    replies = {lane: iter(["IN_PROGRESS", "COMPLETE"]) for lane in ("ui", "api")}
+
+    def check(turn):
+        told.append((turn.lane, turn.grant is not None, turn.prompt))
+        if turn.lane not in asked:
+            asked.add(turn.lane)
+            return report("APPROVAL_REQUEST", approval_request=ASK)
+        return report(next(replies[turn.lane], "COMPLETE"))
+
+    cast = h.start(tmp_path, config, stream_agents({"ui": [0], "api": [1]}, Check=check))
+    assert cast.run() == "person"
+    return cast, told
+
+
+GIVEN = {
+    "allow": ({}, True, ""),
+    "deny": ({"reason": "not on a Friday"}, False, "not on a Friday"),
+    "answer": ({"text": "Leave it."}, False, "Leave it."),
+}
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+def test_whoever_holds_a_lane_is_answered_there_and_goes_on(tmp_path, make, kind):
+    values, granted, words = GIVEN[kind]
+    cast, told = checked_in_lanes(tmp_path)
+    panel = make(cast)
+    keys = []
+    for lane in ("api", "ui"):
+        say(panel, "lane", lane=lane)
+        asks = content(panel, "answer")["asks"]
+        assert asks["is"] == "hold"
+        keys.append(asks["key"])
+        say(panel, kind, **values, **({} if kind == "answer" else {"seen": asks["key"]}))
+        done(panel)
+        assert told[-2][:2] == (lane, granted)
+        assert words in told[-2][2]
+        assert cast.now.lanes[lane].now.latest.reading.satisfied, "its agent goes on without a run"
+    assert keys[0] != keys[1], "what is clicked for one lane can never go to another"
+    say(panel, "run")
+    done(panel)
+    assert cast.status == "complete"
+
+
+@pytest.mark.parametrize("way", [{"satisfied": True}, {"satisfied": False}, {"target": "Socket-3"}])
+def test_a_person_decides_for_whoever_holds_a_lane(tmp_path, make, way):
+    cast, told = checked_in_lanes(tmp_path)
+    panel = make(cast)
+    for lane in ("ui", "api"):
+        say(panel, "lane", lane=lane)
+        other = {"ui": "api", "api": "ui"}[lane]
+        before = cast.now.lanes[other].now.session
+        say(panel, "decide", seen=content(panel, "answer")["asks"]["key"], **way)
+        assert cast.now.lanes[lane].now.held is None
+        assert cast.now.lanes[other].now.session is before
+    assert len(told) == 2, "the agents are not asked once more"
+    say(panel, "run")
+    done(panel)
+    assert cast.status == "complete"
+    again = "satisfied" not in way or not way["satisfied"]
+    assert [lane.now.latest.visit for lane in cast.now.lanes.values()] == [1 + again] * 2
+
+
+def test_tool_calls_of_each_lane_are_allowed_and_refused_there(tmp_path, make):
+    class Builder(Asks):
+        def answer(self, turn):
+            decided = [call for call in turn.calls if call.decided]
+            if decided or "bash" in turn.allowed:
+                return Reply(f"{turn.lane}: {decided[0].decided if decided else 'unasked'}")
+            return Asking((ToolCall(id="1", tool="bash", args={"command": "true"}),))
+
+    streams = {"ui": [0], "api": [1], "docs": [2, 3]}
+    cast = h.start(tmp_path, streams_config(3), stream_agents(streams, Build=Builder()))
+    panel = make(cast)
+    say(panel, "run")
+    done(panel)
+    ways = {"ui": ("allow", {}), "api": ("deny", {"reason": "no"}), "docs": ("allow", {"always": True})}
+    seen = {}
+    for lane, (kind, values) in ways.items():
+        say(panel, "lane", lane=lane)
+        key = content(panel, "answer")["asks"]["key"]
+        assert "Something else" in say(panel, kind, seen=seen.get("ui", "calls of before"), **values)
+        seen[lane] = key
+        say(panel, kind, seen=key, **values)
+        done(panel)
+    outputs = {name: lane.now.latest.output for name, lane in cast.now.lanes.items()}
+    assert outputs == {"ui": "ui: once", "api": "api: denied", "docs": "docs: always"}
+    say(panel, "run")
+    done(panel)
+    assert cast.status == "complete"
+
+
+# -- the rows of the timeline ---------------------------------------------------------------------
+
+
+def in_timeline(panel):
+    return [(row[0], row[1], row[2], (row[3] or [""])[0]) for row in panel.front.timeline["tail"]]
+
+
+def test_steps_of_lanes_are_rows_of_the_timeline_and_each_is_looked_at(tmp_path, make):
+    cast = h.start(tmp_path, streams_config(1), stream_agents())
+    panel = make(cast)
+    say(panel, "run")
+    done(panel)
+    rows = in_timeline(panel)
+    assert [row[:3] for row in rows[:3]] == [(1, "", "Plan"), (2, "ui", "Setup"), (3, "ui", "Build")]
+    assert rows[-1][:3] == (2, "", "Tell")
+    assert len(rows) == panel.front.timeline["total"] == len(cast.now.all_steps)
+    assert panel.front.timeline["axis"] == 1
+    for number, (step, lane, socket, item) in enumerate(rows, start=1):
+        assert say(panel, "row", row=number) == ""
+        assert panel.front.timeline["at"] == number
+        assert panel.front.timeline["step"] == (None if lane else step)
+        latest = panel.past.latest
+        assert (latest.number, latest.lane, latest.item_key or "") == (step, lane, item)
+        assert cast.graph.sockets[latest.socket].materia.id == socket
+    assert "There is no step 99" in say(panel, "row", row=99)
+    say(panel, "row", row=0)
+    assert panel.front.timeline["at"] == 0
+
+
+def test_rows_of_lanes_are_found_and_compared(tmp_path, make):
+    cast = h.start(tmp_path, streams_config(1), stream_agents())
+    panel = make(cast)
+    say(panel, "run")
+    done(panel)
+    rows = in_timeline(panel)
+    lanes = [rows[row - 1][1] for row in panel.rows.find(cast.now, "API")]
+    assert lanes == ["", "api", "api", "api"], "the plan, which names it, and its steps"
+    builds = [
+        row for row, (_, lane, socket, _) in enumerate(rows, start=1) if (lane, socket) == ("ui", "Build")
+    ]
+    assert say(panel, "compare", row=builds[1]) == ""
+    assert panel.compares(cast.now)[0].text == "A is step 3 of lane ui, B is step 5 of lane ui."
+    other = next(row for row, one in enumerate(rows, start=1) if one[1:3] == ("api", "Build"))
+    assert "was not visited before" in say(panel, "compare", row=other), "other lanes are not its past"
+    assert say(panel, "compare", row=other, other=builds[0]) == ""
+    assert panel.compares(cast.now)[0].text == "A is step 3 of lane ui, B is step 3 of lane api."
+
+
+def test_lanes_of_an_earlier_plan_are_looked_at_as_well(tmp_path, make):
+    config = streams_config(1)
+    exits = config["loadouts"]["T"]["loops"]["L"]["exits"][0]
+    config["loadouts"]["T"]["sockets"]["Socket-6"] = at(
+        "Judge", ("not_satisfied", "Socket-1", 2), ("always", "Socket-5"), parse="json"
+    )
+    config["materia"]["Judge"] = h.agent("Judge")
+    exits["targetSocketId"] = "Socket-6"
+    says = iter([False, True])
+    cast = h.start(tmp_path, config, stream_agents(Judge=lambda: json.dumps({"satisfied": next(says)})))
+    panel = make(cast)
+    say(panel, "run")
+    done(panel)
+    assert cast.status == "complete"
+    rows = in_timeline(panel)
+    builds = [row for row, one in enumerate(rows, start=1) if one[1:3] == ("api", "Build")]
+    assert [cast.now.session.forks, len(builds)] == [2, 2]
+    for row in builds:
+        say(panel, "row", row=row)
+        assert panel.front.timeline["at"] == row
+    assert builds[0] < panel.front.timeline["axis"] < builds[1]

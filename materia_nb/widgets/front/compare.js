@@ -11,12 +11,13 @@ export async function chooseCast(send, at) {
 
 /**
  * Open the menu of a step.
- * @param {Talk} send @param {Parameters<typeof openMenu>[0]} at @param {number} step @param {number|null} looked the selected step
+ * @param {Talk} send @param {Parameters<typeof openMenu>[0]} at @param {number} row of the timeline @param {number|null} looked the selected row
+ * @param {(row: number) => string} called what step a row is about
  */
-export function compareMenu(send, at, step, looked) {
-  const steps = [{ words: `Compare step ${step} with the last visit of its socket`, act: () => send("compare", { step }) }];
-  if (looked && looked !== step) steps.push({ words: `Compare it with step ${looked}`, act: () => send("compare", { step, other: looked }) });
-  openMenu(at, [...steps, { words: "Compare the cast with …", act: () => chooseCast(send, at) }], { label: `step ${step}` });
+export function compareMenu(send, at, row, looked, called) {
+  const steps = [{ words: `Compare step ${called(row)} with the last visit of its socket`, act: () => send("compare", { row }) }];
+  if (looked && looked !== row) steps.push({ words: `Compare it with step ${called(looked)}`, act: () => send("compare", { row, other: looked }) });
+  openMenu(at, [...steps, { words: "Compare the cast with …", act: () => chooseCast(send, at) }], { label: `step ${called(row)}` });
 }
 
 /** Do what was chosen in the menu of a socket on the graph. @param {Talk} send @param {Shell} shell @param {{act: "where"|"compare", id: string}} chosen */

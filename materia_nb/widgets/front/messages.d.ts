@@ -62,6 +62,8 @@ export interface ToCast {
   dock: { dock: string };
   /** Show everything as it was after a step, of the cast itself or of a lane. */
   look: { step: number; lane?: string };
+  /** Show everything as it was after the step of a row of the timeline, counted from 1; 0 is the start. */
+  row: { row: number };
   /** Go back to the present. */
   now: {};
   /** Show the steps of an abandoned branch, or the present ones again. */
@@ -112,8 +114,8 @@ export interface ToCast {
   fork: { step?: number | null };
   /** Begin the same cast anew, from its beginning. */
   again: {};
-  /** Show how a step differs from another one, or from the visit of its socket before it; or the cast from another. */
-  compare: { socket?: string | null; step?: number | null; other?: number | null; cast?: string | null };
+  /** Show how the step of a row of the timeline differs from that of another, or from the visit of its socket before it. */
+  compare: { socket?: string | null; row?: number | null; other?: number | null; cast?: string | null };
   /** Save the cast as one HTML page. */
   page: {};
   /** Keep the cast as a test of its loadout, in the project. */
@@ -128,7 +130,7 @@ export interface ToCast {
   mode: { mode: "cast" | "design" };
   /** Give rows of the timeline. */
   rows: { token: string; first: number; last: number };
-  /** Give the numbers of the steps that hold a text. */
+  /** Give the rows of the timeline whose steps hold a text. */
   find: { token: string; text: string };
   /** Give the casts that this one can be compared with: of each what names it, and words. */
   casts: { token: string };

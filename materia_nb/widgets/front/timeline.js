@@ -5,7 +5,7 @@ import { makeGrid } from "./grid.js";
 import { drawBlocks } from "./blocks.js";
 import { compareMenu } from "./compare.js";
 
-const COLUMNS = "48px minmax(88px,1.2fr) minmax(96px,0.9fr) minmax(130px,3fr) minmax(60px,1.1fr) 60px 54px 44px minmax(64px,0.9fr)";
+const COLUMNS = "48px var(--mnb-lane-column, 0px) minmax(88px,1.2fr) minmax(96px,0.9fr) minmax(130px,3fr) minmax(60px,1.1fr) 60px 54px 44px minmax(64px,0.9fr)";
 
 /**
  * Lay a step out on the axis, in hundredths of its width: every wait is equally short.
@@ -17,32 +17,52 @@ export function barOf([over, , , ms, waits, msAfter, waitsAfter], [allMs, allWai
   return { left, long, fold, waited: waitsAfter > waits || waiting, works: !over && !waiting };
 }
 
-/** Draw a step on the axis: solid where it was worked on, hatched where it waited. @param {Time} time @param {Span} span @param {boolean} waiting @param {boolean} no */
-function timeBar(time, span, waiting, no) {
+/** @typedef {[kind: string, from: number, width: number]} Piece of a bar, in hundredths of the axis */
+
+/** Draw a step on the axis: solid where it was worked on, hatched where it waited. @param {Time} time @param {Piece[]} pieces */
+const timeBar = (time, pieces) =>
+  h("span", { class: "mnb-gantt", title: time[0] ? time[2] : "not over" }, pieces.map(([kind, from, width]) => h("span", { class: kind, style: `left:${from}%;width:${width}%` })));
+
+/** @param {Time} time @param {Span} span @param {boolean} waiting @param {boolean} no @returns {Piece[]} */
+function piecesOf(time, span, waiting, no) {
   const { left, long, fold, waited, works } = barOf(time, span, waiting);
-  const part = (/** @type {string} */ name, /** @type {number} */ from, /** @type {number} */ width) => h("span", { class: name, style: `left:${from}%;width:${width}%` });
   const kind = no ? "mnb-back" : time[7] ? "" : "mnb-unsure";
-  return h("span", { class: "mnb-gantt", title: time[0] ? time[2] : "not over" }, part(kind, left, long), waited && part("mnb-wait", left + long, fold), works && part(kind, left + long, fold));
+  return [[kind, left, long], ...(waited ? [/** @type {Piece} */ (["mnb-wait", left + long, fold])] : []), ...(works ? [/** @type {Piece} */ ([kind, left + long, fold])] : [])];
+}
+
+/**
+ * Where the axis of the lanes has a step: the same pieces, as one column of the table.
+ * @param {Block|undefined} axis @param {string} lane @param {number} step @param {boolean} no @returns {Piece[]}
+ */
+export function piecesOnAxis(axis, lane, step, no) {
+  const bars = axis?.rows[axis.lanes.indexOf(lane)]?.[1] ?? [];
+  const kinds = { wait: "mnb-wait", unsure: "mnb-unsure", bad: "mnb-back" };
+  return bars.filter((/** @type {any[]} */ bar) => bar[5] === step).map((/** @type {[number, number, "wait"|"unsure"|"bad"]} */ [left, wide, kind]) => [kinds[kind] ?? (no ? "mnb-back" : ""), left * 100, wide * 100]);
 }
 
 /** @param {HTMLElement} host @param {Talk} send @param {HTMLElement} controls @returns {Part} */
 export function timelinePart(host, send, controls) {
   /** @type {Timeline} */
-  let data = { id: "", total: 0, at: null, tail: [], span: [0, 0], lines: [], line: null, busy: false, can: false, past: false };
+  let data = { id: "", total: 0, at: null, step: null, axis: 1, tail: [], span: [0, 0], lines: [], line: null, busy: false, can: false, past: false };
   /** @type {Map<number, Step>} */
   let rows = new Map();
-  /** @type {number[]|null} the steps that were sought */
+  /** @type {number[]|null} the rows that were sought */
   let filtered = null;
   let asked = new Set(), id = "", playing = 0, looking = 0, finding = 0, searches = 0;
-  const numberAt = (/** @type {number} */ index) => filtered?.[index] ?? index + 1;
+  const rowAt = (/** @type {number} */ index) => filtered?.[index] ?? index + 1;
+  /** @param {number} row */
+  const called = (row) => {
+    const [number, lane] = rows.get(row) ?? [row, ""];
+    return lane ? `${number} of lane ${lane}` : `${number}`;
+  };
   const grid = makeGrid({
     label: "steps",
     height: 24,
     template: COLUMNS,
-    columns: [{ name: "step", class: "mnb-r" }, { name: "socket" }, { name: "item" }, { name: "output" }, { name: "next" }, { name: "tokens", class: "mnb-r" }, { name: "cost", class: "mnb-r" }, { name: "s", class: "mnb-r" }, { name: "time" }],
-    cells: (index) => cells(numberAt(index)),
-    pick: (index) => look(numberAt(index)),
-    menu: (index, at) => compareMenu(send, at, numberAt(index), data.at),
+    columns: [{ name: "step", class: "mnb-r" }, { name: "lane" }, { name: "socket" }, { name: "item" }, { name: "output" }, { name: "next" }, { name: "tokens", class: "mnb-r" }, { name: "cost", class: "mnb-r" }, { name: "s", class: "mnb-r" }, { name: "time" }],
+    cells: (index) => cells(rowAt(index)),
+    pick: (index) => look(rowAt(index)),
+    menu: (index, at) => compareMenu(send, at, rowAt(index), data.at, called),
   });
   const small = { class: "mnb-b mnb-small" };
   const filter = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "filter steps", "aria-label": "filter steps by socket, item or output" });
@@ -51,16 +71,16 @@ export function timelinePart(host, send, controls) {
   const speed = h("select", { class: "mnb-in", "aria-label": "how fast the steps are played" }, [["1×", 700], ["4×", 175], ["16×", 44]].map(([words, wait]) => h("option", { value: wait }, words)));
   const slider = h("input", { type: "range", class: "mnb-slider", min: "0", max: "0", "aria-label": "selected step" });
   const now = button("Now", "show the present again", () => (stop(), send("now")), small);
-  const back = button("Back to here", "the cast continues from here; the later steps are kept as a branch. Files stay as they are; if they are kept, the tab Files can restore them.", () => send("back", { step: data.at ?? 0 }), small);
-  const fork = button("Fork", "another cast from here, shown in place; this one stays as it is. It works on the same files, or where they are kept on a copy of those of then.", () => send("fork", { step: data.at ?? null }), small);
+  const back = button("Back to here", "the cast continues from here; the later steps are kept as a branch. Files stay as they are; if they are kept, the tab Files can restore them.", () => send("back", { step: data.step ?? 0 }), small);
+  const fork = button("Fork", "another cast from here, shown in place; this one stays as it is. It works on the same files, or where they are kept on a copy of those of then.", () => send("fork", { step: data.step ?? null }), small);
   controls.append(line, back, fork, now, play, speed, slider, filter);
   const lanes = h("div", { class: "mnb-lanesaxis", tabindex: "0", hidden: true });
   host.classList.add("mnb-timeline");
   host.append(lanes, grid.node);
 
-  const look = (/** @type {number} */ step) => {
+  const look = (/** @type {number} */ row) => {
     clearTimeout(looking);
-    looking = setTimeout(() => send("look", { step }), 60);
+    looking = setTimeout(() => send("row", { row }), 60);
   };
   const start = () => {
     if (!data.total) return;
@@ -70,7 +90,7 @@ export function timelinePart(host, send, controls) {
     const go = () => {
       at += 1;
       if (at > data.total) return stop();
-      send("look", { step: at });
+      send("row", { row: at });
       playing = setTimeout(go, Number(speed.value));
     };
     playing = setTimeout(go, 0);
@@ -95,40 +115,44 @@ export function timelinePart(host, send, controls) {
       filtered = null;
       return grid.update(data.total, true);
     }
-    const { numbers } = await send.ask("find", { text });
+    const found = await send.ask("find", { text });
     if (mine !== searches) return;
-    filtered = numbers;
+    filtered = found.rows;
     grid.node.scrollTop = 0;
-    grid.update(numbers.length);
+    grid.update(found.rows.length);
   };
-  const fetchRows = async (/** @type {number} */ number) => {
-    const first = Math.max(1, number - 60), mine = id;
+  const keep = (/** @type {number} */ first, /** @type {Step[]} */ fresh) => fresh.forEach((one, place) => rows.set(first + place, one));
+  const fetchRows = async (/** @type {number} */ row) => {
+    const first = Math.max(1, row - 60), mine = id;
     if (asked.has(first)) return;
     asked.add(first);
-    const answer = await send.ask("rows", { first, last: number + 140 });
+    const answer = await send.ask("rows", { first, last: row + 140 });
     if (mine !== id) return;
-    for (const row of /** @type {Step[]} */ (answer.rows)) rows.set(row[0], row);
+    keep(first, answer.rows);
     grid.draw();
   };
-  /** @param {number} number */
-  const cells = (number) => {
-    const row = rows.get(number);
+  /** @param {number} place */
+  const cells = (place) => {
+    const row = rows.get(place);
     if (!row) {
-      fetchRows(number);
-      return { cells: [number, "…", "", "", "", "", "", "", ""], key: `? ${number}` };
+      fetchRows(place);
+      return { cells: ["…", "", "", "", "", "", "", "", "", ""], key: `? ${place}` };
     }
-    const [, , name, item, out, verdict, next, tokens, cost, time, marks] = row;
-    const here = number === (data.at ?? data.total), waits = next === "waiting" && !data.busy, works = next === "waiting" && data.busy;
+    const [number, lane, name, item, out, verdict, next, tokens, cost, time, marks] = row;
+    const here = place === (data.at ?? data.total), axis = /** @type {Block|undefined} */ (data.lanes?.[0]), no = verdict === "no";
+    const onAxis = axis && (place < data.axis ? [] : piecesOnAxis(axis, lane, number, no));
+    const stopped = !data.busy || onAxis?.at(-1)?.[0] === "mnb-wait", waits = next === "waiting" && stopped, works = next === "waiting" && !stopped;
+    const pieces = onAxis ?? piecesOf(time, data.span, waits, no);
     const tone = verdict === "yes" ? "mnb-t-good" : verdict === "no" ? "mnb-t-no" : "";
     return {
       cells: [
-        `${here ? "▸ " : ""}${number}`, name, item ? item.join(" ") : "",
+        `${here ? "▸ " : ""}${number}`, lane, name, item ? item.join(" ") : "",
         h("span", {}, tone && h("span", { class: tone }, verdict === "yes" ? "✓ " : "✗ "), h("span", { class: "mnb-code" }, out || (waits ? "waits" : works ? "works" : "")), marks.map((one) => h("span", { class: "mnb-mark" }, one))),
         h("span", { class: next.startsWith("failed") ? "mnb-t-bad" : tone }, works ? "working" : next),
-        tokens ? countWords(tokens) : "", cost ? cost.toFixed(cost < 1 ? 3 : 2) : "", time[0] ? time[1] : "", timeBar(time, data.span, waits, verdict === "no"),
+        tokens ? countWords(tokens) : "", cost ? cost.toFixed(cost < 1 ? 3 : 2) : "", time[0] ? time[1] : "", timeBar(time, pieces),
       ],
       class: here ? "mnb-here" : "",
-      key: JSON.stringify([row, here, data.span, works]),
+      key: JSON.stringify([row, here, pieces, works]),
     };
   };
   return {
@@ -144,19 +168,20 @@ export function timelinePart(host, send, controls) {
       }
       lanes.hidden = !data.lanes?.length;
       drawBlocks(lanes, data.lanes, send);
-      for (const row of data.tail ?? []) rows.set(row[0], row);
+      grid.node.style.setProperty("--mnb-lane-column", data.lanes?.length ? "minmax(56px, 0.7fr)" : "0px");
+      keep(data.total - (data.tail ?? []).length + 1, data.tail ?? []);
       const lines = data.lines ?? [], line_ = data.line ?? null, past = data.at ?? null, sought = filter.value.trim();
       if (isNew(line, lines)) refill(line, lines.map(([value, words]) => h("option", { value: value ?? "" }, words)));
       line.hidden = lines.length < 2;
       line.value = line_ === null ? "" : String(line_);
       setAttr(slider, "max", data.total);
       if (document.activeElement !== slider || playing) slider.value = String(past ?? data.total);
-      setAttr(slider, "aria-valuetext", past === null ? "the present" : past ? `step ${past}` : "the start");
+      setAttr(slider, "aria-valuetext", past === null ? "the present" : past ? `step ${called(past)}` : "the start");
       setEnabled(now, data.past, "this is the present");
-      back.hidden = past === null;
+      back.hidden = (data.step ?? null) === null;
       setEnabled(back, data.can && line_ === null, "not while a step runs");
       setEnabled(fork, data.can && data.total > 0 && line_ === null, "not now");
-      setText(fork, past === null ? "Fork" : "Fork from here");
+      setText(fork, (data.step ?? null) === null ? "Fork" : "Fork from here");
       setAttr(grid.node, "data-empty", sought ? "no such step" : "no step yet: Step or Run begins");
       if (sought) return void search();
       if (past) grid.active = past - 1;
