@@ -102,6 +102,15 @@ def test_a_lane_that_failed_is_answered_and_its_steps_are_looked_at(lab: Lab):
     panel.tab("Output")
     panel.says("ready")
     panel.press("Now")
+    panel.tab("Timeline")
+    row = panel.at.get_by_role("row").filter(has_text="code").filter(has_text="Setup")
+    row.click()
+    panel.says("ready")
+    assert row.get_attribute("aria-selected") == "true"
+    assert row.locator(".mnb-gantt > span").count(), "it stands on the axis of the lanes"
+    lab.screenshot("lanes-row", cell=1)
+    lab.screenshot("lanes-row", cell=1, dark=True)
+    panel.press("Now")
     panel.tab("Lanes 3")
     panel.press("Look")
     panel.press("Write…")

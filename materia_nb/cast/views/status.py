@@ -300,7 +300,9 @@ def loop_progress(cast: Snapshot) -> dict[str, tuple[int, int]]:
     found = {}
     for loop in cast.graph.loops.values():
         if loop.iterator is not None:
-            stands = standings(cast.engine, walk_of(loop.iterator))
+            stands, lane = standings(cast.engine, walk_of(loop.iterator)), cast.engine.lane
+            if lane is not None and lane.cursor == loop.iterator.cursor:
+                stands = [stands[index] for index in lane.indexes]
             found[loop.id] = (stands.count("done") if _begun(cast, loop.id) else 0, len(stands))
     if cast.lanes and (streams := cast.session.streams[-1]).status != "joined":
         lanes = cast.lanes.values()
@@ -381,17 +383,18 @@ def marks_of(cast: Snapshot) -> Marks:
 
 
 def _last_outputs(cast: Snapshot) -> dict[str, str]:
-    """What came of each socket last, in lanes too, in a few words."""
-    lanes = [lane.session for streams in cast.session.streams for lane in streams.lanes.values()]
-    latest: dict[str, StepRecord] = {}
-    for session in (cast.session, *lanes):
-        for step in session.steps:
-            before = latest.get(step.socket)
-            if step.turns and (before is None or step.started >= before.started):
-                latest[step.socket] = step
+    """What came of each socket last, in a few words; of lanes that have come together, the last one of the schedule counts."""
+    own = [(step.number, 0, 0, step) for step in cast.steps]
+    of_lanes = [
+        (streams.step, place if streams.status == "joined" else 0, step.started, step)
+        for streams in cast.session.streams
+        for place, lane in enumerate(streams.lanes.values())
+        for step in lane.session.steps
+    ]
+    found = sorted((one for one in (*own, *of_lanes) if one[3].turns), key=lambda one: one[:3])
     return {
         socket: shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), _OUTPUT_CHARS)
-        for socket, step in latest.items()
+        for socket, step in {step.socket: step for *_, step in found}.items()
     }
 
 

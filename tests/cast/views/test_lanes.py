@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 
@@ -45,12 +46,36 @@ def test_lanes_stand_on_the_cards_of_the_graph_and_count_there(waiting):
     assert marks.visits["Socket-2"] == 2
     assert marks.current is None
     assert marks.progress["L"] == (0, 3)
+    assert marks_of(waiting.now.lanes["ui"].now).progress["L"] == (0, 2), "a lane has items of its own"
     assert marks.outputs.keys() == {
         "Socket-1",
         "Socket-2",
         "Socket-3",
     }  # what the lanes did too; nobody has checked
     assert marks.outputs["Socket-1"] == "3 items: Part 0, Part 1, Part 2"
+
+
+def test_behind_the_barrier_a_card_shows_the_same_whichever_lane_was_faster(tmp_path):
+    built = threading.Event()
+
+    def set_up(lane):
+        if lane == "ui":
+            assert built.wait(30)
+        return "ready"
+
+    def check():
+        built.set()
+        return json.dumps({"satisfied": True})
+
+    agents = stream_agents(
+        {"ui": [0], "api": [1]}, Setup=set_up, Build=lambda lane: f"built in {lane}", Check=check
+    )
+    cast = h.start(tmp_path, streams_config(), agents)
+    assert cast.run() == "complete"
+    ui, api = (lane.now.steps.at(3) for lane in cast.now.lanes.values())
+    assert (ui.socket, api.socket) == ("Socket-3", "Socket-3")
+    assert ui.started >= api.ended, "it was the last in time"
+    assert marks_of(cast.now).outputs["Socket-3"] == "built in api", "the last one of the schedule"
 
 
 def test_every_lane_is_a_row_of_the_axis_and_its_name_is_harmless(waiting):
