@@ -369,7 +369,7 @@ def judged_answers(
         truth, ask = asked[1], known.get(name) or Ask(kind_of(asked[1]))
         if is_unanswered(asked[0]):
             missing += 1
-            lines.append(f"\u25cb {name}: not answered yet; write {name} = and {ask.form}")
+            lines.append(_missing(name, ask.form))
             continue
         answer = taken(asked[0], truth, graph)
         same = is_right(answer, truth)
@@ -381,7 +381,8 @@ def judged_answers(
     wrong = len(questions) - right - missing
     counts = [f"{count} {word}" for count, word in ((wrong, "wrong"), (missing, "not answered yet")) if count]
     raise MateriaError(
-        "\n".join([f"{right} of {len(questions)} right, {', '.join(counts)}.", *lines]),
+        f"{right} of {len(questions)} right, {', '.join(counts)}.",
+        more=lines,
         hint="put your answers into the cell above, run it, and check again",
         kind="wrong_answer" if wrong else "no_answer",
     )
@@ -556,9 +557,13 @@ def _word(one: object) -> str:
     return ", ".join(map(str, one)) if isinstance(one, list | tuple) else str(one)
 
 
+def _missing(name: str, form: str) -> str:
+    return f"\u25cb {name}: not answered yet; the answer is {form}"
+
+
 def _read_as(name: str, answer: Any, form: str) -> str:
     if is_unanswered(answer):
-        return f"\u25cb {name}: not answered yet; write {name} = and {form}"
+        return _missing(name, form)
     value: JSON = list(answer) if isinstance(answer, tuple) else answer
     size = f" of {len(value)}" if isinstance(value, list) else ""
     return f"\u00b7 {name}: {value!r}, {kind_of(value).split(',')[0]}{size}; asked for is {form}"
