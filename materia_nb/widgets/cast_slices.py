@@ -82,11 +82,15 @@ def _for_what(hold: Hold) -> str:
 
 
 def _working(now: Snapshot, doing: Doing) -> Pill:
-    running = sum(lane.status == "running" and not lane.wants_a_person for lane in now.lanes.values())
+    running = [lane for lane in now.lanes.values() if lane.status == "running" and not lane.wants_a_person]
     visit = now.engine.at
     place = visit.socket if visit is not None else now.engine.next
     name = now.names.get(place or "", "")
     where = f" · {name}" if name else ""
+    if len(running) == 1:
+        where = f" · {part(running[0].name, 40)} · {where_words(running[0])}"
+    elif running:
+        where = f" · {counted(len(running), 'lane')}"
     item = f" · {part(visit.item.label, 40)}" if visit is not None and visit.item is not None else ""
     since = doing.begun or (now.latest.started if now.latest is not None else None)
     if doing.aborting or now.live.stop_asked:
@@ -98,7 +102,7 @@ def _working(now: Snapshot, doing: Doing) -> Pill:
             now.stopping or "waits for the step to end",
         )
     return Pill(
-        "working", f"{counted(running, 'lane')} at work" if running else f"working{where}{item}", since
+        "working", f"{counted(len(running), 'lane')} at work" if running else f"working{where}{item}", since
     )
 
 

@@ -299,7 +299,7 @@ class CastSurface(Panel):
             past=self.past,
             rows=self.rows,
             watched=self.watched,
-            lane=self.lane,
+            lane=self.lane or (_at_work(casts[self.casts.index(self.cast)]) if busy else ""),
             selected=self.selected,
             tab=self.tab,
             only="" if self.alone is None else self.alone.opens,
@@ -326,6 +326,12 @@ class CastSurface(Panel):
         if self.alone is not None:
             return self.alone.fallback(self._seen([cast.now for cast in self.casts], busy=False))
         return how_it_stands(self.cast.now)
+
+
+def _at_work(now: Snapshot) -> str:
+    """Return the first lane that an agent or a process works in, "" for none: what it does is shown until one is picked."""
+    names = (name for name, one in now.lanes.items() if one.status == "running" and not one.wants_a_person)
+    return next(names, "")
 
 
 def _is_part(past: Snapshot, now: Snapshot) -> bool:

@@ -1376,3 +1376,29 @@ def test_lanes_of_an_earlier_plan_are_looked_at_as_well(tmp_path, make):
         say(panel, "row", row=row)
         assert panel.front.timeline["at"] == row
     assert builds[0] < panel.front.timeline["axis"] < builds[1]
+
+
+def test_while_lanes_run_one_that_is_at_work_is_shown_and_what_a_stop_waits_for(tmp_path, make):
+    begun, may = threading.Event(), threading.Event()
+
+    def build(lane):
+        if lane == "api":
+            begun.set()
+            assert may.wait(30)
+        return f"built in {lane}"
+
+    cast = h.start(tmp_path, streams_config(1), stream_agents({"ui": [0], "api": [1]}, Build=build))
+    panel = make(cast)
+    say(panel, "run")
+    assert begun.wait(30)
+    panel.refresh()
+    assert panel.front.bar["words"] == "1 lane at work"
+    assert panel.front.inspector["title"]["name"] == "Build"
+    assert panel.front.inspector["title"]["chips"][0] == "lane api"
+    assert panel.lane == "", "nobody has picked it"
+    say(panel, "pause")
+    panel.refresh()
+    assert panel.front.bar["words"] == "pausing · api · Build"
+    may.set()
+    done(panel)
+    assert cast.now.lanes["ui"].status == "accepted"

@@ -21,7 +21,7 @@ from materia_nb.display.svg import graph_svg
 from materia_nb.engine.items import standings, walk_of
 from materia_nb.engine.remarks import Remark
 from materia_nb.engine.routing import edges_used, short
-from materia_nb.engine.session import StepRecord, lanes_at_work
+from materia_nb.engine.session import lanes_at_work
 from materia_nb.engine.state import BOUNDS, Hold
 from materia_nb.errors import counted, plain
 from materia_nb.handoff.capabilities import request_of
