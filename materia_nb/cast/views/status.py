@@ -352,9 +352,9 @@ def marks_of(cast: Snapshot) -> Marks:
         for lane in streams.lanes.values():
             visits.update(lane.session.state.visits)
             visits.subtract(lane.session.start.visits)
-    for name, running in cast.lanes.items():
-        place = running.now.next_socket or ""
-        if running.status == "running" and place in cast.graph.sockets:
+    for name, lane_now in cast.lanes.items():
+        place = lane_now.now.next_socket or ""
+        if lane_now.status in ("running", "interrupted") and place in cast.graph.sockets:
             standing_at[place] = (*standing_at.get(place, ()), name)
             current = None
     return Marks(

@@ -53,6 +53,8 @@ def test_lanes_stand_on_the_cards_of_the_graph_and_count_there(waiting):
         "Socket-3",
     }  # what the lanes did too; nobody has checked
     assert marks.outputs["Socket-1"] == "3 items: Part 0, Part 1, Part 2"
+    waiting.abort()
+    assert marks_of(waiting.now).lanes == marks.lanes, "there they go on"
 
 
 def test_behind_the_barrier_a_card_shows_the_same_whichever_lane_was_faster(tmp_path):
