@@ -440,14 +440,13 @@ class CastPanel(CastSurface):
         if message.other is not None:
             before = nth(steps, message.other)
         else:  # in its own lane
-            line = self.rows.maker(now, row).steps if step.lane else now.line(self.rows.line)
+            line = now.maker_of(step).steps if step.lane else now.line(self.rows.line)
             before = visit_before(line, step.number)
         both = StepCompareView(before, step)
-        named = [
-            f"step {one.number}" + (f" of lane {part(one.lane, 60)}" * bool(one.lane))
-            for one in (before, step)
-        ]
-        said = [Line(f"A is {named[0]}, B is {named[1]}."), *both.all_words()]
+        a, b = (
+            f"step {one.number}{f' of lane {part(one.lane, 60)}' * bool(one.lane)}" for one in (before, step)
+        )
+        said = [Line(f"A is {a}, B is {b}."), *both.all_words()]
         return lambda _: said
 
     def _side_of(self, name: str) -> Side:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from time import time as now_in_seconds
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -284,18 +285,10 @@ class StepRows:
         last = past.latest
         if last is None or self.steps(now) is now.line(self.line):
             return len(past.steps)
-        alike = (
-            row
-            for row, step in enumerate(self.steps(now), start=1)
-            if (step.number, step.lane) == (last.number, last.lane)
-        )
-        here = past.session.prefix  # a second plan may have lanes of the same names
-        return next((row for row in alike if self.maker(now, row).session.prefix == here), None)
-
-    def maker(self, now: Snapshot, row: int) -> Snapshot:
-        """Return the lane that made the step of a row, as a cast is shown; ``now`` itself if the cast did."""
-        step = self.steps(now)[row - 1]
-        return now.maker_of(step) if step.lane else now
+        wanted = last.number, last.lane, past.session.prefix  # a second plan may have lanes of the same names
+        rows = enumerate(self.steps(now), start=1)
+        alike = ((row, step) for row, step in rows if (step.number, step.lane) == wanted[:2])
+        return next((row for row, step in alike if now.maker_of(step).session.prefix == wanted[2]), None)
 
     def between(self, now: Snapshot, first: int, last: int) -> list[Row]:
         """Return the rows ``first`` to ``last``, as far as there are any."""
@@ -303,10 +296,7 @@ class StepRows:
         edited = {edit.step for edit in now.edits} if self.line is None else frozenset()
         first, last = max(1, first), min(len(steps), last, first + _MOST_ASKED - 1)
         with self._lock:
-            return [
-                self._row(now, row, steps[row - 1], edited=steps[row - 1].number in edited)
-                for row in range(first, last + 1)
-            ]
+            return [self._row(now, row, steps[row - 1], edited) for row in range(first, last + 1)]
 
     def span(self, now: Snapshot) -> Place:
         """Say how long the axis of time is, without lanes, which have one of their own (:func:`axis_of`)."""
@@ -330,12 +320,11 @@ class StepRows:
     def find(self, now: Snapshot, text: str) -> list[int]:
         """Return the rows whose words or output hold ``text``, case aside."""
         wanted = " ".join(text.split()).casefold()
-        return [
-            row for row, step in enumerate(self.steps(now), start=1) if wanted in _words_of(step, now.names)
-        ]
+        rows = enumerate(self.steps(now), start=1)
+        return [row for row, step in rows if wanted in _words_of(step, now.names)]
 
-    def _row(self, now: Snapshot, row: int, step: StepRecord, *, edited: bool) -> Row:
-        edited, kept = edited and not step.lane, self._made.get(row)
+    def _row(self, now: Snapshot, row: int, step: StepRecord, edits: AbstractSet[int]) -> Row:
+        edited, kept = step.number in edits and not step.lane, self._made.get(row)
         if kept is None or kept[0] is not step or kept[1] is not edited:
             kept = self._made[row] = (step, edited, self._new(now, step, edited=edited))
         return kept[2]
@@ -362,9 +351,8 @@ class StepRows:
     def _timed(self, line: Sequence[StepRecord], step: StepRecord) -> list[Any]:
         """Whether it is over, its seconds at work, its time in words, where its bar begins and ends, if work is known."""
         time, number = time_of(step), step.number
-        before, after = (
-            Place(0, 0) if step.lane else self._place_after(line, end) for end in (number - 1, number)
-        )
+        ends = () if step.lane else (number - 1, number)  # those of lanes stand on the clock of these
+        before, after = [self._place_after(line, end) for end in ends] or [Place(0, 0)] * 2
         seconds = "?" if time.work is None else seconds_words(time.work).removesuffix(" s")
         return [time.whole is not None, seconds, time.words, *before, *after, time.work is not None]
 
@@ -380,15 +368,8 @@ def _words_of(step: StepRecord, names: Mapping[str, str]) -> str:
     """Everything of a step that can be searched for."""
     way = way_words(step)
     item = f"{step.item_key or ''} {step.item_label or ''}"
-    words = (
-        step.lane,
-        step.socket,
-        names.get(step.socket, ""),
-        item,
-        step.shown or "",
-        way,
-        names.get(way, ""),
-    )
+    named = (step.lane, step.socket, names.get(step.socket, ""), names.get(way, ""))
+    words = (*named, item, step.shown or "", way)
     return "\n".join(words).casefold()
 
 

@@ -162,11 +162,11 @@ class CastSurface(Panel):
         """
         now = self.cast.now
         step = nth(self.rows.steps(now), row) if row else None
-        if step is not None and step.lane:
-            self.past = self.rows.maker(now, row).at(step.number)
-            self.refresh()
-        else:
+        if step is None or not step.lane:
             self.look(0 if step is None else step.number)
+            return
+        self.past = now.maker_of(step).at(step.number)
+        self.refresh()
 
     @property
     def here(self) -> Snapshot:

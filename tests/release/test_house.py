@@ -18,7 +18,7 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 240,
-    "lines of code": 53_570,
+    "lines of code": 53_640,
     "lines of code in one module": 600,
     "public names that stand for two things": 106,
 }
