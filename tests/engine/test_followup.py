@@ -4,8 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from builders import NO, YES, Play, agent, asks, at, config, edge, exit_route, items, loop, retry_loop, say
+from builders import (
+    NO,
+    YES,
+    Folded,
+    Play,
+    agent,
+    asks,
+    at,
+    config,
+    edge,
+    exit_route,
+    items,
+    loop,
+    retry_loop,
+    say,
+)
 from materia_nb.engine.followup import capture
+from materia_nb.engine.item_edits import ListEdit, lay_out
 from materia_nb.engine.state import Unrouted
 from materia_nb.loadout.vocabulary import Result
 
@@ -263,3 +279,16 @@ def test_r22_what_is_kept_is_not_what_was_cut_to_be_shown():
         play.go(no(str(n) * 900), "built")
     play.go(no("2" * 900))
     assert [len(entry.reason) for entry in play.state.follow_up] == [900, 900, 900]
+
+
+@pytest.mark.parametrize("origins, kept", [((1,), []), ((0, 1), [0]), ((None, 0, 1), [0])])
+def test_what_was_handed_on_for_an_item_goes_with_it_and_is_gone_with_it(origins, kept):
+    cast = Folded(retry_loop()).answers(items("a", "b"), "built", say(satisfied=True, context="a is good"))
+    (entry,) = [one for one in cast.state.handoffs.entries if one.item is not None]
+    assert (entry.item[1], entry.text) == (0, "a is good")
+    old = cast.state.data["workItems"]
+    new = [{"title": "new", "context": "n"} if origin is None else dict(old[origin]) for origin in origins]
+    made = lay_out(
+        cast.rules, cast.state, {**cast.state.data, "workItems": new}, {"workItems": ListEdit(origins)}
+    )
+    assert [one.item[1] for one in made.state.handoffs.entries if one.item is not None] == kept
