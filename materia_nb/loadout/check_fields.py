@@ -11,8 +11,16 @@ from pydantic_core import ErrorDetails
 from materia_nb.errors import close_match
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import models
-from materia_nb.loadout.facts import BUILT_IN, LANE_UTILITIES, Object, as_object, is_object, materia_kind
-from materia_nb.loadout.fields import Fault, FieldRow, Model, field_path, objects, row_named, rows_of
+from materia_nb.loadout.facts import (
+    BUILT_IN,
+    LANE_UTILITIES,
+    Object,
+    as_list,
+    as_object,
+    is_object,
+    materia_kind,
+)
+from materia_nb.loadout.fields import Fault, FieldRow, Model, field_path, objects, row_named
 from materia_nb.loadout.models import AgentMateria, UtilityMateria
 from materia_nb.loadout.report import (
     INVALID_CONFIG,
@@ -103,6 +111,10 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
             what = f"materia {name!r} is parallel and no generator, so it has no items to hand to streams"
             advice = f'write "generator": true too, or remove {field}'
             findings.problem(INVALID_MATERIA, f"{here}.{field}", what, advice)
+    program = next(iter(as_list(raw.get("command"))), None)
+    if utility and isinstance(program, str) and program.isspace():
+        what = "the program of the command has no name"
+        findings.problem(INVALID_MATERIA, f"{here}.command[0]", what, "write one, such as python3")
     if utility and raw.get("command") is not None and raw.get("script") is not None:
         what = f"the utility {name!r} has both a command and a script, and does not say which is run"
         findings.problem(INVALID_MATERIA, f"{here}.script", what, "remove one of them")
@@ -206,7 +218,7 @@ def _field(findings: Findings, model: type[Model], owner: Object, field: str, va
         why = f"{field} has no effect here: {elsewhere}"
         findings.hint(NO_EFFECT, source, why, "move it, or remove it", remove)
     elif not field.startswith("x-"):  # whose they are, nobody else says anything of
-        near = close_match(field, rows_of(model))
+        near = close_match(field, model.rows)
         advice = f"did you mean {near!r}?" if near else "it is kept, and nothing reads it"
         rename = near is not None and near not in owner and model is models.SocketFields
         mended = mend(f"Call it {near}", do("rename_field", here, field, near)) if rename else None

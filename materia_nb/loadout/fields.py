@@ -1,33 +1,35 @@
-"""How a field of the config is described: once, in a model, from which checking, hints, docs and schema read it."""
+"""The kinds of values that a field of the config can take (R28), and a field as checking, hints, docs and schema read it."""
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Mapping
 from collections.abc import Iterator as Iterating
 from dataclasses import dataclass
-from functools import cache
 from math import ceil
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_args, get_origin
+from typing import Any, ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
-from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
+from materia_nb.errors import did_you_mean
 from materia_nb.jsonvalue import JSON, split_path
-from materia_nb.loadout.facts import Object, as_list, as_object, is_number, is_object, is_text, whole
-from materia_nb.loadout.graph import CAST_CONTEXTS, ITEM_CONTEXTS, LEAST_PROMPT_CHARACTERS, PROMPT_FORMS
-from materia_nb.loadout.report import INVALID_CONFIG
-from materia_nb.loadout.vocabulary import (
-    CONDITIONS,
-    FILE_CHOICES,
-    OF_OUTPUTS,
-    Condition,
-    FilesWord,
-    source_fault,
+from materia_nb.loadout.facts import (
+    TOOL_SCOPES,
+    WORK_ITEMS,
+    Object,
+    as_list,
+    as_object,
+    is_number,
+    is_object,
+    is_text,
+    script_file,
+    whole,
 )
+from materia_nb.loadout.graph import CAST_CONTEXTS, ITEM_CONTEXTS, LEAST_PROMPT_CHARACTERS, PROMPT_FORMS
+from materia_nb.loadout.report import INVALID_CONFIG, brief
+from materia_nb.loadout.vocabulary import CONDITIONS, FILE_CHOICES, OF_OUTPUTS, source_fault
 
 
 class Fault(ValueError):
@@ -42,12 +44,14 @@ class Fault(ValueError):
 class ValueKind:
     """A kind of value: what is accepted, the JSON Schema that says so, and what to write instead of anything else.
 
-    ``accepts`` may raise a :class:`Fault` that says more than that the value is wrong. ``counts`` turns an accepted
-    value into what it counts as; without it, it counts as it is written.
+    ``accepts`` may raise a :class:`Fault` that says more than that the value is wrong. ``shape`` is what its fields say
+    of it in words, if they say nothing else. ``counts`` turns an accepted value into what it counts as; without it, it
+    counts as it is written.
     """
 
     accepts: Callable[[JSON], bool]
     schema: Mapping[str, JSON]
+    shape: str = "text"
     write: str | None = None
     counts: Callable[[Any], JSON] | None = None
 
@@ -66,14 +70,33 @@ class ValueKind:
         return dict(self.schema)
 
 
-def word_of(words: tuple[str, ...]) -> ValueKind:
+def _listed(words: tuple[str, ...]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _word_of(*words: str) -> ValueKind:
     """Make the kind of a field that takes one of a few words."""
     advice = " or ".join(f'"{word}"' for word in words)
     if len(words) > 2:
         advice = "one of: " + ", ".join(f'"{word}"' for word in words)
     return ValueKind(
-        lambda value: isinstance(value, str) and value in words, {"enum": [*words]}, f"write {advice}"
+        lambda value: isinstance(value, str) and value in words,
+        {"enum": [*words]},
+        _listed(words),
+        f"write {advice}",
     )
+
+
+_LONGEST_MS: Final = 2**31 - 1  # about 24 days: beyond it, waiting overflows on some systems
+_TEXT: Final = {"type": "string"}
+_TEXTS: Final = {"type": "array", "items": _TEXT}
+_A_PATH: Final = 'write a path in quotes, such as "$.context" or "state.plan"'
+_SCOPES: Final = 'write "none", "readOnly", "coding" or a list of tool names'
+_CUSTOM: Final = {
+    "type": "object",
+    "properties": {"type": {"const": "custom"}, "tools": _TEXTS},
+    "required": ["type", "tools"],
+}
 
 
 def _is_source(value: JSON) -> bool:
@@ -87,103 +110,33 @@ def _are_texts(value: JSON) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
+def _are_texts_by_name(value: JSON) -> bool:
+    return is_object(value) and all(isinstance(one, str) for one in value.values())
+
+
+def _is_day(value: JSON) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value) is not None
+
+
 def _whole_from(least: int) -> ValueKind:
     def accepts(value: JSON) -> bool:
         number = whole(value)
         return number is not None and number >= least
 
+    shape = f"whole number from {least:,} up"
     advice = f"write a whole number from {least} up, or leave it out"
-    return ValueKind(accepts, {"type": "integer", "minimum": least}, advice, whole)
+    return ValueKind(accepts, {"type": "integer", "minimum": least}, shape, advice, whole)
 
 
-_LONGEST_MS: Final = 2**31 - 1  # about 24 days: beyond it, waiting overflows on some systems
+def _number_from_0(shape: str, write: str | None = None) -> ValueKind:
+    return ValueKind(
+        lambda value: is_number(value) and value >= 0, {"type": "number", "minimum": 0}, shape, write
+    )
 
 
-ASSIGN: Final = 'write an object from targets to sources: {"plan": "$.plan"}'
-_A_PATH: Final = 'write a path in quotes, such as "$.context" or "state.plan"'
-TEXT_SCHEMA: Final = {"type": "string"}
-TEXTS_SCHEMA: Final = {"type": "array", "items": TEXT_SCHEMA}
-
-AnyKey: TypeAlias = Annotated[str, ValueKind(lambda _: True, TEXT_SCHEMA)]
-"""A key of an object; the graph checks those that are ids."""
-Reference: TypeAlias = Annotated[str, ValueKind(lambda _: True, TEXT_SCHEMA)]
-"""The name of something in the config; the graph checks whether it is there."""
-SomeText: TypeAlias = Annotated[str, ValueKind(is_text, TEXT_SCHEMA, "write a name in quotes")]
-"""Text with something other than white space in it."""
-AnyText: TypeAlias = Annotated[
-    str, ValueKind(lambda value: isinstance(value, str), TEXT_SCHEMA, "write text in quotes")
-]
-Texts: TypeAlias = Annotated[list[str], ValueKind(_are_texts, TEXTS_SCHEMA)]
-TextsByName: TypeAlias = Annotated[
-    dict[str, str],
-    ValueKind(
-        lambda value: is_object(value) and all(isinstance(one, str) for one in value.values()),
-        {"type": "object", "additionalProperties": TEXT_SCHEMA},
-        'write an object of texts, such as {"NAME": "${NAME}"}',
-    ),
-]
-Flag: TypeAlias = Annotated[
-    bool,
-    ValueKind(
-        lambda value: isinstance(value, bool), {"type": "boolean"}, "write true or false, without quotes"
-    ),
-]
-Count: TypeAlias = Annotated[int, _whole_from(0)]
-CountFromOne: TypeAlias = Annotated[int, _whole_from(1)]
-Percent: TypeAlias = Annotated[
-    float, ValueKind(lambda value: is_number(value) and value >= 0, {"type": "number", "minimum": 0})
-]
-Amount: TypeAlias = Annotated[
-    float,
-    ValueKind(
-        lambda value: is_number(value) and value >= 0,
-        {"type": "number", "minimum": 0},
-        "write a number from 0 up",
-    ),
-]
-DateText: TypeAlias = Annotated[
-    str,
-    ValueKind(
-        lambda value: isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value) is not None,
-        {"type": "string", "format": "date"},
-        'write a day, such as "2026-11-23"',
-    ),
-]
-Milliseconds: TypeAlias = Annotated[
-    int,
-    ValueKind(
-        lambda value: is_number(value) and value > 0,
-        {"type": "number", "exclusiveMinimum": 0},
-        counts=lambda value: min(ceil(value), _LONGEST_MS),
-    ),
-]
-"""How long something may take; a part of a millisecond counts as a whole one."""
-PathText: TypeAlias = Annotated[
-    str, ValueKind(lambda value: is_text(value) and "\0" not in value, TEXT_SCHEMA)
-]
-Name: TypeAlias = Annotated[
-    str,
-    ValueKind(
-        lambda value: is_text(value) and bool(split_path(value)), TEXT_SCHEMA, "write a name, or leave it out"
-    ),
-]
-"""The name of a cursor, or of an item in the state (R12, R13)."""
-SourceText: TypeAlias = Annotated[str, ValueKind(_is_source, TEXT_SCHEMA, _A_PATH)]
-"""Where a value is read from: a path, or JSONPath (R11)."""
-AssignedSource: TypeAlias = Annotated[str, ValueKind(is_text, TEXT_SCHEMA, _A_PATH)]
-"""The source of an assignment that may have no effect, so that it need not be readable (R4)."""
-Parse: TypeAlias = Annotated[Literal["json", "text"], word_of(("json", "text"))]
-When: TypeAlias = Annotated[Condition, word_of(CONDITIONS)]
-WhenOutput: TypeAlias = Annotated[Condition, word_of(OF_OUTPUTS)]
-"""A condition that an output can meet."""
-Artifacts: TypeAlias = Annotated[Literal["outputs", "all"], word_of(("outputs", "all"))]
-FilesField: TypeAlias = Annotated[FilesWord, word_of(FILE_CHOICES)]
-PromptCharacters: TypeAlias = Annotated[int, _whole_from(LEAST_PROMPT_CHARACTERS)]
-PromptFormWord: TypeAlias = Annotated[str, word_of(PROMPT_FORMS)]
-
-_FLAG_SCHEMA: Final = {"type": "boolean"}
+_FLAG: Final = {"type": "boolean"}
 _CONTEXT_PARTS: Final[Mapping[str, tuple[Callable[[JSON], bool], Mapping[str, JSON], str]]] = {
-    "request": (lambda value: isinstance(value, bool), _FLAG_SCHEMA, "true or false"),
+    "request": (lambda value: isinstance(value, bool), _FLAG, "true or false"),
     "items": (
         lambda value: isinstance(value, str) and value in ITEM_CONTEXTS,
         {"enum": [*ITEM_CONTEXTS]},
@@ -191,15 +144,15 @@ _CONTEXT_PARTS: Final[Mapping[str, tuple[Callable[[JSON], bool], Mapping[str, JS
     ),
     "state": (
         lambda value: isinstance(value, bool) or _are_texts(value),
-        {"anyOf": [_FLAG_SCHEMA, TEXTS_SCHEMA]},
+        {"anyOf": [_FLAG, _TEXTS]},
         'true, false or a list of paths such as ["plan.name"]',
     ),
     "handoffs": (
         lambda value: isinstance(value, bool) or (whole(value) or 0) > 0,
-        {"anyOf": [_FLAG_SCHEMA, {"type": "integer", "minimum": 1}]},
+        {"anyOf": [_FLAG, {"type": "integer", "minimum": 1}]},
         "true, false or a number of characters",
     ),
-    "previous": (lambda value: isinstance(value, bool), _FLAG_SCHEMA, "true or false"),
+    "previous": (lambda value: isinstance(value, bool), _FLAG, "true or false"),
 }
 """What an object of ``castContext`` may say: what is accepted, its schema, and what to write (R50)."""
 
@@ -220,82 +173,137 @@ def is_context(value: JSON) -> bool:
     return True
 
 
-ContextValue: TypeAlias = Annotated[
-    JSON,
-    ValueKind(
-        is_context,
+def _is_part(part: JSON) -> bool:
+    if isinstance(part, str) and "\0" in part:
+        raise Fault(f"{brief(part)} holds a NUL character", "no program can be given one: remove it")
+    return isinstance(part, str) and bool(part)
+
+
+def _are_tools(tools: JSON) -> bool:
+    custom = is_object(tools) and tools.get("type") == "custom"
+    names = tools.get("tools") if custom else tools
+    if isinstance(names, list) and all(is_text(name) for name in names):
+        return True
+    if names in TOOL_SCOPES and not custom:
+        return True
+    meant = f" ({did_you_mean(names, TOOL_SCOPES)})" if isinstance(names, str) else ""
+    raise Fault(f"tools is {brief(names)}", _SCOPES + meant, ".tools" if custom else "")
+
+
+CONTEXT_SHAPE: Final = "full, request, none, or an object"
+_CONTEXT_SCHEMA: Final[Mapping[str, JSON]] = {
+    "anyOf": [
+        {"enum": [*CAST_CONTEXTS]},
         {
-            "anyOf": [
-                {"enum": [*CAST_CONTEXTS]},
-                {
-                    "type": "object",
-                    "properties": {name: dict(schema) for name, (_, schema, _) in _CONTEXT_PARTS.items()},
-                    "additionalProperties": False,
-                },
-            ]
+            "type": "object",
+            "properties": {name: dict(schema) for name, (_, schema, _) in _CONTEXT_PARTS.items()},
+            "additionalProperties": False,
         },
+    ]
+}
+KINDS: Final[Mapping[str, ValueKind]] = {
+    "Reference": ValueKind(
+        lambda _: True, _TEXT, "socket id or end"
+    ),  # of something in the config: the graph checks whether it is there
+    "SomeText": ValueKind(is_text, _TEXT, write="write a name in quotes"),  # more than white space
+    "Text": ValueKind(lambda value: isinstance(value, str), _TEXT, write="write text in quotes"),
+    "Texts": ValueKind(_are_texts, _TEXTS, "list of texts"),
+    "TextsByName": ValueKind(
+        _are_texts_by_name,
+        {"type": "object", "additionalProperties": _TEXT},
+        "object of texts",
+        'write an object of texts, such as {"NAME": "${NAME}"}',
+    ),
+    "Flag": ValueKind(
+        lambda value: isinstance(value, bool), _FLAG, "true or false", "write true or false, without quotes"
+    ),
+    "Count": _whole_from(0),
+    "CountFromOne": _whole_from(1),
+    "PromptCharacters": _whole_from(LEAST_PROMPT_CHARACTERS),
+    "Percent": _number_from_0("percent"),
+    "Amount": _number_from_0("number from 0 up", "write a number from 0 up"),
+    "Date": ValueKind(
+        _is_day,
+        {"type": "string", "format": "date"},
+        "date, as 2026-11-23",
+        'write a day, such as "2026-11-23"',
+    ),
+    "Milliseconds": ValueKind(  # a part of one counts as a whole one
+        lambda value: is_number(value) and value > 0,
+        {"type": "number", "exclusiveMinimum": 0},
+        "milliseconds above 0",
+        counts=lambda value: min(ceil(value), _LONGEST_MS),
+    ),
+    "Path": ValueKind(lambda value: is_text(value) and "\0" not in value, _TEXT, "path"),
+    "Name": ValueKind(  # of a cursor, or of an item in the state (R12, R13)
+        lambda value: is_text(value) and bool(split_path(value)),
+        _TEXT,
+        "name",
+        "write a name, or leave it out",
+    ),
+    "Source": ValueKind(_is_source, _TEXT, "source", _A_PATH),  # a path, or JSONPath (R11)
+    "AssignedSource": ValueKind(
+        is_text, _TEXT, "source", _A_PATH
+    ),  # may have no effect, so be unreadable (R4)
+    "Parse": _word_of("json", "text"),
+    "When": _word_of(*CONDITIONS),
+    "WhenOutput": _word_of(*OF_OUTPUTS),  # a condition that an output can meet
+    "Artifacts": _word_of("outputs", "all"),
+    "Files": _word_of(*FILE_CHOICES),
+    "PromptForm": _word_of(*PROMPT_FORMS),
+    "AgentOrUtility": _word_of("agent", "utility"),
+    "WorkItems": _word_of(WORK_ITEMS),
+    "ShippedUtility": _word_of("shippedUtility"),
+    "Context": ValueKind(
+        is_context,
+        _CONTEXT_SCHEMA,
+        CONTEXT_SHAPE,
         f"write {', '.join(CAST_CONTEXTS)}, or an object of {', '.join(_CONTEXT_PARTS)}",
     ),
-]
-CONTEXT_SHAPE: Final = "full, request, none, or an object"
-
-
-def known(
-    description: str,
-    shape: str,
-    *rules: str,
-    name: str | None = None,
-    required: bool = False,
-    default: JSON = None,
-    least: int | None = None,
-    **facts: Any,
-) -> Any:
-    """Describe a field.
-
-    Args:
-        description: what it does, in one or two sentences.
-        shape: what its value looks like, in words.
-        rules: the R-numbers that it implements.
-        name: how the config spells it, where that is no Python name in camel case.
-        required: whether it must be there. What the graph checks (see :data:`Reference`) is never required here.
-        default: what counts when it is left out, where that is one value.
-        least: how many entries it has at least.
-        facts: the attributes of its :class:`FieldRow` that have a default.
-    """
-    if default is not None:
-        description = f"{description.removesuffix('.')}; left out, {_word(default)}."
-    about: Any = {"shape": shape, "rules": rules, **facts}
-    return Field(
-        default=... if required else default,
-        alias=name,
-        description=description,
-        min_length=least,
-        json_schema_extra={"x-about": about},
-    )
-
-
-def _word(default: JSON) -> str:
-    return f"`{default}`" if isinstance(default, str) else str(default)
+    "Tools": ValueKind(
+        _are_tools, {"anyOf": [{"enum": [*TOOL_SCOPES]}, _TEXTS, _CUSTOM]}, "scope or list of names"
+    ),
+    "ScriptName": ValueKind(
+        lambda value: script_file(value) is not None,
+        _TEXT,
+        "file name",
+        "write a plain file name that ends with .py, without a directory",
+    ),
+    "CommandPart": ValueKind(_is_part, _TEXT, write="write each part as a string that is not empty"),
+}
+"""The kinds by the names that the table of the format has for them."""
 
 
 class Model(BaseModel):
     """An object of the config. Fields that it does not know are no business of checking (R28).
 
-    ``words`` are its name, ``example`` is one, and ``code`` that of its problems (R26).
+    ``words`` are its name, ``example`` is one, ``code`` that of its problems (R26), and ``rows`` are its fields by their
+    names in the config, in the order in which they are documented.
     """
 
     words: ClassVar[str]
     example: ClassVar[str] = "{ ... }"
     code: ClassVar[str] = INVALID_CONFIG
+    rows: ClassVar[Mapping[str, FieldRow]] = {}
 
     model_config = ConfigDict(alias_generator=to_camel, frozen=True)
 
 
+class TwoSpellings(Model):
+    """An object whose fields may be spelt ``like_this`` too, as a contract does."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldRow:
-    """One field of the config, as ``known`` describes it.
+    """One field of the config; ``format.toml`` has its attributes under the same names.
 
     Attributes:
+        name: its name in Python.
+        shape: what its value looks like, in words.
+        description: what it does, in one or two sentences; ``about`` in the table.
+        rules: the R-numbers that it implements.
         needed: that it must be there although it is not ``required``: the graph checks what it refers to.
         part: the model of the objects in it.
         many: that it holds a list or an object of entries.
@@ -314,12 +322,13 @@ class FieldRow:
 
     model: str
     field: str
+    name: str
     shape: str
     description: str
-    rules: tuple[str, ...]
-    required: bool
-    part: type[Model] | None
-    many: type | None
+    rules: tuple[str, ...] = ()
+    required: bool = False
+    part: type[Model] | None = None
+    many: type | None = None
     needed: bool = False
     ignored: str | None = None
     code: str | None = None
@@ -340,42 +349,10 @@ class FieldRow:
         return f"{here}[{key}]" if isinstance(key, int) else f"{here}.{key}"
 
 
-@cache
-def rows_of(model: type[Model]) -> Mapping[str, FieldRow]:
-    """Return the fields of a model by their names in the config, in the order in which they are documented."""
-    return {row.field: row for row in (_row(model, name, info) for name, info in model.model_fields.items())}
-
-
-def _row(model: type[Model], name: str, info: FieldInfo) -> FieldRow:
-    extra = info.json_schema_extra
-    facts: Any = extra["x-about"] if isinstance(extra, dict) else {}
-    inside = list(_inside(info.annotation))
-    return FieldRow(
-        model=model.__name__.removesuffix("Fields"),
-        field=info.alias or name,
-        description=info.description or "",
-        required=info.is_required(),
-        part=next((one for one in inside if _is_model(one)), None),
-        many=next((kind for one in inside if (kind := get_origin(one)) in (list, dict)), None),
-        **facts,
-    )
-
-
-def _is_model(annotation: Any) -> bool:
-    return inspect.isclass(annotation) and issubclass(annotation, Model)
-
-
-def _inside(annotation: Any) -> Iterating[Any]:
-    """Yield an annotation and what it is made of."""
-    yield annotation
-    for one in get_args(annotation):
-        yield from _inside(one)
-
-
 def objects(model: type[Model], raw: Object, here: str = "") -> Iterating[tuple[type[Model], Object, str]]:
     """Yield an object of the config and, in their order, the objects inside it, each with its model and path."""
     yield model, raw, here
-    for name, row in rows_of(model).items():
+    for name, row in model.rows.items():
         value, source = raw.get(name), field_path(here, name)
         if row.part is None:
             continue
@@ -390,8 +367,8 @@ def objects(model: type[Model], raw: Object, here: str = "") -> Iterating[tuple[
 
 def row_named(model: type[Model], name: str) -> FieldRow | None:
     """Return the field that a name in the config means, None for no field."""
-    spelt = to_camel(name) if model.model_config.get("populate_by_name") else name
-    return rows_of(model).get(name) or rows_of(model).get(spelt)
+    spelt = to_camel(name) if issubclass(model, TwoSpellings) else name
+    return model.rows.get(name) or model.rows.get(spelt)
 
 
 def field_path(here: str, name: str) -> str:

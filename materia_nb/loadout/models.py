@@ -1,531 +1,138 @@
-"""The format of a config: every field that means something here, described once; its JSON Schema for editors.
-
-What a loadout is made of is in ``models_graph.py``; materia and all else are here.
-"""
+"""The format of a config, as ``format.toml`` describes it: models that check it, and its JSON Schema for editors."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypeAlias
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from keyword import iskeyword
+from pathlib import Path
+from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, Field
+from pydantic import Field, create_model
+from pydantic.alias_generators import to_snake
 from pydantic.json_schema import models_json_schema
 
-from materia_nb.errors import did_you_mean
+from materia_nb.file_io import read_own
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import graph
-from materia_nb.loadout.facts import BUILT_IN, TOOL_SCOPES, is_object, is_text, script_file
+from materia_nb.loadout.facts import BUILT_IN
 from materia_nb.loadout.fields import (
-    ASSIGN,
-    CONTEXT_SHAPE,
-    TEXT_SCHEMA,
-    TEXTS_SCHEMA,
-    Amount,
-    AnyKey,
-    AnyText,
-    Artifacts,
-    ContextValue,
-    Count,
-    CountFromOne,
-    DateText,
-    Fault,
+    KINDS,
     FieldRow,
-    FilesField,
-    Flag,
-    Milliseconds,
     Model,
-    Parse,
-    PathText,
-    Percent,
-    PromptCharacters,
-    Reference,
-    SomeText,
-    SourceText,
-    Texts,
-    TextsByName,
-    ValueKind,
-    known,
-    rows_of,
-    word_of,
+    TwoSpellings,
 )
-from materia_nb.loadout.graph import CAST_CONTEXTS, DEFAULT_TIMEOUT_MS
-from materia_nb.loadout.models_graph import (
-    AdvanceFields,
-    Assignment,
-    Consumes,
-    EdgeFields,
-    ExitRouteFields,
-    Foreach,
-    IteratorFields,
-    LegacyExit,
-    Loadout,
-    LoopFields,
-    Parallel,
-    SocketFields,
-    SocketLimits,
-)
-from materia_nb.loadout.report import INVALID_CONFIG, INVALID_MATERIA, brief
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS
 
-__all__ = [
-    "MODELS",
-    "AgentMateria",
-    "BudgetFields",
-    "Config",
-    "Consumes",
-    "FieldRow",
-    "IteratorFields",
-    "LimitsFields",
-    "Loadout",
-    "PriceFields",
-    "SocketFields",
-    "UtilityMateria",
-    "config_fields",
-    "config_schema",
-    "field_schemas",
-]
-
-
-def _is_part(part: JSON) -> bool:
-    if isinstance(part, str) and "\0" in part:
-        raise Fault(f"{brief(part)} holds a NUL character", "no program can be given one: remove it")
-    return isinstance(part, str) and bool(part)
-
-
-def _names_a_program(command: list[str]) -> list[str]:
-    if not command[0].strip():
-        raise Fault("the program of the command has no name", "write one, such as python3", "[0]")
-    return command
-
-
-def _are_tools(tools: JSON) -> bool:
-    custom = is_object(tools) and tools.get("type") == "custom"
-    names = tools.get("tools") if custom else tools
-    if isinstance(names, list) and all(is_text(name) for name in names):
-        return True
-    if names in TOOL_SCOPES and not custom:
-        return True
-    meant = f" ({did_you_mean(names, TOOL_SCOPES)})" if isinstance(names, str) else ""
-    raise Fault(f"tools is {brief(names)}", _SCOPES + meant, ".tools" if custom else "")
-
-
-_SCOPES: Final = 'write "none", "readOnly", "coding" or a list of tool names'
-_CUSTOM: Final = {
-    "type": "object",
-    "properties": {"type": {"const": "custom"}, "tools": TEXTS_SCHEMA},
-    "required": ["type", "tools"],
-}
-Tools: TypeAlias = Annotated[
-    JSON, ValueKind(_are_tools, {"anyOf": [{"enum": [*TOOL_SCOPES]}, TEXTS_SCHEMA, _CUSTOM]})
-]
-_CommandPart: TypeAlias = Annotated[
-    str, ValueKind(_is_part, TEXT_SCHEMA, "write each part as a string that is not empty")
-]
-_ScriptName: TypeAlias = Annotated[
-    str,
-    ValueKind(
-        lambda value: script_file(value) is not None,
-        TEXT_SCHEMA,
-        "write a plain file name that ends with .py, without a directory",
+_MEANT: Final = {
+    "<the usual protocol>": DEFAULT_HANDOFF,
+    "<protocols that tell the task>": ", ".join(
+        f"`{name}`" for name, one in OWN_PROTOCOLS.items() if one.tells_the_task
     ),
-]
+    "<utilities of the reference>": ", ".join(f"`{name}`" for name in BUILT_IN),
+    "<lanes>": str(graph.LANES_AT_ONCE),
+}
+"""What stands in a description for what the code knows."""
 
 
-class _Materia(Model):
-    """What agents and utilities share."""
+def models_of(table: Mapping[str, Mapping[str, Any]]) -> dict[str, type[Model]]:
+    """Make the models of a table: each has its fields as objects, and beside them what it says of itself.
 
-    example = "{ ... } with its fields"
-    code = INVALID_MATERIA
+    Of a model: ``about``, ``words``, ``example``, ``code`` (see :class:`Model`), ``base``, whose fields it has too, ``snake_case``
+    where its fields may be spelt so, and ``defaults``, the class of the graph that has its defaults. Of a field: ``kind``, ``about``,
+    ``default`` and ``least``, how many entries it has at least, and what a :class:`FieldRow` has. A kind is one of :data:`KINDS`,
+    or another model; ``[...]`` is a list of it, ``{...}`` an object, and behind ``?`` null will do too.
+    """
+    made: dict[str, type[Model]] = {}
 
-    type: Annotated[str, word_of(("agent", "utility"))] = known(
-        "`agent` or `utility`. Left out: a utility if it has a command or script, else an agent.",
-        "agent or utility",
-        "R26",
-        apart=True,
-    )
-    label: JSON = known("A name for people; left out, its id.", "text")
-    description: JSON = known("What it is for.", "text")
-    group: JSON = known(
-        "The heading under which the designer's palette lists it; left out, `Utility` for a utility.", "text"
-    )
-    color: JSON = known(
-        "Its colour in the pictures: `#rgb`, `#rrggbb`, or a name such as `teal`; left out, the colour of its kind.",
-        "colour",
-    )
-    generator: Flag = known(
-        "Whether it produces work items. Its output is then json with `workItems`.",
-        "true or false",
-        "R4",
-        "R9",
-        first=4,
-        label="makes items",
-    )
-    lock_state: JSON = known("Kept for the reference's editor.", "locked or unlocked")
-    catalog_origin: JSON = known("Kept for the reference's editor.", "object")
-    parallel: Flag = known(
-        "Whether a generator distributes its items to streams, whose lanes run in parallel. Its output then contains a "
-        "`parallelSchedule` besides `workItems`.",
-        "true or false",
-        label="in streams",
-    )
-    parallel_safe: Flag = known(
-        "Whether it may run in parallel lanes; required of every materia there.",
-        "true or false",
-        label="safe in lanes",
-    )
-    parallel_planner: Flag = known("An older name of `parallel`.", "true or false")
+    def model(name: str) -> type[Model]:
+        if name not in made:
+            made[name] = _model(name, table[name], model)
+        return made[name]
+
+    for name in table:
+        model(name)
+    return {name: made[name] for name in table if not name.startswith("_")}
 
 
-class AgentMateria(_Materia):
-    """A materia that a model, a person or a function answers for."""
-
-    words = "an agent"
-
-    prompt: SomeText = known(
-        "Its task, with `{{...}}` variables. Required.",
-        "text",
-        "R26",
-        "R31",
-        required=True,
-        write='write what the agent is to do (or, if a process is meant, "type": "utility")',
-        first=1,
-        prose=True,
-    )
-    tools: Tools = known(
-        "The tools that it may use: `none`, `readOnly`, `coding`, a list of names, or "
-        '`{"type": "custom", "tools": [...]}`. Required.',
-        "scope or list of names",
-        "R26",
-        required=True,
-        write=_SCOPES,
-        first_value="none",
-        first=3,
-    )
-    model: AnyText = known(
-        "The model that answers; left out, the default of its agent.", "text", "R26", first=2
-    )
-    thinking: AnyText = known("How long the model may think, in the terms of its agent.", "text")
-    multi_turn: Flag = known(
-        "Whether a person refines drafts before the final answer.",
-        "true or false",
-        "R26",
-        first=5,
-        label="drafts",
-    )
-    cast_context: ContextValue | None = known(
-        "What it sees of the cast, unless its socket sets it.",
-        CONTEXT_SHAPE,
-        "R50",
-        label="context",
-    )
-    parse: Parse = known("How its output is read.", "json or text", "R4", ignored="write it on the socket")
+def _model(name: str, given: Mapping[str, Any], model: Callable[[str], type[Model]]) -> type[Model]:
+    rows = {key: one for key, one in given.items() if isinstance(one, dict)}
+    base = model(given["base"]) if "base" in given else TwoSpellings if "snake_case" in given else Model
+    known = getattr(graph, given["defaults"])() if "defaults" in given else None
+    title = name.removesuffix("Fields")
+    fields = {key: _field(title, key, one, known, model) for key, one in rows.items()}
+    annotated: dict[str, Any] = {row.name: annotation for row, annotation in fields.values()}
+    made = create_model(name, __base__=base, __doc__=given["about"], __module__=__name__, **annotated)
+    for key in ("words", "example", "code"):
+        if key in given:
+            setattr(made, key, given[key])
+    inherited = {key: replace(row, model=title) for key, row in base.rows.items()}
+    made.rows = inherited | {key: row for key, (row, _) in fields.items()}
+    return made
 
 
-class Script(Model):
-    """A script that is shipped with this package."""
-
-    words = "a script"
-    example = '{"kind": "shippedUtility", "name": "detect-vcs.py"}'
-    code = INVALID_MATERIA
-
-    kind: Annotated[str, word_of(("shippedUtility",))] = known(
-        "Always `shippedUtility`. Required.",
-        "shippedUtility",
-        "R25",
-        required=True,
-        write='write "shippedUtility", or use command for a script of your own',
-    )
-    name: _ScriptName = known(
-        "Its file name; a name in `.mjs` means the `.py` of that name. Required.",
-        "file name",
-        "R25",
-        required=True,
-    )
-    runtime: JSON = known(
-        "What ran it elsewhere.", "text", ignored="scripts run with the kernel's own Python"
-    )
-
-
-class UtilityMateria(_Materia):
-    """A materia that is a process."""
-
-    words = "a utility"
-
-    command: Annotated[list[_CommandPart], Field(min_length=1), AfterValidator(_names_a_program)] | None = (
-        known(
-            "The program and its arguments. No shell is used. Either this or `script` is required.",
-            "list of text",
-            "R23",
-            "R24",
-            write='write a list of strings, such as ["python3", "script.py"]; no shell is used',
-            first=1,
-        )
-    )
-    script: Script | None = known("A shipped script instead of a command.", "object", "R25")
-    params: dict[AnyKey, JSON] | None = known(
-        "Parameters, passed to the process on stdin.", "object", "R23", write="write an object: { ... }"
-    )
-    parse: Parse = known(
-        "How its stdout is read: `json` or `text` (the default).",
-        "json or text",
-        "R4",
-        "R6",
-        first=2,
-        label="output",
-    )
-    assign: dict[AnyKey, SourceText] | None = known(
-        "What is saved in the state, in order: dotted target -> source.",
-        "object of sources",
-        "R4",
-        "R11",
-        write=ASSIGN,
-    )
-    timeout_ms: Milliseconds = known(
-        "How long it may run.",
-        "milliseconds above 0",
-        "R23",
-        default=DEFAULT_TIMEOUT_MS,
-        write="write a number of milliseconds above 0, such as 30000",
-        first=4,
-        label="time limit",
-        unit="milliseconds",
-    )
-    multi_turn: Flag = known("Drafts.", "true or false", ignored="a process gives one answer")
-    utility: JSON = known(
-        f"A shipped script by its name in the reference engine, instead of `script`: "
-        f"{', '.join(f'`{name}`' for name in BUILT_IN)}.",
-        "text",
-        "R61",
-    )
+def _field(
+    owner: str, key: str, given: Mapping[str, Any], known: object, model: Callable[[str], type[Model]]
+) -> tuple[FieldRow, tuple[Any, Any]]:
+    """Make a field: its row, and its type with its default."""
+    name = to_snake(key.lstrip("$"))
+    name += "_" * (iskeyword(name) or hasattr(Model, name))
+    kind = given.get("kind", "Any").rstrip("?")
+    many = {"[": list, "{": dict}.get(kind[0])
+    inner = kind.strip("[]{}?")
+    part = None if inner == "Any" or inner in KINDS else model(inner)
+    default = given.get("default", getattr(known, name, None))
+    about = given["about"]
+    for words, meant in _MEANT.items():
+        about = about.replace(words, meant)
+    if default is not None:
+        shown = f"`{default}`" if isinstance(default, str) else str(default)
+        about = f"{about.removesuffix('.')}; left out, {shown}."
+    facts = {one: value for one, value in given.items() if one not in ("kind", "about", "default", "least")}
+    facts = {"shape": _shape(inner, part, many), **facts, "rules": tuple(given.get("rules", ()))}
+    row = FieldRow(model=owner, field=key, name=name, description=about, part=part, many=many, **facts)
+    start = ... if row.required else default
+    field = Field(default=start, alias=key, description=about, min_length=given.get("least"))
+    return row, (_annotation(given.get("kind", "Any"), part), field)
 
 
-_LIMITS: Final = graph.Limits()
-_BUDGET: Final = graph.Budget()
+def _shape(kind: str, part: type[Model] | None, many: type | None) -> str:
+    if many is list:
+        return "list of objects"
+    if part is not None or many is dict:
+        return "object of sources" if kind.endswith("Source") else "object"
+    return KINDS[kind].shape if kind in KINDS else "text"
 
 
-class BudgetFields(Model):
-    """How much a cast may use."""
-
-    words = "a budget"
-
-    max_tokens: Count | None = known(
-        "Tokens, input and output together, after which the cast stops.", "whole number from 0 up", "R20"
-    )
-    warn_at_percent: Percent | None = known(
-        "When to warn.", "percent", "R20", default=_BUDGET.warn_at_percent
-    )
-    max_cost_usd: Amount | None = known(
-        "Cost in US dollars, as far as it is known, after which the cast stops.",
-        "number from 0 up",
-        "R20",
-        "R56",
-    )
-    max_seconds: Amount | None = known(
-        "Seconds that agents and processes work, not counting waiting for a person, after which the cast stops.",
-        "number from 0 up",
-        "R20",
-        "R56",
-    )
-    max_turns: Count | None = known(
-        "Turns of agents, including drafts and repairs, after which the cast stops.",
-        "whole number from 0 up",
-        "R20",
-    )
-    stop_at_limit: JSON = known("Whether the maximum stops the cast, which it always does.", "true", "R20")
+def _annotation(kind: str, part: type[Model] | None) -> Any:
+    if kind.endswith("?"):
+        return _annotation(kind[:-1], part) | None
+    if kind.startswith("["):
+        return list[_annotation(kind[1:-1], part)]  # type: ignore[misc]
+    if kind.startswith("{"):
+        return dict[Annotated[str, KINDS["Reference"]], _annotation(kind[1:-1], part)]  # type: ignore[misc]
+    return Annotated[Any, KINDS[kind]] if kind in KINDS else part or Any
 
 
-class PriceFields(Model):
-    """What a model costs."""
-
-    words = "a price"
-    example = '{"input": 1.25, "output": 10}'
-
-    input: Amount = known(
-        "US dollars for a million tokens of input.", "number from 0 up", "R56", required=True
-    )
-    output: Amount = known(
-        "US dollars for a million tokens of output, including thinking.",
-        "number from 0 up",
-        "R56",
-        required=True,
-    )
-    cached: Amount | None = known(
-        "US dollars for a million tokens of input that came from a cache; left out, the price of other input.",
-        "number from 0 up",
-    )
-    as_of: DateText | None = known("The date of this price.", "date, as 2026-11-23")
-
-
-class LimitsFields(Model):
-    """Bounds of a cast."""
-
-    words = "limits"
-
-    repair_attempts: Count = known(
-        "Repair turns after an invalid agent output.",
-        "whole number from 0 up",
-        "R19",
-        default=_LIMITS.repair_attempts,
-    )
-    max_no_advance_cycles: Count = known(
-        "Cycles without an advance to the next item.",
-        "whole number from 0 up",
-        "R18",
-        default=_LIMITS.max_no_advance_cycles,
-    )
-    max_edge_traversals: CountFromOne = known(
-        "Traversals, outside items, of an edge without maxTraversals.",
-        "whole number from 1 up",
-        "R18",
-        default=_LIMITS.max_edge_traversals,
-    )
-    prompt_characters: PromptCharacters = known(
-        "The most characters in one prompt.",
-        "whole number from 4,000 up",
-        "R50",
-        default=_LIMITS.prompt_characters,
-    )
-    max_socket_visits: JSON = known(
-        "Visits of a socket.", "whole number", "R21", ignored="visits are counted and shown, never enforced"
-    )
-
-
-class Parallelism(Parallel):
-    """How many lanes run at once where a loop does not say."""
-
-    code = INVALID_CONFIG
-
-
-class McpServer(Model):
-    """A server of tools for models, by the Model Context Protocol; ``${NAME}`` in a text is read from the environment."""
-
-    words = "a server"
-    example = '{"command": "mcp-server-time", "args": []}'
-
-    command: SomeText | None = known("The program, which speaks on stdin and stdout.", "text")
-    args: Texts | None = known("Its arguments.", "list of texts")
-    env: TextsByName | None = known(
-        "Environment variables, in addition to PATH, HOME and the like.", "object of texts"
-    )
-    url: SomeText | None = known("Its address, if it uses HTTP.", "address")
-    headers: TextsByName | None = known("Headers to send to it.", "object of texts")
-    allow: Texts | None = known(
-        "Its tools that need no approval, `*` for all; every other call asks.", "list of names"
-    )
-    timeout_ms: Milliseconds | None = known(
-        "How long a call may take.", "milliseconds above 0", default=120_000
-    )
-    type: JSON = known("Written by other programs.", "text", ignored="a command or a url is enough")
-
-
-class Config(Model):
-    """A config file."""
-
-    words = "a config"
-    example = '{"loadouts": { ... }, "materia": { ... }}'
-
-    schema_: JSON = known(
-        "The JSON Schema that an editor checks this file with; `materia schema` prints it.",
-        "path or address",
-        name="$schema",
-    )
-
-    artifact_dir: PathText | None = known(
-        "The directory for run directories, relative to the project; left out, `.pi/pi-materia`.",
-        "path",
-        "R29",
-        write='write a path, such as ".pi/pi-materia"',
-    )
-    artifacts: Artifacts | None = known(
-        "Which derived files a cast writes: the outputs of sockets (`outputs`), or `all`, including the prompt of each turn.",
-        "outputs or all",
-        "R63",
-        default="outputs",
-    )
-    files: FilesField | None = known(
-        "Whether the project's files are saved after each step, which needs Git: without the files that Git ignores (`kept`), or "
-        "with them (`kept with ignored`).",
-        "as they are, kept, kept with ignored",
-        default="as they are",
-    )
-    active_loadout: Reference | None = known("The loadout to cast; left out, the first.", "name of a loadout")
-    loadouts: dict[AnyKey, JSON] = known(
-        "Name -> loadout. Required.",
-        "object",
-        "R26",
-        required=True,
-        least=1,
-        missing="the config has no loadouts",
-        write='write {"My loadout": {"entry": ..., "sockets": ...}}',
-    )
-    materia: dict[AnyKey, JSON] | None = known("Id -> materia.", "object", "R26")
-    budget: BudgetFields | None = known("How much a cast may use.", "object", "R20")
-    prices: dict[AnyKey, PriceFields | None] | None = known(
-        "Your prices: `provider:model`, or the name of any other agent -> price. They replace the known price of a model, and "
-        "the cost that a program reports.",
-        "object",
-        "R56",
-    )
-    limits: LimitsFields | None = known("Bounds of a cast.", "object", "R18", "R19")
-    cast_context: ContextValue | None = known(
-        "What agents see of the cast, unless their socket, materia or loadout sets it.",
-        CONTEXT_SHAPE,
-        "R50",
-        default=next(iter(CAST_CONTEXTS)),
-    )
-    keep_thinking: Flag | None = known(
-        "Whether the thinking of agents is saved with the cast.",
-        "true or false",
-        "R49",
-        default=True,
-    )
-    active_loadout_id: JSON = known("Kept for the reference's editor.", "text")
-    compaction: JSON = known(
-        "Compaction in the reference's host.", "object", ignored="it belongs to another host"
-    )
-    finalization: JSON = known(
-        "Finalization in the reference's host.", "object", ignored="it belongs to another host"
-    )
-    eventing: JSON = known(
-        "Event sinks of the reference engine.", "object", ignored="it belongs to another host"
-    )
-    quest_default_loadout_id: JSON = known("Kept for the reference's quest board.", "text")
-    mcp_servers: dict[AnyKey, McpServer] | None = known(
-        "Name -> server whose tools agents may use; a materia lists them in `tools`, as `name.tool` or `name.*`.",
-        "object",
-    )
-    parallelism: Parallelism | None = known(
-        f"Settings for lanes, unless their loop sets them; left out, {graph.LANES_AT_ONCE} at once.", "object"
-    )
-
-
-MODELS: tuple[type[Model], ...] = (
-    Config,
-    BudgetFields,
-    PriceFields,
-    LimitsFields,
-    Parallelism,
-    McpServer,
-    Loadout,
-    SocketFields,
-    EdgeFields,
-    AdvanceFields,
-    Foreach,
-    Assignment,
-    SocketLimits,
-    LoopFields,
-    Parallel,
-    Consumes,
-    IteratorFields,
-    ExitRouteFields,
-    LegacyExit,
-    AgentMateria,
-    UtilityMateria,
-    Script,
+_BY_NAME: Final = models_of(tomllib.loads(read_own(Path(__file__).with_name("format.toml"))))
+MODELS: Final = tuple(_BY_NAME.values())
+"""The models of the format, in the order in which they are documented."""
+Config, Loadout, AgentMateria, UtilityMateria = (
+    _BY_NAME[name] for name in ("Config", "Loadout", "AgentMateria", "UtilityMateria")
 )
+BudgetFields, LimitsFields, PriceFields = (
+    _BY_NAME[name] for name in ("BudgetFields", "LimitsFields", "PriceFields")
+)
+SocketFields, EdgeFields, LoopFields, ExitRouteFields = (
+    _BY_NAME[name] for name in ("SocketFields", "EdgeFields", "LoopFields", "ExitRouteFields")
+)
+Consumes, IteratorFields = _BY_NAME["Consumes"], _BY_NAME["IteratorFields"]
 
 
 def config_fields() -> list[FieldRow]:
     """Return every field of the format, model by model, for the documentation."""
-    return [row for model in MODELS for row in rows_of(model).values()]
+    return [row for model in MODELS for row in model.rows.values()]
 
 
 _MERGED: Final = (Config, Loadout, AgentMateria, UtilityMateria)
@@ -572,10 +179,9 @@ def config_schema() -> dict[str, Any]:
 
 def _close(model: type[Model], made: dict[str, Any]) -> None:
     """Let an object have no other fields than those of its model, and say which it needs by itself."""
-    rows = rows_of(model)
-    if model.model_config.get("populate_by_name"):
-        fields = model.model_fields.items()
-        made["properties"] |= {name: made["properties"][info.alias or name] for name, info in fields}
+    rows = model.rows
+    if issubclass(model, TwoSpellings):
+        made["properties"] |= {row.name: made["properties"][name] for name, row in rows.items()}
     if model not in _MERGED:
         needed = [name for name, row in rows.items() if row.required or row.needed]
         made |= {"required": needed} if needed else {}
@@ -615,10 +221,10 @@ _NULL: Final = {"type": "null"}
 
 def _in_words(model: type[Model], made: dict[str, JSON]) -> None:
     """Say of each field what its row says, in place of what pydantic makes of it."""
-    for name, row in rows_of(model).items():
+    for name, row in model.rows.items():
         field = made["properties"][name]
         description = row.description if row.ignored is None else f"No effect: {row.ignored}."
-        kept = {key: value for key, value in field.items() if key not in ("x-about", "title")}
+        kept = {key: value for key, value in field.items() if key != "title"}
         if kept.get("default", ...) is None:
             del kept["default"]
         if model in _MERGED:

@@ -49,7 +49,7 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
 if TYPE_CHECKING:
     from materia_nb.loadout.fields import Model
 
-_Resolved = TypeVar("_Resolved", Limits, Budget)
+_Resolved = TypeVar("_Resolved", Limits, Budget, Price)
 
 
 def check_config(document: JSON, loadout: str | None = None) -> Report:
@@ -298,7 +298,7 @@ def _materia(id_: str, raw: Object, owner: Path | None) -> Materia:
             multi_turn=False,
             command=tuple(raw.get("command") or ()),
             script=raw.get("script") or _built_in(raw),
-            timeout_ms=UtilityMateria.model_validate(raw).timeout_ms,
+            timeout_ms=UtilityMateria.model_validate(raw).model_dump()["timeout_ms"],
         )
     return replace(made, prompt=raw["prompt"], model=raw.get("model"), thinking=raw.get("thinking"))
 
@@ -312,17 +312,17 @@ def _built_in(raw: Object) -> Object | None:
 
 
 def _bounds(kind: type[_Resolved], model: type[Model], raw: JSON) -> _Resolved:
-    """Return limits or a budget: the fields that are written, each as it counts; null is as good as left out."""
-    read = model.model_validate(as_object(raw))
-    bounds = {one.name: getattr(read, one.name) for one in fields(kind)}
-    return kind(**{name: value for name, value in bounds.items() if value is not None})
+    """Return limits, a budget or a price: the fields that are written, each as it counts; null is as good as left out."""
+    read = model.model_validate(as_object(raw)).model_dump()
+    named = {one.name for one in fields(kind)}
+    return kind(**{name: value for name, value in read.items() if name in named and value is not None})
 
 
 def _prices(raw: JSON) -> dict[str, Price]:
-    from materia_nb.loadout.models import PriceFields as Written
+    from materia_nb.loadout.models import PriceFields
 
-    read = {name: Written.model_validate(one) for name, one in as_object(raw).items() if one is not None}
-    return {name: Price(one.input, one.output, one.cached, one.as_of) for name, one in read.items()}
+    written = {name: one for name, one in as_object(raw).items() if one is not None}
+    return {name: _bounds(Price, PriceFields, one) for name, one in written.items()}
 
 
 # -- what cannot be cast ------------------------------------------------------------------

@@ -24,8 +24,15 @@ from materia_nb.loadout.design.sockets import add_socket, clip_of, materia_model
 from materia_nb.loadout.design.ways import make_loop, with_exits
 from materia_nb.loadout.facts import as_list, as_object, is_condition, is_number
 from materia_nb.loadout.fields import Model
-from materia_nb.loadout.models import Consumes, IteratorFields, Loadout
-from materia_nb.loadout.models_graph import EdgeFields, ExitRouteFields, LoopFields, SocketFields
+from materia_nb.loadout.models import (
+    Consumes,
+    EdgeFields,
+    ExitRouteFields,
+    IteratorFields,
+    Loadout,
+    LoopFields,
+    SocketFields,
+)
 from materia_nb.loadout.report import MendStep, do
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
 from materia_nb.store.drafts import Draft

@@ -29,8 +29,16 @@ from materia_nb.loadout.facts import (
 )
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.models import AgentMateria, Consumes, IteratorFields, Loadout
-from materia_nb.loadout.models_graph import EdgeFields, ExitRouteFields, LoopFields, SocketFields
+from materia_nb.loadout.models import (
+    AgentMateria,
+    Consumes,
+    EdgeFields,
+    ExitRouteFields,
+    IteratorFields,
+    Loadout,
+    LoopFields,
+    SocketFields,
+)
 from materia_nb.loadout.report import brief
 from materia_nb.loadout.vocabulary import DESCRIBED, described, protocol_names
 from materia_nb.widgets.design_findings import DesignSlice

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.views.status import loop_progress, marks_of
@@ -94,29 +94,27 @@ class Inspector:
 
     def definition(self, kind: str, key: str) -> JSON:
         """Return a part as a loadout writes it and as it takes effect, None for the end that nobody wrote."""
-        from materia_nb.loadout import models_graph  # pydantic takes its time
+        from materia_nb.loadout import models  # pydantic takes its time
 
         written = as_object(as_object(self.graph.document.get("loadouts")).get(self.graph.name))
         if kind == "socket":
             socket = self.graph.sockets[key]
             made = in_effect(
-                models_graph.SocketFields, socket, as_object(as_object(written.get("sockets")).get(key))
+                models.SocketFields, socket, as_object(as_object(written.get("sockets")).get(key))
             )
             made |= {"assign": dict(socket.assign)} if socket.assign else {}
             return {"socket": made, "materia": dict(socket.materia.raw)}
         if kind == "loop":
             loop = self.graph.loops[key]
-            return in_effect(
-                models_graph.LoopFields, loop, as_object(as_object(written.get("loops")).get(key))
-            )
+            return in_effect(models.LoopFields, loop, as_object(as_object(written.get("loops")).get(key)))
         link = self._links[key]
         if kind == "exit":
             routes = self.graph.loops[link.loop or ""].routes
             route = next((one for one in routes if key.startswith(one.edge_id)), None)
-            return None if route is None else in_effect(models_graph.ExitRouteFields, route, {})
+            return None if route is None else in_effect(models.ExitRouteFields, route, {})
         if link.place is None:
             return None
-        return in_effect(models_graph.EdgeFields, self.graph.sockets[link.source].edges[link.place], {})
+        return in_effect(models.EdgeFields, self.graph.sockets[link.source].edges[link.place], {})
 
     # -- a socket ---------------------------------------------------------------------
 
@@ -320,22 +318,13 @@ def in_effect(model: type[Model], resolved: object, written: Mapping[str, JSON])
         written: what the loadout says; what takes no effect of its own stays as it is there.
     """
     made = dict(written)
-    for name, field in model.model_fields.items():
-        value = getattr(resolved, _RENAMED.get(name, name), None)
-        key = field.alias or name
-        if name not in _OWN_WAY and (value or (key in written and value is not None)):
-            made[key] = _json(_nested(field.annotation), value)
+    for key, row in model.rows.items():
+        value = getattr(resolved, _RENAMED.get(row.name, row.name), None)
+        if row.name not in _OWN_WAY and (value or (key in written and value is not None)):
+            made[key] = _json(row.part, value)
     if getattr(resolved, "derived", False):
         made["derived"] = True
     return made
-
-
-def _nested(annotation: Any) -> type[Model] | None:
-    """Return the model that a field holds, by itself or in a list."""
-    inside = get_args(annotation)
-    if not inside:
-        return annotation if hasattr(annotation, "model_fields") else None
-    return next((model for one in inside if (model := _nested(one)) is not None), None)
 
 
 def _json(model: type[Model] | None, value: Any) -> JSON:

@@ -7,10 +7,10 @@ from materia_nb.loadout import build_graph, check_config, config_schema
 from materia_nb.loadout.design import SOCKET_FIELDS
 from materia_nb.widgets.graph_inspector import in_effect
 
-EMPTY = '    empty: JSON = known("Kept for the reference\'s editor.", "true or false")\n'
-NOTE = '    note: AnyText | None = known("What to remember of it.", "text", prose=True)\n'
+LABEL = "[SocketFields.label]\n"
+NOTE = '[SocketFields.note]\nkind = "Text?"\nabout = "What to remember of it."\nprose = true\n\n'
 EDITS = {
-    "loadout/models_graph.py": (EMPTY, f"{EMPTY}{NOTE}"),
+    "loadout/format.toml": (LABEL, f"{NOTE}{LABEL}"),
     "loadout/graph.py": (
         "    prompt_form: PromptForm | None = None\n",
         "    prompt_form: PromptForm | None = None\n    note: str | None = None\n",
@@ -22,7 +22,7 @@ EDITS = {
 }
 
 if __name__ == "__main__":
-    from materia_nb.loadout.models_graph import SocketFields  # pydantic takes its time
+    from materia_nb.loadout.models import SocketFields  # pydantic takes its time
 
     noted = config({"Ask": asks(edge("Do"), note="be brief"), "Do": at("P")})
     assert check_config(noted).ok

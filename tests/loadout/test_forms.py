@@ -6,8 +6,15 @@ import pytest
 
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.design.forms import form_of, read_field
-from materia_nb.loadout.models import AgentMateria, Consumes, Loadout, UtilityMateria
-from materia_nb.loadout.models_graph import EdgeFields, ExitRouteFields, SocketFields
+from materia_nb.loadout.models import (
+    AgentMateria,
+    Consumes,
+    EdgeFields,
+    ExitRouteFields,
+    Loadout,
+    SocketFields,
+    UtilityMateria,
+)
 
 KNOWN = {"socket id or end": ["Socket-1", "end"], "materia id": ["Plan"]}
 

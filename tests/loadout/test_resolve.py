@@ -23,7 +23,7 @@ from materia_nb.loadout import (
     check_config,
     resolve,
 )
-from materia_nb.loadout.fields import Count, Milliseconds, Model, known
+from materia_nb.loadout.models import models_of
 
 LEGACY = {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}
 
@@ -251,12 +251,15 @@ def test_materia_limits_and_budget():
 
 
 def test_a_number_counts_as_its_kind_says_wherever_it_stands():
-    class Waits(Model):
-        """Bounds with a time among them."""
-
-        words = "bounds"
-        rounds: Count = known("Rounds.", "whole number")
-        wait_ms: Milliseconds = known("How long.", "milliseconds", default=5)
+    Waits = models_of(  # noqa: N806 - a class
+        {
+            "Waits": {
+                "about": "Bounds with a time among them.",
+                "rounds": {"kind": "Count", "about": "Rounds."},
+                "waitMs": {"kind": "Milliseconds", "about": "How long.", "default": 5},
+            }
+        }
+    )["Waits"]
 
     for written, counts in ((1.5, 2), (2**31 - 1.5, 2**31 - 1), (10**400, 2**31 - 1)):
         read = Waits.model_validate({"rounds": 3.0, "waitMs": written})

@@ -14,7 +14,7 @@ from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.config_files import read_text
 from materia_nb.loadout.design.document import design_error
 from materia_nb.loadout.facts import Object, as_list, is_object
-from materia_nb.loadout.fields import CONTEXT_SHAPE, FieldRow, Model, rows_of
+from materia_nb.loadout.fields import CONTEXT_SHAPE, FieldRow, Model
 from materia_nb.loadout.models import field_schemas
 
 _Input: TypeAlias = Literal[
@@ -69,7 +69,7 @@ def form_of(
     """
     rows = [
         row
-        for name, row in rows_of(model).items()
+        for name, row in model.rows.items()
         if not row.apart and (name in raw or not (row.ignored or row.description.startswith(_KEPT)))
     ]
     return [
@@ -83,7 +83,7 @@ def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
     Raises:
         MateriaError: there is no such field, or what was typed is none of its values.
     """
-    row = rows_of(model).get(name)
+    row = model.rows.get(name)
     if row is None or row.apart:
         raise design_error(f"{model.words} has no field {name!r}", name, "choose a field of the form")
     schema = _schema(model, name)

@@ -38,15 +38,14 @@ from materia_nb.loadout.facts import (
     with_names,
     without_socket,
 )
-from materia_nb.loadout.fields import Model, row_named, rows_of
+from materia_nb.loadout.fields import Model, row_named
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.models import AgentMateria, UtilityMateria
-from materia_nb.loadout.models_graph import SocketFields
+from materia_nb.loadout.models import AgentMateria, SocketFields, UtilityMateria
 from materia_nb.loadout.report import brief
 
 # -- sockets ---------------------------------------------------------------------------------
 
-SOCKET_FIELDS: Final = tuple(name for name in rows_of(SocketFields) if name != "edges")
+SOCKET_FIELDS: Final = tuple(name for name in SocketFields.rows if name != "edges")
 """The fields that :func:`set_socket` sets; edges have operations of their own."""
 
 
@@ -352,7 +351,7 @@ def set_materia(document: Object, definitions: Object, id_: str, field: str, val
     raw = as_object(definitions[id_])
     model = materia_model(raw)
     if row_named(model, field) is None:
-        hint = did_you_mean(field, rows_of(model))
+        hint = did_you_mean(field, model.rows)
         raise design_error(f"{model.words} has no field {field!r}", f"materia.{id_}.{field}", hint)
     if value is None:
         words = f"removed {field} from {id_}" if field in raw else f"{id_} has no {field}"
