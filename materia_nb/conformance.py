@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -97,7 +97,7 @@ def _run_output(vector: Mapping[str, Any]) -> list[str]:
         **_read(seen.reading),
         "repair_action": seen.checked.repair,
         "tier": seen.checked.tier,
-        "parsed": _parsed(seen.contract or {}, facts),
+        "parsed": _parsed(seen.checked.contract, facts),
     }
     return differences(found, vector["expect"])
 
@@ -106,11 +106,10 @@ def _read(reading: Reading) -> dict[str, JSON]:
     return {**judged(reading.issues, reading.warnings), "routing": routing(reading)}
 
 
-def _parsed(contract: Mapping[str, JSON], facts: TurnFacts) -> dict[str, JSON]:
-    output = contract_fields.contract_of(contract)
+def _parsed(output: contract_fields.Contract, facts: TurnFacts) -> dict[str, JSON]:
     loop = output.loop_state
     return {
-        **{field.name: getattr(output, field.name) for field in fields(output)},
+        **vars(output),
         "loop_state": None if loop is None else asdict(loop),
         "memorialize_suggestions": output.memorialize_suggestions._asdict(),
         "update_contracts": [entry._asdict() for entry in output.update_contracts],
@@ -130,7 +129,7 @@ def _run_transition(vector: Mapping[str, Any]) -> list[str]:
         "parsed": {"recorded_state": step.record.status, "in_progress_count": step.record.in_progress},
     }
     if step.issue is None:
-        way = contract_texts.contract_verdict({}, step.record.status or "")
+        way = contract_texts.contract_verdict(contract_fields.Contract({}), step.record.status or "")
         found["routing"] = {"satisfied": way.satisfied, "action": way.action}
     else:
         found["routing"] = {"satisfied": None, "action": contract_fields.refusal(step.issue)}
@@ -183,7 +182,7 @@ def _run_repair(vector: Mapping[str, Any]) -> list[str]:
         return ["outputs: there are none"]
     record = contract_fields.remembered(seen.reading.memory)
     parsed = {
-        **_parsed(seen.contract or {}, TurnFacts()),
+        **_parsed(seen.checked.contract, TurnFacts()),
         "recorded_state": record.status,
         "in_progress_count": record.in_progress,
     }

@@ -26,7 +26,7 @@ from materia_nb.handoff.protocol import (
     within,
 )
 from materia_nb.jsonvalue import JSON, compact
-from materia_nb.loadout.facts import told_in
+from materia_nb.loadout.facts import as_list, told_in
 
 _ItemKind: TypeAlias = Literal["text", "number", "flag"]
 
@@ -239,21 +239,9 @@ def section_of(owner: JSON, name: str) -> dict[str, JSON]:
     return value if isinstance(value, dict) else {}
 
 
-def plan_status(contract: Mapping[str, JSON]) -> str:
-    """Return the status as it is compared: text, trimmed, upper case, without closing punctuation."""
-    value = section_of(contract, "agent_status").get("plan_status")
-    return "" if value is None else _folded_status(str(value))
-
-
 def _folded_status(text: str) -> str:
     """Fold a reported status: trimmed, upper case, without closing punctuation."""
     return text.strip().upper().rstrip(".,;").rstrip()
-
-
-def agent_id_of(contract: Mapping[str, JSON]) -> str:
-    """Return the agent id that the contract reports, "" for none."""
-    value = section_of(contract, "agent_status").get("agent_id")
-    return "" if value is None else str(value)
 
 
 def is_agent_id(text: str) -> bool:
@@ -261,28 +249,8 @@ def is_agent_id(text: str) -> bool:
     return _AGENT_ID.fullmatch(text) is not None
 
 
-def has_evidence(contract: Mapping[str, JSON], name: str) -> bool:
-    """Whether one of the seven keys is there; upper-case keys count."""
-    report = section_of(contract, "evidence_report")
-    return name in report or name.upper() in report
-
-
-def evidence(contract: Mapping[str, JSON], name: str) -> list[JSON]:
-    """Return the entries under one of the seven keys; a single value is a list of one, null is empty."""
-    report = section_of(contract, "evidence_report")
-    value = report.get(name)
-    return as_entries(report.get(name.upper()) if value is None else value)
-
-
-def verification_passed(contract: Mapping[str, JSON]) -> bool | None:
-    """Return whether the verification passed; None when there is none that is an object."""
-    found = section_of(contract, "evidence_report").get("verification")
-    return str(found.get("result")).strip().lower() == "pass" if isinstance(found, dict) else None
-
-
-def loop_state(contract: Mapping[str, JSON]) -> LoopState | None:
+def _loop_state(given: JSON) -> LoopState | None:
     """Return the loop state; None when it is no object, names no iteration or counts with no numbers."""
-    given = contract.get("loop_state")
     if not isinstance(given, dict) or "iteration" not in given:
         return None
     iteration, most = _int(given["iteration"]), _int(given.get("max_iterations"))
@@ -292,36 +260,6 @@ def loop_state(contract: Mapping[str, JSON]) -> LoopState | None:
     if any(number is not None and math.isnan(number) for number in (metric, threshold)):
         metric = threshold = None
     return LoopState(iteration, most, metric, threshold)
-
-
-def user_facing_summary(contract: Mapping[str, JSON]) -> str | None:
-    """Return the text written for the person; None when there is none."""
-    value = contract.get("user_facing_summary")
-    return (value.strip() or None) if isinstance(value, str) else None
-
-
-def rollback_executed(contract: Mapping[str, JSON]) -> str | None:
-    """Return what was rolled back; :data:`ABSENT` when the contract does not mention it."""
-    value = contract.get("rollback_executed", ABSENT)
-    return None if value is None else str(value)
-
-
-def context_consumption(contract: Mapping[str, JSON]) -> dict[str, JSON] | None:
-    """Return the tokens used and the share of the window; null for what is no number, None for no object."""
-    given = contract.get("context_consumption")
-    if not isinstance(given, dict):
-        return None
-    share = _float(given.get("pct_window"))
-    return {
-        "tokens_used": _int(given.get("tokens_used")),
-        "pct_window": share if share is not None and math.isfinite(share) else None,
-    }
-
-
-def memory_suggestions(contract: Mapping[str, JSON]) -> list[str]:
-    """Return the notes that may be worth keeping, as texts; empty for anything but a list."""
-    given = contract.get("memory_suggestions")
-    return [str(note) for note in given if note is not None] if isinstance(given, list) else []
 
 
 def as_entries(value: JSON) -> list[JSON]:
@@ -388,65 +326,70 @@ def _read(found: Suggestions, place: str, entry: JSON) -> None:
     found.suggestions.append(texts)
 
 
-@dataclass(frozen=True, slots=True)
 class Contract:
-    """What an agent reported and asked for; empty where it said nothing or nothing that can be read.
+    """What an agent reported and asked for, valid or not; empty where it said nothing or nothing that can be read.
 
     Attributes:
-        plan_status: folded, "" for none; it need not be a known one.
-        agent_id: as reported, whatever it is.
+        value: the object that it was read from.
+        agent_status: where the task stands, as reported.
+        plan_status: the status of the plan, folded, "" for none; it need not be a known one.
+        agent_id: as reported, whatever it is; "" for none.
         pending_steps: what is left to do, as the agent sees it.
         next_action: what should happen next, or the options of a question.
-        evidence: the seven lists by name.
+        evidence_report: what was done, as reported.
+        evidence: the seven lists by name; a single value is a list of one. Upper-case keys count.
         verification: how the work was checked; only a result of "pass" counts.
+        passed: whether the verification did; None when there is none that is an object.
         consolidation_report: what it found out for others.
         approval_request: the command that it asks consent for.
-        loop_state: how far its own loop is.
-        user_facing_summary: words for the person, to be shown nearly as they are.
+        loop_state: how far its own loop is; None when it is no object, names no iteration or counts with no numbers.
+        user_facing_summary: words for the person, to be shown nearly as they are; None when there are none.
         memorialize_suggestions: what it suggests to remember; for a person to decide.
         memory_suggestions: notes for a person.
         update_contracts: updates of project context, in order, before they are judged.
-        rollback_executed: what was rolled back, ``ABSENT`` when it does not mention it.
-        context_consumption: tokens_used and pct_window, if it counted.
+        rollback_executed: what was rolled back, :data:`ABSENT` when it does not mention it.
+        context_consumption: tokens_used and pct_window, null for what is no number; None for no object.
     """
 
-    plan_status: str
-    agent_id: str
-    pending_steps: list[JSON]
-    next_action: JSON
-    evidence: dict[str, list[JSON]]
-    verification: dict[str, JSON]
-    consolidation_report: dict[str, JSON]
-    approval_request: dict[str, JSON]
-    loop_state: LoopState | None
-    user_facing_summary: str | None
-    memorialize_suggestions: Suggestions
-    memory_suggestions: list[str]
-    update_contracts: list[ContextUpdate]
-    rollback_executed: str | None
-    context_consumption: dict[str, JSON] | None
+    def __init__(self, value: Mapping[str, JSON]) -> None:
+        """Read every field of a contract; never raises."""
+        self.value = value
+        self.agent_status = status = section_of(value, "agent_status")
+        self.plan_status = _folded_status(_in_text(status.get("plan_status")) or "")
+        self.agent_id = _in_text(status.get("agent_id")) or ""
+        self.pending_steps, self.next_action = (
+            as_entries(status.get("pending_steps")),
+            status.get("next_action"),
+        )
+        self.evidence_report = report = section_of(value, "evidence_report")
+        self.evidence = {
+            name: as_entries(report.get(name.upper()) if report.get(name) is None else report[name])
+            for name in EVIDENCE
+        }
+        self.verification = checked = section_of(report, "verification")
+        known = isinstance(report.get("verification"), dict)
+        self.passed = str(checked.get("result")).strip().lower() == "pass" if known else None
+        self.consolidation_report = section_of(value, "consolidation_report")
+        self.approval_request = section_of(value, "approval_request")
+        self.loop_state = _loop_state(value.get("loop_state"))
+        summary, notes = value.get("user_facing_summary"), value.get("memory_suggestions")
+        self.user_facing_summary = (summary.strip() or None) if isinstance(summary, str) else None
+        self.memorialize_suggestions = memorialize_suggestions(value.get("memorialize_suggestions"))
+        self.memory_suggestions = [str(one) for one in as_list(notes) if one is not None]
+        self.update_contracts = entries(value.get("update_contracts"))
+        self.rollback_executed = _in_text(value.get("rollback_executed", ABSENT))
+        used = value.get("context_consumption")
+        self.context_consumption = _consumption(used) if isinstance(used, dict) else None
 
 
-def contract_of(contract: Mapping[str, JSON]) -> Contract:
-    """Read every field of a contract, valid or not; never raises."""
-    status = section_of(contract, "agent_status")
-    return Contract(
-        plan_status=plan_status(contract),
-        agent_id=agent_id_of(contract),
-        pending_steps=as_entries(status.get("pending_steps")),
-        next_action=status.get("next_action"),
-        evidence={name: evidence(contract, name) for name in EVIDENCE},
-        verification=section_of(section_of(contract, "evidence_report"), "verification"),
-        consolidation_report=section_of(contract, "consolidation_report"),
-        approval_request=section_of(contract, "approval_request"),
-        loop_state=loop_state(contract),
-        user_facing_summary=user_facing_summary(contract),
-        memorialize_suggestions=memorialize_suggestions(contract.get("memorialize_suggestions")),
-        memory_suggestions=memory_suggestions(contract),
-        update_contracts=entries(contract.get("update_contracts")),
-        rollback_executed=rollback_executed(contract),
-        context_consumption=context_consumption(contract),
-    )
+def _in_text(value: JSON) -> str | None:
+    return None if value is None else str(value)
+
+
+def _consumption(given: Mapping[str, JSON]) -> dict[str, JSON]:
+    share = _float(given.get("pct_window"))
+    known = share is not None and math.isfinite(share)
+    return {"tokens_used": _int(given.get("tokens_used")), "pct_window": share if known else None}
 
 
 _MOST_IN_PROGRESS: Final = 2

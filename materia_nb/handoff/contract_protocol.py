@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.handoff import contract_fields, contract_texts
 from materia_nb.handoff.capabilities import (
     Learned,
     Section,
@@ -22,6 +21,38 @@ from materia_nb.handoff.capabilities import (
     is_approval_id,
 )
 from materia_nb.handoff.checker import Checker, Fields, HandoffField, is_missing, no_object
+from materia_nb.handoff.contract_fields import (
+    AROUND_IN_PROGRESS,
+    EVIDENCE,
+    FINDINGS,
+    FORM_WORDS_OF_CONTRACTS,
+    OWNERSHIP,
+    PLAN_STATUSES,
+    RISKS,
+    TAG,
+    Contract,
+    apply_updates,
+    assignment_of,
+    consolidation_required,
+    contract_form,
+    contract_in,
+    is_agent_id,
+    legal_next,
+    refusal,
+    rejected,
+    remembered,
+    report,
+    writable_sections,
+)
+from materia_nb.handoff.contract_texts import (
+    conclusion,
+    contract_context,
+    contract_from_gist,
+    contract_layout,
+    contract_verdict,
+    gist_of_contract,
+    work_items_of_gaps,
+)
 from materia_nb.handoff.jsontext import too_deep, without_infinities
 from materia_nb.handoff.protocol import (
     SAMPLE,
@@ -54,9 +85,9 @@ _MOST_SHOWN: Final = 200
 
 
 class CheckedContract(NamedTuple):
-    """Why a contract is refused, what is odd about it, and who could repair it."""
+    """A contract, why it is refused, what is odd about it, and who could repair it."""
 
-    status: str
+    contract: Contract
     issues: tuple[Issue, ...]
     warnings: tuple[Issue, ...]
     tier: _Tier
@@ -71,35 +102,30 @@ class CheckedContract(NamedTuple):
 
 def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> CheckedContract:
     """Check a contract, None for a block that is missing; never raises, whatever the fields hold."""
-    found = contract or {}
-    status = contract_fields.plan_status(found)
-    request = contract_fields.section_of(found, "approval_request")
+    found = Contract(contract or {})
+    status, request = found.plan_status, found.approval_request
     asks_approval = status == "APPROVAL_REQUEST" or bool(request)
     issues, warnings = list(_status(found, status)), []
     if contract is not None:
         issues += [
-            *(_evidence(found) if status in contract_fields.PLAN_STATUSES else ()),
+            *(_evidence(found) if status in PLAN_STATUSES else ()),
             *(_verification(found) if status == "COMPLETE" else ()),
-            *_consolidation(found, demanded=contract_fields.consolidation_required(facts.given)),
+            *_consolidation(found, demanded=consolidation_required(facts.given)),
             *(_wrong({"approval_request": _REQUEST}, {"approval_request": request}) if asks_approval else ()),
             *(_loop(found) if status == "COMPLETE" else ()),
         ]
         warnings += [*(_approval_remarks(request) if asks_approval else ()), *_unproven(found)]
         if not issues:
             warnings += _updates(found, facts)
-    hopeless = (
-        not contract_fields.section_of(found, "agent_status") or status not in contract_fields.PLAN_STATUSES
-    )
+    hopeless = not found.agent_status or status not in PLAN_STATUSES
     tier: _Tier = "ok" if not issues else "reissue" if hopeless else "repair"
-    return CheckedContract(status, tuple(issues), tuple(warnings), tier, _repair(found, facts, tier))
+    return CheckedContract(found, tuple(issues), tuple(warnings), tier, _repair(found, facts, tier))
 
 
-def _repair(contract: Mapping[str, JSON], facts: TurnFacts, tier: _Tier) -> Repair:
+def _repair(contract: Contract, facts: TurnFacts, tier: _Tier) -> Repair:
     if tier == "ok":
         return "none"
-    known = contract_fields.is_agent_id(contract_fields.agent_id_of(contract)) or contract_fields.is_agent_id(
-        facts.agent_id
-    )
+    known = is_agent_id(contract.agent_id) or is_agent_id(facts.agent_id)
     return "resume_same_agent_contract_repair" if known else "escalate_contract_repair"
 
 
@@ -127,7 +153,7 @@ _STATUS: Final = _section(
     "AGENT_STATUS",
     "end the reply with a block ```agent_contract_handoff that holds one JSON object",
     {
-        "plan_status": _word(contract_fields.PLAN_STATUSES, "PLAN_STATUS"),
+        "plan_status": _word(PLAN_STATUSES, "PLAN_STATUS"),
         **_given(
             {
                 "pending_steps": "list the steps left, [] for none",
@@ -140,16 +166,14 @@ _STATUS: Final = _section(
 _EVIDENCE: Final = _section(
     "EVIDENCE_REPORT",
     "add it, an object with seven lists",
-    _given(dict.fromkeys(contract_fields.EVIDENCE, "add it, [] when there is nothing")),
+    _given(dict.fromkeys(EVIDENCE, "add it, [] when there is nothing")),
 )
 _CONSOLIDATION: Final = _section(
     "CONSOLIDATION_REPORT",
     "add it: others work on this too",
     {
-        "ownership_assessment": _word(contract_fields.OWNERSHIP, "OWNERSHIP_ASSESSMENT"),
-        **_given(
-            dict.fromkeys(contract_fields.FINDINGS, 'fill it; write ["none"] for none'), lacks=operator.not_
-        ),
+        "ownership_assessment": _word(OWNERSHIP, "OWNERSHIP_ASSESSMENT"),
+        **_given(dict.fromkeys(FINDINGS, 'fill it; write ["none"] for none'), lacks=operator.not_),
     },
 )
 _UNDO: Final = {"rollback": "say how to undo it", "verification": "say how to see that it worked"}
@@ -168,11 +192,11 @@ def _wrong(fields: Fields, contract: Mapping[str, JSON]) -> list[Issue]:
     return check.issues
 
 
-def _status(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
-    given, name = contract_fields.section_of(contract, "agent_status"), contract_fields.agent_id_of(contract)
+def _status(contract: Contract, status: str) -> Iterator[Issue]:
+    given, name = contract.agent_status, contract.agent_id
     folded = {**given, "plan_status": status, "agent_id": name} if given else {}
     yield from _wrong({"agent_status": _STATUS}, {"agent_status": folded})
-    if name and not contract_fields.is_agent_id(name):
+    if name and not is_agent_id(name):
         yield Issue(
             "$.agent_status.agent_id",
             "agent_status.agent_id is no agent id.",
@@ -181,19 +205,18 @@ def _status(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
         )
 
 
-def _evidence(contract: Mapping[str, JSON]) -> list[Issue]:
-    there = {name: True for name in contract_fields.EVIDENCE if contract_fields.has_evidence(contract, name)}
-    report = {**contract_fields.section_of(contract, "evidence_report"), **there}
+def _evidence(contract: Contract) -> list[Issue]:
+    given = contract.evidence_report
+    report = {**given, **{name: True for name in EVIDENCE if name in given or name.upper() in given}}
     return _wrong({"evidence_report": _EVIDENCE}, {"evidence_report": report})
 
 
-def _verification(contract: Mapping[str, JSON]) -> Iterator[Issue]:
+def _verification(contract: Contract) -> Iterator[Issue]:
     path = "$.evidence_report.verification"
-    passed = contract_fields.verification_passed(contract)
     fix = 'verify the work and write {"result": "pass", ...}; if it does not pass, report IN_PROGRESS or BLOCKED'
-    if passed is None:
+    if contract.passed is None:
         yield Issue(path, "COMPLETE needs a verification.", fix, "VERIFICATION_RESULT_REQUIRED_FOR_COMPLETE")
-    elif not passed:
+    elif not contract.passed:
         yield Issue(
             f"{path}.result",
             "The verification of a COMPLETE turn must have passed.",
@@ -202,8 +225,8 @@ def _verification(contract: Mapping[str, JSON]) -> Iterator[Issue]:
         )
 
 
-def _consolidation(contract: Mapping[str, JSON], *, demanded: bool) -> list[Issue]:
-    report = contract_fields.section_of(contract, "consolidation_report")
+def _consolidation(contract: Contract, *, demanded: bool) -> list[Issue]:
+    report = contract.consolidation_report
     fields = {"consolidation_report": _CONSOLIDATION}
     return _wrong(fields, {"consolidation_report": report}) if report or demanded else []
 
@@ -227,8 +250,8 @@ def _approval_remarks(request: Mapping[str, JSON]) -> Iterator[Issue]:
         )
     risk = request.get("risk_level")
     folded = _shown(risk).strip().upper()
-    if not is_missing(risk) and folded not in contract_fields.RISKS:
-        choices = ", ".join(contract_fields.RISKS)
+    if not is_missing(risk) and folded not in RISKS:
+        choices = ", ".join(RISKS)
         yield Issue(
             "$.approval_request.risk_level",
             f"The risk is none of {choices}.",
@@ -237,8 +260,8 @@ def _approval_remarks(request: Mapping[str, JSON]) -> Iterator[Issue]:
         )
 
 
-def _loop(contract: Mapping[str, JSON]) -> Iterator[Issue]:
-    loop = contract_fields.loop_state(contract)
+def _loop(contract: Contract) -> Iterator[Issue]:
+    loop = contract.loop_state
     if loop is not None and loop.unfinished:
         yield Issue(
             "$.loop_state",
@@ -249,7 +272,7 @@ def _loop(contract: Mapping[str, JSON]) -> Iterator[Issue]:
         )
 
 
-def _unproven(contract: Mapping[str, JSON]) -> Iterator[Issue]:
+def _unproven(contract: Contract) -> Iterator[Issue]:
     """Commands were run, and no output of any is shown."""
     commands, outputs = (_listed(contract, name) for name in ("commands_run", "verbatim_outputs"))
     if any(map(_is_command, commands)) and not any(map(_is_output, outputs)):
@@ -261,9 +284,9 @@ def _unproven(contract: Mapping[str, JSON]) -> Iterator[Issue]:
         )
 
 
-def _listed(contract: Mapping[str, JSON], name: str) -> list[str]:
+def _listed(contract: Contract, name: str) -> list[str]:
     """The texts of a list, an object's by its command, output or content; empty for anything but a list."""
-    report = contract_fields.section_of(contract, "evidence_report")
+    report = contract.evidence_report
     given = report.get(name, report.get(name.upper()))
     return [_text(entry) for entry in given] if isinstance(given, list) else []
 
@@ -282,13 +305,13 @@ def _is_output(text: str) -> bool:
     return bool(text) and not _PLACEHOLDER.fullmatch(text)
 
 
-def _updates(contract: Mapping[str, JSON], facts: TurnFacts) -> Iterator[Issue]:
-    writable = contract_fields.writable_sections(facts.given)
+def _updates(contract: Contract, facts: TurnFacts) -> Iterator[Issue]:
+    writable = writable_sections(facts.given)
     if writable is None:
         return
-    for place, entry in enumerate(contract_fields.entries(contract.get("update_contracts"))):
+    for place, entry in enumerate(contract.update_contracts):
         if entry.contract not in writable:
-            yield contract_fields.rejected(place, entry.contract, facts.agent_id, writable)
+            yield rejected(place, entry.contract, facts.agent_id, writable)
 
 
 MOST_REPAIRS: Final = 2
@@ -296,11 +319,10 @@ MOST_REPAIRS: Final = 2
 
 
 class Examined(NamedTuple):
-    """A reading with what was checked on the way to it; ``contract`` is None for a missing block."""
+    """A reading with what was checked on the way to it."""
 
     reading: Reading
     checked: CheckedContract
-    contract: dict[str, JSON] | None
 
 
 _NOBODY: Final = "a000000"
@@ -311,37 +333,37 @@ class ContractProtocol:
     """Reads and asks for agent contracts."""
 
     name = "agent-contract"
-    to_gist = staticmethod(contract_texts.gist_of_contract)
-    from_gist = staticmethod(contract_texts.contract_from_gist)
-    ask = staticmethod(contract_fields.contract_form)
-    form = staticmethod(contract_fields.contract_form)
+    to_gist = staticmethod(gist_of_contract)
+    from_gist = staticmethod(contract_from_gist)
+    ask = staticmethod(contract_form)
+    form = staticmethod(contract_form)
     after_answer = "Report IN_PROGRESS and go on."
-    conclusion = staticmethod(contract_texts.conclusion)
-    layout = staticmethod(contract_texts.contract_layout)
+    conclusion = staticmethod(conclusion)
+    layout = staticmethod(contract_layout)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Read an agent's reply; text sockets accept anything."""
         if wanted.parse == "text":
             return Reading(text.strip())
-        return examine(contract_fields.contract_in(text), wanted, facts).reading
+        return examine(contract_in(text), wanted, facts).reading
 
     def given(self, task: Task) -> dict[str, JSON]:
         """Return the five sections of the envelope that the agent is handed (section 1)."""
-        return contract_fields.assignment_of(task).envelope()
+        return assignment_of(task).envelope()
 
     def learn(
         self, value: Mapping[str, JSON], given: Mapping[str, JSON], knowledge: Mapping[str, JSON]
     ) -> Learned:
         """Merge ``update_contracts`` into what is kept about the project (section 10)."""
-        writable = contract_fields.writable_sections(given)
-        done = contract_fields.apply_updates(knowledge, value.get("update_contracts"), writable or ())
+        writable = writable_sections(given)
+        done = apply_updates(knowledge, value.get("update_contracts"), writable or ())
         # Where the agent was given what it may write, the reading has already refused the rest, by the agent's id.
         refused = done.warnings if writable is None else ()
         return Learned(done.document, (*refused, *done.issues))
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
         """List what an agent suggests to remember (section 9)."""
-        contract = contract_fields.contract_of(value)
+        contract = Contract(value)
         found: list[tuple[SuggestionKind, Mapping[str, str]]] = []
         found += [("memory", one) for one in contract.memorialize_suggestions.suggestions]
         return found + [("note", {"text": note}) for note in contract.memory_suggestions]
@@ -353,9 +375,9 @@ class ContractProtocol:
             return []
         way = StatusPath(
             statuses,
-            contract_fields.legal_next(statuses[-1]),
-            contract_fields.PLAN_STATUSES[0],
-            contract_fields.AROUND_IN_PROGRESS,
+            legal_next(statuses[-1]),
+            PLAN_STATUSES[0],
+            AROUND_IN_PROGRESS,
         )
         return [Section("plan_status", statuses=way)]
 
@@ -365,11 +387,11 @@ class ContractProtocol:
         """Yield contracts that may say an outcome."""
         # What is not satisfied is told as done and not of this agent's making: work in progress may be asked to go on.
         told: Outcome = "done" if outcome == "again" else outcome
-        value = contract_texts.contract_from_gist(sample_gist(told, count, agent=_NOBODY))
+        value = contract_from_gist(sample_gist(told, count, agent=_NOBODY))
         if outcome != "again":
             yield value
         owner = "not_my_surface" if outcome == "again" else "owned_here"
-        report: dict[str, JSON] = {name: [SAMPLE] for name in contract_fields.FINDINGS if name != "open_gaps"}
+        report: dict[str, JSON] = {name: [SAMPLE] for name in FINDINGS if name != "open_gaps"}
         evidence = value.get("evidence_report")
         gaps: JSON = evidence.get("open_gaps") if isinstance(evidence, dict) else None
         for open_gaps in (gaps, [SAMPLE]):
@@ -391,22 +413,22 @@ class ContractProtocol:
     def by_person(self, gist: Gist, facts: TurnFacts) -> str:
         """Write a contract that a person verified, in the name of the agent; who says no verdict is done."""
         outcome: Outcome = "done" if gist.outcome == "open" else gist.outcome
-        value = contract_texts.contract_from_gist(replace(gist, outcome=outcome, agent=facts.agent_id))
+        value = contract_from_gist(replace(gist, outcome=outcome, agent=facts.agent_id))
         value = set_path(value, ["evidence_report", "verification", "method"], "A person judged.")
-        if contract_fields.consolidation_required(facts.given):
-            nothing: dict[str, JSON] = {name: ["none"] for name in contract_fields.FINDINGS}
+        if consolidation_required(facts.given):
+            nothing: dict[str, JSON] = {name: ["none"] for name in FINDINGS}
             value = {**value, "consolidation_report": {"ownership_assessment": "owned_here", **nothing}}
         return _fenced(value)
 
 
 def _fenced(value: Mapping[str, JSON]) -> str:
-    return f"```{contract_fields.TAG}\n{without_backticks(value)}\n```"
+    return f"```{TAG}\n{without_backticks(value)}\n```"
 
 
 def _recorded(readings: Sequence[Reading]) -> Iterator[str]:
     for reading in readings:
         if reading.accepted and isinstance(reading.value, dict):
-            status = contract_fields.plan_status(reading.value)
+            status = Contract(reading.value).plan_status
             # Work that says itself that it is not done is accepted, and yet its status is not recorded.
             if isinstance(reading.memory, dict) and reading.memory.get("plan_status") == status:
                 yield status
@@ -418,74 +440,57 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
     checked = check_contract(found, facts)
     value = without_infinities(found)
     missing = (
-        (*missing_sources(value, wanted), *form_words(found, contract_fields.FORM_WORDS_OF_CONTRACTS))
+        (*missing_sources(value, wanted), *form_words(found, FORM_WORDS_OF_CONTRACTS))
         if found is not None
         else ()
     )
-    reading = _reading(found or {}, value, checked._replace(issues=checked.issues + missing), wanted, facts)
-    own_id = contract_fields.agent_id_of(found or {})
+    reading = _reading(value, checked._replace(issues=checked.issues + missing), wanted, facts)
+    own_id = checked.contract.agent_id
     if reading.accepted and facts.agent_id not in ("", own_id):
         note = f"agent_status.agent_id is {own_id}, and the agent was given {facts.agent_id}"
         reading = reading._replace(notes=(*reading.notes, note))
-    return Examined(reading, checked, found)
+    return Examined(reading, checked)
 
 
-def _reading(
-    contract: dict[str, JSON], value: JSON, checked: CheckedContract, wanted: Requirements, facts: TurnFacts
-) -> Reading:
+def _reading(value: JSON, checked: CheckedContract, wanted: Requirements, facts: TurnFacts) -> Reading:
+    contract, status = checked.contract, checked.contract.plan_status
     if checked.only_unfinished:
         way = Verdict(False, reason=checked.issues[0].message)
-        return _accepted(contract, value, checked, way, wanted, facts.memory)
-    step = contract_fields.report(contract_fields.remembered(facts.memory), checked.status)
+        return _accepted(value, checked, way, wanted, facts.memory)
+    step = report(remembered(facts.memory), status)
     if checked.issues:
-        late = (
-            (step.issue,)
-            if step.issue is not None and checked.status in contract_fields.PLAN_STATUSES
-            else ()
-        )
+        late = (step.issue,) if step.issue is not None and status in PLAN_STATUSES else ()
         return _refused(value, checked._replace(issues=checked.issues + late), facts)
     if step.issue is not None:
         return Reading(
             value,
             "contract",
             (step.issue,),
-            action=contract_fields.refusal(step.issue),
+            action=refusal(step.issue),
             warnings=checked.warnings,
             reason=f"{step.issue.message} {step.issue.fix}.",
             memory=facts.memory,
         )
     if step.warning is not None:
         checked = checked._replace(warnings=(*checked.warnings, step.warning))
-    return _accepted(
-        contract,
-        value,
-        checked,
-        contract_texts.contract_verdict(contract, checked.status),
-        wanted,
-        step.record.as_json(),
-    )
+    return _accepted(value, checked, contract_verdict(contract, status), wanted, step.record.as_json())
 
 
 def _accepted(
-    contract: dict[str, JSON],
-    value: JSON,
-    checked: CheckedContract,
-    way: Verdict,
-    wanted: Requirements,
-    memory: JSON,
+    value: JSON, checked: CheckedContract, way: Verdict, wanted: Requirements, memory: JSON
 ) -> Reading:
-    unfinished = checked.only_unfinished or checked.status == "IN_PROGRESS"
+    contract = checked.contract
+    unfinished = checked.only_unfinished or contract.plan_status == "IN_PROGRESS"
     if way.action == "route" and way.satisfied is False and unfinished and not wanted.sends_back:
         way = way._replace(satisfied=None, action="reissue")  # run the node again (section 14)
-    unread = contract_fields.memorialize_suggestions(contract.get("memorialize_suggestions")).warnings
     made = way._replace(warnings=checked.warnings).reading(
         value,
-        context=contract_texts.contract_context(contract, checked.warnings),
-        work_items=contract_texts.work_items_of_gaps(contract) if wanted.work_items else None,
+        context=contract_context(contract, checked.warnings),
+        work_items=work_items_of_gaps(contract) if wanted.work_items else None,
         issues=checked.issues,
         memory=memory,
     )
-    return made._replace(notes=tuple(unread))
+    return made._replace(notes=tuple(contract.memorialize_suggestions.warnings))
 
 
 def _refused(value: JSON, checked: CheckedContract, facts: TurnFacts) -> Reading:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from materia_nb.handoff import contract_fields
 from materia_nb.handoff.capabilities import (
     FindFile,
     Pointer,
@@ -18,10 +17,9 @@ from materia_nb.handoff.capabilities import (
 from materia_nb.handoff.contract_fields import (
     ABSENT,
     EVIDENCE,
+    PLAN_STATUSES,
     Contract,
     as_entries,
-    contract_of,
-    section_of,
 )
 from materia_nb.handoff.protocol import (
     NO_REASON,
@@ -39,7 +37,7 @@ from materia_nb.jsonvalue import JSON
 
 def conclusion(reports: Sequence[Reported]) -> list[str]:
     """Return the summary of a single agent as it wrote it, else what each one found, and what was checked and is open."""
-    done = [(who, said) for who, value in reports if (said := contract_of(value)).plan_status == "COMPLETE"]
+    done = [(who, said) for who, value in reports if (said := Contract(value)).plan_status == "COMPLETE"]
     if len(done) == 1 and (summary := done[0][1].user_facing_summary):
         lines = summary.splitlines()
     else:
@@ -73,17 +71,16 @@ def _texts_of(entries: Sequence[JSON]) -> list[str]:
     return [as_text(entry) for entry in entries if entry is not None]
 
 
-def contract_verdict(contract: Mapping[str, JSON], status: str) -> Verdict:
+def contract_verdict(contract: Contract, status: str) -> Verdict:
     """Turn the status of a valid contract into a route or an action."""
     if status == "COMPLETE":
         return Verdict(_ownership(contract) != "not_my_surface")
     if status == "IN_PROGRESS":
-        failed = contract_fields.verification_passed(contract) is False
-        if failed or contract_fields.loop_state(contract) is not None:
+        if contract.passed is False or contract.loop_state is not None:
             return Verdict(False)
         return Verdict(None, "reissue", f"The agent is still at work: {_next_action(contract)}")
     if status == "APPROVAL_REQUEST":
-        return _approval(section_of(contract, "approval_request"))
+        return _approval(contract.approval_request)
     if status == "NEEDS_INPUT":
         return Verdict(None, "pause", _next_action(contract), needs="question")
     return Verdict(
@@ -99,18 +96,17 @@ def _approval(request: Mapping[str, JSON]) -> Verdict:
     return Verdict(None, "pause", f"The agent asks for consent: {asked} ({own})", needs="consent")
 
 
-def contract_context(contract: Mapping[str, JSON], warnings: Sequence[Issue]) -> str:
+def contract_context(contract: Contract, warnings: Sequence[Issue]) -> str:
     """Write the contract as text for whoever works next, a line for each thing it says."""
     return "\n".join(_lines(contract, warnings))
 
 
-def _lines(contract: Mapping[str, JSON], warnings: Sequence[Issue]) -> Iterator[str]:
-    yield contract_fields.plan_status(contract)
-    summary = contract_fields.user_facing_summary(contract)
-    if summary:
-        yield f"Summary: {summary}"
-    yield from labelled("Key outputs", _texts(contract, "key_outputs"))
-    yield from labelled("Impacts elsewhere", _texts(contract, "cross_layer_impacts"))
+def _lines(contract: Contract, warnings: Sequence[Issue]) -> Iterator[str]:
+    yield contract.plan_status
+    if contract.user_facing_summary:
+        yield f"Summary: {contract.user_facing_summary}"
+    yield from labelled("Key outputs", _texts_of(contract.evidence["key_outputs"]))
+    yield from labelled("Impacts elsewhere", _texts_of(contract.evidence["cross_layer_impacts"]))
     yield from labelled("Open gaps", _gaps(contract))
     if _ownership(contract) in ("cross_surface_dependency", "not_my_surface"):
         yield f"Ownership: {_ownership(contract)}"
@@ -118,7 +114,7 @@ def _lines(contract: Mapping[str, JSON], warnings: Sequence[Issue]) -> Iterator[
     yield from labelled("Warnings", [warning.message for warning in warnings])
 
 
-def work_items_of_gaps(contract: Mapping[str, JSON]) -> list[JSON]:
+def work_items_of_gaps(contract: Contract) -> list[JSON]:
     """Turn each open gap into a work item: its first line is the title, the rest the context.
 
     A report that must have a gap has "none" where there is none, which is no work.
@@ -134,27 +130,23 @@ def work_items_of_gaps(contract: Mapping[str, JSON]) -> list[JSON]:
     return items
 
 
-def _ownership(contract: Mapping[str, JSON]) -> JSON:
-    return section_of(contract, "consolidation_report").get("ownership_assessment")
+def _ownership(contract: Contract) -> JSON:
+    return contract.consolidation_report.get("ownership_assessment")
 
 
-def _next_action(contract: Mapping[str, JSON]) -> str:
-    return as_text(section_of(contract, "agent_status").get("next_action") or "")
+def _next_action(contract: Contract) -> str:
+    return as_text(contract.next_action or "")
 
 
-def _texts(contract: Mapping[str, JSON], name: str) -> list[str]:
-    return [as_text(entry) for entry in contract_fields.evidence(contract, name) if entry is not None]
-
-
-def _gaps(contract: Mapping[str, JSON]) -> list[str]:
+def _gaps(contract: Contract) -> list[str]:
     """The open gaps of both reports, each once and none blank."""
-    others = as_entries(section_of(contract, "consolidation_report").get("open_gaps"))
-    gaps = [*_texts(contract, "open_gaps"), *(as_text(gap) for gap in others if gap is not None)]
+    others = as_entries(contract.consolidation_report.get("open_gaps"))
+    gaps = _texts_of([*contract.evidence["open_gaps"], *others])
     return [gap for gap in dict.fromkeys(gaps) if gap.strip()]
 
 
-def _helper(contract: Mapping[str, JSON]) -> Iterator[str]:
-    helper = section_of(contract, "consolidation_report").get("next_best_agent")
+def _helper(contract: Contract) -> Iterator[str]:
+    helper = contract.consolidation_report.get("next_best_agent")
     if helper:
         yield f"Next best agent: {one_line(as_text(helper))}"
 
@@ -171,19 +163,17 @@ _STATUS: Final[dict[Outcome, tuple[str, str | None]]] = {
 
 def gist_of_contract(value: Mapping[str, JSON]) -> Gist:
     """Return what a contract says; fields of the wrong type say nothing."""
-    reason = section_of(value, "agent_status").get("next_action")
-    commands = [
-        entry.get("command") if isinstance(entry, dict) else entry
-        for entry in contract_fields.evidence(value, "commands_run")
-    ]
+    contract = Contract(value)
+    reason, listed = contract.next_action, contract.evidence
+    commands = [one.get("command") if isinstance(one, dict) else one for one in listed["commands_run"]]
     return Gist(
-        outcome=_outcome(value),
-        did=contract_fields.user_facing_summary(value) or "",
-        found="\n".join(_gist_texts(value, "key_outputs")),
-        pieces=tuple(_piece(gap) for gap in _gist_texts(value, "open_gaps") if gap.strip()),
+        outcome=_outcome(contract),
+        did=contract.user_facing_summary or "",
+        found="\n".join(one for one in listed["key_outputs"] if isinstance(one, str)),
+        pieces=tuple(_piece(gap) for gap in listed["open_gaps"] if isinstance(gap, str) and gap.strip()),
         commands=tuple(command for command in commands if isinstance(command, str)),
         reason=reason if isinstance(reason, str) else "",
-        agent=contract_fields.agent_id_of(value),
+        agent=contract.agent_id,
     )
 
 
@@ -212,21 +202,17 @@ def contract_from_gist(gist: Gist) -> dict[str, JSON]:
     return {**value, "user_facing_summary": gist.did} if gist.did else value
 
 
-def _outcome(contract: Mapping[str, JSON]) -> Outcome:
-    status, loop = contract_fields.plan_status(contract), contract_fields.loop_state(contract)
-    if status not in contract_fields.PLAN_STATUSES:
+def _outcome(contract: Contract) -> Outcome:
+    status, loop = contract.plan_status, contract.loop_state
+    if status not in PLAN_STATUSES:
         return "open"
     if status == "COMPLETE":
         if contract_verdict(contract, status).satisfied is False or (loop is not None and loop.unfinished):
             return "again"
-        return "done" if contract_fields.verification_passed(contract) else "open"
+        return "done" if contract.passed else "open"
     if status == "IN_PROGRESS":
         return "again" if contract_verdict(contract, status).satisfied is False else "open"
     return "stuck"
-
-
-def _gist_texts(contract: Mapping[str, JSON], name: str) -> list[str]:
-    return [entry for entry in contract_fields.evidence(contract, name) if isinstance(entry, str)]
 
 
 def _piece(gap: str) -> Piece:
@@ -245,7 +231,7 @@ def contract_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
         value: the contract, valid or not; what cannot be read is left out.
         find: tells which of the files that it names are there.
     """
-    contract = contract_of(value)
+    contract = Contract(value)
     sections = [Section("contract", rows=told_rows(_contract_headline(contract)))]
     for title, owner in (
         ("verification", contract.verification),

@@ -236,7 +236,7 @@ def test_7_what_an_approval_request_must_hold():
     ],
 )
 def test_8_numbers_of_the_loop(given, expected):
-    loop = contract_fields.loop_state({"loop_state": given})
+    loop = contract_fields.Contract({"loop_state": given}).loop_state
     assert (loop and (loop.iteration, loop.max_iterations, loop.metric, loop.threshold)) == expected
 
 
@@ -280,7 +280,7 @@ def test_3_hostile_values_in_optional_fields(name):
                 {**CONTRACT, name: held}, FREE, TurnFacts(given=given)
             ).reading
             assert all(issue.code for issue in (*reading.issues, *reading.warnings))
-            contract_fields.contract_of({name: held})
+            contract_fields.Contract({name: held})
 
 
 @pytest.mark.parametrize("given", [*HOSTILE, {"write_permissions": {"writable_sections": [None, {}]}}])
@@ -307,7 +307,7 @@ def test_10_updates_of_sections_that_may_not_be_written_are_remarked():
 
 
 def test_3_everything_that_a_contract_says_in_one_value():
-    output = contract_fields.contract_of(
+    output = contract_fields.Contract(
         contract(
             user_facing_summary=" Short. ",
             memory_suggestions=["a", None, 3, {"b": 1}],
@@ -326,7 +326,7 @@ def test_3_everything_that_a_contract_says_in_one_value():
     assert output.update_contracts == [("stack", {"a": 1})]
     assert output.context_consumption == {"tokens_used": 12, "pct_window": None}
     assert (output.loop_state.iteration, output.rollback_executed) == (1, contract_fields.ABSENT)
-    assert contract_fields.contract_of({}).plan_status == ""
+    assert contract_fields.Contract({}).plan_status == ""
 
 
 def test_1_an_agent_is_told_its_session_its_provider_and_whether_it_leads():
