@@ -28,12 +28,14 @@ from materia_nb.loadout.config_files import expanded
 from materia_nb.sharing import Bar, Progress, shared
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.files import disk
-from materia_nb.sweep.grid import Place, places_of
-from materia_nb.sweep.results import FIELDS, LEFT_OUT, Row, Sweep
-from materia_nb.sweep.seen import Seen
-from materia_nb.sweep.verdicts import (
+from materia_nb.sweep.grid import Place, Seen, places_of
+from materia_nb.sweep.results import (
+    FIELDS,
+    LEFT_OUT,
     Check,
     Judge,
+    Row,
+    Sweep,
     Verdict,
     checks_of,
     is_dataset,

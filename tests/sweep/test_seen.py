@@ -15,7 +15,7 @@ import pytest
 from builders import at, config
 from materia_nb import Workbench
 from materia_nb.sweep import Judge
-from materia_nb.sweep.seen import seen
+from materia_nb.sweep.grid import seen
 
 
 @pytest.fixture
@@ -265,7 +265,7 @@ def test_another_kernel_sees_the_same(tmp_path):
 import sys
 sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
 import test_seen as t
-from materia_nb.sweep.seen import seen
+from materia_nb.sweep.grid import seen
 def answer(turn):
     return "x" if turn.kind in {{"work", "repair", "final"}} else {{"a", "b", "c"}}
 print(seen([t.Inner({{"a", "b"}}), t.closed_over(frozenset("abc")), answer, t.decorated(t.Ob)], "a"))

@@ -9,7 +9,7 @@ import pytest
 
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
-from materia_nb.sweep.verdicts import requests_of, verdict_from
+from materia_nb.sweep.results import requests_of, verdict_from
 
 
 def case(inputs, name=None):

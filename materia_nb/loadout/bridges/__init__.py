@@ -1,4 +1,4 @@
-"""Graphs of other tools as loadouts: read as a flow (``flow``, ``n8n``, ``mermaid``), placed as sockets (``placing``); and back (``export``)."""
+"""Graphs of other tools as loadouts: read as a flow (``flow``), placed as sockets (``placing``); and back (``export``)."""
 
 from materia_nb.loadout.bridges.export import OTHER_TOOLS, Exported, OtherTool, export_graph
 from materia_nb.loadout.bridges.flow import Flow, Note, Step, Way

@@ -12,9 +12,7 @@ from typing import Final, NamedTuple
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import read_plain
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.bridges.flow import Flow, Note, Way, read_langgraph
-from materia_nb.loadout.bridges.mermaid import read_mermaid
-from materia_nb.loadout.bridges.n8n import read_n8n
+from materia_nb.loadout.bridges.flow import Flow, Note, Way, read_langgraph, read_mermaid, read_n8n
 
 _YES: Final = re.compile(
     r"yes|y|true|ok|pass(?:e[ds])?|approved?|accept(?:ed)?|good|valid|success|done|useful|satisfied|relevant|grounded"
