@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from pprint import pformat
+from string import Template
 from typing import Any, Final, Literal, TypeAlias
 
 from materia_nb.display.blocks import (
@@ -284,7 +286,7 @@ def open_card(card: Card, folder: str | Path) -> Opened:
 
 def notebook_of(card: Card) -> dict[str, JSON]:
     """Return a card as a notebook in its JSON form (nbformat 4.5), without outputs."""
-    return notebook(_mistake(card) if card.kind == "mistake" else _pattern(card))
+    return notebook(_cells(card))
 
 
 def notebook(cells: Iterable[dict[str, JSON]], metadata: JSON = None) -> dict[str, JSON]:
@@ -315,109 +317,58 @@ def laid_out(value: JSON, indent: int = 0) -> str:
     return f"{opening}{','.join(f'{pad}  {part}' for part in parts)}{pad}{closing}"
 
 
-def _pattern(card: Card) -> Iterable[dict[str, JSON]]:
-    yield _words(
-        f"# {card.title}",
-        card.purpose,
-        "Everything in this notebook is yours to change: the loadout, the answers, the request.",
-    )
-    yield code_cell("%load_ext materia_nb")
-    yield _loadout(card.loadout, card.document)
-    yield _words(
-        "## A cast",
-        "A script answers here, so it costs nothing and always comes out the same. "
-        '`wb.agent("*", "command:claude")` or a model would answer instead: see `%materia help agent`.',
-    )
-    yield code_cell(_cast("cast", card, card.loadout))
-    yield _words("## What to look at", *(f"- {line}" for line in card.look), between="\n")
-    yield code_cell("%materia why 1")
-    yield _words("## All that it can do", "Nobody is asked for this: every answer is tried.")
-    yield code_cell(f"%materia explore {card.loadout}")
-    yield from _tests("cast", card.name, card.loadout)
+_FENCED: Final = re.compile(r"^```python ?(\w*)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
+_MARKED: Final[Mapping[str, JSON]] = {
+    "exercise": {
+        "tags": ["raises-exception"]
+    },  # an error until it is answered, which running all cells goes past
+    "folded": {"jupyter": {"source_hidden": True}},
+}
+"""What a word behind a fence makes of a cell; one that is ``castable`` is left out where there is no cast."""
 
 
-def _mistake(card: Card) -> Iterable[dict[str, JSON]]:
-    wrong, mended = card.loadout, f"{card.loadout}-Mended"
-    castable = card.graph is not None
-    yield _words(
-        f"# {card.title}",
-        f"*{card.purpose}*",
-        "One thing is wrong with the loadout below. Find out what, from its records, before you read on behind them: one "
-        "way to mend it is shown at the end.",
-    )
-    yield code_cell("%load_ext materia_nb")
-    yield _loadout(wrong, card.document)
-    if castable:
-        yield code_cell(_cast("cast", card, wrong))
-    yield _words("## What to look at", *(f"- {line}" for line in card.look), between="\n")
-    if castable:
-        yield code_cell(_lines("# The number is that of the step.", "%materia why 1"))
-    assert card.diagnosis is not None  # noqa: S101 - every mistake has one
-    found = ("socket",) if card.diagnosis.step is None else ("socket", "step")
-    yield _words(
-        "## Your turn",
-        f"Which {' and '.join(found)}? Put your diagnosis in place of the dots. Then change the loadout in the cell below it: it is "
-        "judged by what it does with the same answers.",
-    )
-    yield _exercise(
-        "from materia_nb.lessons import clinic",
-        "",
-        f'patient = clinic("{card.name}")',
-        f"patient.diagnose({', '.join(f'{name}=...' for name in found)})",
-    )
-    yield _exercise(
-        "import copy",
-        "",
-        f'mine = copy.deepcopy(wb.loadouts.config.document["loadouts"]["{wrong}"])',
-        '# Change it here, such as mine["sockets"]["Socket-1"]["edges"][0]["to"] = "Socket-2".',
-        "patient.mend(mine)",
-    )
-    yield _words(
-        "## What is wrong",
-        f"<details>\n<summary>When you have a diagnosis</summary>\n\n{card.diagnosis.why}\n\nThe next cell says what "
-        f"could have been known before the cast: `{card.diagnosis.code}`.\n\n</details>",
-    )
-    yield code_cell(f"%materia check {wrong}")
-    yield _words("## Mended", "The next cell is folded; opened, it shows one way.")
-    folded: JSON = {"jupyter": {"source_hidden": True}}
-    yield {**_loadout(mended, card.mended, card.loadout), "metadata": folded}
-    yield code_cell(_cast("mended", card, mended))
-    if castable:
-        yield code_cell("wb.compare(cast, mended)")
-    yield from _tests("mended", card.name, mended)
+def _cells(card: Card) -> Iterator[dict[str, JSON]]:
+    """Fill in the notebook of its kind: markdown with code in fences, and ``$name`` for what a card has."""
+    words, *rest = _FENCED.split(read_own(_FOLDER / f"{card.kind}.md"))
+    given, castable = _given(card), card.graph is not None
+    yield markdown_cell(Template(words.strip()).substitute(given))
+    for mark, code, words in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+        if castable or mark != "castable":
+            metadata = {"metadata": _MARKED[mark]} if mark in _MARKED else {}
+            yield {**code_cell(Template(code).substitute(given)), **metadata}
+        if words.strip():
+            yield markdown_cell(Template(words.strip()).substitute(given))
 
 
-def _exercise(*lines: str) -> dict[str, JSON]:
-    """A cell that is an error until it is answered, which running all cells goes past."""
-    return {**code_cell(_lines(*lines)), "metadata": {"tags": ["raises-exception"]}}
+def _given(card: Card) -> dict[str, str]:
+    given = {
+        "title": card.title,
+        "purpose": card.purpose,
+        "name": card.name,
+        "loadout": card.loadout,
+        "define": _define(card.loadout, card.loadout, card.document),
+        "answers": pformat(dict(card.answers), width=_LINE, sort_dicts=False),
+        "request": repr(card.request),
+        "look": "\n".join(f"- {line}" for line in card.look),
+    }
+    if (wrong := card.diagnosis) is None:
+        return given
+    asked = ("socket",) if wrong.step is None else ("socket", "step")
+    mended = _define(f"{card.loadout}-Mended", card.loadout, card.mended)
+    dots = ", ".join(f"{one}=..." for one in asked)
+    return {
+        **given,
+        "asked": " and ".join(asked),
+        "dots": dots,
+        "why": wrong.why,
+        "code": wrong.code,
+        "mended": mended,
+    }
 
 
-def _tests(cast: str, name: str, loadout: str) -> Iterable[dict[str, JSON]]:
-    yield _words(
-        "## Kept as tests",
-        "One for this cast, and one for each way in which the loadout can end, as explore finds it. `pytest` runs the "
-        "files, and says what goes another way once the loadout was changed.",
-    )
-    yield code_cell(
-        _lines(
-            f'tests = [{cast}.export.test("{name}-tests/cast")]',
-            f'tests += wb.explore("{loadout}").save_tests("{name}-tests")',
-            'print(*(path.name for path in tests), sep="\\n")',
-        )
-    )
-
-
-def _cast(variable: str, card: Card, loadout: str) -> str:
-    answers = pformat(dict(card.answers), width=_LINE, sort_dicts=False)
-    made = f'wb.cast({card.request!r}, loadout="{loadout}", agents={{"*": answers}})'
-    return _lines(f"answers = {answers}", f"{variable} = {made}", f"{variable}.run()", "%materia steps")
-
-
-def _loadout(name: str, document: Mapping[str, JSON], own: str | None = None) -> dict[str, JSON]:
-    loadouts = document["loadouts"]
-    assert isinstance(loadouts, dict)  # noqa: S101 - tests check every card
-    body = {**loadouts[own or name], "materia": document["materia"]}
-    return code_cell(_lines(f"%%materia define loadout {name}", laid_out(body)))
+def _define(name: str, own: str, document: Mapping[str, Any]) -> str:
+    body = {**document["loadouts"][own], "materia": document["materia"]}
+    return f"%%materia define loadout {name}\n{laid_out(body)}"
 
 
 def code_cell(source: str) -> dict[str, JSON]:
@@ -428,12 +379,3 @@ def code_cell(source: str) -> dict[str, JSON]:
 def markdown_cell(source: str) -> dict[str, JSON]:
     """Return a cell of words."""
     return {"cell_type": "markdown", "source": source}
-
-
-def _words(*parts: str, between: str = "\n\n") -> dict[str, JSON]:
-    first, *rest = parts
-    return markdown_cell("\n\n".join([first, between.join(rest)]))
-
-
-def _lines(*lines: str) -> str:
-    return "\n".join(lines)
