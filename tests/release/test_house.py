@@ -17,8 +17,8 @@ LAYOUT = {
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 LIMITS = {
-    "files": 239,
-    "lines of code": 52_702,
+    "files": 235,
+    "lines of code": 52_688,
     "lines of code in one module": 600,
     "public names that stand for two things": 106,
 }
