@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 from materia_nb.agents.command_agent import CommandAgent
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, Turn
 from materia_nb.agents.program_output import JsonOutput, ReadsStdout, read_aider
 from materia_nb.errors import did_you_mean
-from materia_nb.file_io import replace_file
+from materia_nb.file_io import read_own, replace_file
 from materia_nb.jsonvalue import compact, thawed
 
 PREFIX: Final = "command:"
@@ -27,7 +28,7 @@ _MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,199}")
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One program.
+    """One program, as ``presets.toml`` describes it.
 
     Attributes:
         name: its name behind ``command:``.
@@ -103,145 +104,24 @@ def _names(tools: str | tuple[str, ...]) -> tuple[str, ...]:
     return (tools,) if isinstance(tools, str) else tools
 
 
-def _events(kind: str, path: str) -> str:
-    """Return the path of something in the events of one type, of a program that prints one a line."""
-    return f'$[?(@.type == "{kind}")].{path}'
+def _preset(name: str, given: Mapping[str, Any]) -> Preset:
+    facts = _in_tuples(given)
+    reads = facts.get("reads")
+    if reads is not None:
+        facts["reads"] = _READERS[reads] if isinstance(reads, str) else JsonOutput(**reads)
+    return Preset(name, **facts)
 
 
-PRESETS: Final[Mapping[str, Preset]] = {
-    preset.name: preset
-    for preset in (
-        Preset(
-            "aider",
-            "aider, in the files of a Git repository",
-            "Aider AI",
-            (
-                "aider",
-                "--message-file",
-                "/dev/stdin",
-                "--yes-always",
-                "--no-stream",
-                "--no-pretty",
-                "--no-auto-commits",
-            ),
-            reads=read_aider,
-            looking=("--chat-mode", "ask"),
-        ),
-        Preset(
-            "claude",
-            "Claude Code",
-            "Anthropic",
-            ("claude", "-p", "--output-format", "json"),
-            reads=JsonOutput(
-                ("$.structured_output", "$.result"),
-                {
-                    "input": (
-                        "$.usage.input_tokens",
-                        "$.usage.cache_creation_input_tokens",
-                        "$.usage.cache_read_input_tokens",
-                    ),
-                    "output": "$.usage.output_tokens",
-                    "cached": "$.usage.cache_read_input_tokens",
-                },
-                cost="$.total_cost_usd",
-                session="$.session_id",
-                error="$.is_error",
-            ),
-            changing=("--permission-mode", "acceptEdits"),
-            schema=("--json-schema", "{schema}"),
-            resume=("--resume", "{session}", "--fork-session"),
-        ),
-        Preset(
-            "codex",
-            "Codex CLI",
-            "OpenAI",
-            ("codex", "exec", "--json", "-"),
-            trailing=1,
-            reads=JsonOutput(
-                '$[?(@.item.type == "agent_message")].item.text',
-                {
-                    "input": _events("turn.completed", "usage.input_tokens"),
-                    "output": _events("turn.completed", "usage.output_tokens"),
-                    "cached": _events("turn.completed", "usage.cached_input_tokens"),
-                    "reasoning": _events("turn.completed", "usage.reasoning_output_tokens"),
-                },
-                session=_events("thread.started", "thread_id"),
-                error=_events("turn.failed", "error.message"),
-                lines=True,
-            ),
-            looking=("--sandbox", "read-only", "--skip-git-repo-check"),
-            changing=("--sandbox", "workspace-write"),
-            schema=("--output-schema", _SCHEMA_FILE),
-        ),
-        Preset(
-            "gemini",
-            "Gemini CLI",
-            "Google",
-            ("gemini", "--output-format", "json"),
-            reads=JsonOutput(
-                "$.response",
-                {
-                    "input": ("$.stats.models.*.tokens.prompt", "$.stats.models.*.tokens.tool"),
-                    "output": ("$.stats.models.*.tokens.candidates", "$.stats.models.*.tokens.thoughts"),
-                    "cached": "$.stats.models.*.tokens.cached",
-                    "reasoning": "$.stats.models.*.tokens.thoughts",
-                },
-                error="$.error.message",
-            ),
-            changing=("--approval-mode", "auto_edit"),
-        ),
-        Preset(
-            "goose",
-            "goose",
-            "Agentic AI Foundation, formerly Block",
-            ("goose", "run", "--quiet", "--no-session", "--output-format", "json", "-i", "-"),
-            trailing=2,
-            reads=JsonOutput(
-                '$.messages[?(@.role == "assistant")].content[?(@.type == "text")].text',
-                {"input": "$.metadata.input_tokens", "output": "$.metadata.output_tokens"},
-            ),
-        ),
-        Preset("llm", "LLM, models from the command line (no tools)", "Simon Willison", ("llm",)),
-        Preset(
-            "ollama",
-            "Ollama, models on this machine (no tools)",
-            "Ollama",
-            ("ollama", "run", "--hidethinking"),
-            model=(_MODEL,),
-            needs_model=True,
-        ),
-        Preset(
-            "opencode",
-            "OpenCode; a model is PROVIDER/NAME",
-            "Anomaly",
-            ("opencode", "run", "--format", "json"),
-            reads=JsonOutput(
-                _events("text", "part.text"),
-                {
-                    "input": (
-                        _events("step_finish", "part.tokens.input"),
-                        _events("step_finish", "part.tokens.cache.read"),
-                        _events("step_finish", "part.tokens.cache.write"),
-                    ),
-                    "output": (
-                        _events("step_finish", "part.tokens.output"),
-                        _events("step_finish", "part.tokens.reasoning"),
-                    ),
-                    "cached": _events("step_finish", "part.tokens.cache.read"),
-                    "reasoning": _events("step_finish", "part.tokens.reasoning"),
-                },
-                cost=_events("step_finish", "part.cost"),
-                session="$[*].sessionID",
-                error=_events("error", "error"),
-                lines=True,
-            ),
-            looking=("--agent", "plan"),
-            changing=("--agent", "build"),
-            resume=("--session", "{session}", "--fork"),
-        ),
-        Preset("pi", "Pi", "Earendil Works", ("pi", "-p")),
-    )
-}
+def _in_tuples(given: Any) -> Any:
+    if isinstance(given, dict):
+        return {key: _in_tuples(one) for key, one in given.items()}
+    return tuple(given) if isinstance(given, list) else given
+
+
+_READERS: Final[Mapping[str, ReadsStdout]] = {"aider": read_aider}
+"""What reads stdout that is no JSON, by the names that the table has for it."""
+_TABLE: Final = tomllib.loads(read_own(Path(__file__).with_name("presets.toml")))
+PRESETS: Final[Mapping[str, Preset]] = {name: _preset(name, given) for name, given in _TABLE.items()}
 """The presets by name."""
 
 
