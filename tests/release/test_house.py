@@ -18,7 +18,7 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 235,
-    "lines of code": 52_688,
+    "lines of code": 52_700,
     "lines of code in one module": 600,
     "public names that stand for two things": 106,
 }
