@@ -337,7 +337,8 @@ def output_words(step: StepRecord) -> str:
     """Say in plain words what a step said, or how that begins: its prose (R62), its context, its work items, or else its output."""
     reading = None if step.shown != step.output else step.reading
     said = reading.value if reading is not None and isinstance(reading.value, dict) else {}
-    if reading is not None and (reading.context or (reading.satisfied is not None and len(said) == 1)):
+    verdict_alone = not any(value for name, value in said.items() if name != "satisfied")
+    if reading is not None and (reading.context or (reading.satisfied is not None and verdict_alone)):
         return plain((reading.context or "")[:_READ])
     if reading is not None and isinstance(reading.work_items, list):
         titles = [str(one.get("title", "")) for one in reading.work_items if isinstance(one, dict)]

@@ -20,6 +20,7 @@ from urllib.parse import quote
 from materia_nb.display.escape import (
     Html,
     Parts,
+    badge_sign,
     clip,
     esc,
     html_bar,
@@ -432,6 +433,14 @@ def _cell_html(cell: Cell) -> str:
     return cell_text(cell)
 
 
+def _cell_json(cell: Cell) -> JSON:
+    """Return what a panel is told of a cell: its text, for a status with its sign and colour, for a bar with its share."""
+    text = cell_text(cell)
+    if isinstance(cell, Badge):
+        return {"text": text, **dict(zip(("sign", "colour"), badge_sign(cell.text), strict=True))}
+    return {"text": text, "share": min(max(cell.share, 0.0), 1.0)} if isinstance(cell, Bar) else text
+
+
 @dataclass(frozen=True, slots=True)
 class FactTable(Block):
     """Names and values in two columns."""
@@ -445,7 +454,7 @@ class FactTable(Block):
         return html_facts((name, _cell_html(value)) for name, value in self.rows)
 
     def as_json(self) -> dict[str, JSON]:
-        return {"is": "facts", "rows": [[name, cell_text(value)] for name, value in self.rows]}
+        return {"is": "facts", "rows": [[name, _cell_json(value)] for name, value in self.rows]}
 
 
 class Shown(Block):
@@ -537,7 +546,7 @@ class Table(Shown):
 
     def as_json(self) -> dict[str, JSON]:
         headers, filled = self._filled()
-        rows: list[JSON] = [[*map(cell_text, row)] for row in filled[:_MOST_ROWS]]
+        rows: list[JSON] = [[*map(_cell_json, row)] for row in filled[:_MOST_ROWS]]
         if left := len(filled) - len(rows):
             rows.append([f"… {left:,} more", *[""] * (len(headers) - 1)])
         drawn: dict[str, JSON] = {"is": "table", "headers": [*map(cell_text, headers)], "rows": rows}

@@ -91,9 +91,6 @@ def _around(text: str, *, first: bool, last: bool) -> str:
 
 ELLIPSIS: Final = "…"
 _SPACE: Final = re.compile(r"\s+")
-_CSS_VALUE: Final = re.compile(
-    r"#[0-9A-Fa-f]{3,8}|[A-Za-z][A-Za-z-]{0,39}|-?\d{1,6}(\.\d{1,4})?(px|em|rem|ch|%)?"
-)
 _JOINER, _KEYCAP = "\u200d", "\u20e3"
 
 
@@ -167,18 +164,12 @@ def clip(text: str, limit: int) -> str:
     return f"{text[: _safe_cut(text[: limit + 40], limit)]}{ELLIPSIS} [{len(text):,} characters in all]"
 
 
-def css_safe(value: object, fallback: str = "inherit") -> str:
-    """Return ``value`` if it is one colour, keyword or length, else ``fallback``."""
-    text = str(value)
-    return text if _CSS_VALUE.fullmatch(text) else fallback
-
-
 _FG: Final = "var(--jp-ui-font-color1, inherit)"
 _RED: Final = "#d5404d"
 _SOFT: Final = "var(--jp-ui-font-color2, #7d8590)"
 _RULE: Final = "var(--jp-border-color2, #9aa3ad66)"
 _MONO: Final = "var(--jp-code-font-family, ui-monospace, Menlo, Consolas, monospace)"
-_CELL: Final = "padding:3px 10px;text-align:left;vertical-align:top"
+_CELL: Final = "padding:3px 6px;text-align:left;vertical-align:top"
 _ROW: Final = f'<tr style="border-bottom:1px solid {_RULE}">'
 _KEEPS: Final = "white-space:pre-wrap;overflow-wrap:anywhere"
 """How white space is kept and long words are broken; a page of notebooks takes no style sheet, so each text says it."""
@@ -278,7 +269,8 @@ class _Tree:
         shown = list(differ.items())[: max(0, min(_MOST_CHILDREN, self.left))]
         children: list[JSON] = [self.changed(key or '""', *both, depth + 1) for key, both in shown]
         alike = len(pairs) - len(differ)
-        words = f"{alike} the same" if alike else ""
+        one_sided = "added" if was is MISSING else "removed" if value is MISSING else ""
+        words = f"{alike} the same" if alike else one_sided
         return {**node, "words": words, "children": children, "more": len(differ) - len(shown)}
 
     def node(self, name: str, value: JSON, depth: int) -> dict[str, JSON]:
@@ -299,7 +291,11 @@ class _Tree:
 
 
 def _paired(a: JSON, b: JSON) -> dict[str, tuple[JSON, JSON]] | None:
-    """Pair what is in two objects or two lists, None where they are neither."""
+    """Pair what is in two objects or two lists, None where they are neither; what is not there is as good as empty."""
+    if a is MISSING and isinstance(b, dict | list) and b:
+        a = type(b)()
+    elif b is MISSING and isinstance(a, dict | list) and a:
+        b = type(a)()
     if isinstance(a, dict) and isinstance(b, dict):
         return {key: (a.get(key, MISSING), b.get(key, MISSING)) for key in {**a, **b}}
     if isinstance(a, list) and isinstance(b, list):
@@ -436,10 +432,15 @@ _BADGES: Final = {
 }
 
 
+def badge_sign(status: str) -> tuple[str, str]:
+    """Return the sign of a status, such as ``failed: timeout``, and the colour of that."""
+    return _BADGES.get(status[:80].partition(":")[0].partition(",")[0], ("●", "#7d8590"))
+
+
 def status_badge(status: str) -> Html:
-    """Show a status, such as ``failed: timeout``, with a sign; colour only repeats what the sign says."""
-    sign, colour = _BADGES.get(status[:80].partition(":")[0].partition(",")[0], ("●", "#7d8590"))
+    """Show a status with a sign; colour only repeats what the sign says."""
+    sign, colour = badge_sign(status)
     return Html(
-        f'<span style="border:1.5px solid {css_safe(colour)};border-radius:9px;padding:0 8px;white-space:nowrap">'
-        f'<span aria-hidden="true" style="color:{css_safe(colour)}">{sign}</span> {esc(shorten(status, 60))}</span>'
+        f'<span style="border:1.5px solid {colour};border-radius:9px;padding:0 8px;white-space:nowrap">'
+        f'<span aria-hidden="true" style="color:{colour}">{sign}</span> {esc(shorten(status, 60))}</span>'
     )

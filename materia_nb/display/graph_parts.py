@@ -44,6 +44,7 @@ class Marks:
             where the socket itself differs.
         only_routes: the same of edges and exits.
         outputs: what came of each socket last, in a few words, by socket id.
+        sent_back: ids of sockets whose last verdict was not satisfied.
         never: the routes that no cast takes.
         unreached: ids of sockets that no cast visits.
         lanes: the names of the lanes that stand at a socket, by socket id.
@@ -68,6 +69,7 @@ class Marks:
     only: Mapping[str, str] = field(default_factory=_nothing)
     only_routes: Mapping[Route, str] = field(default_factory=_nothing)
     outputs: Mapping[str, str] = field(default_factory=_nothing)
+    sent_back: frozenset[str] = frozenset()
     never: frozenset[Route] = frozenset()
     unreached: frozenset[str] = frozenset()
     lanes: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)

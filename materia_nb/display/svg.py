@@ -195,8 +195,8 @@ def tag(socket_id: str, marks: Marks) -> tuple[str, str]:
 def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Colours) -> str:
     """One socket: who answers as an icon, its name, how often it was visited, where a cast stands, what came of it last."""
     words, use = tag(socket.id, marks)
-    ring = bool(words) and use != "line"
-    failed = use == "bad"
+    failed, noted = use == "bad", words.startswith("⚠")
+    ring = bool(words) and use != "line" and not noted
     rim = colours[use] if ring else colours["rim"]
     dash = ' stroke-dasharray="6 4"' if failed else ""
     parts = [plate(box, colours["plate"], rim, width=2.2 if ring else 1.0, extra=dash)]
@@ -214,9 +214,15 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
     small = small_size(level)
     if count:
         parts.append(text(right, middle + 4, count, small, colours["soft"], end))
-    if sign := "warning" if failed else "check" if visits and not words else "":
+    sign, colour = "", ""
+    if failed or noted:
+        sign, colour = "warning", colours["bad" if failed else "now-ink"]
+    elif visits and not words:
+        back = socket.id in marks.sent_back
+        sign, colour = ("cross", colours["not_satisfied"]) if back else ("check", colours["satisfied"])
+    if sign:
         at = right - ICON - (text_width(count, small) + 3 if count else 0)
-        parts.append(icon(sign, at, middle - ICON / 2, colours["bad" if failed else "satisfied"]))
+        parts.append(icon(sign, at, middle - ICON / 2, colour))
     if level > 1:
         ink = {"now": colours["now-ink"], "line": colours["soft"]}.get(use, colours[use])
         state = fit(words, SMALL_SIZE, box.w - 2 * PAD)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from materia_nb.cast.listing import output_words
 from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, lines
 from materia_nb.display.escape import part
 from materia_nb.display.sections import JUDGED, call_blocks, issue_rows
@@ -18,7 +19,7 @@ from materia_nb.handoff.jsontext import json_advice
 from materia_nb.handoff.protocol import Outcome, Piece
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
-from materia_nb.widgets.cast_slices import asked_key
+from materia_nb.widgets.cast_slices import asked_key, said_words
 from materia_nb.widgets.ended import checked_by_hand, end_blocks, failure_state, next_acts
 from materia_nb.widgets.state_and_items import texts
 
@@ -161,10 +162,15 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
         "verdict": verdicts if verdicts and all(verdicts.values()) else None,
         "items": here.wanted.work_items and not any_text,
         "previous": None,
+        "task": _task_rows(now),
     }
     if last is not None and now.engine.last_socket is not None:
         source = now.names.get(now.engine.last_socket, now.engine.last_socket)
-        form["previous"] = {"who": source, "text": plain(last[:_PREVIOUS]), "cut": len(last) > _PREVIOUS}
+        step = next((one for one in reversed(now.steps) if one.output == last), None)
+        said = last if step is None else said_words(step)
+        if step is not None and said.lstrip().startswith(("{", "[")):
+            said = output_words(step)
+        form["previous"] = {"who": source, "text": plain(said[:_PREVIOUS]), "cut": len(said) > _PREVIOUS}
     if form["draft"]:
         form["previous"] = {
             "who": "its draft",
@@ -174,6 +180,15 @@ def _form_state(now: Snapshot, visit: Visit) -> dict[str, Any]:
     if now.wish is not None:
         form["wish"] = plain(now.wish[:_PREVIOUS])
     return form
+
+
+def _task_rows(now: Snapshot) -> list[list[str]]:
+    """What is worked on: the request, and the current item; of each name and text."""
+    rows = [["request", plain(now.request[:_PREVIOUS])]] if now.request else []
+    item = now.state.get("item")
+    if isinstance(item, dict) and any(texts(item)):
+        rows += [["item", ": ".join(plain(one[:_PREVIOUS]) for one in texts(item) if one)]]
+    return rows
 
 
 def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, wanted: list[str]) -> str:

@@ -424,8 +424,9 @@ class CastPanel(CastSurface):
         """Return what makes the blocks of a comparison from the cast as it is by then."""
         if message.cast is not None:
             other = self._side_of(message.cast)
+            words = self._cast_words(self.casts.index(self.cast))
             return lambda now: [
-                Line(f"A is this cast, B is {other.name}."),
+                Line(f"A is {words}, B is {other.name}."),
                 *CompareView(now.side, other).in_words(now.names),
             ]
         now = self.cast.now

@@ -180,11 +180,7 @@ def bar_state(now: Snapshot, doing: Doing) -> dict[str, Any]:
         "resendable": now.prompt_cut_short is not None,
         "sockets": [*names.items()],
         "breaks": [
-            {
-                "breakpoint": one.as_json(),
-                "words": one.words(now.graph, names),
-                "asks": how is not None,
-            }
+            {"breakpoint": one.as_json(), "words": one.words(now.graph, names), "asks": how is not None}
             for one, how in now.breakpoints.conditions.items()
         ],
         "counts": _counts(now),
@@ -492,4 +488,4 @@ def compare_blocks(casts: Sequence[Snapshot], place: int) -> list[Block]:
         return [Line("Fork a step: then both casts are shown here, side by side.", "quiet")]
     place = place or len(casts) - 1
     compared = CompareView(casts[0].side, casts[place].side)
-    return [Line(f"A is this cast, B is fork {place}."), *compared.in_words(casts[0].names)]
+    return [Line(f"A is the original, B is fork {place}."), *compared.in_words(casts[0].names)]

@@ -248,7 +248,7 @@ class CastSurface(Panel):
 
     def _cast_words(self, place: int) -> str:
         if place == 0:
-            return "this cast"
+            return "the original" if len(self.casts) > 1 else "this cast"
         one = self.casts[place]
         return f"fork {place}: {shorten(plain(one.request), 40)}".rstrip(": ")
 

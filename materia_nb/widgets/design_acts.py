@@ -39,7 +39,7 @@ from materia_nb.store.drafts import Draft
 from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField, spots_in
 from materia_nb.widgets.picks import Pick, members_of, owner_of, way_pick, ways_of
 
-LIKELY: Final = 0.7
+LIKELY: Final = 0.5
 """The chance of satisfied for which the chance of each end is told."""
 _EXPLORED: Final = 8_000
 """After how many states the search for what can happen is cut off: a person waits for it."""
@@ -622,7 +622,8 @@ def explore(session: DesignState) -> str:
 def estimate(session: DesignState) -> None:
     """Estimate what a cast of the design would take; said where a cast is asked for."""
     try:
-        line = f"satisfied 0.5, {session.bench.estimate(session.design, casts=GLANCE).line}"
+        took = session.bench.estimate(session.design, satisfied=LIKELY, casts=GLANCE)
+        line = f"satisfied {LIKELY}, {took.line}"
     except MateriaError as error:
         line = f"what a cast takes is not known: {error.what}"
     session.estimated = session.design.now, line
@@ -654,6 +655,12 @@ def save(session: DesignState, to: JSON = None, *, anyway: bool = False) -> str 
         again = {"kind": "save", "to": to, "anyway": True}
         session.question = DesignQuestion(f"{error.what} {error.hint}", (("Save anyway", again),))
         return None
+
+
+@act
+def news(session: DesignState) -> None:
+    """Ask about a draft that a coding agent has handed over since the design was opened."""
+    session.offer_draft(handed_over=True)
 
 
 @act

@@ -26,16 +26,17 @@ class DesignSession(DesignState):
         """Do what a message asks for; what cannot be done is said in ``note``, and nothing has changed."""
         not_kept, words = self.design.not_kept, None
         try:
-            if kind not in ("answer", "pick") and not self.reviewing:
+            if kind not in ("answer", "pick", "news") and not self.reviewing:
                 self.question = None
             words = act_on(self, kind, values)
         except MateriaError as error:
-            self.note = "alert", str(error)
+            where = f" ({error.where})" if error.where and "/" in error.where else ""
+            self.note = "alert", ": ".join(filter(None, [f"{error.what.rstrip('.')}{where}", error.hint]))
         except Exception as error:  # noqa: BLE001 - a message may hold anything
             _log.warning("the design could not do %r", shorten(str(kind), 60), exc_info=error)
             self.note = "alert", f"That could not be done: {type(error).__name__}."
         else:
-            if words is not None or self.note[0] == "alert":
+            if words is not None or (self.note[0] == "alert" and kind != "news"):
                 self.note = "status", words or ""
         if self.design.not_kept not in ("", not_kept):
             self.note = "alert", f"{words or 'done'}; {self.design.not_kept}: save it to be sure of it"

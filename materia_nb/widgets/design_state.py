@@ -18,6 +18,8 @@ from materia_nb.loadout.graph import Graph, PromptForm
 from materia_nb.widgets.picks import Pick, drawn_parts, parts
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from materia_nb.cast import Cast
     from materia_nb.cast.workbench import Workbench
 
@@ -74,6 +76,7 @@ class DesignState:
         self.odds: dict[str, float] = {}
         self.estimated: tuple[DesignChange, str] | None = None
         self.proposed: DesignChange | None = None
+        self._offered: set[tuple[Path, int]] = set()
         self.cast_made: Callable[[Cast], object] | None = None
         self._parts: tuple[DesignChange, Object, list[tuple[str, Pick]]] | None = None
         self._prompts: tuple[Graph, list[PromptForm | None], tuple[Prompts, Prompts]] | None = None
@@ -138,11 +141,18 @@ class DesignState:
         """Whether a person is asked about a step of a draft."""
         return self.question is not None and self.question.choices[0][1]["kind"] == "judge"
 
-    def offer_draft(self) -> None:
-        """Ask whether to go on with what was designed before and not saved, where there is such a draft."""
+    def offer_draft(self, *, handed_over: bool = False) -> None:
+        """Ask whether to go on with what was designed before and not saved, where there is such a draft.
+
+        Args:
+            handed_over: only one of an agent that was not offered here before; a question that is open stays.
+        """
         drafts = self.bench.loadouts.drafts(self.design.name)
+        if handed_over:
+            drafts = tuple(one for one in drafts if one.by and (one.path, one.at) not in self._offered)
         draft = next((one for one in drafts if one.is_news(self.design)), None)
-        if draft is not None:
+        if draft is not None and not (handed_over and self.question is not None):
+            self._offered.add((draft.path, draft.at))
             take: dict[str, JSON] = {"kind": "draft", "file": draft.path.name}
             choices: list[tuple[str, Mapping[str, JSON]]] = [("Go on with it", take)]
             if draft.by:

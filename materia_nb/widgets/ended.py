@@ -79,7 +79,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     command = _command(now)
     ended = _ended_words(command) or KINDS.get(failure.kind, OTHER).words
     parts = [Heading(f"{name} {ended}", tone="bad"), Line(" · ".join(_under(now)), "quiet")]
-    if command is None or failure.kind == "invalid_output":
+    if failure.refused is None and (command is None or failure.kind == "invalid_output"):
         parts.append(Line(failure.message))
     if failure.refused is not None:
         issues, text = failure.refused
@@ -109,7 +109,7 @@ def _under(now: Snapshot) -> list[str]:
     if lanes_at_work(now.session) is not None:  # what its generator did is no part of it
         return [failure.kind if failure else "", "nothing was lost"]
     socket = now.graph.sockets.get((failure.socket if failure else None) or "")
-    facts = [failure.kind if failure else ""]
+    facts: list[str] = []
     if record is not None:
         facts.append(f"step {record.number}")
         if record.item_key is not None:
@@ -119,7 +119,7 @@ def _under(now: Snapshot) -> list[str]:
             socket.id,
             "utility" if socket.is_utility else part(now.answered_by(socket.id) or "you", 40),
         ]
-    return [*facts, *filter(None, [tried_words(now)]), "nothing was lost"]
+    return [*facts, *filter(None, [tried_words(now), "nothing was lost", failure.kind if failure else ""])]
 
 
 def _command(now: Snapshot) -> dict[str, JSON] | None:
@@ -195,9 +195,13 @@ def end_blocks(now: Snapshot) -> list[Block]:
             parts.append(Fold("as it was written", [Code(record.output or "")]))
     if remarks:
         parts.append(Heading("remarks", small=True))
-        parts += lines([clipped(str(one), 600) for one in remarks[:_REMARKS]], "warn")
-        more = len(remarks) - _REMARKS
-        parts += lines([f"and {more} more: cast.now.remarks"] if more > 0 else [], "quiet")
+        alike: dict[str, list[str]] = {}
+        for one in remarks:
+            alike.setdefault(one.code, []).append(clipped(str(one), 600))
+        for code, said in alike.items():
+            parts += lines(said[:1], "warn")
+            rest = said[1:_REMARKS] + ([f"and {len(said) - _REMARKS} more"] if len(said) > _REMARKS else [])
+            parts += [Fold(f"{len(said) - 1} more of {code}", lines(rest))] if rest else []
     changed = changed_blocks(dict(now.session.start.data), dict(now.state), "what changed in the state")
     return [*parts, *changed, Heading("cost and time", small=True), FactTable(_spent(now))]
 
@@ -229,21 +233,12 @@ def next_acts(now: Snapshot) -> list[dict[str, str]]:
     """Return what can come after a complete cast, each a message of the panel."""
     if now.status != "complete" or not now.writable:
         return []
-    spent = dict(_spent(now))
-    took = f"as this one: {spent['work']}, {spent['tokens']} tokens, cost {spent['cost']}"
     acts = [
         ("again", "Cast again", "the same request, loadout and agents, from the beginning"),
         ("fork", "Fork", "another cast from its end, or from the selected step"),
         ("compare", "Compare…", "with another cast of the project"),
-        ("page", "Page", "write it as one HTML page, into the project"),
         ("label", "Label…", "give it a name"),
-        (
-            "keep_test",
-            "Keep as a test",
-            "a file in the project that pytest runs: the same answers must lead the same way",
-        ),
+        ("keep_test", "Keep as a test", "pytest runs it: the same answers must lead the same way"),
+        ("page", "Web page", "write it as one HTML page, into the project"),
     ]
-    return [
-        {"kind": kind, "words": words, "title": title, "about": took if kind == "again" else ""}
-        for kind, words, title in acts
-    ]
+    return [{"kind": kind, "words": words, "title": title} for kind, words, title in acts]

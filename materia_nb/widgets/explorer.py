@@ -225,15 +225,8 @@ class CastExplorer(Panel):
     def _give_rows(self, message: ToCasts.Rows) -> None:
         last = min(message.last, message.first + _MOST_ASKED)
         rows = self._rows(self._shown[message.first : last]) if message.order == self._order else []
-        self.front.send(
-            {
-                "kind": "rows",
-                "token": message.token,
-                "order": self._order,
-                "first": message.first,
-                "rows": rows,
-            }
-        )
+        told = {"order": self._order, "first": message.first, "rows": rows}
+        self.front.send({"kind": "rows", "token": message.token, **told})
 
     def _shut(self) -> None:
         """Show nothing below the list."""
@@ -313,14 +306,8 @@ def _acts_of(entry: CastEntry) -> dict[str, Any]:
         else "it was recorded elsewhere: it can be opened read-only"
     )
     words = clipped(plain(entry.name or entry.request or entry.id), 120)
-    return {
-        "id": entry.id,
-        "words": words,
-        "name": entry.name,
-        "whole": whole,
-        "resumes": resumes,
-        "why": why,
-    }
+    told = {"id": entry.id, "words": words, "name": entry.name}
+    return {**told, "whole": whole, "resumes": resumes, "why": why}
 
 
 def in_order(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[CastEntry]:

@@ -45,13 +45,7 @@ TABS: Final = tuple(_WORDS)
 
 
 def inspector_state(
-    now: Snapshot,
-    selected: Element | None,
-    past: Snapshot | None,
-    tab: str,
-    *,
-    busy: bool,
-    only: str = "",
+    now: Snapshot, selected: Element | None, past: Snapshot | None, tab: str, *, busy: bool, only: str = ""
 ) -> dict[str, Any]:
     """Return title, tabs and the content of the open one.
 
@@ -280,10 +274,4 @@ def _title_of(cast: Snapshot, element: Element) -> dict[str, Any]:
         name = f"{names.get(link.source, link.source)} → {names.get(link.target, link.target)}"
         under = link.condition if link.place is None else f"{link.condition} · {ordinal(link.place + 1)} way"
         under = f"exit · {under}" if element.kind == "exit" else under
-    return {
-        "kind": element.kind,
-        "name": name,
-        "chips": [under],
-        "id": None,
-        "stops": _stops(cast, element),
-    }
+    return {"kind": element.kind, "name": name, "chips": [under], "id": None, "stops": _stops(cast, element)}

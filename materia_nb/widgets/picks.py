@@ -91,10 +91,7 @@ def owner_of(pick: Pick) -> tuple[str, int | None]:
     return owner, None if place == OLD else int(place)
 
 
-ENDS: Final[dict[Kind, tuple[str, str]]] = {
-    "edge": ("when", "to"),
-    "exit": ("condition", "targetSocketId"),
-}
+ENDS: Final[dict[Kind, tuple[str, str]]] = {"edge": ("when", "to"), "exit": ("condition", "targetSocketId")}
 """Under which names an edge and an exit route have their condition and where they lead."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from materia_nb.display.blocks import Block, Heading, Line, Table
+from materia_nb.display.blocks import Block, Heading, Line, Table, Tree
 from materia_nb.display.escape import part
 from materia_nb.engine.item_edits import WORKED_ON, ListEdit, lay_out, origins_of
 from materia_nb.engine.items import Standing
@@ -14,8 +14,7 @@ from materia_nb.engine.routing import edges_used, limits_of
 from materia_nb.errors import MateriaError, plain
 from materia_nb.handoff import Issue, item_issues
 from materia_nb.handoff.protocol import as_text
-from materia_nb.insight.sides import ValueChange, value_changes
-from materia_nb.jsonvalue import JSON, MISSING, compact, frozen, same
+from materia_nb.jsonvalue import JSON, compact, frozen, same
 from materia_nb.loadout.facts import WORK_ITEMS
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ _MOST_CHILDREN: Final = 300
 _TEXT_CHARS: Final = 1_000
 _DEPTH: Final = 12
 _BUDGET: Final = 4_000
-_MOST_CHANGES: Final = 60
 
 
 def aliases(state: _CastData) -> dict[str, list[str]]:
@@ -80,18 +78,14 @@ def _node(name: str, path: list[str], value: JSON, left: list[int]) -> dict[str,
 
 
 def changed_blocks(before: _CastData, after: _CastData, title: str) -> list[Block]:
-    """What differs between two states, as a table; what is the same thing under several names is told once."""
+    """What differs between two states, as a tree with marks; what is the same thing under several names is told once."""
     folded = {name for data in (before, after) for others in aliases(data).values() for name in others}
     kept_before, kept_after = (
         {name: value for name, value in data.items() if name not in folded} for data in (before, after)
     )
-    differences = value_changes(kept_before, kept_after)
-    if not differences:
+    if same(kept_before, kept_after):
         return [Heading(title), Line("nothing", "quiet")]
-    rows = [(one.path, _what(one), _text(one.a), _text(one.b)) for one in differences[:_MOST_CHANGES]]
-    if len(differences) > _MOST_CHANGES:
-        rows.append(("…", "more", "", ""))
-    return [Heading(title), Table(("path", "", "before", "after"), rows)]
+    return [Heading(title), Tree(kept_after, "state", was=kept_before)]
 
 
 def limit_blocks(cast: Snapshot) -> list[Block]:
@@ -111,14 +105,6 @@ def limit_blocks(cast: Snapshot) -> list[Block]:
         for one in limits_of(cast.rules, now)
     ]
     return [Table(("cursors and limits", "now", "limit"), rows)]
-
-
-def _what(change: ValueChange) -> str:
-    return "added" if change.a is MISSING else "removed" if change.b is MISSING else "changed"
-
-
-def _text(value: JSON) -> str:
-    return "" if value is MISSING else as_text(value)
 
 
 _MOST_ITEMS: Final = 10_000

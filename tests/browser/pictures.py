@@ -224,6 +224,21 @@ def test_the_timeline(lab: Lab):
     keep(lab, cell, "timeline")
 
 
+def test_the_end_of_a_cast(lab: Lab):
+    cell = opened(lab, AGENTS, START, "%materia run", "%materia show")
+    Surface(lab, cell).is_("done")
+    keep(lab, cell, "done")
+
+
+def test_a_person_answers(lab: Lab):
+    cell = opened(lab, AGENTS, 'wb.agent("Build", "person")', START, "%materia run", "%materia show")
+    panel = Surface(lab, cell)
+    panel.is_("wants you · Build")
+    panel.field("the answer").fill("Three headings: why, how, and what next.")
+    panel.says("this answer would be taken")
+    keep(lab, cell, "answer")
+
+
 ASKS = """
 from materia_nb.agents import Asking, Reply, ToolCall
 class Careful:

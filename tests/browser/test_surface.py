@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -180,7 +181,7 @@ def test_an_earlier_step_is_looked_at_gone_back_to_and_forked_in_place(lab: Lab)
     panel.says("only in B")
     lab.run_cell(4)
     assert lab.cell_text(4).strip().endswith("['Socket-1', 'Socket-2', 'Socket-3'] True")
-    panel.press("this cast")
+    panel.press("the original")
     panel.is_("ready · Eval is next")
 
 
@@ -401,6 +402,45 @@ def test_axe_finds_nothing_wrong_with_several_panels_in_a_notebook(lab: Lab):
     assert violations(lab, "several panels") == []
 
 
+def heard(panel: Surface) -> list[str]:
+    """The parts that a screen reader names, in its order: each with its role and its name."""
+    lines = panel.at.aria_snapshot().splitlines()
+    roles = ("toolbar", "application", "region", "listbox", "separator")
+    return [
+        f"{role} {name.split(' of ')[0].split('.')[0]}"
+        for line in lines
+        if (found := re.match(r"\s*- '?(\w+) \"([^\"]*)", line))
+        for role, name in [found.groups()]
+        if role in roles
+    ]
+
+
+HEARD = [
+    "toolbar the bar",
+    "application graph",
+    "listbox everything that can be selected in the graph",
+    "toolbar view",
+    "region inspector",
+    "region timeline and items",
+    "separator width",
+    "separator height",
+]
+
+
+def reached(panel: Surface) -> list[str]:
+    """The parts that the Tab key goes through, in its order; going back into one that was left would name it twice."""
+    panel.at.locator(".mnb-bar button").first.focus()
+    parts: list[str] = []
+    where = """(surface) => {
+        const at = document.activeElement, parts = '.mnb-bar, .mnb-graph-cell, .mnb-inspector, .mnb-dock, .mnb-split';
+        return surface.contains(at) ? [...at.closest(parts).classList].find((one) => parts.includes('.' + one)) : null;
+    }"""
+    while (part := panel.at.evaluate(where)) is not None:
+        parts += [part] if parts[-1:] != [part] else []
+        panel.lab.page.keyboard.press("Tab")
+    return parts
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_axe_finds_nothing_wrong(lab: Lab, dark: bool):
     lab.open(lab.notebook(BREAKS))
@@ -413,6 +453,8 @@ def test_axe_finds_nothing_wrong(lab: Lab, dark: bool):
         found.extend(violations(lab, where))
 
     look("begun")
+    assert heard(panel) == HEARD
+    assert reached(panel) == ["mnb-bar", "mnb-graph-cell", "mnb-inspector", "mnb-dock", "mnb-split"]
     for tab in ("Prompt", "Why", "State", "Calls", "About"):
         panel.tab(tab)
         panel.at.get_by_role("tab", name=tab, selected=True).wait_for()

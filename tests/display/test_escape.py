@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from display_hostile import HOSTILE
-from materia_nb.display.escape import clip, css_safe, esc, shorten
+from materia_nb.display.escape import clip, esc, shorten
 from materia_nb.errors import plain
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200)  # lone surrogates and control characters too
@@ -92,13 +91,3 @@ def test_a_pile_of_accents_is_cut_down():
 def test_a_cut_text_says_how_long_it_was():
     assert clip("x" * 1_000_000, 10) == "xxxxxxxxxx… [1,000,000 characters in all]"
     assert clip("a\nb", 10) == "a\nb"
-
-
-@pytest.mark.parametrize("value", ["#fff", "#d5404d", "red", "12px", "1.5em", "50%"])
-def test_single_css_values_pass(value):
-    assert css_safe(value) == value
-
-
-@pytest.mark.parametrize("value", [*HOSTILE[:8], "url(x)", "red;x:y", "var(--x)", "#ff", "1px 2px", "red\n"])
-def test_anything_else_is_not_css(value):
-    assert css_safe(value, "gray") == "gray"

@@ -223,6 +223,13 @@ def test_text_html_and_panel_say_the_same_words(number):
     assert of_text <= of_json
 
 
+def test_a_panel_is_told_the_sign_of_a_status_and_the_share_of_a_bar():
+    drawn = Table(("status", "took"), [[Badge("failed: timeout"), Bar("2 s", 2.5)]]).as_json()
+    assert drawn["rows"] == [
+        [{"text": "failed: timeout", "sign": "✖", "colour": "#d5404d"}, {"text": "2 s", "share": 1.0}]
+    ]
+
+
 def words(text):
     return set(re.findall(r"\w+", text))
 

@@ -13,7 +13,7 @@ from display_checks import contrast
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
 from materia_nb.display.graph_parts import TIMES, Marks, links
 from materia_nb.display.layout import place_graph
-from materia_nb.display.svg import THEMES, graph_svg
+from materia_nb.display.svg import ICONS, THEMES, graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.vocabulary import CONDITIONS
@@ -185,6 +185,21 @@ def test_the_sign_of_a_failed_card_stands_beside_how_often_it_was_visited():
 
     assert len(moved("Socket-5")) == 1
     assert moved("Socket-5") == moved(None)  # the check of a card that did not fail is there too
+
+
+def test_a_card_whose_last_verdict_was_not_satisfied_has_a_cross_and_a_remark_no_ring():
+    graph = graphs.rework()
+    marks = Marks(
+        visits={"Socket-4": 1, "Socket-5": 1},
+        sent_back=frozenset({"Socket-5"}),
+        remarks={"Socket-4": ("same-again",)},
+    )
+    drawn = graph_svg(graph, marks)
+    assert ICONS["cross"] in drawn
+    assert ICONS["warning"] in drawn
+    assert ICONS["check"] not in drawn
+    plain = graph_svg(graph, replace(marks, remarks={}))
+    assert drawn.count('stroke-width="2.2"') == plain.count('stroke-width="2.2"')
 
 
 def test_who_is_asked_is_told_from_who_is_at_work():

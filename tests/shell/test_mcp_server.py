@@ -175,6 +175,22 @@ def test_all_that_follow_are_decided_alike(session, label, sockets, steps):
     assert len(session.design.steps) == steps
 
 
+def test_an_open_design_asks_once_about_what_is_handed_over_meanwhile(server, project):
+    with Workbench(project) as wb:
+        made = DesignSession(wb, wb.design("Mine"))
+        made.heard("news", {})
+        assert made.question is None
+        handed_over(server)
+        made.heard("news", {})
+        assert "by robot\N{SYMBOL FOR ESCAPE} (6 steps)" in made.question.words
+        made.heard("pick", {"what": None})
+        made.heard("news", {})
+        assert made.question is not None, "it stays until it is answered"
+        made.question = None
+        made.heard("news", {})
+        assert made.question is None, "what was offered once is not offered again"
+
+
 def test_a_step_that_the_person_built_on_is_not_taken_back(session):
     choose(session, "Look at each step")
     session.heard("add", {"materia": "Ship"})

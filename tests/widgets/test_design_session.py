@@ -374,7 +374,7 @@ def test_a_finding_is_mended_by_its_button(fresh):
 def test_what_can_happen_is_told_with_a_witness_and_grows_stale(session):
     told = do(session, "explore")["dock"]["happens"]
     assert [row["sign"] for row in told["rows"]][:2] == ["ends", "fails"]
-    assert "% for 3 items, each verdict satisfied with a chance of 0.7" in told["rows"][0]["about"]
+    assert "% for 3 items, each verdict satisfied with a chance of 0.5" in told["rows"][0]["about"]
     assert not told["stale"]
     assert do(session, "witness", what="complete")["dock"]["happens"]["route"][0] == "Socket-1"
     assert do(session, "add", materia="Narrate")["dock"]["happens"]["stale"]

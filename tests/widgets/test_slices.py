@@ -143,20 +143,33 @@ def test_a_tree_is_bounded_and_says_what_is_left_out():
 def test_a_difference_is_told_once_for_all_names_of_an_item():
     before = {"item": h.item("a"), "workItem": h.item("a")}
     after = {"item": h.item("b"), "workItem": h.item("b")}
-    rows = changed_blocks(before, after, "t")[1].rows
-    assert [row[0] for row in rows] == ["item.title", "item.context"]
+    told = changed_blocks(before, after, "t")[1].as_text()
+    assert [row.partition(":")[0] for row in told.splitlines()] == ["state.item.title", "state.item.context"]
     assert changed_blocks(before, before, "t")[1].text == "nothing"
 
 
 def test_what_was_added_changed_and_removed():
     before, after = {"a": 1, "b": [1, 2], "c": 0}, {"a": True, "b": [1, 3, 4], "d": None}
     _, found = changed_blocks(before, after, "what changed")
-    assert [(path, what) for path, what, _, _ in found.rows] == [
-        ("a", "changed"),
-        ("b.1", "changed"),
-        ("b.2", "added"),
-        ("c", "removed"),
-        ("d", "added"),
+    assert found.as_text().splitlines() == [
+        "state.a: [-1-]{+true+}",
+        "state.b.1: [-2-]{+3+}",
+        "state.b.2: {+4+}",
+        "state.b: … 1 the same",
+        "state.c: [-0-]",
+        "state.d: {+null+}",
+    ]
+
+
+def test_what_came_whole_is_told_by_its_parts_and_not_as_json():
+    item = {"title": "Outline", "context": "three headings"}
+    _, found = changed_blocks({"gone": [1]}, {"item": item}, "what changed")
+    assert found.as_text().splitlines() == [
+        "state.gone.0: [-1-]",
+        "state.gone: … removed",
+        "state.item.title: {+Outline+}",
+        "state.item.context: {+three headings+}",
+        "state.item: … added",
     ]
 
 

@@ -21,7 +21,7 @@ from materia_nb.display.svg import graph_svg
 from materia_nb.engine.items import standings, walk_of
 from materia_nb.engine.remarks import Remark
 from materia_nb.engine.routing import edges_used, short
-from materia_nb.engine.session import lanes_at_work
+from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import BOUNDS, Hold
 from materia_nb.errors import counted, plain
 from materia_nb.handoff.capabilities import request_of
@@ -357,6 +357,7 @@ def marks_of(cast: Snapshot) -> Marks:
         if lane_now.status in ("running", "interrupted") and place in cast.graph.sockets:
             standing_at[place] = (*standing_at.get(place, ()), name)
             current = None
+    latest = _latest(cast)
     return Marks(
         current=current,
         waiting=visit is not None,
@@ -378,12 +379,16 @@ def marks_of(cast: Snapshot) -> Marks:
             for socket in cast.graph.sockets
             if (pin := cast.pinned_at(socket)) is not None
         },
-        outputs=_last_outputs(cast),
+        outputs={
+            socket: shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), _OUTPUT_CHARS)
+            for socket, step in latest.items()
+        },
+        sent_back=frozenset(socket for socket, step in latest.items() if verdict_mark(step) == "✗"),
     )
 
 
-def _last_outputs(cast: Snapshot) -> dict[str, str]:
-    """What came of each socket last, in a few words; of lanes that have come together, the last one of the schedule counts."""
+def _latest(cast: Snapshot) -> dict[str, StepRecord]:
+    """The last step of each socket; of lanes that have come together, the last one of the schedule counts."""
     own = [(step.number, 0, 0, step) for step in cast.steps]
     of_lanes = [
         (streams.step, place if streams.status == "joined" else 0, step.started, step)
@@ -392,10 +397,7 @@ def _last_outputs(cast: Snapshot) -> dict[str, str]:
         for step in lane.session.steps
     ]
     found = sorted((one for one in (*own, *of_lanes) if one[3].turns), key=lambda one: one[:3])
-    return {
-        socket: shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), _OUTPUT_CHARS)
-        for socket, step in {step.socket: step for *_, step in found}.items()
-    }
+    return {step.socket: step for *_, step in found}
 
 
 def _break_routes(cast: Snapshot) -> frozenset[Route]:

@@ -25,9 +25,9 @@ export function answerPart(host, send, shell) {
     update(data) {
       drawBlocks(top, data.top, send);
       failed.update(data.failed ?? null);
-      /** @type {{words: string, title: string, kind: string, about: string}[]} */
+      /** @type {{words: string, title: string, kind: string}[]} */
       const ways = data.next ?? [];
-      if (isNew(next, ways)) refill(next, ways.flatMap((one) => [button(one.words, one.title, acts[one.kind] ?? (() => send(/** @type {Plain} */ (one.kind)))), one.about && h("span", { class: "mnb-dim" }, one.about)]));
+      if (isNew(next, ways)) refill(next, ways.map((one) => button(one.words, one.title, acts[one.kind] ?? (() => send(/** @type {Plain} */ (one.kind))), { class: "mnb-b mnb-quiet" })));
       next.hidden = !ways.length;
       asks.update(data.asks ?? null, data.busy);
       form.update(data.form ?? null, data.key, data.busy);
@@ -123,13 +123,13 @@ function formBox(send) {
         button("Accept", "accept the draft and ask for the final result", () => send("finalize"), MAIN),
         button("Refine", "ask for a changed draft", () => wish.value.trim() && send("refine", { text: wish.value }))));
     }
-    const field = (text = h("textarea", { class: "mnb-in mnb-code", rows: "6", placeholder: form.text ? "the answer" : "the answer, as JSON", "aria-label": "the answer", value: typed }));
+    const field = (text = h("textarea", { class: "mnb-in mnb-code mnb-grow", rows: "2", placeholder: form.text ? "the answer" : "the answer, as JSON", "aria-label": "the answer", value: typed }));
     const go = button("Send", "answer in place of the agent", () => send("reply", { text: field.value }), MAIN);
     const may = (/** @type {boolean} */ fine) => setEnabled(go, fine, "write an answer that would be taken");
     may(false);
     const check = checkedField(field, send, "reply", "this answer would be taken", may);
     onKeys(field, { Enter: (event) => ((event.ctrlKey || event.metaKey) && isEnabled(go) ? go.click() : false) });
-    const whole = h("div", { class: "mnb-col" }, field, check.host, h("div", { class: "mnb-row" }, go));
+    const whole = h("div", { class: "mnb-col" }, field, check.host, h("div", { class: "mnb-row mnb-send" }, go));
     const quick = form.items ? itemsForm(send, form) : form.verdict ? verdictForm(send, form.verdict) : null;
     if (quick) {
       whole.hidden = true;
@@ -153,6 +153,7 @@ function formBox(send) {
       drawBlocks(words, [{ is: "line", text: form.words, tone: form.person ? "now" : "" }, ...(form.verdict ? [{ is: "line", text: `✓ leads to ${form.verdict.yes}; ✗ leads to ${form.verdict.no}` }] : [])], send);
       const head = (/** @type {string} */ title) => ({ is: "head", text: title, small: true });
       drawBlocks(before, [
+        ...(form.task.length ? [{ is: "facts", rows: form.task }] : []),
         ...(form.previous ? [head(form.previous.who === "its draft" ? "the draft" : `previous output, ${form.previous.who}`), { is: "pre", text: form.previous.text + (form.previous.cut ? "…" : "") }] : []),
         ...(form.wish ? [head("what is asked now"), { is: "pre", text: form.wish }] : []),
         ...(form.text || !form.wanted.length ? [] : [{ is: "fold", title: "what the answer must hold", inside: [{ is: "table", headers: ["field", "what it must be"], rows: form.wanted }], open: false }]),
@@ -182,10 +183,10 @@ function itemsForm(send, form) {
   };
   const add = (title = "", context = "") => {
     const name = h("input", { class: "mnb-in", placeholder: "title", value: title, "aria-label": `title of item ${rows.length + 1}` });
-    const about = h(context.includes("\n") ? "textarea" : "input", { class: "mnb-in", placeholder: "context: all that is needed to do it", value: context, "aria-label": `context of item ${rows.length + 1}` });
+    const about = h(context.includes("\n") ? "textarea" : "input", { class: "mnb-in", placeholder: "what to do", value: context, "aria-label": `context of item ${rows.length + 1}` });
     const node = h("div", { class: "mnb-itemrow" }, name, about, button("×", "take this item away", () => take(row), { class: "mnb-x", "aria-label": "take this item away" }));
     const row = { name, about, node };
-    onKeys(about, { Enter: () => (rows.at(-1) === row ? add().name.focus() : false) });
+    onKeys(about, { Enter: (event) => (event.ctrlKey || event.metaKey || rows.at(-1) !== row ? false : add().name.focus()) });
     rows.push(row);
     list.append(node);
     return row;
@@ -209,7 +210,9 @@ function itemsForm(send, form) {
   const row = h("div", { class: "mnb-row" },
     verdict ? [button("✓ Send, satisfied", "send these items", go(true), YES), button("✗ Send, not satisfied", "send these items", go(false), NO)] : button("Send these items", "answer with these work items", go(null), MAIN),
     button("Add", "another item", () => add().name.focus()));
-  return { node: h("div", { class: "mnb-col" }, h("div", { class: "mnb-dim" }, "work items; rows can be pasted from a spreadsheet"), list, note, row), row };
+  const node = h("div", { class: "mnb-col" }, h("div", { class: "mnb-dim" }, "work items; rows can be pasted from a spreadsheet"), list, note, row);
+  if (!verdict) onKeys(node, { Enter: (event) => (event.ctrlKey || event.metaKey ? go(null)() : false) });
+  return { node, row };
 }
 
 /** The output of the last step, to be corrected and decided anew. @param {Talk} send */

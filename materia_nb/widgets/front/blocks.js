@@ -27,12 +27,12 @@ function blockNode(one, open, send) {
     case "words":
       return h("p", { class: "mnb-p mnb-words" }, wordParts(one.parts));
     case "facts":
-      return h("dl", { class: "mnb-facts" }, one.rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+      return h("dl", { class: "mnb-facts" }, one.rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, cellNode(value))]));
     case "table":
       return h("div", { class: "mnb-tablebox", tabindex: "0", role: "group", "aria-label": one.headers.filter(Boolean).join(", ") },
         h("table", { class: "mnb-table" },
           h("thead", {}, h("tr", {}, one.headers.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
-          h("tbody", {}, one.rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, cell)))))));
+          h("tbody", {}, one.rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, cellNode(cell))))))));
     case "fold": {
       const node = h("details", { class: "mnb-fold", "data-fold": one.title }, h("summary", {}, one.title), one.inside.map((inner) => blockNode(inner, open, send)));
       node.open = open.get(one.title) ?? one.open;
@@ -49,6 +49,13 @@ function blockNode(one, open, send) {
     default:
       throw new Error(`no block is ${one.is}`);
   }
+}
+
+/** A cell of a table: a text, a status with its sign, or a number over a bar. @param {any} cell @returns {Child} */
+function cellNode(cell) {
+  if (typeof cell !== "object") return cell;
+  if (cell.share !== undefined) return h("span", { class: "mnb-barcell", style: `--share:${share(cell.share)}` }, cell.text);
+  return [h("span", { style: `color:${cell.colour}`, "aria-hidden": "true" }, `${cell.sign} `), cell.text];
 }
 
 const share = (/** @type {number} */ part) => `${(part * 100).toFixed(3)}%`;

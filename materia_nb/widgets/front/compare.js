@@ -6,7 +6,7 @@ import { openMenu } from "./menu.js";
 export async function chooseCast(send, at) {
   const { casts } = await send.ask("casts", {});
   const entries = casts.map((/** @type {[string, string]} */ [cast, words]) => ({ words, act: () => send("compare", { cast }) }));
-  openMenu(at, entries.length ? entries : [{ words: "no other cast is here" }], { label: "compare with", sought: entries.length > 8 });
+  openMenu(at, entries.length ? entries : [{ words: "There is no other cast yet. Fork begins one from the selected step, with what you changed since." }], { label: "compare with", sought: entries.length > 8 });
 }
 
 /**

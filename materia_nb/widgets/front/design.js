@@ -25,10 +25,18 @@ export function designParts(cells, send, around) {
     const { kind, id, add } = /** @type {CustomEvent} */ (event).detail ?? {};
     if (on) send("pick", { what: kind ? [kind, id] : null, add: add === true });
   };
+  // A coding agent may have handed over a draft meanwhile: that is asked when a person comes back to it.
+  let looked = Date.now();
+  const back = () => {
+    if (on && Date.now() - looked > 5000) send("news");
+    looked = Date.now();
+  };
   const update = (/** @type {Told} */ data) => {
     last = data;
     if (on && data.bar) for (const part of made) part.update(data);
   };
+  /** @type {[string, (event: Event) => void][]} what is heard of the surface */
+  const heard = [["mnb-pick", picked], ["pointerenter", back], ["focusin", back]];
   return {
     update,
     /** Switch it on or off, in the surface that it is in by now. @param {boolean} now @param {HTMLElement|null} surface */
@@ -36,9 +44,9 @@ export function designParts(cells, send, around) {
       if (now && !made.length) made = [designBarPart(tools, send, around), palettePart(cells.palette, send), designInspectorPart(side, send), problemsPart(cells.problems, send)];
       const elsewhere = surface && surface !== box;
       if (elsewhere) {
-        box?.removeEventListener("mnb-pick", picked);
+        for (const [name, hear] of heard) box?.removeEventListener(name, hear);
         box = surface;
-        box.addEventListener("mnb-pick", picked);
+        for (const [name, hear] of heard) box.addEventListener(name, hear);
       }
       if (now === on && !elsewhere) return;
       on = now;
@@ -50,7 +58,7 @@ export function designParts(cells, send, around) {
       update(last);
     },
     destroy() {
-      box?.removeEventListener("mnb-pick", picked);
+      for (const [name, hear] of heard) box?.removeEventListener(name, hear);
       unkey();
       for (const part of made) part.destroy?.();
     },

@@ -59,7 +59,7 @@ export function designBarPart(host, send, around = () => []) {
       setText(estimate, bar.estimate);
       name.title = bar.name;
       refill(chips,
-        chip(bar.changed ? "now" : "", bar.changed ? "not saved" : bar.steps ? "saved" : bar.fresh ? "new" : "as in its file"),
+        chip(bar.changed ? "now" : "", bar.changed ? "not saved" : bar.steps ? "saved" : bar.fresh ? "new" : "unchanged"),
         bar.problems ? chip("bad", `✖ ${counted(bar.problems, "problem")}`) : chip("good", "✓ can be cast"),
         bar.hints > 0 && chip("", `○ ${counted(bar.hints, "hint")}`));
       setEnabled(undo, bar.undo !== null, "nothing to undo");

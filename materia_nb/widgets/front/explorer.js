@@ -168,7 +168,7 @@ export function castsView({ model, el }) {
     compared.hidden = !now.compared?.length;
     drawBlocks(compared, now.compared, send);
     below.hidden = !now.below && compared.hidden;
-    if (isNew(below, [now.below, compared.hidden])) refill(below, button("Shut", "show nothing below the list", () => send("shut"), { class: "mnb-b mnb-small" }));
+    if (isNew(below, [now.below, compared.hidden])) refill(below, button("Close", "show nothing below the list", () => send("shut"), { class: "mnb-b mnb-small" }));
     const { words = "", tone = "" } = now.notice ?? {};
     notice.hidden = !words;
     notice.dataset.tone = tone;

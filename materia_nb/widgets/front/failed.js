@@ -83,7 +83,7 @@ export function failedBox(send, opens) {
       const ways = data.offers.filter((one) => one.name !== "pin" || !has("answer"));
       refill(rows, ways.map((way, place) => {
         const [act, body] = (make[way.name] ?? plain)(way, place === 0 ? main : {}, data, has("pin"));
-        return [h("div", { class: "mnb-way" }, h("div", {}, h("div", {}, way.words), h("div", { class: "mnb-dim mnb-fine" }, way.does)), act), body];
+        return [h("div", { class: "mnb-way" }, h("div", {}, act.textContent !== way.words && h("div", {}, way.words), h("div", { class: "mnb-dim mnb-fine" }, way.does)), act), body];
       }));
     },
     unsent: () => (written && written.value.trim() && !node.hidden ? [{ words: "the answer by hand", message: { kind: "by_hand", text: written.value } }] : []),

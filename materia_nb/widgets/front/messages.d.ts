@@ -298,6 +298,8 @@ export interface ToDesign {
   move_edge: { source: string; place: unknown; to: unknown };
   /** Put an exit route at another place */
   move_exit: { loop: string; place: unknown; to: unknown };
+  /** Ask about a draft that a coding agent has handed over since the design was opened. */
+  news: {};
   /** Move an edge or an exit up or down by one. */
   order: { of: unknown; by: unknown };
   /** Put in what was copied. */

@@ -17,7 +17,7 @@ export function addedBy(typed, all, found) {
 
 /** @param {HTMLElement} host @param {ToldByDesign} send @returns {Part} */
 export function palettePart(host, send) {
-  const find = h("input", { class: "mnb-in mnb-d-find", type: "search", placeholder: "search, Enter adds", "aria-label": "search materia; Enter adds the one that is named", autocomplete: "off", spellcheck: "false" });
+  const find = h("input", { class: "mnb-in mnb-d-find", type: "search", placeholder: "search", "aria-label": "search materia; Enter adds the one that is named", autocomplete: "off", spellcheck: "false" });
   const none = h("div", { class: "mnb-dim mnb-d-none", hidden: true }), groups = h("div", { class: "mnb-d-groups" }), asked = h("div", { class: "mnb-d-new", hidden: true });
   /** @type {Group[]} */
   let data = [];

@@ -64,7 +64,8 @@ export function problemsPart(host, send) {
         h("ol", { class: "mnb-d-steps" }, undone.toReversed().map((one) => h("li", { class: "mnb-d-undone" }, `undone: ${one}`)), steps.map((one) => h("li", {}, one))), !steps.length && !undone.length && h("p", dim, "none yet")));
   };
   const draw = () => {
-    const titles = { problems: `Problems ${data.problems.length}`, happens: "What can happen", changes: `Changes ${data.changes.unsaved.length + data.changes.more}` };
+    const hints = data.problems.filter((one) => one.severity === "hint").length, wrong = data.problems.length - hints;
+    const titles = { problems: wrong || !hints ? `Problems ${wrong}` : `Hints ${hints}`, happens: "What can happen", changes: `Changes ${data.changes.unsaved.length + data.changes.more}` };
     tabs.update(Object.entries(titles), open);
     if (!isNew(panel, [open, data[open]])) return;
     const top = panel.scrollTop;

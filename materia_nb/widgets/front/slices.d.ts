@@ -25,7 +25,7 @@ type Asks = {
   sockets: [string, string][];
 };
 type Form = {
-  words: string; person: boolean; text: boolean; draft: boolean; items: boolean; wanted: [string, string][]; wish?: string;
+  words: string; person: boolean; text: boolean; draft: boolean; items: boolean; wanted: [string, string][]; task: [string, string][]; wish?: string;
   verdict?: {yes: string, no: string}; previous?: {who: string, text: string, cut: boolean};
 };
 type Correction = {key: string, words: string, text: string, open: boolean, why_not?: string};

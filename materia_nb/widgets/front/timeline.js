@@ -147,7 +147,7 @@ export function timelinePart(host, send, controls) {
     return {
       cells: [
         `${here ? "▸ " : ""}${number}`, lane, name, item ? item.join(" ") : "",
-        h("span", {}, tone && h("span", { class: tone }, verdict === "yes" ? "✓ " : "✗ "), h("span", { class: "mnb-code" }, out || (waits ? "waits" : works ? "works" : "")), marks.map((one) => h("span", { class: "mnb-mark" }, one))),
+        h("span", {}, tone && h("span", { class: tone }, verdict === "yes" ? "✓ " : "✗ "), h("span", { class: "mnb-code" }, out || (waits ? "waits" : works ? "works" : "")), marks.map((one) => [" ", h("span", { class: "mnb-mark" }, one)])),
         h("span", { class: next.startsWith("failed") ? "mnb-t-bad" : tone }, works ? "working" : next),
         tokens ? countWords(tokens) : "", cost ? cost.toFixed(cost < 1 ? 3 : 2) : "", time[0] ? time[1] : "", timeBar(time, pieces),
       ],
