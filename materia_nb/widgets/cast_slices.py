@@ -75,7 +75,10 @@ def pill(now: Snapshot, doing: Doing) -> Pill:
         )
     if (hold := now.held) is not None and now.engine.at is not None:
         return Pill("wants", f"wants you · {names[now.engine.at.socket]} asks{_for_what(hold)}", ended)
-    return _stopped(now, doing, ended)
+    stopped = _stopped(now, doing, ended)
+    failed = sum(one.status == "failed" for one in now.lanes.values()) if now.lanes_go_on else 0
+    more = f" ({counted(failed, 'lane')} failed)" if failed else ""
+    return stopped._replace(words=f"{stopped.words}{more}")
 
 
 def _for_what(hold: Hold) -> str:
@@ -113,8 +116,10 @@ def _stopped(now: Snapshot, doing: Doing, ended: int | None) -> Pill:
     visit = now.waiting_at
     lane = next((one for one in now.lanes.values() if one.wants_a_person), None)
     here = now if lane is None else lane.now
-    if lane is not None:
-        name = f"{part(lane.name, 40)} · {where_words(lane)}"
+    if (
+        shown := lane or next((one for one in now.lanes.values() if one.status == "running"), None)
+    ) is not None:
+        name = f"{part(shown.name, 40)} · {where_words(shown)}"
     entered = here.latest.started if here.latest is not None else None
     if here.held is not None or here.approvals.asking:
         what = _for_what(here.held) if here.held is not None else " for approval"

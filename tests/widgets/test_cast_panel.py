@@ -975,6 +975,20 @@ def test_rows_say_what_failed_what_was_skipped_and_what_is_by_hand(tmp_path, mak
     assert "by hand" in panel.front.timeline["tail"][1][-1]
 
 
+def test_the_bar_names_the_lanes_that_failed_while_another_asks_a_person(make, tmp_path):
+    def build(lane):
+        if lane == "api":
+            raise RuntimeError("no room")
+        return "built"
+
+    agents = stream_agents(Build=build)
+    del agents["Check"]
+    panel = make(h.start(tmp_path, streams_config(), agents))
+    panel.cast.run()
+    panel.refresh()
+    assert panel.front.bar["words"] == "wants you · ui · Check (1 lane failed)"
+
+
 def test_a_person_answers_in_each_lane_that_waits(make, tmp_path):
     agents = stream_agents()
     del agents["Check"]
