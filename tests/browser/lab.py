@@ -132,8 +132,13 @@ class Lab:
         self.wait_idle()
 
     def save(self) -> None:
-        """Save the notebook with its outputs."""
-        self._command("docmanager:save")
+        """Save the notebook until nothing is unsaved: a panel may write its record a moment after it was drawn."""
+        self.page.wait_for_function(
+            """async () => {
+                await window.jupyterapp.commands.execute('docmanager:save');
+                return !window.jupyterapp.shell.currentWidget.context.model.dirty;
+            }"""
+        )
 
     def start_cell(self, index: int) -> None:
         """Run one cell and do not wait: for looking at it, or interrupting it, while it runs."""

@@ -54,7 +54,7 @@ def steps_recorded(lab: Lab, words: str) -> None:
 
 
 def without_kernel(lab: Lab, path: Path, trusted: bool) -> None:
-    lab.page.evaluate("async () => { await window.jupyterapp.commands.execute('docmanager:save'); }")
+    lab.save()
     book = json.loads(path.read_text())
     if not trusted:
         book["metadata"]["from"] = "elsewhere"  # its signature is another one then
@@ -78,7 +78,7 @@ def test_a_saved_notebook_of_eight_cells_is_small(lab: Lab):
     path = lab.notebook(*CELLS[:-1], *LOOKS)
     lab.open(path)
     lab.run_all()
-    lab.page.evaluate("async () => { await window.jupyterapp.commands.execute('docmanager:save'); }")
+    lab.save()
     assert path.read_text().count('"image/png"') == 3
     assert path.stat().st_size < 150_000
 
