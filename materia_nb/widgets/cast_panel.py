@@ -127,14 +127,16 @@ class CastPanel(CastSurface):
 
     def _settle(self, message: Starting, what: str, act: Callable[[], object]) -> None:
         """Begin what settles why a cast stands still, and then go on with the run that stopped there, if one did."""
-        rest = self._rest()
-        self._start(
-            message, what, act if rest is None else self._kept(lambda: self._settled(act, rest), rest)
-        )
+        rest, cast = self._rest(), self.cast
+        if rest is None:
+            self._start(message, what, act)
+            return
 
-    def _settled(self, act: Callable[[], object], rest: Callable[[], object]) -> object:
-        outcome = act()
-        return rest() if self.cast.status == "ready" else outcome
+        def settle() -> object:
+            outcome = act()
+            return rest() if cast.status == "ready" else outcome
+
+        self._start(message, what, self._kept(settle, rest))
 
     def _settle_at_once(self, act: Callable[[], object]) -> None:
         """Do what settles why a cast stands still, in an instant; then go on with the run that stopped there, if one did."""
