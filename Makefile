@@ -19,7 +19,7 @@ NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 PYTEST_ARGS ?=
 # Folders in tests/, such as "engine store"; all of them if left out.
 PART ?=
-# Two workers: what a small machine has; the browser tests share one of them.
+# Two workers: what a small machine has; each takes half of the browser tests.
 WORKERS ?= 2
 
 help: ## these lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -33,12 +34,15 @@ if TYPE_CHECKING:
 comm.create_comm, comm.get_comm_manager = comm._create_comm, comm._get_comm_manager
 
 SHARING: Final = (
+    "tests/browser/test_[a-g]",
     "tests/browser/",
     "tests/magics/test_notebook_record.py",
     "tests/release/test_site.py",
     "tests/release/test_wheel.py",
 )
-"""Where tests share what is slow to make: a server and browser, an executed notebook, the site, the wheel."""
+"""Patterns of what shares something slow to make: a server and browser, an executed notebook, the site, the wheel. The
+browser's tests are two such groups of about the same length, or one worker would go on with them long after the other is
+done."""
 
 EXAMPLES: Final = int(os.environ.get("MATERIA_EXAMPLES", "40"))
 """How many a property is tried with that does not say it itself; more for a long search."""
@@ -87,7 +91,7 @@ def _write_to_memory() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:
-    """Give one worker all tests that share what is slow to start, such as a browser: a second would slow both.
+    """Give one worker all tests that share what is slow to start, such as a browser.
 
     Not by xdist's marker for groups, which pytest 9.2 leaves without effect.
     """
@@ -98,7 +102,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
     class Sharing(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             notebook, dot, _ = nodeid.partition(".ipynb::")  # its cells share a kernel
-            return next((place for place in SHARING if nodeid.startswith(place)), notebook if dot else nodeid)
+            return next((place for place in SHARING if re.match(place, nodeid)), notebook if dot else nodeid)
 
     return Sharing(config, log)
 
