@@ -398,16 +398,12 @@ LINE: Final = 16.0
 ICON: Final = 16.0
 PAD: Final = 10.0
 """Room at the left and right of what stands on a card."""
-CARD_WIDTH: Final = 192.0
-"""The same for every card, so that none moves where another gets a longer name."""
-# Room kept for the mark and the count of visits, so that a running cast does not move.
-COUNT_ROOM: Final = 32.0
-_HEIGHTS: Final = {1: 32.0, 2: 44.0, 3: 84.0}
+_CARDS: Final = {1: (144.0, 32.0), 2: (192.0, 44.0), 3: (192.0, 84.0)}
 
 
-def card_height(level: int) -> float:
-    """How high a card is that says its name (1), who answers too (2), and two lines more (3)."""
-    return _HEIGHTS[level]
+def card_size(level: int) -> tuple[float, float]:
+    """How large every card is that says its name (1), who answers too (2), and two lines more (3), whatever its name."""
+    return _CARDS[level]
 
 
 def small_size(level: int) -> float:

@@ -14,11 +14,10 @@ from typing import Final, Literal, TypeAlias
 from materia_nb.display.arranging import LOOP_KEY, MOST_ABREAST, Spot, arrange, beside_neighbours
 from materia_nb.display.geometry import Box, Point, rounded
 from materia_nb.display.graph_parts import (
-    CARD_WIDTH,
     END_SIGN,
     START_SIGN,
     Link,
-    card_height,
+    card_size,
     label_size,
     least_zoom,
     links,
@@ -49,7 +48,7 @@ Level: TypeAlias = Literal[1, 2, 3]
 """How much a card says: its name, who answers too, and what came of it last."""
 MARGIN: Final = 14.0
 _SIGN: Final = 16.0
-_GAPS: Final = {1: (60.0, 48.0), 2: (72.0, 52.0), 3: (72.0, 52.0)}
+_GAPS: Final = {1: (60.0, 50.0), 2: (72.0, 52.0), 3: (72.0, 52.0)}
 """The room between two cards of a level, across and down: for a chip, the head of an arrow, the heading of a loop."""
 _FRAME: Final = 14.0
 _HEADING: Final = 24.0
@@ -211,8 +210,8 @@ def best_place(
 def _longest(room: tuple[float, float], direction: Direction, level: Level) -> float:
     """How many cards fit into a row or column of a room, if they are as small as can be read."""
     axis = int(direction == "down")
-    card = (CARD_WIDTH, card_height(level))[axis]
-    return max(1.0, (room[axis] / least_zoom(level) - 2 * MARGIN - 60) // (card + _GAPS[level][axis]))
+    pitch = card_size(level)[axis] + _GAPS[level][axis]
+    return max(1.0, (room[axis] / least_zoom(level) - 2 * MARGIN - 60) // pitch)
 
 
 def around(boxes: Iterable[Box], margin: float) -> Box:
@@ -254,7 +253,7 @@ class _Picture:
         seen = reachable(START_SIGN, self.links)
         in_loops = {socket for loop in graph.loops.values() for socket in loop.sockets}
         self.detached = tuple(key for key in graph.sockets if key not in seen and key not in in_loops)
-        self.card = (CARD_WIDTH, card_height(level))
+        self.card = card_size(level)
         self.pitch = (self.card[0] + _GAPS[level][0], self.card[1] + _GAPS[level][1])
         self.boxes = self._boxes(self._spots(spots, longest, abreast))
         self.frames, self.titles = self._frames({})

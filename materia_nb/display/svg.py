@@ -18,7 +18,6 @@ from materia_nb.display.blocks import CELL_WIDTH, Block, Picture, Shown
 from materia_nb.display.escape import esc, part, shorten
 from materia_nb.display.geometry import Box, fit, text_width
 from materia_nb.display.graph_parts import (
-    COUNT_ROOM,
     ICON,
     LINE,
     PAD,
@@ -206,13 +205,13 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
     strong = tint.fill if tint is not None else colours["loop" if name == "generator" else "soft"]
     middle = box.y + (box.h / 2 if level == 1 else 14)
     parts.append(icon(name, left, middle - ICON / 2, strong))
-    title = fit(socket_name(socket), TITLE_SIZE, box.w - 2 * PAD - ICON - 6 - COUNT_ROOM, bold=True)
-    parts.append(text(left + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"'))
     end = ' text-anchor="end"'
     visits = marks.visits.get(socket.id, 0)
     count = count_words(visits) if visits > 1 else ""
     small = small_size(level)
+    beside = 0.0  # what stands right of the name
     if count:
+        beside = text_width(count, small) + 3
         parts.append(text(right, middle + 4, count, small, colours["soft"], end))
     sign, colour = "", ""
     if failed or noted:
@@ -221,8 +220,10 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
         back = socket.id in marks.sent_back
         sign, colour = ("cross", colours["not_satisfied"]) if back else ("check", colours["satisfied"])
     if sign:
-        at = right - ICON - (text_width(count, small) + 3 if count else 0)
-        parts.append(icon(sign, at, middle - ICON / 2, colour))
+        beside += ICON
+        parts.append(icon(sign, right - beside, middle - ICON / 2, colour))
+    title = fit(socket_name(socket), TITLE_SIZE, box.w - 2 * PAD - ICON - 6 - beside, bold=True)
+    parts.append(text(left + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"'))
     if level > 1:
         ink = {"now": colours["now-ink"], "line": colours["soft"]}.get(use, colours[use])
         state = fit(words, SMALL_SIZE, box.w - 2 * PAD)

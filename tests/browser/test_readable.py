@@ -72,6 +72,19 @@ def test_every_loadout_can_be_read_at_first_sight(lab: Lab, theme: str):
     assert [one for one in all_of_them if one["cut"] or one["under"]] == []
 
 
+DESIGNED = ("Plan-Build-Eval", "Parallel-Build", "Full-Auto", "Teach-Exits")
+
+
+def test_a_bundled_loadout_is_whole_at_first_sight_in_the_designer(lab: Lab):
+    lab.page.set_viewport_size({"width": 1280, "height": 800})
+    lab.open(lab.notebook("%load_ext materia_nb", *(f"%materia design {name}" for name in DESIGNED)))
+    lab.run_all()
+    all_of_them = settled(lab)
+    assert len(all_of_them) == len(DESIGNED)
+    assert [one for one in all_of_them if one["zoom"] * SMALL_TEXT[one["level"]] < LEAST_TEXT - 0.06] == []
+    assert [one for one in all_of_them if one["cut"] or one["under"] or not one["begins"]] == []
+
+
 def test_a_change_of_theme_keeps_zoom_and_direction(lab: Lab):
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.open(lab.notebook("%load_ext materia_nb", "%materia use Plan-Build-Eval", "%materia cast a guide"))
