@@ -39,7 +39,7 @@ STATIONS: Final = (
     Station("engine/evolve.py", "fold", "makes the session after the events; it alone makes sessions."),
     Station("engine/session.py", "pending_here", "returns what is due: here, asking an agent."),
     Station(
-        "agents/agent_table.py", "AgentTable.for_turn", "says who answers: by socket, by materia, or `*`."
+        "agents/notebook_agents.py", "AgentTable.for_turn", "says who answers: by socket, by materia, or `*`."
     ),
     Station("store/journal.py", "Journal.append", "writes `socket_start` before anybody is asked."),
     Station("cast/turns.py", "turn_of", "makes the `Turn`, everything an agent may know."),

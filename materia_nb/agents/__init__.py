@@ -1,6 +1,5 @@
 """Who answers an agent socket: a model, a person, a function, a script, a recording or a command."""
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.command_agent import CommandAgent
 from materia_nb.agents.interface import (
     Agent,
@@ -14,9 +13,10 @@ from materia_nb.agents.interface import (
     Turn,
     Usage,
 )
-from materia_nb.agents.model.model_agent import ModelAgent
+from materia_nb.agents.model_agent import ModelAgent
 from materia_nb.agents.notebook_agents import (
     AgentLike,
+    AgentTable,
     FunctionAgent,
     PersonAgent,
     RecordedAgent,

@@ -11,9 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from materia_nb.agents.command_agent import CommandAgent
+from materia_nb.agents.command_agent import CommandAgent, JsonOutput, ReadsStdout, read_aider
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, Turn
-from materia_nb.agents.program_output import JsonOutput, ReadsStdout, read_aider
 from materia_nb.errors import did_you_mean
 from materia_nb.file_io import read_own, replace_file
 from materia_nb.jsonvalue import compact, thawed

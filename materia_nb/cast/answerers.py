@@ -8,10 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from materia_nb.agents.agent_table import AgentTable
+from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.model import ModelAgent
-from materia_nb.agents.notebook_agents import AgentLike, FunctionAgent, RecordedAgent, ScriptedAgent
+from materia_nb.agents.notebook_agents import (
+    AgentLike,
+    AgentTable,
+    FunctionAgent,
+    RecordedAgent,
+    ScriptedAgent,
+)
 from materia_nb.cast import Prepared, open_cast
 from materia_nb.cast.asking import Asked, asked_alone
 from materia_nb.cast.exports import agent_of, read_recording, recording_of

@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent, SoundReply, name_of
-from materia_nb.agents.notebook_agents import PersonAgent, agent_from
+from materia_nb.agents.notebook_agents import AgentTable, PersonAgent, agent_from
 from materia_nb.cast.listing import data_frame
 from materia_nb.cast.pins import Chosen, Pins
 from materia_nb.cast.runner import Runner

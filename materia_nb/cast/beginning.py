@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from materia_nb.agents.agent_table import AgentTable
+from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast.naming import names_of
 from materia_nb.cast.pins import Chosen
 from materia_nb.cast.runner import Runner

@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.background import in_thread
 from materia_nb.agents.interface import sound
+from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast import beginning
 from materia_nb.cast.attempt import Attempts, Wording
 from materia_nb.cast.cast_breakpoints import OVER, CastBreakpoints, Pause

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from materia_nb.agents.model.model_agent import known_price
+from materia_nb.agents.model_agent import known_price
 from materia_nb.cast.library import Loadouts, spoken
 from materia_nb.cast.views.loadout_views import (
     EstimateView,

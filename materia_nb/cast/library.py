@@ -17,9 +17,10 @@ from materia_nb.file_io import replace_file
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_text
-from materia_nb.loadout.bridges import Exported, OtherTool, export_graph, import_graph
 from materia_nb.loadout.config_files import expanded, is_there, resolved
+from materia_nb.loadout.exporting import Exported, OtherTool, export_graph
 from materia_nb.loadout.facts import materia_kind
+from materia_nb.loadout.importing import import_graph
 from materia_nb.loadout.layers import (
     PROJECT_FILE,
     add_definitions,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from materia_nb.agents.agent_table import AgentTable
+from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.cast.breakpoint import FILE
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints

@@ -16,13 +16,12 @@ from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import (
     Agent,
     SoundReply,
     name_of,
 )
-from materia_nb.agents.notebook_agents import FunctionAgent
+from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent
 from materia_nb.agents.tools.more_tools import close_servers
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.followers import Followers

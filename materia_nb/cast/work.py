@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import (
     Agent,
     AgentError,
@@ -26,7 +25,7 @@ from materia_nb.agents.interface import (
     sound,
     sound_usage,
 )
-from materia_nb.agents.notebook_agents import PinnedAgent
+from materia_nb.agents.notebook_agents import AgentTable, PinnedAgent
 from materia_nb.cast.followers import Followers
 from materia_nb.cast.turns import document_of, now, redacted, turn_of, without_keys
 from materia_nb.engine import decide, routing

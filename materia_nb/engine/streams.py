@@ -9,8 +9,8 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Lane, Session, Streams, lanes_at_work
 from materia_nb.engine.state import CastState, OfLane, Usage
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.capabilities import Stream, schedule_issues, streams_of
 from materia_nb.handoff.protocol import BASE, SCHEDULE, RefusedAnswer
-from materia_nb.handoff.schedule import Stream, schedule_issues, streams_of
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
 from materia_nb.loadout.facts import RESULTS, WORK_ITEMS
 from materia_nb.loadout.graph import Budget, Region

@@ -8,6 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from materia_nb.handoff.capabilities import (
+    GOOD_SCHEDULE,
+    SCHEDULE_FORM,
+    SCHEDULE_SHAPE,
+    STREAM_NAME,
+    schedule_issues,
+)
 from materia_nb.handoff.jsontext import FoundObject, NotJson, agent_object, utility_object
 from materia_nb.handoff.protocol import (
     ANYTHING,
@@ -34,13 +41,6 @@ from materia_nb.handoff.protocol import (
     missing_sources,
     parted_gist,
     within,
-)
-from materia_nb.handoff.schedule import (
-    GOOD_SCHEDULE,
-    SCHEDULE_FORM,
-    SCHEDULE_SHAPE,
-    STREAM_NAME,
-    schedule_issues,
 )
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen
 

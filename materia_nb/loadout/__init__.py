@@ -26,8 +26,7 @@ from materia_nb.loadout.resolve import active_loadout, build_graph, check_config
 from materia_nb.loadout.vocabulary import CONDITIONS, Condition
 
 if TYPE_CHECKING:
-    from materia_nb.loadout.fields import FieldRow
-    from materia_nb.loadout.models import Config, config_fields, config_schema
+    from materia_nb.loadout.models import Config, FieldRow, config_fields, config_schema
 
 __all__ = [
     "CONDITIONS",
@@ -62,7 +61,7 @@ __all__ = [
     "write_config",
 ]
 
-_MODELS = {"Config": "models", "FieldRow": "fields", "config_fields": "models", "config_schema": "models"}
+_MODELS = {"Config": "models", "FieldRow": "models", "config_fields": "models", "config_schema": "models"}
 
 
 def __getattr__(name: str) -> Any:

@@ -20,8 +20,16 @@ from materia_nb.loadout.facts import (
     is_object,
     materia_kind,
 )
-from materia_nb.loadout.fields import Fault, FieldRow, Model, field_path, objects, row_named
-from materia_nb.loadout.models import AgentMateria, UtilityMateria
+from materia_nb.loadout.models import (
+    AgentMateria,
+    Fault,
+    FieldRow,
+    Model,
+    UtilityMateria,
+    field_path,
+    objects,
+    row_named,
+)
 from materia_nb.loadout.report import (
     INVALID_CONFIG,
     INVALID_MATERIA,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from materia_nb.agents.model.providers import ready_models
+from materia_nb.agents.model_agent import ready_models
 from materia_nb.display.escape import part, shorten
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
@@ -27,7 +27,6 @@ from materia_nb.loadout.facts import (
     is_text,
     materia_kind,
 )
-from materia_nb.loadout.fields import Model
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.models import (
     AgentMateria,
@@ -37,6 +36,7 @@ from materia_nb.loadout.models import (
     IteratorFields,
     Loadout,
     LoopFields,
+    Model,
     SocketFields,
 )
 from materia_nb.loadout.report import brief

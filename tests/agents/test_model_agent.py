@@ -14,10 +14,10 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents import ModelAgent, agent_from
+from materia_nb.agents import model_requests as requests
 from materia_nb.agents.interface import AgentError, Asking, Called, Message, Said, Spent, ToolCall, Usage
-from materia_nb.agents.model import requests
-from materia_nb.agents.model.model_turn import INVALID, LONGEST_ARGUMENTS, MOST_CALLS
-from materia_nb.agents.model.providers import ready_models
+from materia_nb.agents.model_agent import ready_models
+from materia_nb.agents.model_turn import INVALID, LONGEST_ARGUMENTS, MOST_CALLS
 from materia_nb.cast import open_cast
 from materia_nb.handoff.capabilities import Grant
 from model_helpers import Heard, agent, failed, turn
@@ -227,7 +227,7 @@ def test_words_of_a_person_become_model_agents():
 
 
 def test_without_the_library_one_error_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("materia_nb.agents.model.providers.find_spec", lambda _: None)
+    monkeypatch.setattr("materia_nb.agents.model_agent.find_spec", lambda _: None)
     with pytest.raises(AgentError) as caught:
         ModelAgent("openai:x")
     assert caught.value.kind == "not_installed"

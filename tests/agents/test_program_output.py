@@ -16,9 +16,9 @@ import pytest
 
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, CommandAgent, Message, Turn
+from materia_nb.agents.command_agent import Answered, JsonOutput, read_aider
 from materia_nb.agents.interface import Spent, Usage
 from materia_nb.agents.presets import PRESETS, preset_agent
-from materia_nb.agents.program_output import Answered, JsonOutput, read_aider
 
 DATA = Path(__file__).parents[1] / "data" / "programs"
 USED = {

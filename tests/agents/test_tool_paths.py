@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from materia_nb.agents.tools import Toolbox, reading_tools
+from materia_nb.agents.tools import Toolbox, file_tools
 from materia_nb.agents.tools.search import NotPlain, open_plain
 
 CANARY = "a canary that sings outside"
@@ -230,14 +230,14 @@ def test_the_file_that_is_replaced_becomes_a_link(places, monkeypatch):
 @pytest.mark.parametrize("tool", ["find", "grep"])
 def test_the_folder_of_a_search_becomes_a_link(places, monkeypatch, tool):
     project, outside = places
-    really = reading_tools.run_process
+    really = file_tools.run_process
 
     def late(*args, **more):
         (project / "a").rename(project / "moved")
         (project / "a").symlink_to(outside)
         return really(*args, **more)
 
-    monkeypatch.setattr(reading_tools, "run_process", late)
+    monkeypatch.setattr(file_tools, "run_process", late)
     result = Toolbox(project).call(tool, {**TOOLS[tool], "path": "a"})
     assert not result.ok
     assert "was exchanged" in result.text

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from materia_nb.agents.tools import MOST_TEXT, Toolbox, reading_tools, search
+from materia_nb.agents.tools import MOST_TEXT, Toolbox, file_tools, search
 from process_helpers import assert_gone, wait_for
 
 CATASTROPHE = {"pattern": "(x+x+)+y"}
@@ -167,7 +167,7 @@ def test_a_tree_that_is_very_deep(box, project, monkeypatch):
 
 
 def test_an_expression_that_never_ends_is_ended_and_what_was_found_is_kept(box, project, monkeypatch):
-    monkeypatch.setattr(reading_tools, "SECONDS", 0.7)
+    monkeypatch.setattr(file_tools, "SECONDS", 0.7)
     (project / "a.txt").write_text("xxy\n" + "x" * 5_000 + "\n")
     result = box.call("grep", CATASTROPHE)
     assert not result.ok

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from materia_nb.agents.tools import MOST_TEXT, Toolbox, changing_tools
+from materia_nb.agents.tools import MOST_TEXT, Toolbox, file_tools
 from process_helpers import STUBBORN_PAIR, assert_gone, pids_in
 
 PAIR = shlex.join([sys.executable, "-S", "-E", "-c", textwrap.dedent(STUBBORN_PAIR)])
@@ -44,7 +44,7 @@ def test_a_command_that_looks_like_an_option_is_a_command(box):
 
 def test_it_is_bash_where_there_is_one_and_sh_otherwise(box, monkeypatch):
     assert run(box, "echo $0")[1].endswith("bash")
-    monkeypatch.setattr(changing_tools.shutil, "which", lambda _: None)
+    monkeypatch.setattr(file_tools.shutil, "which", lambda _: None)
     assert run(box, "echo $0")[1].endswith("\nsh")
     assert run(box, "-x 2> /dev/null; echo still") == (True, "exit code 0\nstdout:\nstill")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.model.model_turn import leaves_open
+from materia_nb.agents.model_turn import leaves_open
 from materia_nb.engine.rules import Rules
 from materia_nb.handoff import protocol
 from materia_nb.loadout import build_graph

@@ -6,7 +6,7 @@ import pytest
 
 from builders import asks, at, config, edge
 from materia_nb import Workbench
-from materia_nb.agents.model import ModelAgent
+from materia_nb.agents import ModelAgent
 from materia_nb.engine.told import tokens_of
 from materia_nb.errors import MateriaError
 from materia_nb.insight.estimate import Prompts, estimate_cast

@@ -17,8 +17,8 @@ LAYOUT = {
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 LIMITS = {
-    "files": 235,
-    "lines of code": 52_700,
+    "files": 225,
+    "lines of code": 52_560,
     "lines of code in one module": 600,
     "public names that stand for two things": 106,
 }

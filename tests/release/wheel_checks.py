@@ -27,7 +27,7 @@ PROMISES = {
     'assert png_of(\'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>\')',
     "mcp": "import httpx2; from mcp import Client; from pathlib import Path; "
     "from materia_nb.shell.mcp_server import DesignServer; assert DesignServer(Path.cwd()).tools",
-    "models": "from materia_nb.agents.model import ModelAgent; import anthropic, openai",
+    "models": "from materia_nb.agents import ModelAgent; import anthropic, openai",
 }
 """What an extra is for, as code; the modules that its distributions bring are imported besides."""
 

@@ -193,7 +193,7 @@ def test_a_judge_that_cannot_be_seen_is_asked_each_time_and_the_table_says_so(wb
 
 def test_the_settings_of_a_model_count_and_its_connections_do_not():
     pytest.importorskip("pydantic_ai")
-    from materia_nb.agents.model.model_agent import ModelAgent
+    from materia_nb.agents.model_agent import ModelAgent
 
     cold, warm, used = (ModelAgent("ollama:tiny", settings={"temperature": one}) for one in (0.1, 0.9, 0.1))
     used._made["ollama:tiny"] = threading.Lock()

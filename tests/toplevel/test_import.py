@@ -25,7 +25,7 @@ SLOW = (
     [
         "import materia_nb",
         "import materia_nb.cast.workbench",
-        "import materia_nb.agents.model",
+        "import materia_nb.agents.model_agent",
         "import materia_nb.widgets.cast_parts",  # the help of the verbs reads it
     ],
 )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import threading
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from materia_nb.file_io import read_own
 from materia_nb.jsonvalue import JSON
 
 MOST_TEXT: Final = 32_000
@@ -98,100 +101,27 @@ def _escape(match: re.Match[str]) -> str:
 SHELL_SECONDS: Final = 120
 """How long a command may run when the model does not say."""
 
-_LONGEST_SHELL_SECONDS: Final = 3_600
-
 LINES: Final = 1_000
 """How many lines of a file are read when the model does not say."""
 
-_FILE: Final = {"type": "string", "description": "a file, relative to the project"}
-_FOLDER: Final = {
-    "type": "string",
-    "description": "a directory, relative to the project; the project if left out",
-}
-_COUNT: Final = {"type": "integer", "minimum": 1, "maximum": 1_000_000_000}
-_GLOB: Final = "* and ? stand for any characters, ** for any directories; without a slash it is compared with the name alone"
 
-
-def _tool(
-    name: str, description: str, *, required: tuple[str, ...] = (), changes: bool = False, **properties: JSON
-) -> Tool:
+def _tool(name: str, told: dict[str, Any]) -> Tool:
     parameters: dict[str, JSON] = {
         "type": "object",
-        "properties": properties,
-        "required": list(required),
+        "properties": told["properties"],
+        "required": told.get("required", []),
         "additionalProperties": False,
     }
-    return Tool(name, description, parameters, changes)
+    return Tool(name, told["description"], parameters, told.get("changes", False))
 
 
-_ALL: Final = (
-    _tool(
-        "read",
-        "Read lines of a text file. A long file comes in parts; the answer says how to go on.",
-        required=("path",),
-        path=_FILE,
-        offset={**_COUNT, "description": "the first line, from 1"},
-        limit={**_COUNT, "description": f"how many lines, {LINES} if left out"},
-    ),
-    _tool(
-        "grep",
-        "Find the lines of text files that match a regular expression (as in Python, one line at a time). "
-        "Version control, caches and installed packages are passed over.",
-        required=("pattern",),
-        pattern={"type": "string", "description": "the regular expression"},
-        path={"type": "string", "description": "a directory or a file to look in; the project if left out"},
-        glob={"type": "string", "description": f"which files, such as *.py: {_GLOB}"},
-        ignore_case={"type": "boolean", "description": "whether A is the same as a"},
-    ),
-    _tool(
-        "find",
-        "List the files and directories whose name or path matches a pattern, such as *.py or src/**/test_*.py. "
-        "Version control, caches and installed packages are passed over.",
-        required=("pattern",),
-        pattern={"type": "string", "description": f"{_GLOB}; braces have no meaning"},
-        path=_FOLDER,
-    ),
-    _tool("ls", "List a directory: directories end with a slash, files have their size.", path=_FOLDER),
-    _tool(
-        "bash",
-        "Run a shell command in the project directory and return its exit code, stdout and stderr. It gets no input. "
-        "Whatever it started has ended when the answer comes, also in the background.",
-        required=("command",),
-        changes=True,
-        command={"type": "string", "description": "the command"},
-        timeout_s={
-            "type": "number",
-            "exclusiveMinimum": 0,
-            "maximum": _LONGEST_SHELL_SECONDS,
-            "description": f"seconds until it is ended, {SHELL_SECONDS} if left out",
-        },
-    ),
-    _tool(
-        "edit",
-        "Replace a text in a file. It must occur exactly once, so give enough of the lines around it.",
-        required=("path", "old", "new"),
-        changes=True,
-        path=_FILE,
-        old={"type": "string", "description": "the text as it is in the file, with its white space"},
-        new={"type": "string", "description": "the text to put there; empty to remove it"},
-        all={"type": "boolean", "description": "replace it wherever it occurs"},
-    ),
-    _tool(
-        "write",
-        "Write a text file, whole; one that exists is replaced. Directories that are missing are made.",
-        required=("path", "content"),
-        changes=True,
-        path=_FILE,
-        content={"type": "string", "description": "all that the file is to hold"},
-    ),
-)
-
-TOOLS: Final = {tool.name: tool for tool in _ALL}
+_TABLE: Final = tomllib.loads(read_own(Path(__file__).with_name("tools.toml")))
+TOOLS: Final = {name: _tool(name, told) for name, told in _TABLE.items()}
 """Every tool by its name."""
 
 SCOPES: Final = {
     "none": (),
-    "readOnly": tuple(tool.name for tool in _ALL if not tool.changes),
+    "readOnly": tuple(tool.name for tool in TOOLS.values() if not tool.changes),
     "coding": tuple(TOOLS),
 }
 """The names of the tools that a scope allows."""

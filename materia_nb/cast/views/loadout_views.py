@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, Final, Literal
 
-from materia_nb.agents.agent_table import AgentTable
+from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import price_names
-from materia_nb.agents.model import ModelAgent
+from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast.cases import case_of, relative_to, ways_case, write_case
 from materia_nb.display.blocks import Badge, Block, Cell, Fold, Line, Picture, Shown, Table, lines
 from materia_nb.display.escape import part, shorten

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from materia_nb.agents.interface import AGENT_CELL
-from materia_nb.agents.model.model_agent import ModelAgent
-from materia_nb.agents.model.providers import meant
+from materia_nb.agents.model_agent import ModelAgent, meant
 from materia_nb.agents.notebook_agents import is_model
 from materia_nb.agents.presets import PREFIX
 from materia_nb.cast.library import Loadouts
@@ -26,7 +25,7 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Table, Text
 from materia_nb.display.svg import GraphPicture
 from materia_nb.errors import MateriaError
-from materia_nb.loadout.bridges import OTHER_TOOLS, export_graph
+from materia_nb.loadout.exporting import OTHER_TOOLS, export_graph
 from materia_nb.magics.registry import Argument, Call, Verb, from_method, parse, value_of, verb
 
 _NAMED = Argument("loadout", "a loadout, the chosen one if left out", "rest", completes="loadout")

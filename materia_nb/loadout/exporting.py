@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 
 from materia_nb.errors import needs_one_of
 from materia_nb.file_io import read_own
-from materia_nb.loadout.bridges.flow import Note
 from materia_nb.loadout.graph import END, Graph, Socket
+from materia_nb.loadout.importing import Note
 
 OtherTool: TypeAlias = Literal["langgraph", "drawio"]
 """What a loadout can be written for."""

@@ -37,7 +37,7 @@ from pydantic_ai.usage import RequestUsage
 
 from materia_nb.agents.background import BackgroundLoop, Inbox
 from materia_nb.agents.interface import AgentError, Noted, Said, Telling, Usage
-from materia_nb.agents.model.providers import Made
+from materia_nb.agents.model_agent import Made
 from materia_nb.engine.followup import cut
 from materia_nb.errors import named_error, scrubbed
 from materia_nb.handoff.protocol import one_line

@@ -1,0 +1,393 @@
+"""Agents that are language models, on pydantic-ai (the extra ``models``), which loads when one is first made."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from materia_nb.agents.interface import TIMEOUT_S, AgentError, Asking, Reply, Turn
+from materia_nb.errors import close_match, holds_key, scrubbed
+from materia_nb.loadout.graph import PROMPT_FORMS, PromptForm
+from materia_nb.platform import HeldInterrupts
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+
+_INSTALL: Final = 'pip install "materia-nb[models]"'
+_OLLAMA_URL: Final = "http://127.0.0.1:11434/v1"
+_OTHER_KEYS: Final = {
+    "cohere": ("CO_API_KEY",),
+    "google": ("GEMINI_API_KEY",),
+    "google-gla": ("GEMINI_API_KEY",),
+}
+"""Keys that are not called after their provider."""
+_VARIABLE: Final = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
+_NO_KEY: Final = (
+    "none"  # what a server that wants no key is sent in its place; the client library needs something
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A model that is ready to be asked.
+
+    Attributes:
+        model: the model.
+        name: its name where it is shown.
+        tells_the_end: whether each stream of it must say why it ended; one that does not was cut off.
+    """
+
+    model: Model
+    name: str
+    tells_the_end: bool
+
+
+def model_name_of(model: object) -> str:
+    """Return what a model is called where it is shown."""
+    return model if isinstance(model, str) else str(getattr(model, "model_id", type(model).__name__))
+
+
+def providers() -> list[str]:
+    """Return the names of the providers that are commonly used, for completion and for what was meant."""
+    _needs_library()
+    from pydantic_ai.models import known_model_names
+
+    found = {name.partition(":")[0] for name in known_model_names() if ":" in name}
+    return sorted({*(name for name in found if "/" not in name), "ollama", "openrouter"})
+
+
+def meant(name: str) -> str:
+    """Return the model that is plainly meant by ``openai/gpt-5`` or ``model:openai/gpt-5``; empty where none is."""
+    provider, slash, rest = name.removeprefix("model:").removeprefix("model/").partition("/")
+    known = bool(slash and rest) and find_spec("pydantic_ai") is not None and provider in providers()
+    return f"{provider}:{rest}" if known else ""
+
+
+def ready_models() -> tuple[str, ...]:
+    """Return the models that could be asked here: their provider is installed, and its key is in the environment."""
+    keys = frozenset(
+        name for name, value in os.environ.items() if name.endswith("_API_KEY") and value.strip()
+    )
+    return _models_for(keys) if keys and find_spec("pydantic_ai") is not None else ()
+
+
+@functools.cache
+def _models_for(keys: frozenset[str]) -> tuple[str, ...]:
+    from pydantic_ai.models import known_model_names
+
+    def is_ready(provider: str) -> bool:
+        if not keys & {f"{provider.partition('-')[0].upper()}_API_KEY", *_OTHER_KEYS.get(provider, ())}:
+            return False
+        with suppress(AgentError):
+            _provider_class(provider)
+            return True
+        return False
+
+    ready = {provider for provider in providers() if is_ready(provider)}
+    return tuple(name for name in known_model_names() if name.partition(":")[0] in ready)
+
+
+def _needs_library() -> None:
+    """Raise AgentError (kind ``not_installed``) unless pydantic-ai is there."""
+    if find_spec("pydantic_ai") is None:
+        raise AgentError(
+            "Language models need pydantic-ai, which is not installed", hint=_INSTALL, kind="not_installed"
+        )
+
+
+def _did_you_mean(name: str) -> str:
+    return f"did you mean {found!r}?" if (found := meant(name)) else ""
+
+
+def _bad_model(what: str, hint: str | None = None) -> AgentError:
+    return AgentError(what, hint=hint, kind="bad_model")
+
+
+def check(model: object, base_url: str | None = None) -> None:
+    """Raise AgentError for a name that cannot be a model's; nothing is asked of anyone."""
+    _needs_library()
+    from pydantic_ai.models import Model
+
+    if isinstance(model, Model):
+        if base_url is not None:
+            raise _bad_model("A model object has its base URL already")
+        return
+    if not isinstance(model, str):
+        raise _bad_model(
+            f"A {type(model).__name__} is not a model",
+            "write provider:model, as in openai:gpt-5, or give a model of pydantic-ai",
+        )
+    if base_url is not None and not re.match(r"https?://[^/\s]", base_url):
+        raise _bad_model("The base URL is none", "write it whole: http://127.0.0.1:8080/v1")
+    provider, _, name = model.partition(":")
+    if not provider or not name:
+        raise _bad_model(
+            f"{model!r} names no model",
+            _did_you_mean(model) or "write provider:model, as in openai:gpt-5 or ollama:llama3.2",
+        )
+    if provider == "model" and (hint := _did_you_mean(model)):
+        raise _bad_model("There is no model provider 'model'", hint)
+    _provider_class(provider)
+
+
+def make(model: object, base_url: str | None = None, key_env: str | None = None) -> Made:
+    """Make a model of its name; a model object stays as it is.
+
+    Raises:
+        AgentError: kinds ``bad_model`` and ``not_installed`` as :func:`check`; ``no_key``: the
+            environment has no key for it.
+    """
+    check(model, base_url)
+    from pydantic_ai.models import Model, infer_model
+
+    if isinstance(model, Model):
+        return Made(model, model_name_of(model), _tells_the_end(model))
+    name = str(model)
+    provider, _, rest = name.partition(":")
+    if provider == "openai" and (base_url or os.environ.get("OPENAI_BASE_URL")):
+        provider = "openai-chat"  # what servers other than OpenAI's own understand
+    built = infer_model(f"{provider}:{rest}", lambda _: _provider(provider, base_url, key_env))
+    return Made(built, name, _tells_the_end(built))
+
+
+def _provider_class(provider: str) -> Any:
+    from pydantic_ai.exceptions import UserError
+    from pydantic_ai.providers import infer_provider_class
+
+    try:
+        return infer_provider_class(provider)
+    except (ValueError, UserError):
+        near, known = close_match(provider, providers()), ", ".join(providers())
+        hint = f"did you mean {near!r}?" if near else f"choose one of: {known}"
+        raise _bad_model(f"There is no model provider {provider!r}", hint) from None
+    except ImportError as error:
+        raise AgentError(
+            f"The provider {provider} needs a package that is not installed",
+            hint=" ".join(str(error).split())[:300],
+            kind="not_installed",
+        ) from None
+
+
+def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
+    from pydantic_ai.exceptions import UserError
+
+    kind = _provider_class(provider)
+    known = inspect.signature(kind.__init__).parameters
+    given: dict[str, str] = {}
+    if provider == "ollama" and not base_url and not os.environ.get("OLLAMA_BASE_URL"):
+        base_url = _OLLAMA_URL
+    if base_url:
+        given["base_url"] = base_url
+    if key_env:
+        given["api_key"] = os.environ.get(key_env) or _missing([key_env], provider)
+    elif provider == "openai-chat" and not os.environ.get("OPENAI_API_KEY"):
+        given["api_key"] = _NO_KEY
+    for name in given:
+        if name not in known:
+            word = "base URL" if name == "base_url" else "key"
+            raise _bad_model(f"The provider {provider} takes no {word} of ours")
+    try:
+        return kind(**given)
+    except UserError as error:
+        _missing(_VARIABLE.findall(str(error)), provider, str(error))
+
+
+def _missing(variables: Iterable[str], provider: str, said: str = "") -> Any:
+    """Raise the error for what must be set in the environment and is not."""
+    names = list(variables)
+    if not names:
+        raise _bad_model(f"The provider {provider} is not set up: {scrubbed(said)}")
+    raise AgentError(
+        f"The provider {provider} needs {' or '.join(names)} in the environment",
+        hint=f"set {names[0]} before Jupyter starts; keys are taken from the environment only",
+        kind="no_key",
+    )
+
+
+def _tells_the_end(model: Model) -> bool:
+    try:
+        from pydantic_ai.models.openai import OpenAIChatModel
+    except ImportError:
+        return False
+    return isinstance(model, OpenAIChatModel)
+
+
+_ATTEMPTS: Final = 4
+_FIRST_PAUSE_S: Final = 1.0
+_MOST_ROUNDS: Final = 50
+
+
+def known_price(model: str, tokens_in: int, tokens_out: int) -> float | None:
+    """Return what a request of a model, ``provider:model``, costs in dollars; None where no price is known (R56). Nobody is asked."""
+    if find_spec("pydantic_ai") is None:
+        return None
+    with HeldInterrupts():
+        from materia_nb.agents.model_requests import price_of
+
+    return price_of(model, tokens_in, tokens_out)
+
+
+class ModelAgent:
+    """Asks a language model, streams what it says, and lets it use the tools of the materia.
+
+    Keys come from the environment, and are never kept, shown or written.
+
+    Args:
+        model: ``provider:model``, any that pydantic-ai knows, or a model object of pydantic-ai. None
+            takes the model that each materia asks for.
+        base_url: where the provider's API is, when not at its own place: a local server, or any other
+            that speaks the same protocol. ``openai:`` then means chat completions.
+        key_env: the environment variable that holds the key; the provider's own if not given.
+        settings: what else the model is told, in pydantic-ai's words: ``temperature``, ``max_tokens``, ...
+        tools: whether the model can use tools; one that cannot is asked without those of the materia, which
+            is told.
+        timeout_s: seconds that one answer of the model may take, with everything that is tried again.
+        attempts: how often a request is tried at most.
+        first_pause_s: seconds before the first new try, about twice as many before each further one;
+            a provider that says how long to wait is obeyed.
+        prompt_form: how its prompts are written, ``md`` or ``plain``, where a socket does not say it (R50); as the
+            ``prompt_form`` of a model object's profile has it if not given.
+        name: what the agent is called where it is shown; the model if not given.
+
+    Attributes:
+        most_rounds: how often the model may answer with tool calls before a turn is given up; when it is
+            sent again the count begins anew.
+
+    Raises:
+        AgentError: kind ``not_installed``: pydantic-ai, or what the provider needs, is missing; kind
+            ``bad_model``: there is no such provider, or the name is none; kind ``bad_settings``: there is no such
+            ``prompt_form``.
+    """
+
+    def __init__(  # noqa: PLR0913 - what there is to set, by name
+        self,
+        model: object = None,
+        *,
+        base_url: str | None = None,
+        key_env: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        tools: bool = True,
+        timeout_s: float = TIMEOUT_S,
+        attempts: int = _ATTEMPTS,
+        first_pause_s: float = _FIRST_PAUSE_S,
+        prompt_form: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        with HeldInterrupts():
+            name_of_it = "model" if model is None else model_name_of(model)
+            if model is not None:
+                check(model, base_url)
+        if key_env:
+            holds_key(key_env)
+        form = prompt_form or (getattr(model, "profile", None) or {}).get("prompt_form")
+        if form is not None and form not in PROMPT_FORMS:
+            raise AgentError(
+                f"{form!r:.40} is no form of a prompt",
+                hint=f"one of {', '.join(PROMPT_FORMS)}",
+                kind="bad_settings",
+            )
+        self.model = model
+        self.prompt_form: PromptForm | None = form
+        self.base_url = base_url
+        self.key_env = key_env
+        self.settings = dict(settings or {})
+        self.tools = tools
+        self.timeout_s = timeout_s
+        self.attempts = attempts
+        self.first_pause_s = first_pause_s
+        self.most_rounds = _MOST_ROUNDS
+        self._made: dict[str, Made] = {}
+        self.name = name or name_of_it
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What tells it from others, without the connections that it has made."""
+        return {**vars(self), "_made": {}}
+
+    def answer(self, turn: Turn) -> Reply | Asking:
+        """Ask the model until it says something without using a tool, or a tool call needs leave.
+
+        Raises:
+            AgentError: kinds ``no_model``, ``no_key``, ``bad_key``, ``denied``, ``bad_model``, ``bad_request``,
+                ``rate_limited``, ``refused``, ``context_too_long``, ``malformed``, ``transport``,
+                ``agent_timeout``, ``agent_reply_too_long``, ``too_many_calls``, ``interrupted``, ``not_installed``.
+            KeyboardInterrupt: interrupted; the request was given up, a command that ran has ended.
+        """
+        with HeldInterrupts():  # a package whose import was cut short stays broken in this kernel
+            from materia_nb.agents.model_turn import Talk
+
+            made = self._model_of(turn)
+        try:
+            return Talk(self, made, turn).answer()
+        except AgentError as error:
+            if error.kind in ("bad_key", "denied"):
+                self._made.clear()  # the next try reads the environment again
+            raise
+
+    def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - it runs nothing there
+        """Return why no model could be asked: none is named, a key is not set, a package is missing; else None."""
+        wanted = self.model if self.model is not None else model
+        if not wanted:
+            return _no_model("The materia")
+        try:
+            with HeldInterrupts():
+                make(wanted, self.base_url, self.key_env)
+        except AgentError as error:
+            return error
+        return None
+
+    def price_names(self, model: str | None) -> tuple[str, ...]:
+        """Return by what a config may have its price: its name, and the model that answers."""
+        wanted = self.model if self.model is not None else model
+        return (self.name, wanted) if isinstance(wanted, str) else (self.name,)
+
+    def price(self, model: str | None, tokens_in: int, tokens_out: int) -> float | None:
+        """Return what a request of a materia that asks for ``model`` would cost, in dollars; None where no price is known (R56).
+
+        None is known of a server of one's own (``base_url``), or of a model that is not named ``provider:model``.
+        """
+        wanted = self.model if self.model is not None else model
+        named = isinstance(wanted, str) and not self.base_url
+        return known_price(str(wanted), tokens_in, tokens_out) if named else None
+
+    def _model_of(self, turn: Turn) -> Made:
+        wanted = self.model if self.model is not None else turn.model
+        if not wanted:
+            raise _no_model(f"The materia {turn.materia_id}", turn.socket_id)
+        name = model_name_of(wanted)
+        if name not in self._made:
+            self._made[name] = make(wanted, self.base_url, self.key_env)
+        return self._made[name]
+
+    def __repr__(self) -> str:
+        where = f", base_url={_shown_url(self.base_url)!r}" if self.base_url else ""
+        return f"ModelAgent({self.name!r}{where})"
+
+
+def _no_model(who: str, where: str | None = None) -> AgentError:
+    return AgentError(
+        f"{who} names no model, and the agent has none of its own",
+        where=where,
+        hint="give the materia a model, or the agent: provider:model, as in openai:gpt-5",
+        kind="no_model",
+    )
+
+
+def _shown_url(url: str) -> str:
+    """Return a URL without what may be secret in it: user, password, query."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "(no URL)"
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path}"
