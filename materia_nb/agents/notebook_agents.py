@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import shutil
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -36,8 +36,9 @@ from materia_nb.agents.tools.tool import Tool
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError, did_you_mean, named_error
+from materia_nb.errors import MateriaError, did_you_mean, named_error, needs_one_of
 from materia_nb.late import shown_by_its_view
+from materia_nb.loadout.graph import Graph
 from materia_nb.platform import Stop
 from materia_nb.sharing import WorkerError, done_by
 
@@ -677,3 +678,49 @@ class AgentTable:
 
     def __repr__(self) -> str:
         return "AgentTable(" + ", ".join(f"{a.name or 'default'}: {a.agent}" for a in self.describe()) + ")"
+
+
+def names_of(graph: Graph) -> set[str]:
+    """The names that can be pinned, or answered by an agent: sockets and the materia placed in them."""
+    return {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values())}
+
+
+def needs_name(graph: Graph, name: str) -> None:
+    """Raise MateriaError (``unknown_materia``) unless a loadout has a socket or materia of that name."""
+    what = f"The loadout {graph.name} has no socket or materia {name!r}."
+    needs_one_of(name, names_of(graph), what, "unknown_materia")
+
+
+def unknown(name: str, known: Iterable[str]) -> MateriaError:
+    """Return the error for an agent of a name that no socket or materia has."""
+    return MateriaError(
+        f"There is no materia or socket {name!r}.",
+        hint=did_you_mean(name, known) + " (* is everyone)",
+        kind="unknown_materia",
+    )
+
+
+def no_agent(name: str, what: str) -> MateriaError:
+    """Return the error for an agent of a utility, which would be ignored."""
+    return MateriaError(
+        f"{what} is a utility: a process answers there, so no agent can be set for it.",
+        where=name,
+        hint=f"pin it, and no process is started: wb.pin({name!r}, ...), or pins={{{name!r}: ...}} for one cast",
+        kind="not_an_agent",
+    )
+
+
+def utilities_of(graph: Graph) -> dict[str, str]:
+    """The names in a loadout where a process answers, each in words: sockets, and the materia placed in them."""
+    found = [socket for socket in graph.sockets.values() if socket.is_utility]
+    return {one.materia.id: one.materia.id for one in found} | {
+        one.id: f"{one.id} ({one.materia.label})" for one in found
+    }
+
+
+def needs_agent(graph: Graph, name: str) -> None:
+    """Raise MateriaError unless agents answer what a loadout calls so (``unknown_materia``, ``not_an_agent``)."""
+    if name not in (known := names_of(graph)):
+        raise unknown(name, known)
+    if (what := utilities_of(graph).get(name)) is not None:
+        raise no_agent(name, what)

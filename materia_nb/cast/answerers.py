@@ -16,13 +16,17 @@ from materia_nb.agents.notebook_agents import (
     FunctionAgent,
     RecordedAgent,
     ScriptedAgent,
+    names_of,
+    needs_name,
+    no_agent,
+    unknown,
+    utilities_of,
 )
 from materia_nb.cast import Prepared, open_cast
 from materia_nb.cast.asking import Asked, asked_alone
+from materia_nb.cast.edits import Chosen, choose, needs_pinned
 from materia_nb.cast.exports import agent_of, read_recording, recording_of
 from materia_nb.cast.library import Loadouts, copy_scripts
-from materia_nb.cast.naming import names_of, needs_name, no_agent, unknown, utilities_of
-from materia_nb.cast.pins import Chosen, choose, needs_pinned
 from materia_nb.cast.project_casts import Casts
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, needs_one_of

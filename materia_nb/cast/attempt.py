@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import Agent, SoundReply, name_of
 from materia_nb.agents.notebook_agents import AgentTable, PersonAgent, agent_from
+from materia_nb.cast.edits import Chosen, Pins
 from materia_nb.cast.listing import data_frame
-from materia_nb.cast.pins import Chosen, Pins
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import refuse_recorded
 from materia_nb.cast.turns import clean, now, redacted

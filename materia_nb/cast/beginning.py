@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from materia_nb.agents.notebook_agents import AgentTable
-from materia_nb.cast.naming import names_of
-from materia_nb.cast.pins import Chosen
+from materia_nb.agents.notebook_agents import AgentTable, names_of
+from materia_nb.cast.edits import Chosen
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.turns import now
 from materia_nb.engine import decide, evolve
@@ -43,7 +42,7 @@ from materia_nb.store.reader import read_session
 from materia_nb.store.rundir import RunDir, is_current, keep_envelope, new_run_dir, place_of, read_context
 
 if TYPE_CHECKING:
-    from materia_nb.insight.replay import Replay
+    from materia_nb.insight.compare import Replay
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,15 @@ from materia_nb.engine.state import BOUNDS, CastState, Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import replace_file
 from materia_nb.insight import sides
-from materia_nb.insight.compare import Comparison
+from materia_nb.insight.compare import (
+    Comparison,
+    Needed,
+    RecordedAnswers,
+    end_of_replay,
+    recorded,
+    send_answers,
+)
 from materia_nb.insight.explore import Exploration
-from materia_nb.insight.replay import Needed, RecordedAnswers, end_of_replay, recorded, send_answers
 from materia_nb.insight.sides import Side, shown, value_changes
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph, load_layers

@@ -19,10 +19,9 @@ from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast import beginning
 from materia_nb.cast.attempt import Attempts, Wording
 from materia_nb.cast.cast_breakpoints import OVER, CastBreakpoints, Pause
-from materia_nb.cast.edits import Approvals, Edits, Labels
+from materia_nb.cast.edits import Approvals, Edits, Labels, Pins
 from materia_nb.cast.exports import Exports
 from materia_nb.cast.listing import StepList, steps_of
-from materia_nb.cast.pins import Pins
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.cast.turns import clean, given, now, over
@@ -42,9 +41,8 @@ from materia_nb.store.opening import Verified, verify
 
 if TYPE_CHECKING:
     from materia_nb.cast.views.compare_view import BlameView, ReplayView
-    from materia_nb.cast.views.files_view import FilesView, LineBlame
-    from materia_nb.cast.views.tables import SpentView
-    from materia_nb.insight.replay import Replay
+    from materia_nb.cast.views.tables import FilesView, LineBlame, SpentView
+    from materia_nb.insight.compare import Replay
     from materia_nb.insight.why import Why
 
 
@@ -293,7 +291,7 @@ class Cast:
     @property
     def files(self) -> FilesView:
         """Which step changed which files, where they are kept: it shows itself; ``cast.files.difference(3)`` is a patch."""
-        from materia_nb.cast.views.files_view import FilesView
+        from materia_nb.cast.views.tables import FilesView
 
         return FilesView(self.now)
 
@@ -313,7 +311,7 @@ class Cast:
         """
         file, _, line = path.rpartition(":")
         if file and line.isascii() and line.isdigit():
-            from materia_nb.cast.views.files_view import line_blame
+            from materia_nb.cast.views.tables import line_blame
 
             return line_blame(self.now, file, int(line))
         from materia_nb.cast.views.compare_view import BlameView
@@ -337,7 +335,7 @@ class Cast:
             MateriaError: it is no loadout, or has problems; or the cast is shown as recorded (``not_castable``).
         """
         from materia_nb.cast.views.compare_view import ReplayView
-        from materia_nb.insight.replay import replay_answers
+        from materia_nb.insight.compare import replay_answers
 
         self.now.needs_castable()
         found = replay_answers(

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from materia_nb.agents.notebook_agents import AgentTable
-from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
+from materia_nb.cast import Breakpoints, Plan, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.cast.breakpoint import FILE
+from materia_nb.cast.cast import Cast
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
-from materia_nb.cast.inbox import Inbox, Waiting, waiting
 from materia_nb.cast.library import Loadouts, copy_scripts, utility_folder
-from materia_nb.cast.listing import CastList
+from materia_nb.cast.listing import CastList, Listed
 from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
-from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_view
+from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_view, replayed_words
+from materia_nb.cast.views.status import status_lines
 from materia_nb.cast.views.tables import FoundView
-from materia_nb.display.blocks import Block, Shown
+from materia_nb.display.blocks import Block, Line, Shown, Table
 from materia_nb.engine.labels import Label
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import CastState
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.queries import FoundValue, query_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.late import late
@@ -37,6 +40,83 @@ from materia_nb.store.catalogue import (
 )
 from materia_nb.store.opening import Verified, verify
 from materia_nb.store.rundir import RunDir
+
+Verdict: TypeAlias = Literal["unchanged", "safe", "elsewhere", "cannot"]
+"""Of a waiting cast and its loadout as it is now: not changed, the same way so far, another way, not to be told."""
+_WORDS: Final[dict[Verdict, str]] = {
+    "safe": "safe to move",
+    "elsewhere": "would go elsewhere",
+    "cannot": "cannot move",
+}
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A cast that waits for a person.
+
+    Attributes:
+        entry: which, as the list of casts has it.
+        waits: what it waits for, in a sentence.
+        verdict: what its answers so far do in its loadout as it is now.
+        why: where it would go elsewhere, or why it cannot be told; else empty.
+    """
+
+    entry: CastEntry
+    waits: str
+    verdict: Verdict
+    why: str = ""
+
+
+class Inbox(Listed[Waiting]):
+    """The casts that wait for a person, newest first; it shows itself as a table, numbered from 1."""
+
+    __slots__ = ()
+
+    @property
+    def table(self) -> Table:
+        """The table that it shows itself as."""
+        rows = [
+            (
+                str(number),
+                one.entry.name or one.entry.id,
+                one.entry.loadout or "",
+                one.waits,
+                short(one.entry.request or "", 60),
+                ": ".join(filter(None, [_WORDS.get(one.verdict, ""), one.why])),
+            )
+            for number, one in enumerate(self, start=1)
+        ]
+        headers = ("", "cast", "loadout", "waits for", "request", "with its loadout of now")
+        return Table(headers, rows, "no cast is waiting for a person")
+
+    @property
+    def verdict(self) -> str:
+        """What becomes of the casts whose loadout was changed since they began, in a sentence; empty where there is none."""
+        counts: Counter[Verdict] = Counter(one.verdict for one in self if one.verdict != "unchanged")
+        if not counts:
+            return ""
+        said = ", ".join(f"{counts[verdict]} {words}" for verdict, words in _WORDS.items())
+        return f"{counted(counts.total(), 'cast')} with a loadout that was changed since: {said}"
+
+    def _blocks(self) -> list[Block]:
+        return [self.table, *([Line(self.verdict)] if self.verdict else [])]
+
+
+def waiting(entry: CastEntry, cast: Cast, graph: Graph | MateriaError) -> Waiting:
+    """Say what a cast waits for, and what its answers so far do in a loadout; the loadout may be one that has problems."""
+    waits = status_lines(cast.now)[-1].removeprefix("waiting: ")
+    if isinstance(graph, MateriaError):
+        return Waiting(entry, waits, "cannot", graph.what.partition("\n")[0])
+    if not compare_view(cast.graph, graph):
+        return Waiting(entry, waits, "unchanged")
+    try:
+        replayed = cast.replay(graph)
+    except MateriaError as error:
+        return Waiting(entry, waits, "cannot", error.what)
+    if replayed.first is None:
+        return Waiting(entry, waits, "safe")
+    _, step, why = replayed_words(replayed)
+    return Waiting(entry, waits, "elsewhere", f"step {step}: {why}")
 
 
 class Casts(Shown):

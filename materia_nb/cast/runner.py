@@ -21,12 +21,11 @@ from materia_nb.agents.interface import (
     SoundReply,
     name_of,
 )
-from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent
+from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, needs_agent
 from materia_nb.agents.tools.more_tools import close_servers
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.followers import Followers
 from materia_nb.cast.lanes import Lanes
-from materia_nb.cast.naming import needs_agent
 from materia_nb.cast.snapshot import Definitions, Live, Snapshot, refuse_recorded
 from materia_nb.cast.turns import now, over
 from materia_nb.cast.work import Work

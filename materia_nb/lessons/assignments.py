@@ -282,7 +282,7 @@ def key(lesson: str, learner: str) -> Mapping[str, AnswerKey]:
 
 def _run(lesson: str, learner: str) -> Numbers:
     """Run the lesson of the package in a folder that goes again; what it drew and compared."""
-    from materia_nb.magics.unattended import run_cells
+    from materia_nb.magics import run_cells
 
     book = _read_notebook(lessons_folder() / f"{lesson}.ipynb")
     code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]

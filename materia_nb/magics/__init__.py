@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,3 +45,37 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
             for matcher in completer.custom_matchers
             if getattr(matcher, "matcher_identifier", "") != IDENTIFIER
         ]
+
+
+def run_cells(cells: Iterable[tuple[str, bool]]) -> Mapping[str, Any]:
+    """Run cells one after another in a shell of their own, without a kernel, and show nothing of what they show.
+
+    Args:
+        cells: the source of each, and whether it may fail.
+
+    Returns:
+        The names that they defined.
+
+    Raises:
+        Exception: what a cell raised that may not.
+    """
+    import atexit
+
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+    from traitlets.config import Config
+
+    made: Any = InteractiveShell
+    with capture_output():
+        shell = made(config=Config({"HistoryManager": {"enabled": False}}))
+        load_ipython_extension(shell)
+        try:
+            for source, may_fail in cells:
+                done = shell.run_cell(source)
+                if not may_fail:
+                    done.raise_error()
+        finally:
+            unload_ipython_extension(shell)
+            atexit.unregister(shell.atexit_operations)  # else every shell is kept until the process ends
+    names: Mapping[str, Any] = shell.user_ns
+    return names

@@ -12,8 +12,8 @@ from xml.etree import ElementTree as ET
 
 from materia_nb import __version__
 from materia_nb.cast.cases import SUFFIX, read_case
-from materia_nb.cast.dry_bench import DryBench
 from materia_nb.cast.views.loadout_views import ReportView
+from materia_nb.cast.workbench import DryBench
 from materia_nb.display.blocks import Line, blocks_as_text
 from materia_nb.errors import MateriaError, counted, outgoing, outgoing_line
 from materia_nb.loadout.config_files import ENDINGS, line_of

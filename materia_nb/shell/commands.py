@@ -16,8 +16,7 @@ from typing import Any, Final, TextIO, cast
 import click
 
 from materia_nb import __version__
-from materia_nb.cast.dry_bench import DryBench
-from materia_nb.cast.workbench import Workbench
+from materia_nb.cast.workbench import DryBench, Workbench
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.loadout.config_files import ENDINGS
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs

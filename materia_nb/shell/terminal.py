@@ -12,13 +12,13 @@ from typing import Any, Final
 import click
 
 from materia_nb.cast import Cast
-from materia_nb.cast.dry_bench import DryBench
 from materia_nb.cast.project_casts import Casts
 from materia_nb.cast.views import compare_view as compared
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.cast.views.tables import SpentView
+from materia_nb.cast.workbench import DryBench
 from materia_nb.display.blocks import Block, JsonView, Shown, Table, cell_text
 from materia_nb.doctor import Checkup
 from materia_nb.engine.session import StepRecord

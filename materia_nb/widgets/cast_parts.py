@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from materia_nb.cast.views.files_view import files_blocks
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
-from materia_nb.cast.views.tables import items_view
+from materia_nb.cast.views.tables import files_blocks, items_view
 from materia_nb.display.blocks import Block, JsonView, blocks_as_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.widgets.cast_slices import (

@@ -6,7 +6,7 @@ import pytest
 
 from magics_helpers import ASK, line, new_shell
 from materia_nb import Workbench
-from materia_nb.cast.inbox import Inbox
+from materia_nb.cast.project_casts import Inbox
 from materia_nb.errors import MateriaError
 
 

@@ -13,8 +13,7 @@ from materia_nb.agents import AgentTable
 from materia_nb.cast import open_cast
 from materia_nb.cast.breakpoint import Breakpoint
 from materia_nb.cast.cast_breakpoints import CastBreakpoints
-from materia_nb.cast.edits import Approvals, Edits, Labels
-from materia_nb.cast.pins import Pins, choose
+from materia_nb.cast.edits import Approvals, Edits, Labels, Pins, choose
 from materia_nb.display.blocks import Shown
 from materia_nb.errors import MateriaError
 

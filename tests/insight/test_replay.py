@@ -21,7 +21,7 @@ from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.errors import MateriaError
 from materia_nb.insight import sides
-from materia_nb.insight.replay import end_of_replay, replay_answers
+from materia_nb.insight.compare import end_of_replay, replay_answers
 from materia_nb.insight.sides import Side
 from materia_nb.loadout import build_graph
 

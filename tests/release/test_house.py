@@ -17,8 +17,8 @@ LAYOUT = {
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 LIMITS = {
-    "files": 225,
-    "lines of code": 52_560,
+    "files": 218,
+    "lines of code": 52_520,
     "lines of code in one module": 600,
     "public names that stand for two things": 106,
 }

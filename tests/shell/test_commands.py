@@ -256,7 +256,7 @@ def run_watched(project, lines):
 
 @pytest.mark.parametrize("door", ["agent", "agents", "casts", "cast", "run", "quests", "sweep", "pin"])
 def test_the_bench_of_a_test_has_no_door_to_agents_and_casts(door, project):
-    from materia_nb.cast.dry_bench import DryBench
+    from materia_nb.cast.workbench import DryBench
 
     assert not hasattr(DryBench(project), door)
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from materia_nb.cast.listing import TableOf
-from materia_nb.cast.views.files_view import changes_table
+from materia_nb.cast.views.tables import changes_table
 from materia_nb.display.blocks import (
     Block,
     Code,
@@ -32,8 +32,7 @@ from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, counted, plain
 from materia_nb.handoff.protocol import Issue
 from materia_nb.insight import sides
-from materia_nb.insight.compare import Comparison, Pair, StepComparison
-from materia_nb.insight.replay import Replay
+from materia_nb.insight.compare import Comparison, Pair, Replay, StepComparison
 from materia_nb.insight.sides import LoadoutComparison, Side, shown
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, same
 from materia_nb.loadout.graph import Graph

@@ -1,22 +1,43 @@
-"""Tables of what there is: loadouts, materia, who answers, casts, quests, work items, breakpoints, tokens, leave."""
+"""Tables of what there is: casts, quests, work items, breakpoints, tokens, leave, and what became of files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import reduce
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import lru_cache, reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.breakpoint import Stops
-from materia_nb.cast.listing import TableOf, data_frame
-from materia_nb.display.blocks import Table, View, lines
+from materia_nb.cast.listing import TableOf, data_frame, way_words
+from materia_nb.display.blocks import (
+    Action,
+    Block,
+    Code,
+    Diff,
+    Fold,
+    Heading,
+    Line,
+    Shown,
+    Table,
+    View,
+    lines,
+)
 from materia_nb.display.escape import shorten
+from materia_nb.display.sections import prompt_blocks
 from materia_nb.engine.routing import short
+from materia_nb.engine.session import StepFiles, StepRecord, files_after
 from materia_nb.engine.state import BOUNDS, Pin
+from materia_nb.errors import MateriaError, counted
+from materia_nb.file_io import read_plain
 from materia_nb.insight.queries import SpentOn
 from materia_nb.insight.sides import seconds_words, worked_words
-from materia_nb.jsonvalue import compact, pretty
+from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.loadout.graph import Graph
+from materia_nb.store import kept_files
 from materia_nb.store.catalogue import CastEntry
+from materia_nb.store.kept_files import FOLDER, Change
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -240,3 +261,259 @@ def allowed_view(cast: Snapshot) -> Table:
         for tool, allowed in cast.approvals.tools.items()
     ]
     return Table(("tool", "in this cast"), rows)
+
+
+_MOST_STEPS: Final = 20
+"""Steps whose differences are laid out; all are in the table."""
+_MOST_LINES: Final = 400
+_NAMES: Final = 6
+_WORDS: Final = {"A": "made", "M": "changed", "D": "taken away", "R": "renamed", "T": "another kind"}
+
+
+class FilesView(Shown):
+    """The files that the steps of a cast changed; iterating gives the steps that changed some."""
+
+    def __init__(self, cast: Snapshot) -> None:
+        """Show them as they were kept up to the moment of ``cast``."""
+        self._cast = cast
+
+    def __iter__(self) -> Iterator[StepRecord]:
+        return (step for step in self._cast.steps if step.files is not None and step.files.changed)
+
+    def changes(self, step: int) -> tuple[Change, ...]:
+        """Return what a step changed, file by file, with the number of lines.
+
+        Raises:
+            MateriaError: there is no such step (``no_step``), or its files were not kept (``not_kept``).
+        """
+        files = self._files(step)
+        return changes(self._git_dir, files.before, files.after)
+
+    def difference(self, step: int, path: str | None = None) -> str:
+        """Return how a step changed the files, or one of them, as a patch; raises as :meth:`changes`."""
+        files = self._files(step)
+        return kept_files.difference(self._git_dir, files.before, files.after, path)
+
+    @property
+    def _git_dir(self) -> Path:
+        return self._cast.run_dir.parent / FOLDER
+
+    def _files(self, step: int) -> StepFiles:
+        # Those of a lane are numbered from where it began.
+        files = next((one.files for one in self._cast.steps if one.number == step), None)
+        if files is None:
+            raise MateriaError(
+                f"The files of step {step} were not kept.",
+                hint="cast with files='kept'; a step in a directory that others work in too has none",
+                kind="not_kept",
+            )
+        return files
+
+    def _blocks(self) -> list[Block]:
+        return self.in_words()
+
+    def in_words(self) -> list[Block]:
+        """Return the table of steps, and the differences of the latest."""
+        cast = self._cast
+        if not cast.session.keeps:
+            hint = "The files of the project are not kept by this cast: files='kept' in wb.cast or in the config does it."
+            return [Line(hint, "quiet")]
+        rows = [
+            (
+                str(step.number),
+                cast.names.get(step.socket, step.socket),
+                f"{step.item_key} {shorten(step.item_label or '', 40)}" if step.item_key else "",
+                _names_of(step.files)
+                if step.files is not None
+                else "not kept: others work in the same directory, or it failed (see messages)",
+                way_words(step),
+            )
+            for step in cast.steps
+            if step.files is None or step.files.changed
+        ]
+        latest = reversed(list(self)[-_MOST_STEPS:])
+        said: list[Block] = [
+            Table(("step", "socket", "item", "files", "went to"), rows, "no step changed a file")
+        ]
+        said += [Fold(f"{step.title}: {_names_of(step.files)}", self._of(step)) for step in latest]
+        for name, lane in cast.lanes.items():
+            said += [Heading(f"lane {name}"), *FilesView(lane.now).in_words()]
+        return said
+
+    def lane(self, name: str) -> FilesView:
+        """Return those of a lane that works in a directory of its own; raises MateriaError (``unknown_lane``)."""
+        return FilesView(self._cast.lane(name))
+
+    def _of(self, step: StepRecord) -> list[Block]:
+        try:
+            return [Table(*_table(self.changes(step.number))), *_patch_blocks(self.difference(step.number))]
+        except MateriaError as error:  # the Git directory is gone
+            return [Line(str(error), "bad")]
+
+
+@lru_cache(maxsize=1024)
+def changes(git_dir: Path, before: str, after: str) -> tuple[Change, ...]:
+    """Return which files differ between two commits."""
+    return tuple(kept_files.changes(git_dir, before, after))
+
+
+def _table(found: Sequence[Change]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    rows: list[tuple[str, ...]] = [
+        (
+            _WORDS.get(one.kind, one.kind),
+            one.path if one.old is None else f"{one.old} → {one.path}",
+            "no text" if one.added is None else f"+{one.added} -{one.removed}",
+        )
+        for one in found
+    ]
+    return ("", "file", "lines"), rows
+
+
+def changes_table(git_dir: Path, before: str | None, after: str | None) -> list[Block]:
+    """Say in which files two casts differ as they stand; nothing where they do not, or did not keep theirs."""
+    if before is None or after is None or before == after:
+        return []
+    try:
+        found = changes(git_dir, before, after)
+    except MateriaError:  # kept elsewhere
+        return []
+    return [Heading("files, from A to B"), Table(*_table(found))] if found else []
+
+
+def _names_of(files: StepFiles | None) -> str:
+    """Name the files that a step changed, the first few."""
+    if files is None or not files.changed:
+        return ""
+    more = files.in_all - len(files.changed[:_NAMES])
+    return ", ".join(files.changed[:_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _patch_blocks(patch: str) -> list[Block]:
+    """Lay a patch out, file by file."""
+    said: list[Block] = []
+    rows: list[tuple[str, str]] = []
+    for line in patch.splitlines()[:_MOST_LINES]:
+        if line.startswith("diff --git "):
+            rows = []
+            said += [Heading(line.partition(" b/")[2] or line, small=True), Diff(rows)]
+        elif line[:1] in ("+", "-", " ") and not line.startswith(("+++ ", "--- ")):
+            rows.append((line[0], line[1:]))
+        elif line.startswith(("@@", "Binary", "rename", "new file", "deleted", "old mode", "new mode")):
+            rows.append((" ", line))
+    if len(patch.splitlines()) > _MOST_LINES:
+        said.append(Line("The rest is not shown; cast.files.difference(step) gives all of it.", "quiet"))
+    return said
+
+
+def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
+    """Return what the tab of a panel shows: at a moment of the past also what bringing its files back would change."""
+    said: list[Block] = []
+    number = len(cast.steps)
+    of_cast = cast is not now and cast.engine.lane is None
+    then = files_after(now.session, number) if of_cast and now.session.steps else None
+    if then is not None and now.session.files is not None:
+        found = changes(now.run_dir.parent / FOLDER, now.session.files, then)
+        names = ", ".join(one.path for one in found[:_NAMES]) + (" ..." if len(found) > _NAMES else "")
+        if found and now.writable:
+            said.append(
+                Action(
+                    f"{counted(len(found), 'file')} would become as after step {number}: {names}. Go back there with them?",
+                    "Go back with files",
+                    "the current ones are kept first; files that were never kept are not overwritten",
+                    "back",
+                    {"step": number, "files": True},
+                )
+            )
+    return [*said, *FilesView(cast).in_words()]
+
+
+class LineBlame(Shown):
+    """Where a line of a file comes from: the step, its socket and item, and what its agent was asked.
+
+    Attributes:
+        path: the file.
+        line: its number, from 1.
+        text: the line.
+        step: the step that wrote it, None for a person and for what was there before.
+        words: who wrote it, in words.
+    """
+
+    def __init__(self, path: str, line: int, text: str, step: StepRecord | None, words: str) -> None:
+        self.path, self.line, self.text, self.step, self.words = path, line, text, step, words
+
+    def _blocks(self) -> list[Block]:
+        said: list[Block] = [Heading(f"{self.path}:{self.line}"), Diff([(" ", self.text)]), Line(self.words)]
+        if self.step is not None and self.step.prompt is not None:
+            task = next((one.text for one in self.step.prompt.parts if one.name == "task"), "")
+            said += [Code(task, title="Its agent's task")] if task else []
+            said.append(Fold("The whole prompt of its agent", prompt_blocks(self.step.prompt)))
+        return said
+
+
+def line_blame(cast: Snapshot, path: str, line: int) -> LineBlame:
+    """Say where a line of a file, as it is now, comes from.
+
+    Raises:
+        MateriaError: files are not kept (``not_kept``), or there is no such file or line (``bad_path``).
+    """
+    session, git_dir = cast.session, cast.run_dir.parent / FOLDER
+    if session.files is None:
+        raise MateriaError("This cast keeps no files.", hint="cast with files='kept'", kind="not_kept")
+    try:
+        present = read_plain(cast.project / path).decode("utf-8", "replace").splitlines()
+    except (OSError, ValueError):
+        present = []
+    if not 0 < line <= len(present):
+        what = f"{path} has {counted(len(present), 'line')}" if present else f"There is no text in {path}"
+        raise MateriaError(
+            f"{what}.",
+            where=f"{path}:{line}",
+            hint="name a file of the project and a line of it",
+            kind="bad_path",
+        )
+    text = present[line - 1]
+    kept = (kept_files.content(git_dir, session.files, path) or b"").decode("utf-8", "replace").splitlines()
+    there = _place(kept, present, line)
+    commit = kept_files.blame(git_dir, session.files, path, there) if there else None
+    if commit is None:
+        return LineBlame(
+            path, line, text, None, "It was written since the last step, by no step of this cast."
+        )
+    return LineBlame(path, line, text, *_author(cast, kept_files.note(git_dir, commit)))
+
+
+def _place(kept: Sequence[str], present: Sequence[str], line: int) -> int | None:
+    """Return where a line of a text stands in an earlier one, None where it is new."""
+    if kept == present:
+        return line
+    for block in SequenceMatcher(None, kept, present, autojunk=False).get_matching_blocks():
+        if block.b < line <= block.b + block.size:
+            return block.a + line - block.b
+    return None
+
+
+def _author(cast: Snapshot, note: str) -> tuple[StepRecord | None, str]:
+    try:
+        origin: JSON = json.loads(note)
+    except ValueError:
+        origin = None
+    if not isinstance(origin, dict):
+        return None, "It was kept, and nothing says by what."
+    number, by, other = origin.get("step"), origin.get("by"), origin.get("cast")
+    of = "" if other in (cast.id, None) else f" of the cast {other}"
+    if by == "start":
+        return None, f"It was there before the cast began{of}."
+    if by != "step":
+        who = "The lanes that joined" if by == "lanes" else "A person"
+        return None, f"{who} wrote it after step {number}{of}."
+    lines = (cast.steps, *cast.session.abandoned)
+    step = next(
+        (
+            one
+            for steps in lines
+            for one in steps
+            if (one.number, one.branch) == (number, origin.get("branch", 0))
+        ),
+        None,
+    )
+    return step, f"{step.title} wrote it{of}." if step is not None else f"Step {number}{of} wrote it."
