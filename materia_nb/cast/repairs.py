@@ -10,10 +10,11 @@ from difflib import ndiff
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from materia_nb.cast.listing import way_words
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.engine import decide
 from materia_nb.engine.item_edits import WORKED_ON
-from materia_nb.engine.session import lanes_at_work
+from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import Failure
 from materia_nb.handoff.protocol import BASE
 from materia_nb.jsonvalue import JSON, MISSING, pretty, same
@@ -195,6 +196,13 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 OTHER: Final = Kind("failed", _PASSING)
 """What is offered for a kind that is not ours."""
+
+
+def went_words(step: StepRecord) -> str:
+    """Say in a word or two how a step went on, a failure in the words of its kind."""
+    failure = step.decision.failure if step.decision is not None else None
+    return way_words(step) if failure is None else f"failed: {KINDS.get(failure.kind, OTHER).words}"
+
 
 REDEFINED: Final = frozenset(
     {"command", "description", "model", "params", "script", "thinking", "timeoutMs", "tools"}

@@ -48,6 +48,7 @@ class Marks:
         never: the routes that no cast takes.
         unreached: ids of sockets that no cast visits.
         lanes: the names of the lanes that stand at a socket, by socket id.
+        lanes_failed: the names of the lanes that failed at a socket, by socket id.
     """
 
     current: str | None = None
@@ -73,6 +74,7 @@ class Marks:
     never: frozenset[Route] = frozenset()
     unreached: frozenset[str] = frozenset()
     lanes: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    lanes_failed: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
 
 
 # -- lines -----------------------------------------------------------------------------------
@@ -357,16 +359,22 @@ def edge_words(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = 
     return f"{described(edge.when).sign} → {part(edge.to)}{limit}"
 
 
+def _noted(socket_id: str, marks: Marks) -> str:
+    if failed := marks.lanes_failed.get(socket_id):
+        return f"{counted(len(failed), 'lane')} failed"
+    return ", ".join(marks.remarks.get(socket_id, ()))
+
+
 def state_words(socket_id: str, marks: Marks) -> str:
     """Say where the cast stands with respect to a socket; empty when nowhere."""
     if socket_id == marks.failed:
         return "✖ failed"
+    if noted := _noted(socket_id, marks):
+        return f"⚠ {noted}"
     if socket_id in marks.lanes:
         return f"▶ {part(', '.join(marks.lanes[socket_id]), 60)}"
     if socket_id == marks.current:
         return "‖ held" if marks.held else "▶ waiting" if marks.waiting else "▶ current"
-    if socket_id in marks.remarks:
-        return f"⚠ {', '.join(marks.remarks[socket_id])}"
     if socket_id in marks.only:
         has = marks.only[socket_id]
         return "differs" if has == "both" else f"only {has}"

@@ -96,7 +96,7 @@ class CastSurface(Panel):
         pictures = () if self.graph is None else (self.graph.view,)
         self.view.children = (*pictures, self.front)
         self.view.add_class("mnb-surface")
-        self._empty = True
+        self._empty, self._tall = True, False
         self.height = height
         self.view.layout.height = f"{height}px"
         if height == HEIGHT:
@@ -241,6 +241,7 @@ class CastSurface(Panel):
             "selected": None if selected is None else {"kind": selected.kind, "id": selected.id},
             "dock": self.opened,
             "empty": self._empty,
+            "tall": self._tall,
             "tabs": self._tabs,
             "casts": [self._cast_words(place) for place in range(len(self.casts))],
             "cast": self.casts.index(self.cast),
@@ -277,6 +278,7 @@ class CastSurface(Panel):
         if self.designing is not None:
             slices |= self.designing.slices()
         self._empty = self.past is None and not seen.shown.steps
+        self._tall = now.status in ("failed", "complete")
         self.front.put({"surface": self._surface(), **slices})
         if self.graph is not None and self.designing is None:
             self.graph.show_moment(

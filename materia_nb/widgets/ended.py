@@ -105,21 +105,15 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
 
 def _under(now: Snapshot) -> list[str]:
     """Which step it is about, what stands there, how often it was tried."""
-    record, failure = now.latest, now.failure
+    record = now.latest
     if lanes_at_work(now.session) is not None:  # what its generator did is no part of it
-        return [failure.kind if failure else "", "nothing was lost"]
-    socket = now.graph.sockets.get((failure.socket if failure else None) or "")
+        return ["nothing was lost"]
     facts: list[str] = []
     if record is not None:
         facts.append(f"step {record.number}")
         if record.item_key is not None:
             facts.append(f"{record.item_key} {part(record.item_label or '', 40)}")
-    if socket is not None:
-        facts += [
-            socket.id,
-            "utility" if socket.is_utility else part(now.answered_by(socket.id) or "you", 40),
-        ]
-    return [*facts, *filter(None, [tried_words(now), "nothing was lost", failure.kind if failure else ""])]
+    return [*facts, *filter(None, [tried_words(now), "nothing was lost"])]
 
 
 def _command(now: Snapshot) -> dict[str, JSON] | None:

@@ -48,7 +48,12 @@ Selected: TypeAlias = Callable[[Kind, str], object]
 
 
 class _Cytoscape(cyto.CytoscapeWidget):
-    """The library's widget, without the graph that it makes for itself and then loses sight of."""
+    """The library's widget, without the graph that it makes for itself and then loses sight of.
+
+    Nor does it tell the page of a wheel: the page warns of every sensitivity that it is told.
+    """
+
+    wheel_sensitivity = None
 
     @observe("graph")
     def _replaced(self, change: Any) -> None:
@@ -138,7 +143,7 @@ class GraphPanel(Panel):
         self.refresh()
 
     def _laid_out(self) -> Scene:
-        """Lay the graph out for the room that it has: in the direction that a person chose, else in that which is larger.
+        """Lay the graph out for the room that it has, in the direction that a person or the first room chose.
 
         While it is designed nothing moves that was not moved: what stood somewhere stays there, and a new card stands beside
         what leads to it.
@@ -357,6 +362,7 @@ class GraphPanel(Panel):
         self._room = (wide, high)
         old, scene = self._scene.placed, self._laid_out()
         new = scene.placed
+        self._direction = new.direction  # chosen once, for the room that it begins with
         if (old.direction, old.level, old.nodes) != (new.direction, new.level, new.nodes):
             self._draw_anew(scene, fresh=True)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from materia_nb.cast.breakpoint import BreakKind, Breakpoint
-from materia_nb.cast.listing import way_words, why_blocks
+from materia_nb.cast.listing import why_blocks
+from materia_nb.cast.repairs import went_words
 from materia_nb.cast.views.step_views import handoff_blocks
 from materia_nb.display.blocks import Block, Code, Fold, Heading, Line, Table, Tree
 from materia_nb.display.escape import part
@@ -94,7 +95,7 @@ def _item(cast: Snapshot, number: int) -> list[Block]:
         Heading(str(value.get("title", ""))),
         Code(str(value.get("context", ""))),
         Heading("Its steps"),
-        Table(("step", "socket", "went to"), [(str(s.number), names[s.socket], way_words(s)) for s in steps])
+        Table(("step", "socket", "went to"), [(str(s.number), names[s.socket], went_words(s)) for s in steps])
         if steps
         else Line("None yet.", "quiet"),
     ]

@@ -113,7 +113,7 @@ def test_a_lane_that_failed_is_answered_and_its_steps_are_looked_at(lab: Lab):
     panel.press("Now")
     panel.tab("Lanes 3")
     panel.press("Look")
-    panel.press("Write…")
+    panel.press("Answer it by hand…")
     panel.field("the answer by hand").fill("built by hand")
     panel.says("this answer would be taken")
     panel.press("Send")

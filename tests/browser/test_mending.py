@@ -55,7 +55,7 @@ class Clicks:
 
 def by_hand(text):
     def mend(at: Clicks) -> None:
-        at.press("Write…")
+        at.press("Answer it by hand…")
         at.write("the answer by hand", text)
         at.surface.says("this answer would be taken")
         at.press("Send")
@@ -64,19 +64,19 @@ def by_hand(text):
 
 
 def pinned(at: Clicks) -> None:
-    at.press("Write…")
+    at.press("Answer it by hand…")
     at.write("the answer by hand", JSON)
     at.press("Pin and continue")
 
 
 def skipped(at: Clicks) -> None:
-    at.press("Skip…")
+    at.press("Continue without it…")
     at.write("why it is skipped", "not today")
     at.press("Skip it")
 
 
 def corrected(at: Clicks) -> None:
-    at.press("Correct…")
+    at.press("Correct the answer…")
     at.write("the corrected output", JSON)
     at.press("Recommit")
 
@@ -108,6 +108,7 @@ FAILURES = {
 def test_each_kind_of_failure_is_mended_in_the_panel_in_at_most_three_clicks(lab: Lab):
     cells = [f"c{place} = {made}\nc{place}.show()" for place, (made, *_) in enumerate(FAILURES.values())]
     changes = "wb.loadouts.define('A', loadout(python('print({})'))) and None"
+    lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.open(lab.notebook(BENCH, *cells, changes))
     lab.run_cell(0)
     for place, (kind, (_, headline, mend)) in enumerate(FAILURES.items()):
@@ -116,6 +117,9 @@ def test_each_kind_of_failure_is_mended_in_the_panel_in_at_most_three_clicks(lab
         at.surface.at.scroll_into_view_if_needed()
         at.surface.is_("failed · Count")
         at.surface.says(headline)
+        ways = at.surface.at.locator(".mnb-ways").evaluate("(one) => one.getBoundingClientRect().bottom")
+        low = at.surface.at.evaluate("(one) => one.getBoundingClientRect().bottom")
+        assert ways <= low, f"{kind}: what can be done is in sight"
         if kind == "utility_exit":
             at.surface.says("no such file")
             lab.run_cell(len(FAILURES) + 1)

@@ -967,6 +967,7 @@ def test_rows_say_what_failed_what_was_skipped_and_what_is_by_hand(tmp_path, mak
     cast.run()
     panel = make(cast)
     assert panel.front.timeline["tail"][0][4] == "the line is dead"
+    assert panel.front.timeline["tail"][0][6] == "failed: could not be reached", "in words, as its headline"
     say(panel, "skip", note="not today")
     assert panel.front.timeline["tail"][0][4] == "skipped: not today"
     cast.run()

@@ -281,12 +281,15 @@ def test_the_flow_can_be_turned():
     assert after["fresh"]
 
 
-def test_a_graph_is_laid_out_for_its_room_and_turned_by_a_person_alone():
-    panel = GraphPanel(rework())
-    send(panel, kind="room", w=1500, h=420)
-    assert panel.front.scene["direction"] == "right"
+def test_a_graph_is_laid_out_for_its_first_room_and_turned_by_a_person_alone():
+    wide, panel = GraphPanel(rework()), GraphPanel(rework())
+    send(wide, kind="room", w=1500, h=420)
+    assert wide.front.scene["direction"] == "right"
     send(panel, kind="room", w=400, h=900)
     assert panel.front.scene["direction"] == "down"
+    send(panel, kind="room", w=1500, h=420)
+    assert panel.front.scene["direction"] == "down", "a dock that opens does not turn it"
+    send(panel, kind="room", w=400, h=900)
     scene = panel.front.scene
     for strange in (float("nan"), -1, 0, 1e300):
         send(panel, kind="room", w=strange, h=100)

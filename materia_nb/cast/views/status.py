@@ -352,7 +352,10 @@ def marks_of(cast: Snapshot) -> Marks:
         for lane in streams.lanes.values():
             visits.update(lane.session.state.visits)
             visits.subtract(lane.session.start.visits)
+    lanes_failed = dict[str, tuple[str, ...]]()
     for name, lane_now in cast.lanes.items():
+        if lane_now.status == "failed" and (place := lane_now.now.failed_at[0]):
+            lanes_failed[place] = (*lanes_failed.get(place, ()), name)
         place = lane_now.now.next_socket or ""
         if lane_now.status in ("running", "interrupted") and place in cast.graph.sockets:
             standing_at[place] = (*standing_at.get(place, ()), name)
@@ -365,6 +368,7 @@ def marks_of(cast: Snapshot) -> Marks:
         failed=failed,
         visits=dict(visits),
         lanes=standing_at,
+        lanes_failed=lanes_failed,
         traversals=dict(now.traversals),
         last_route=route,
         progress=loop_progress(cast),

@@ -10,13 +10,13 @@ import { checkedField } from "./checking.js";
 export function failedBox(send, opens) {
   const why = h("div", {}), more = h("div", { class: "mnb-col" });
   const rows = h("div", { class: "mnb-ways", role: "group", "aria-label": "ways to continue" });
-  const node = h("div", { class: "mnb-col", hidden: true }, why, rows, more);
+  const node = h("div", { class: "mnb-col mnb-failure", hidden: true }, why, more, rows);
   /** @type {HTMLTextAreaElement|null} the answer by hand */
   let written = null;
-  /** @param {string} words @param {string} title @param {HTMLElement} body @param {Attributes} style @returns {Made} */
-  const opening = (words, title, body, style) => {
+  /** @param {WayOn} way @param {HTMLElement} body @param {Attributes} style @returns {Made} */
+  const opening = (way, body, style) => {
     body.hidden = true;
-    const open = button(words, title, () => {
+    const open = button(`${way.words}…`, way.does, () => {
       body.hidden = !body.hidden;
       setAttr(open, "aria-expanded", String(!body.hidden));
       if (body.hidden) return;
@@ -40,11 +40,11 @@ export function failedBox(send, opens) {
       may(false);
       const check = checkedField(text, send, "by_hand", "this answer would be taken", may);
       written = text;
-      return opening("Write…", way.does, h("div", { class: "mnb-col" }, text, check.host, h("div", { class: "mnb-row" }, buttons)), style);
+      return opening(way, h("div", { class: "mnb-col" }, text, check.host, h("div", { class: "mnb-row" }, buttons)), style);
     },
     pin(way, style, data) {
       const text = textField(data, "the pinned answer");
-      return opening("Write…", way.does, h("div", { class: "mnb-col" }, text, h("div", { class: "mnb-row" }, pinButton(text, data, way.does, main))), style);
+      return opening(way, h("div", { class: "mnb-col" }, text, h("div", { class: "mnb-row" }, pinButton(text, data, way.does, main))), style);
     },
     skip(way, style) {
       const item = way.name === "skip_item";
@@ -54,15 +54,15 @@ export function failedBox(send, opens) {
       may();
       note.addEventListener("input", may);
       onKeys(note, { Enter: () => go.click() });
-      return opening(item ? "Pass over…" : "Skip…", way.does, h("div", { class: "mnb-row mnb-nowrap" }, note, go), style);
+      return opening(way, h("div", { class: "mnb-row mnb-nowrap" }, note, go), style);
     },
     budget(way, style, data) {
       const tokens = h("input", { class: "mnb-in mnb-num", value: data.budget, "aria-label": "budget of this cast: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; empty for none" });
       return [h("span", { class: "mnb-row mnb-nowrap" }, tokens, button("Raise it", way.does, () => send("raise_budget", { budget: tokens.value }), style))];
     },
     allow_folder: (way, style, data) => [button("Let it", way.does, () => send("allow_folder", { folders: data.folders }), style)],
-    correct: (way, style) => [button("Correct…", way.does, () => opens.correct(), style)],
-    reword: (way) => [button("Open it", way.does, () => send("tab", { tab: "prompt" }))],
+    correct: (way, style) => [button(`${way.words}…`, way.does, () => opens.correct(), style)],
+    reword: (way) => [button(way.words, way.does, () => send("tab", { tab: "prompt" }))],
   };
   make.skip_item = make.skip;
   /** @type {typeof make.pin} */
@@ -83,7 +83,7 @@ export function failedBox(send, opens) {
       const ways = data.offers.filter((one) => one.name !== "pin" || !has("answer"));
       refill(rows, ways.map((way, place) => {
         const [act, body] = (make[way.name] ?? plain)(way, place === 0 ? main : {}, data, has("pin"));
-        return [h("div", { class: "mnb-way" }, h("div", {}, act.textContent !== way.words && h("div", {}, way.words), h("div", { class: "mnb-dim mnb-fine" }, way.does)), act), body];
+        return [h("div", { class: "mnb-way" }, h("div", { class: "mnb-dim mnb-fine", title: way.does }, way.does), act), body];
       }));
     },
     unsent: () => (written && written.value.trim() && !node.hidden ? [{ words: "the answer by hand", message: { kind: "by_hand", text: written.value } }] : []),

@@ -5,7 +5,7 @@ import { makeGrid } from "./grid.js";
 import { drawBlocks } from "./blocks.js";
 import { compareMenu } from "./compare.js";
 
-const COLUMNS = "48px var(--mnb-lane-column, 0px) minmax(88px,1.2fr) minmax(96px,0.9fr) minmax(130px,3fr) minmax(60px,1.1fr) 60px 54px 44px minmax(64px,0.9fr)";
+const COLUMNS = "48px var(--mnb-lane-column, 0px) minmax(76px,1.2fr) minmax(76px,0.9fr) minmax(110px,3fr) minmax(72px,1.1fr) var(--mnb-spent-columns, 60px 54px) 44px minmax(64px,0.9fr)";
 
 /**
  * Lay a step out on the axis, in hundredths of its width: every wait is equally short.
@@ -168,7 +168,7 @@ export function timelinePart(host, send, controls) {
       }
       lanes.hidden = !data.lanes?.length;
       drawBlocks(lanes, data.lanes, send);
-      grid.node.style.setProperty("--mnb-lane-column", data.lanes?.length ? "minmax(56px, 0.7fr)" : "0px");
+      setAttr(grid.node, "data-lanes", data.lanes?.length ? "yes" : null);
       keep(data.total - (data.tail ?? []).length + 1, data.tail ?? []);
       const lines = data.lines ?? [], line_ = data.line ?? null, past = data.at ?? null, sought = filter.value.trim();
       if (isNew(line, lines)) refill(line, lines.map(([value, words]) => h("option", { value: value ?? "" }, words)));

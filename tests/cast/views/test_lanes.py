@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.cast.views.step_views import HandoffView, StepView, cast_page_html
 from materia_nb.cast.views.tables import items_view
 from materia_nb.display.blocks import blocks_as_text, html_of
+from materia_nb.display.graph_parts import state_words
 from materia_nb.errors import MateriaError
 from stream_helpers import stream_agents, streams_config
 
@@ -244,7 +246,9 @@ def test_nothing_is_offered_in_lanes_that_would_be_refused(tmp_path):
     cast.run()
     assert [one.name for one in offers(cast.now)] == ["recast"]
     assert cast.now.failed_at == ("Socket-3", "api")
-    assert marks_of(cast.now).failed == "Socket-3"
+    marks = marks_of(cast.now)
+    assert (marks.failed, marks.lanes_failed) == ("Socket-3", {"Socket-3": ("api",)})
+    assert state_words("Socket-3", replace(marks, failed=None)) == "⚠ 1 lane failed", "while others go on"
     again = h.start(
         tmp_path / "again", streams_config(), stream_agents(Check=lambda: json.dumps({"satisfied": False}))
     )
