@@ -25,8 +25,7 @@ from materia_nb.widgets.base import show_panel
 from materia_nb.widgets.cast_parts import PARTS, alone_names, dock_names
 from materia_nb.widgets.cast_slices import StepRows, asked_key
 from materia_nb.widgets.cast_surface import HEIGHT, CastSurface
-from materia_nb.widgets.inspector_blocks import check_element, stops_at
-from materia_nb.widgets.inspector_tabs import TABS
+from materia_nb.widgets.inspector_tabs import TABS, check_element, stops_at
 from materia_nb.widgets.messages import (
     Gesture,
     PageMessage,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
     from materia_nb.widgets.base import Panel
-    from materia_nb.widgets.inspector_blocks import Element
+    from materia_nb.widgets.inspector_tabs import Element
     from materia_nb.widgets.state_and_items import Rebuilt
 
 _HEIGHTS: Final = (320, 2_000)

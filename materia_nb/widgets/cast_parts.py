@@ -25,13 +25,12 @@ from materia_nb.widgets.cast_slices import (
     timeline_state,
 )
 from materia_nb.widgets.inspector_tabs import inspector_state
-from materia_nb.widgets.state_and_items import items_state
-from materia_nb.widgets.watching import Watched
+from materia_nb.widgets.state_and_items import Watched, items_state
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.widgets.base import Doing
-    from materia_nb.widgets.inspector_blocks import Element
+    from materia_nb.widgets.inspector_tabs import Element
 
 _Slice: TypeAlias = dict[str, Any]
 Place: TypeAlias = Literal["bar", "graph", "inspector", "dock"]

@@ -32,8 +32,8 @@ from materia_nb.widgets.cast_parts import (
 from materia_nb.widgets.cast_slices import StepRows
 from materia_nb.widgets.designing import Designing
 from materia_nb.widgets.frontend import Front
-from materia_nb.widgets.inspector_blocks import Element
-from materia_nb.widgets.watching import Watched
+from materia_nb.widgets.inspector_tabs import Element
+from materia_nb.widgets.state_and_items import Watched
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast

@@ -13,7 +13,7 @@ from materia_nb.agents.interface import LONGEST, part_thinking
 from materia_nb.cast import exports, open_cast, resume_cast
 from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.display.blocks import json_of
-from materia_nb.widgets.inspector_blocks import step_tab
+from materia_nb.widgets.inspector_tabs import step_tab
 from model_helpers import agent
 from model_server import calls, says, serving
 
