@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 from materia_nb.display.escape import part
 from materia_nb.engine.event_json import usage_from
 from materia_nb.engine.events import EVENTS, CastStart, Event, Output, TurnSpent
-from materia_nb.engine.remarks import hollow_fields, repeats
+from materia_nb.engine.remarks import hollow_fields, latest_repeats, repeats
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, TurnRecord, every_step
@@ -171,22 +171,17 @@ class Breakpoint(NamedTuple):
             return here and self._is_time(lambda: state.visits.get(upcoming or "", 0) + 1)
         if last is None or state.status != ("waiting" if self.kind == "refused" else "ready"):
             return False
-        if self.kind in ("same_again", "hollow_answer"):
-            found = [step for step in self._remarked(rules, session) if self._is_about(step)]
-            return found[-1:] == [last] and self._is_time(lambda: len(found))
+        if self.kind == "same_again":
+            here = self._is_about(last) and latest_repeats(rules, session)
+            return here and self._is_time(lambda: sum(map(self._is_about, repeats(rules, session))))
         if self.kind == "every":
             forks = 0.0 if run_dir is None or not self.forks else self._used_by_forks(rules, run_dir)
             return self._passed(session, last, forks)
         if self.kind == "refused":
             here = self._is_about(last) and bool(last.turns) and _is_refused(last.turns[-1])
         else:
-            here = self._times(last) > 0
-        return here and self._is_time(lambda: sum(map(self._times, session.steps)))
-
-    def _remarked(self, rules: Rules, session: Session) -> Iterator[StepRecord]:
-        if self.kind == "same_again":
-            return repeats(rules, session)
-        return (step for step in session.steps if hollow_fields(rules, step))
+            here = self._times(rules, last) > 0
+        return here and self._is_time(lambda: sum(self._times(rules, step) for step in session.steps))
 
     def _passed(self, session: Session, last: StepRecord, besides: float) -> bool:
         """Whether the last step, with the lanes joined before it, used up one more amount, where so much was used ``besides``."""
@@ -230,20 +225,23 @@ class Breakpoint(NamedTuple):
     def _is_about(self, step: StepRecord) -> bool:
         return self.socket in (None, step.socket)
 
-    def _times(self, step: StepRecord) -> int:
+    def _times(self, rules: Rules, step: StepRecord) -> int:
         """How often it was come to in or behind a step."""
         if not self._is_about(step):
             return 0
+        times = 1
         match self.kind:
             case "refused":
-                return sum(_is_refused(turn) for turn in step.turns)
+                times = sum(_is_refused(turn) for turn in step.turns)
             case "edge":
-                return self._taken(step.decision)
+                times = self._taken(step.decision)
+            case "hollow_answer":
+                times = bool(hollow_fields(rules, step))
             case "not_satisfied":
-                return step.decision is not None and step.decision.satisfied is False
+                times = step.decision is not None and step.decision.satisfied is False
             case "changed":
-                return self._changed(step)
-        return 1
+                times = self._changed(step)
+        return times
 
     def _taken(self, decision: Decision | None) -> bool:
         if decision is None or isinstance(self.edge, str):
@@ -566,7 +564,7 @@ def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint
         kept[loadout] = [one.as_json() for one in breakpoints]
     with disk(path, "keep the breakpoints"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, json_bytes({"version": 1, "loadouts": kept}, indent=2))
+        replace_file(path, json_bytes({"version": 1, "loadouts": kept}, indented=True))
 
 
 def _read(path: Path) -> dict[str, JSON]:

@@ -97,13 +97,23 @@ def _of_lanes(rules: Rules, session: Session) -> Iterator[Remark]:
                 yield one._replace(message=f"in lane {lane.name}: {one.message}")
 
 
-def repeats(rules: Rules, session: Session) -> Iterator[StepRecord]:
-    """Give the steps whose output or reason is that of an earlier visit of the same socket for the same item (R64).
+def latest_repeats(rules: Rules, session: Session) -> bool:
+    """Whether the latest step is one of :func:`repeats`; of the others, those alone are read that it can repeat."""
+    latest = session.steps[-1]
+    of_socket = [one for one in session.steps if one.at.socket == latest.at.socket]
+    alike = [one for one in of_socket if session.edits or one.item_key == latest.item_key]
+    return any(one is latest for one in repeats(rules, session, alike))
 
-    White space does not count, nor does what a person pinned or corrected.
+
+def repeats(
+    rules: Rules, session: Session, steps: Iterable[StepRecord] | None = None
+) -> Sequence[StepRecord]:
+    """Return the steps whose output or reason is that of an earlier visit of the same socket for the same item (R64).
+
+    White space does not count, nor does what a person pinned or corrected. Without ``steps``, of all.
     """
     visits: dict[object, list[StepRecord]] = {}
-    for step in session.steps:
+    for step in session.steps if steps is None else steps:
         if step.pinned is not None or step.decision is None or not step.turns:
             continue
         item = item_now(rules, session, step)
@@ -118,7 +128,7 @@ def repeats(rules: Rules, session: Session) -> Iterator[StepRecord]:
             if said & known:
                 found.append(step)
             known |= said
-    return iter(sorted(found, key=lambda step: step.number))
+    return sorted(found, key=lambda step: step.number)
 
 
 def _said(step: StepRecord) -> Said:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, overload
 
 from materia_nb.engine.conversation import MateriaEvent, Message, ToolCall
@@ -296,13 +296,8 @@ class Steps(Sequence[StepRecord]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[StepRecord]: ...
     def __getitem__(self, index: int | slice) -> StepRecord | Sequence[StepRecord]:
-        if isinstance(index, slice):
-            return tuple(self._at(place) for place in range(*index.indices(len(self))))
-        length = len(self)
-        place = index + length if index < 0 else index
-        if not 0 <= place < length:
-            raise IndexError(index)
-        return self._at(place)
+        place = range(len(self))[index]
+        return self._at(place) if isinstance(place, int) else tuple(map(self._at, place))
 
     def _at(self, place: int) -> StepRecord:
         if place < self._count:
@@ -311,7 +306,7 @@ class Steps(Sequence[StepRecord]):
         return self.latest
 
     def __iter__(self) -> Iterator[StepRecord]:
-        return (self._at(place) for place in range(len(self)))
+        return chain(islice(self._closed, self._count), () if self.latest is None else (self.latest,))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):

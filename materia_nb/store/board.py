@@ -115,7 +115,7 @@ def change_board(path: Path, change: Callable[[Board], Board]) -> Board:
         after = change(before)
         if after != before:
             with disk(path, "write the quest board"):
-                replace_file(path, json_bytes(after.model_dump(mode="json"), indent=2))
+                replace_file(path, json_bytes(after.model_dump(mode="json"), indented=True))
     return after
 
 

@@ -81,18 +81,28 @@ def to_bytes(text: str) -> bytes:
 _on_one_line = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def json_bytes(value: JSON, *, indent: int | None = None) -> bytes:
+def json_bytes(value: JSON, *, indented: bool = False) -> bytes:
     """Encode JSON readably; text that UTF-8 cannot hold is written as escapes instead."""
     try:
-        text = _on_one_line(value) if indent is None else json.dumps(value, ensure_ascii=False, indent=indent)
-        return text.encode()
+        return (_indented(value, "\n") if indented else _on_one_line(value)).encode()
     except UnicodeEncodeError:
-        separators = (",", ":") if indent is None else None
+        indent, separators = (2, None) if indented else (None, (",", ":"))
         return json.dumps(value, indent=indent, separators=separators).encode()
     except RecursionError as error:
-        if indent is not None:
+        if indented:
             return json_bytes(value)  # what is written on one line may be nested deeper
         raise too_deep_to_write() from error
+
+
+def _indented(value: JSON, line: str) -> str:
+    """Encode JSON as ``json.dumps`` does with an indent of 2, for which it has nothing but slow code."""
+    if not value or not isinstance(value, (dict, list, tuple)):
+        return _on_one_line(value)
+    inner = line + "  "
+    if isinstance(value, dict):
+        parts = [f"{_on_one_line(key)}: {_indented(one, inner)}" for key, one in value.items()]
+        return f"{{{inner}{f',{inner}'.join(parts)}{line}}}"
+    return f"[{inner}{f',{inner}'.join([_indented(one, inner) for one in value])}{line}]"
 
 
 @dataclass(frozen=True, slots=True)

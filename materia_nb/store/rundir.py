@@ -104,7 +104,7 @@ class RunDir:
 
     def write_json(self, name: str, value: JSON) -> str:
         """Write a file of JSON, indented."""
-        return self.write(name, json_bytes(value, indent=2))
+        return self.write(name, json_bytes(value, indented=True))
 
     def sweep(self) -> None:
         """Take away what a process that was killed had not renamed yet. To be called by who holds the lock."""
@@ -378,7 +378,7 @@ def manifest(cast_id: str, rules: Rules, session: Session, mark: Mark) -> Iterat
     }
     if state.failure is not None:
         head["failure"] = {"kind": state.failure.kind, "message": state.failure.message}
-    yield json_bytes(head, indent=2).removesuffix(b"\n}") + b',\n  "entries": ['
+    yield json_bytes(head, indented=True).removesuffix(b"\n}") + b',\n  "entries": ['
     between, entries = b"\n    ", _entries(rules, session)
     while block := [json_bytes(entry) for entry in islice(entries, _AT_ONCE)]:
         yield between + b",\n    ".join(block)
@@ -552,7 +552,7 @@ def keep_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, b
     RunDir(run_dir).check_inside(draft.parent.relative_to(run_dir).as_posix())
     with disk(draft, "write the envelope"):
         draft.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(draft, json_bytes(value, indent=2))
+        replace_file(draft, json_bytes(value, indented=True))
         if state.at != visit or state.status in ("ready", "complete"):
             draft.replace(final)
 
@@ -632,4 +632,4 @@ def change_context(root: Path, change: Callable[[Mapping[str, JSON]], Mapping[st
         after = change(before)
         if after != before:
             with disk(path, "write what is kept about the project"):
-                replace_file(path, json_bytes(dict(after), indent=2))
+                replace_file(path, json_bytes(dict(after), indented=True))

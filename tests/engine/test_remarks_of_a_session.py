@@ -6,7 +6,7 @@ import pytest
 
 from builders import Folded, agent, asks, at, config, edge, items, retry_loop, say
 from materia_nb.engine import decide
-from materia_nb.engine.remarks import FEWER, hollow_fields, remarks_of, repeats
+from materia_nb.engine.remarks import FEWER, hollow_fields, latest_repeats, remarks_of, repeats
 
 
 def said(cast):
@@ -40,6 +40,18 @@ def test_what_is_said_again_of_the_same_item_is_a_repetition_and_of_another_is_n
     assert [step.number for step in repeats(cast.rules, cast.session)] == [4], (
         "of the other item it is the first time"
     )
+
+
+def test_the_latest_step_repeats_where_it_is_among_those_that_do():
+    cast = Folded(retry_loop())
+    said = (items("a", "b"), "built", say(satisfied=False, context="too long"), "built", say(satisfied=True))
+    told = []
+    for answer in (*said, "built", say(satisfied=True)):
+        cast.answers(answer)
+        told.append(latest_repeats(cast.rules, cast.session))
+        latest = cast.session.steps[-1]
+        assert told[-1] == any(one is latest for one in repeats(cast.rules, cast.session))
+    assert told == [False, False, False, True, False, False, False]
 
 
 def test_a_step_without_an_item_is_compared_with_those_without_one():
