@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from materia_nb.cast.runner import Runner
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import ToolCall
-from materia_nb.engine.event_json import from_json, to_json
+from materia_nb.engine.events import from_json, to_json
 from materia_nb.engine.evolve import begin, evolve
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules

@@ -29,7 +29,7 @@ from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
-from materia_nb.engine import event_json, events
+from materia_nb.engine import events
 from materia_nb.loadout import FieldRow, config_fields
 from materia_nb.loadout.design import OPERATIONS
 from materia_nb.loadout.report import PROBLEM_CODES
@@ -130,7 +130,7 @@ def with_events(page: str) -> str:
     for event in events.EVENTS.values():
         about = ["visit"] if "about" in event.__dataclass_fields__ else []
         said = {"lane", *about}  # above the table, and by the word that stands for several fields
-        names = [f"`{one.key}`" for one in event_json.fields(event) if one.key not in said]
+        names = [f"`{one.key}`" for one in events.fields(event) if one.key not in said]
         when = (event.__doc__ or "").splitlines()[0].removesuffix(".")
         lines.append(f"| `{event.type}` | {', '.join(about + names) or 'nothing'} | {cell(when)} |")
     return _PART.sub(lambda match: "\n".join([f"{match[1]}", *lines, "", match[3]]), page)

@@ -65,7 +65,7 @@ STATIONS: Final = (
     ),
     Station("engine/routing.py", "count_edge", "counts the edge that is taken, against its limit."),
     Station("engine/evolve.py", "evolve", "folds `socket_output`, as a resumed cast will."),
-    Station("engine/event_json.py", "to_json", "serializes the event: its JSON is its fields."),
+    Station("engine/events.py", "to_json", "serializes the event: its JSON is its fields."),
     Station("store/journal.py", "Journal.append", "writes the step in one append."),
     Station("store/rundir.py", "ArtifactWriter.soon", "hands the remaining files to a separate thread."),
     Station("cast/runner.py", "Runner.snapshot", "gives a view a frozen copy of the cast."),

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from materia_nb.display.escape import part
-from materia_nb.engine.event_json import usage_from
-from materia_nb.engine.events import EVENTS, CastStart, Event, Output, TurnSpent
+from materia_nb.engine.events import EVENTS, CastStart, Event, Output, TurnSpent, usage_from
 from materia_nb.engine.remarks import hollow_fields, latest_repeats, repeats
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules

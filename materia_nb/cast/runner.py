@@ -24,11 +24,10 @@ from materia_nb.agents.interface import (
 from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, needs_agent
 from materia_nb.agents.tools.more_tools import close_servers
 from materia_nb.cast.breakpoint import Stops
-from materia_nb.cast.followers import Followers
 from materia_nb.cast.lanes import Lanes
 from materia_nb.cast.snapshot import Definitions, Live, Snapshot, refuse_recorded
 from materia_nb.cast.turns import now, over
-from materia_nb.cast.work import Work
+from materia_nb.cast.work import Followers, Work
 from materia_nb.engine import decide, streams
 from materia_nb.engine import events as ev
 from materia_nb.engine.events import Events

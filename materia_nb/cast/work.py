@@ -1,12 +1,12 @@
-"""Doing what a cast, or one of its lanes, waits for: agents asked, processes run, and what comes of that kept."""
+"""Doing what a cast, or one of its lanes, waits for: agents asked, processes run, what comes of that kept, and who follows told."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from materia_nb.agents.interface import (
     Agent,
@@ -26,19 +26,17 @@ from materia_nb.agents.interface import (
     sound_usage,
 )
 from materia_nb.agents.notebook_agents import AgentTable, PinnedAgent
-from materia_nb.cast.followers import Followers
 from materia_nb.cast.turns import document_of, now, redacted, turn_of, without_keys
 from materia_nb.engine import decide, routing
 from materia_nb.engine import events as ev
 from materia_nb.engine.decide import Answer
-from materia_nb.engine.event_json import from_json
-from materia_nb.engine.events import Events
+from materia_nb.engine.events import Event, Events, from_json
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.outputs import CORRECT_THE_UTILITY
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, branch_suffix, output_name, pending_here
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Usage, Visit
-from materia_nb.errors import MateriaError, scrubbed, scrubbed_json
+from materia_nb.errors import MateriaError, named_error, scrubbed, scrubbed_json
 from materia_nb.handoff.protocol import BASE
 from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
@@ -48,6 +46,64 @@ from materia_nb.store.files import Snapshot as Files
 from materia_nb.store.kept_files import KeptFiles
 from materia_nb.store.rundir import RunDir, keep_beside, missing_evidence
 from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility
+
+_E = TypeVar("_E", bound=Event)
+
+
+class Followers:
+    """Who follows one cast. One that raises is not called again.
+
+    Attributes:
+        watchers: those called after every change.
+        listeners: those called whenever more of an answer has come.
+        readers: those called with each event that was written.
+    """
+
+    def __init__(self, messages: list[str]) -> None:
+        """Have nobody yet; ``messages`` is told why somebody stopped."""
+        self._messages = messages
+        self.watchers: list[Callable[[], None]] = []
+        self.listeners: list[Callable[[], None]] = []
+        self.readers: list[Callable[[Event], None]] = []
+
+    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
+        """Call ``watcher`` after every change; returns a function that ends it."""
+        return _added(self.watchers, watcher)
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call ``listener`` whenever more of an answer has come; it must be quick. Returns a function that ends it."""
+        return _added(self.listeners, listener)
+
+    def read(self, kind: type[_E], reader: Callable[[_E], object]) -> Callable[[], None]:
+        """Call ``reader`` with each event of a kind, once it is written; returns a function that ends it."""
+        return _added(self.readers, lambda event: reader(event) if isinstance(event, kind) else None)
+
+    def told(self, events: Sequence[Event]) -> None:
+        """Tell the readers what was written, in its order."""
+        for event in events:
+            self._call(self.readers, "reading the events of", event)
+
+    def tell(self) -> None:
+        """Tell the watchers that something changed."""
+        self._call(self.watchers, "following")
+
+    def hear(self) -> None:
+        """Tell the listeners that more of an answer has come."""
+        self._call(self.listeners, "listening to")
+
+    def _call(self, views: list[Any], what: str, *given: Event) -> None:
+        for view in tuple(views):
+            try:
+                resting(partial(view, *given))
+            except Exception as error:  # noqa: BLE001 - a view must not break the cast
+                if view in views:
+                    views.remove(view)
+                self._messages.append(f"A view stopped {what} the cast: {named_error(error)}")
+
+
+def _added(views: list[Any], view: Callable[..., object]) -> Callable[[], None]:
+    views.append(view)
+    return lambda: views.remove(view) if view in views else None
 
 
 class Job(NamedTuple):

@@ -17,8 +17,7 @@ from pathlib import Path
 from sys import intern
 from typing import Final, NamedTuple
 
-from materia_nb.engine.event_json import to_json
-from materia_nb.engine.events import VERSION, Event, Output, SocketRecommitted
+from materia_nb.engine.events import VERSION, Event, Output, SocketRecommitted, to_json
 from materia_nb.engine.session import Session, label_of
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import open_plain, read_plain, replace_file, write_all

@@ -17,8 +17,7 @@ from typing import Final
 
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
-from materia_nb.engine.event_json import from_json
-from materia_nb.engine.events import Transition
+from materia_nb.engine.events import Transition, from_json
 from materia_nb.engine.evolve import begin, begin_at, evolve, fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import files_after, output_name

@@ -14,8 +14,15 @@ from typing import Any, Final
 
 from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine import events as ev
-from materia_nb.engine.event_json import from_json, usage_from
-from materia_nb.engine.events import RECOVERY, Event, RecoveryStart, SocketStart, Transition
+from materia_nb.engine.events import (
+    RECOVERY,
+    Event,
+    RecoveryStart,
+    SocketStart,
+    Transition,
+    from_json,
+    usage_from,
+)
 from materia_nb.engine.evolve import begin, evolve, output_of
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, about

@@ -12,8 +12,7 @@ from builders import Folded, asks, at, config, edge, items, retry_loop, say
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.engine import decide, evolve
 from materia_nb.engine import events as ev
-from materia_nb.engine.event_json import from_json, to_json
-from materia_nb.engine.events import Unfit
+from materia_nb.engine.events import Unfit, from_json, to_json
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import Failure
 

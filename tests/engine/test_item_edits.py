@@ -15,7 +15,7 @@ import cast_helpers as h
 from materia_nb.cast import open_cast
 from materia_nb.cast.views.status import loop_progress, status_lines
 from materia_nb.engine import decide, events, evolve
-from materia_nb.engine.event_json import from_json, to_json
+from materia_nb.engine.events import from_json, to_json
 from materia_nb.engine.item_edits import ListEdit, governing, origins_of
 from materia_nb.engine.items import standing, standings
 from materia_nb.engine.remarks import remarks_of

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import cast_helpers as h
 from materia_nb.agents.interface import Asking, Called, Noted, Reply, Spent, ToolCall, Usage
 from materia_nb.cast import open_cast, resume_cast
-from materia_nb.engine.event_json import from_json
-from materia_nb.engine.events import Output, SocketRecommitted
+from materia_nb.engine.events import Output, SocketRecommitted, from_json
 from materia_nb.engine.evolve import evolve
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS

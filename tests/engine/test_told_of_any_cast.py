@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from drawn_loadouts import loadouts, rules_of
 from materia_nb.engine import decide, events, evolve
-from materia_nb.engine.event_json import from_json, to_json
+from materia_nb.engine.events import from_json, to_json
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import without_points

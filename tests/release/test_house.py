@@ -17,8 +17,8 @@ LAYOUT = {
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 LIMITS = {
-    "files": 218,
-    "lines of code": 52_520,
+    "files": 213,
+    "lines of code": 52_480,
     "lines of code in one module": 600,
     "public names that stand for two things": 106,
 }

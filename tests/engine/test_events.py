@@ -6,8 +6,17 @@ import json
 import pytest
 
 from materia_nb.engine.conversation import ToolCall
-from materia_nb.engine.event_json import fields, from_json, to_json, usage_from
-from materia_nb.engine.events import ABOUT, EVENTS, SocketComplete, ToolAsked, ToolCalled
+from materia_nb.engine.events import (
+    ABOUT,
+    EVENTS,
+    SocketComplete,
+    ToolAsked,
+    ToolCalled,
+    fields,
+    from_json,
+    to_json,
+    usage_from,
+)
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
 
