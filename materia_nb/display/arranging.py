@@ -230,25 +230,31 @@ def ranks(order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, most: i
 
 
 def beside_neighbours(
-    spots: Mapping[str, Spot], links: Iterable[Link], missing: Iterable[str]
+    spots: Mapping[str, Spot], links: Iterable[Link], keys: Sequence[str], loops: Iterable[Sequence[str]]
 ) -> dict[str, Spot]:
-    """Give those that have no spot one beside where they are led to from, or lead to; what has one keeps it."""
+    """Give each of ``keys`` that has no spot one that is free, outside of loops that it is not in; what has one keeps it.
+
+    It stands ahead of where it is led to from, behind where it leads to, or ahead of the one before it.
+    """
     found = dict(spots)
-    links = list(links)
-    for key in missing:
-        near = next((link.source for link in links if link.target == key and link.source in found), None)
-        ahead = near is not None
-        near = near or next(
-            (link.target for link in links if link.source == key and link.target in found), None
-        )
-        if near is None:
-            lowest = max((row for _, row in found.values()), default=-1.0)
-            found[key] = (min((column for column, _ in found.values()), default=0.0), lowest + 1)
+    links, loops = list(links), list(loops)
+    for place, key in enumerate(keys):
+        if key in found:
             continue
-        column, row = found[near]
-        found[key] = next(
-            spot for spot in _around(column, row, 1 if ahead else -1) if _is_free(spot, found.values())
-        )
+        led = next((link.source for link in links if link.target == key and link.source in found), None)
+        leads = next((link.target for link in links if link.source == key and link.target in found), None)
+        before = next((one for one in reversed(keys[:place]) if one in found), next(iter(found)))
+        column, row = found[led or leads or before]
+        taken = [(*found[one], *found[one]) for one in found]
+        for loop in loops:
+            members = [found[one] for one in loop if one in found]
+            if members and key not in loop:
+                (left, *_, right), (top, *_, bottom) = (
+                    sorted([*axis, *axis]) for axis in zip(*members, strict=True)
+                )
+                taken.append((left, top, right, bottom))
+        ahead = -1 if led is None and leads is not None else 1
+        found[key] = next(spot for spot in _around(column, row, ahead) if _is_free(spot, taken))
     return found
 
 
@@ -264,5 +270,10 @@ def _around(column: float, row: float, ahead: int) -> Iterator[Spot]:
             yield column + ahead * back, row - far
 
 
-def _is_free(spot: Spot, taken: Iterable[Spot]) -> bool:
-    return all(abs(spot[0] - column) >= 0.95 or abs(spot[1] - row) >= 0.95 for column, row in taken)
+def _is_free(spot: Spot, taken: Iterable[tuple[float, float, float, float]]) -> bool:
+    """Whether a card can stand there beside areas, each from its first column and row to its last."""
+    column, row = spot
+    return all(
+        column <= left - 0.95 or column >= right + 0.95 or row <= top - 0.95 or row >= bottom + 0.95
+        for left, top, right, bottom in taken
+    )

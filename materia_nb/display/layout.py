@@ -275,7 +275,8 @@ class _Picture:
             below = _FRAME / self.pitch[1]
             frame = (above, below, aside, aside) if self.direction == "down" else (aside, aside, above, below)
             return arrange(self.graph, self.links, self.folded, frame, longest, abreast)
-        return beside_neighbours(spots, self.links, [key for key in drawn if key not in spots])
+        loops = [[*map(self._end, loop.sockets)] for loop in self.graph.loops.values()]
+        return beside_neighbours(spots, self.links, drawn, loops)
 
     def _boxes(self, spots: Mapping[str, Spot]) -> dict[str, Box]:
         w, h = self.card

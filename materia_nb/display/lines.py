@@ -490,7 +490,8 @@ def _spread_on_side(key: str, side: int, those: _Side, boxes: Mapping[str, Box])
     slots: list[tuple[float, Led | None]] = [(towards(one.target), one) for one in those.leaving]
     if those.arriving:
         slots.append((sum(towards(one.source) for one in those.arriving) / len(those.arriving), None))
-    slots.sort(key=lambda slot: slot[0])
+    # Of two lines between the same cards both ends have the same one first, so that they do not cross.
+    slots.sort(key=lambda slot: (slot[0], (slot[1] is None) == (side in (RIGHT, DOWN))))
     # Lines without a chip move together; where there is no room even so, chips go, which would lie over each other.
     room, chips = (box.h if axis else box.w) - 4, [one for one in those.leaving if one.chip[1]]
     while chips and sum(_wide(one, side) for one in chips) > room - 3 * (len(slots) - len(chips)):

@@ -182,6 +182,44 @@ def test_eight_sockets_two_loops_and_two_exits_by_mouse_alone(hand: Hand):
     assert hand.actions <= MOST_ACTIONS
 
 
+def test_new_cards_stand_one_after_another_and_all_are_seen(lab: Lab):
+    """In a cell of 848 pixels; lines go round cards at once; what is asked is whole there and in a narrow page."""
+    lab.page.set_viewport_size({"width": 1280, "height": 800})
+    lab.page.set_default_timeout(30_000)
+    show = "panel = get_ipython().run_line_magic('materia', 'design --new Five'); panel"
+    lab.open(lab.notebook("%load_ext materia_nb", show))
+    lab.run_all()
+    hand = Hand(lab, 1)
+    for number, materia in enumerate(MATERIA[:5], 1):
+        hand.add(materia, f"Socket-{number}")
+    stands, bottom = lab.page.evaluate(
+        f"""() => {{
+            const cy = {CANVAS}._cyreg.cy, tools = document.querySelector(".mnb-c-tools").getBoundingClientRect();
+            const boxes = cy.nodes(".socket").toArray().map((one) => one.renderedBoundingBox({{ includeOverlays: false }}));
+            return [boxes.map((one) => [one.x1, one.y1, one.x2, one.y2]), tools.top - cy.container().getBoundingClientRect().top];
+        }}"""
+    )
+    assert all(x1 >= 0 and y1 >= 0 and x2 <= 500 and y2 <= bottom for x1, y1, x2, y2 in stands)
+    assert [y1 for _, y1, _, _ in stands] == sorted(y1 for _, y1, _, _ in stands)
+    for source, to in ((1, 2), (2, 3), (3, 4), (4, 5)):
+        hand.connect(f"Socket-{source}", f"Socket-{to}", f"connected Socket-{source} to Socket-{to}")
+    hand.frame("Socket-2", "Socket-3", "Socket-4")
+    hand.press("Make loop (3)")
+    hand.said("leads out of the loop")
+    for width in (1280, 520):
+        lab.page.set_viewport_size({"width": width, "height": 800})
+        hand.panel.locator(".mnb-d-ask").scroll_into_view_if_needed()
+        lab.page.wait_for_function(
+            """() => [...document.querySelectorAll(".mnb-d-ask > *")].every((one) => {
+                const { x, y, width, height } = one.getBoundingClientRect();
+                return [0.02, 0.5, 0.98].every((at) => one.contains(document.elementFromPoint(x + at * width, y + height / 2)));
+            })"""
+        )
+    assert violations(lab, "an exit is asked about") == []
+    hand.press("It is an exit")
+    hand.said("made loop")
+
+
 # -- by keyboard alone ---------------------------------------------------------------------
 
 FOCUSED = "(one) => one === document.activeElement"

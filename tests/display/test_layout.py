@@ -160,6 +160,50 @@ def test_nor_where_a_person_has_put_the_cards(seed):
     )
 
 
+@pytest.mark.parametrize("seed", SEEDS[::2])
+def test_nor_after_edits_and_no_card_moves_but_the_one_that_was_moved(seed):
+    """Sockets come and go, one is dragged: what had a place keeps it, and lines go round all of them."""
+    draw, graph = random.Random(seed), replace(any_graph(seed), loops={})
+    placed = place_graph(graph, **options(seed))
+    for number in range(6):
+        spots, sockets = placed.spots(), dict(graph.sockets)
+        edit, target = draw.choice(["add", "remove", "move"]), draw.choice([*sockets])
+        if edit == "add":
+            new = graphs.socket(f"New-{number}", "Build", (draw.choice(CONDITIONS), target))
+            sockets[new.id] = new
+            if draw.random() < 0.7:
+                led = (
+                    *sockets[target].edges,
+                    Edge(draw.choice(CONDITIONS), new.id, len(sockets[target].edges)),
+                )
+                sockets[target] = replace(sockets[target], edges=led)
+        elif edit == "remove" and len(sockets) > 1:
+            del sockets[target], spots[target]
+        else:
+            spots[target] = (40.0 + number, draw.uniform(0, 3))
+        graph = replace(graph, sockets=sockets)
+        placed = place_graph(graph, **options(seed), spots=spots)
+        assert faults(placed) == [], edit
+        now = placed.spots()
+        assert {key: now[key] for key in spots} == {
+            key: pytest.approx(at, abs=0.001) for key, at in spots.items()
+        }
+
+
+def test_a_new_card_stands_ahead_of_the_one_before_it_and_outside_of_loops_that_it_is_not_in():
+    make = graphs.socket
+    names = ("A", "B", "C", "D")
+    graph = graphs.graph("new", [make(one, one) for one in names], [graphs.loop("one", ["A", "C"], None)])
+    spots = place_graph(graph, spots={"A": (0, 0), "B": (0, 2), "C": (2, 0)}).spots()
+    assert spots["D"] == (3, 0)
+    spots = place_graph(graph, spots={"A": (0, 0), "B": (1, -1), "C": (3, 0)}).spots()
+    assert spots["D"] == (4, 0)
+    chain = graphs.graph("chain", [make("A", "A"), make("B", "B", ("always", "C")), make("C", "C")])
+    inside_loop = replace(chain, loops={"one": graphs.loop("one", ["A", "C"], None)})
+    assert place_graph(inside_loop, spots={"A": (0, 0), "C": (3, 0)}).spots()["B"] == (2, 1)
+    assert place_graph(chain, spots={"A": (0, 0)}).spots() == {"A": (0, 0), "B": (1, 0), "C": (2, 0)}
+
+
 @pytest.mark.parametrize("seed", SEEDS[:10])
 def test_every_link_is_drawn_from_its_source_to_its_target_at_right_angles(seed):
     graph = any_graph(seed)

@@ -171,6 +171,7 @@ export class Canvas {
       this.hover.hide();
       this.drawing.build(scene);
       if (scene.fresh || (this.view.isWhole && !this.designs)) this.view.start(this.anchor());
+      else this.view.grown();
       this.design.again();
     }
     if (this.isStill || this.cy) this.map.set(scene, this.isStill);

@@ -1,6 +1,6 @@
 /** What of the picture is seen: fitting, zooming, following the current socket, and keeping to a size that changes. */
 
-const MOST = 1.15;
+const MOST = 1;
 /** Pixels at each side that nothing is fitted under: at the bottom stand the tools. */
 const EDGES = { left: 8, top: 8, right: 8, bottom: 42 };
 
@@ -52,6 +52,12 @@ export function canvasViewport(canvas) {
       if (!node || !followed || zoomToFit(room(), getSize()) >= least() - 0.005) return view.fit();
       centre(least(), node.position("x"), node.position("y"));
       whole = true;
+    },
+    /** The picture has grown: show the whole again, if a person has not moved it and it can be read so. */
+    grown() {
+      const box = getCy().elements().renderedBoundingBox({ includeOverlays: false }), [w, h] = canvasSize();
+      const inside = box.x1 >= 0 && box.y1 >= 0 && box.x2 <= w && box.y2 <= h - EDGES.bottom;
+      if (whole && !inside && zoomToFit(room(), getSize()) >= least() - 0.005) view.fit();
     },
     /** @param {number} factor @param {Point} [at] */
     zoomBy(factor, at) {

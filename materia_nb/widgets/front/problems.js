@@ -18,7 +18,7 @@ export function problemsPart(host, send) {
     fold(false);
     draw();
   }, "mnb-d-");
-  /** @type {boolean|null} whether only its tabs are shown; at first where there is nothing to tell */
+  /** @type {boolean|null} whether only its tabs are shown; at first unless something is wrong with what is placed */
   let folded = null;
   const folds = button("", "", () => fold(!folded), { class: "mnb-b mnb-quiet" });
   const fold = (/** @type {boolean} */ now) => {
@@ -43,7 +43,7 @@ export function problemsPart(host, send) {
       cell(mend && [button("Do it", mend, () => act("mend", { code, source }), { class: "mnb-b mnb-small", "aria-label": `Do it: ${mend}` }), h("span", { class: "mnb-dim mnb-d-mends" }, mend)]))));
   const happens = () => {
     const explored = data.happens;
-    const again = button(explored ? "Explore again" : "Explore", "explore every route that a cast can take; no agent is asked", () => act("explore"), { class: "mnb-b mnb-main" });
+    const again = button(explored ? "Explore again" : "Explore", "explore every route that a cast can take; no agent is asked", () => act("explore"));
     if (!explored) return h("div", note, again, h("span", dim, " every route that a cast can take, before any agent is asked: can it end, fail, get stuck; what is never taken"));
     const { rows, notes, route, states, whole, stale } = explored;
     return h("div", {},
@@ -78,7 +78,7 @@ export function problemsPart(host, send) {
     update({ dock }) {
       if (!dock) return;
       data = dock;
-      if (folded === null) fold(!data.problems.length);
+      if (folded === null) fold(!data.problems.some(({ severity, source }) => severity === "problem" && source !== "sockets"));
       draw();
     },
     destroy: () => host.replaceChildren(),
