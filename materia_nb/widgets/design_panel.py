@@ -14,7 +14,7 @@ from materia_nb.display.text import graph_text
 from materia_nb.loadout.design import Design
 from materia_nb.widgets.base import Panel, error_words, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
-from materia_nb.widgets.design_session import DesignSession
+from materia_nb.widgets.design_acts import DesignSession
 from materia_nb.widgets.designing import Designing, unsaved_design
 from materia_nb.widgets.frontend import FrontWidget
 from materia_nb.widgets.graph_panel import GraphPanel

@@ -1,138 +1,23 @@
-"""Designing a loadout on a canvas: what gestures and messages do to the design, and what the page is then told.
-
-Every function is pure. Texts are those of the loadout, unescaped: the page writes them as text, never as markup.
-"""
+"""Designing a loadout on a canvas: the surfaces that are open on a design, and what one has unsaved that was closed."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
 from materia_nb.cast import Cast
 from materia_nb.cast.workbench import Workbench
-from materia_nb.display.blocks import sendable
-from materia_nb.display.escape import part, shorten
 from materia_nb.display.graph_parts import Marks
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.facts import Object, as_object, is_number, is_text, materia_group, materia_kind
+from materia_nb.loadout.facts import is_number
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.vocabulary import tint_of
-from materia_nb.widgets.design_findings import DesignSlice, dock_slice
-from materia_nb.widgets.design_inspector import inspector_slice, purpose
-from materia_nb.widgets.design_session import DesignSession
+from materia_nb.widgets.design_acts import DesignSession
+from materia_nb.widgets.design_slices import design_slice, drawn_pick
 from materia_nb.widgets.graph_panel import GraphPanel
 from materia_nb.widgets.messages import Gesture, ToCanvas
-from materia_nb.widgets.picks import drawn_parts
-
-if TYPE_CHECKING:
-    from materia_nb.widgets.picks import Pick
-
-_MOST_WORDS: Final = 200
-_UNGROUPED: Final = "agents"
-_LAST: Final = "utilities"
-
-
-def design_slice(session: DesignSession) -> DesignSlice:
-    """Return the whole slice ``design``."""
-    picked = _drawn_pick(session)
-    made: DesignSlice = sendable(
-        {
-            "bar": _bar_slice(session),
-            "palette": _palette_slice(session.design),
-            "inspector": inspector_slice(session),
-            "dock": dock_slice(session),
-            "selected": None if picked is None else {"kind": picked[0], "id": picked[1]},
-            "marked": list(session.marked),
-            "parts": [
-                {"words": words.replace("\N{NO-BREAK SPACE}", " ").strip(), "what": list(pick)}
-                for words, pick in session.parts
-            ],
-        }
-    )
-    return made
-
-
-def _drawn_pick(session: DesignSession) -> Pick | None:
-    """Return what is selected, as the picture names it; None for nothing."""
-    if session.selected is None:
-        return None
-    drawn = drawn_parts(session.design.document, session.design.graph())
-    return next((one for one, mine in drawn.items() if mine == session.selected), None)
-
-
-# -- bar and palette ----------------------------------------------------------------------
-
-
-def _bar_slice(session: DesignSession) -> DesignSlice:
-    """Return name, counts, what undo and redo would do, where it is saved, and what was said last."""
-    design, (sign, words) = session.design, session.note
-    question = session.question
-    return {
-        "name": part(design.name),
-        "changed": design.changed,
-        "fresh": not design.began,
-        "steps": len(design.steps),
-        "problems": len(design.report.problems),
-        "hints": len(design.report.hints),
-        "undo": shorten(design.steps[-1], _MOST_WORDS) if design.steps else None,
-        "redo": shorten(design.undone[0], _MOST_WORDS) if design.undone else None,
-        "home": str(design.home),
-        "where": "this notebook" if design.home.path is None else design.home.path.name,
-        "why": design.home.why,
-        "note": {"sign": sign, "words": shorten(words, 2_000)},
-        "question": None
-        if question is None
-        else {"words": question.words, "choices": [shorten(one, 80) for one, _ in question.choices]},
-        "canPaste": session.clip is not None,
-        "estimate": session.estimated[1]
-        if session.estimated is not None and session.estimated[0] is design.now
-        else "",
-        "left": _left(design),
-    }
-
-
-def _left(design: Design) -> str:
-    """Say what there is of a design when its kernel has died."""
-    if not design.changed:
-        return "all of it is saved."
-    if design.not_kept:
-        return f"what was saved is in its file; {design.not_kept}."
-    return f"it offers the draft of {part(design.name)}, with all {counted(len(design.unsaved[1]), 'step')}."
-
-
-def _palette_slice(design: Design) -> DesignSlice:
-    """Return every materia under the heading of its group: agents without one first, utilities last."""
-    used: dict[str, int] = {}
-    for raw in as_object(design.document.get("sockets")).values():
-        named = as_object(raw).get("materia")
-        if isinstance(named, str):
-            used[named] = used.get(named, 0) + 1
-    groups: dict[str, list[DesignSlice]] = {}
-    for id_, raw in design.definitions.items():
-        definition = as_object(raw)
-        group = materia_group(definition)
-        title = _UNGROUPED if not group else _LAST if group == "Utility" else group
-        groups.setdefault(title, []).append(_entry(id_, definition, used.get(id_, 0)))
-    order = sorted(groups, key=lambda one: (one == _LAST, one != _UNGROUPED, one.casefold()))
-    return {"groups": [{"title": shorten(title, 60), "entries": groups[title]} for title in order]}
-
-
-def _entry(id_: str, raw: Object, placed: int) -> DesignSlice:
-    tint = tint_of(raw.get("color"))
-    label = raw.get("label")
-    return {
-        "id": id_,
-        "label": part(label if is_text(label) else id_, 60),
-        "kind": materia_kind(raw),
-        "generator": raw.get("generator") is True,
-        "colour": None if tint is None else tint.fill,
-        "about": purpose(raw),
-        "placed": placed,
-    }
-
 
 _UNSAVED: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
 """Designs that were closed before they were saved, by the name of the loadout."""
@@ -209,7 +94,7 @@ class Designing:
             if self._shown is not graph:
                 canvas.replace(graph)
                 self._shown = graph
-            canvas.mark(_drawn_pick(session))
+            canvas.mark(drawn_pick(session))
             canvas.mark_sockets(session.marked)
         except Exception:  # noqa: BLE001 - a design can be gone on with without its picture
             _log.warning("the design cannot be drawn; the picture before it stays", exc_info=True)

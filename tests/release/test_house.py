@@ -17,8 +17,8 @@ LAYOUT = {
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 LIMITS = {
-    "files": 213,
-    "lines of code": 52_480,
+    "files": 211,
+    "lines of code": 52_465,
     "lines of code in one module": 600,
     "public names that stand for two things": 106,
 }

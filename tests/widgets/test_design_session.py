@@ -12,10 +12,8 @@ from loadout_samples import edge, json_values, looped, route
 from materia_nb import Workbench
 from materia_nb.loadout.design import OPERATIONS, Design
 from materia_nb.loadout.layers import PROJECT_FILE
-from materia_nb.widgets.design_acts import DESIGN_ACTS
-from materia_nb.widgets.design_inspector import inspector_slice
-from materia_nb.widgets.design_session import DesignSession
-from materia_nb.widgets.designing import design_slice
+from materia_nb.widgets.design_acts import DESIGN_ACTS, DesignSession
+from materia_nb.widgets.design_slices import design_slice, inspector_slice
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
 

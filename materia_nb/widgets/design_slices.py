@@ -1,18 +1,23 @@
-"""What the inspector of design mode shows of the part that is selected: its form, its ways out, what its agent is told."""
+"""What the parts of design mode show, as plain JSON: bar, palette, the form of what is selected, and the dock.
+
+Every function is pure. Texts are those of the loadout, unescaped: the page writes them as text, never as markup.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from materia_nb.agents.model_agent import ready_models
+from materia_nb.display.blocks import sendable
 from materia_nb.display.escape import part, shorten
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.told import tokens_of
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import PromptOfVisit
-from materia_nb.jsonvalue import JSON, pretty
+from materia_nb.insight.explore import Exploration
+from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design import sockets as operations
 from materia_nb.loadout.design.forms import FormField, form_of
@@ -25,6 +30,7 @@ from materia_nb.loadout.facts import (
     is_condition,
     is_object,
     is_text,
+    materia_group,
     materia_kind,
 )
 from materia_nb.loadout.graph import END
@@ -39,14 +45,128 @@ from materia_nb.loadout.models import (
     Model,
     SocketFields,
 )
-from materia_nb.loadout.report import brief
-from materia_nb.loadout.vocabulary import DESCRIBED, described, protocol_names
-from materia_nb.widgets.design_findings import DesignSlice
+from materia_nb.loadout.report import Problem, brief
+from materia_nb.loadout.vocabulary import DESCRIBED, described, protocol_names, tint_of
+from materia_nb.widgets.design_acts import LIKELY, DesignSession
 from materia_nb.widgets.design_state import ITEMS, REQUEST
-from materia_nb.widgets.picks import ENDS, Kind, Pick, members_of, owner_of, way_pick, ways_of, written
+from materia_nb.widgets.picks import (
+    ENDS,
+    Kind,
+    Pick,
+    drawn_parts,
+    members_of,
+    owner_of,
+    way_pick,
+    ways_of,
+    written,
+)
 
-if TYPE_CHECKING:
-    from materia_nb.widgets.design_session import DesignSession
+DesignSlice = dict[str, Any]
+_MOST_WORDS: Final = 200
+_UNGROUPED: Final = "agents"
+_LAST: Final = "utilities"
+
+
+def design_slice(session: DesignSession) -> DesignSlice:
+    """Return the whole slice ``design``."""
+    picked = drawn_pick(session)
+    made: DesignSlice = sendable(
+        {
+            "bar": _bar_slice(session),
+            "palette": _palette_slice(session.design),
+            "inspector": inspector_slice(session),
+            "dock": dock_slice(session),
+            "selected": None if picked is None else {"kind": picked[0], "id": picked[1]},
+            "marked": list(session.marked),
+            "parts": [
+                {"words": words.replace("\N{NO-BREAK SPACE}", " ").strip(), "what": list(pick)}
+                for words, pick in session.parts
+            ],
+        }
+    )
+    return made
+
+
+def drawn_pick(session: DesignSession) -> Pick | None:
+    """Return what is selected, as the picture names it; None for nothing."""
+    if session.selected is None:
+        return None
+    drawn = drawn_parts(session.design.document, session.design.graph())
+    return next((one for one, mine in drawn.items() if mine == session.selected), None)
+
+
+# -- bar and palette ----------------------------------------------------------------------
+
+
+def _bar_slice(session: DesignSession) -> DesignSlice:
+    """Return name, counts, what undo and redo would do, where it is saved, and what was said last."""
+    design, (sign, words) = session.design, session.note
+    question = session.question
+    return {
+        "name": part(design.name),
+        "changed": design.changed,
+        "fresh": not design.began,
+        "steps": len(design.steps),
+        "problems": len(design.report.problems),
+        "hints": len(design.report.hints),
+        "undo": shorten(design.steps[-1], _MOST_WORDS) if design.steps else None,
+        "redo": shorten(design.undone[0], _MOST_WORDS) if design.undone else None,
+        "home": str(design.home),
+        "where": "this notebook" if design.home.path is None else design.home.path.name,
+        "why": design.home.why,
+        "note": {"sign": sign, "words": shorten(words, 2_000)},
+        "question": None
+        if question is None
+        else {"words": question.words, "choices": [shorten(one, 80) for one, _ in question.choices]},
+        "canPaste": session.clip is not None,
+        "estimate": session.estimated[1]
+        if session.estimated is not None and session.estimated[0] is design.now
+        else "",
+        "left": _left(design),
+    }
+
+
+def _left(design: Design) -> str:
+    """Say what there is of a design when its kernel has died."""
+    if not design.changed:
+        return "all of it is saved."
+    if design.not_kept:
+        return f"what was saved is in its file; {design.not_kept}."
+    return f"it offers the draft of {part(design.name)}, with all {counted(len(design.unsaved[1]), 'step')}."
+
+
+def _palette_slice(design: Design) -> DesignSlice:
+    """Return every materia under the heading of its group: agents without one first, utilities last."""
+    used: dict[str, int] = {}
+    for raw in as_object(design.document.get("sockets")).values():
+        named = as_object(raw).get("materia")
+        if isinstance(named, str):
+            used[named] = used.get(named, 0) + 1
+    groups: dict[str, list[DesignSlice]] = {}
+    for id_, raw in design.definitions.items():
+        definition = as_object(raw)
+        group = materia_group(definition)
+        title = _UNGROUPED if not group else _LAST if group == "Utility" else group
+        groups.setdefault(title, []).append(_entry(id_, definition, used.get(id_, 0)))
+    order = sorted(groups, key=lambda one: (one == _LAST, one != _UNGROUPED, one.casefold()))
+    return {"groups": [{"title": shorten(title, 60), "entries": groups[title]} for title in order]}
+
+
+def _entry(id_: str, raw: Object, placed: int) -> DesignSlice:
+    tint = tint_of(raw.get("color"))
+    label = raw.get("label")
+    return {
+        "id": id_,
+        "label": part(label if is_text(label) else id_, 60),
+        "kind": materia_kind(raw),
+        "generator": raw.get("generator") is True,
+        "colour": None if tint is None else tint.fill,
+        "about": purpose(raw),
+        "placed": placed,
+    }
+
+
+# -- what is selected: its form, its ways out, what its agent is told -------------------------
 
 _VARIABLES: Final = (
     ("request", "what was asked for"),
@@ -358,3 +478,190 @@ def purpose(raw: Object) -> str:
     script = as_object(raw.get("script")).get("name")
     command = " ".join(str(one) for one in as_list(raw.get("command")))
     return shorten(str(script) if is_text(script) else " ".join(command.split()), 120)
+
+
+# -- the dock: what is wrong and what mends it, what can happen, what was changed ---------------
+
+_MOST_FINDINGS: Final = 60
+_MOST_MENDED: Final = 20
+"""For so many findings it is looked whether a button can mend them: each takes a check of the loadout."""
+_MOST_CHANGES: Final = 60
+_NOTHING_PLACED: Final = "click a materia in the palette"
+_OWNERS: Final[tuple[tuple[Kind, Kind, str, str], ...]] = (
+    ("loop", "exit", "loops.", "exits"),
+    ("socket", "edge", "", "edges"),
+)
+"""What has ways out, what these are, how a path to it begins, and which of its fields lists them."""
+
+
+def dock_slice(session: DesignSession) -> DesignSlice:
+    """Return what is wrong, what can happen, and what was changed."""
+    return {
+        "problems": findings(session.design, {pick for _, pick in session.parts}),
+        "happens": happens(session),
+        "changes": _changes_slice(session.design),
+    }
+
+
+def findings(design: Design, known: set[Pick]) -> list[DesignSlice]:
+    """Return each problem and hint with where it is, and the words of the button that mends it, where one does."""
+    listed = [*design.report.problems, *design.report.hints]
+    placed = as_object(design.document.get("sockets"))
+    rows = []
+    for place, one in enumerate(listed[:_MOST_FINDINGS]):
+        mend = design.mend_of(one) if place < _MOST_MENDED else None
+        pick = part_of(design, one, known)
+        rows.append(
+            {
+                "severity": one.severity,
+                "code": one.code,
+                "source": one.source,
+                "where": _where_words(design, one, pick),
+                "what": part(one.message, 400),
+                "todo": _NOTHING_PLACED if one.source == "sockets" and not placed else part(one.hint, 400),
+                "mend": None if mend is None else shorten(mend.label, 60),
+                "pick": None if pick is None else list(pick),
+            }
+        )
+    return rows
+
+
+def part_of(design: Design, problem: Problem, known: set[Pick]) -> Pick | None:
+    """Return the part of the design that a finding is about; None where it is about the whole."""
+    source = problem.source.removeprefix("sockets.")
+    if source.startswith("materia."):
+        sockets = as_object(design.document.get("sockets"))
+        using = [
+            id_
+            for id_, raw in sockets.items()
+            if source.startswith(f"materia.{as_object(raw).get('materia')}")
+        ]
+        return ("socket", using[0]) if using else None
+    for kind, way, head, name in _OWNERS:
+        for id_ in sorted(as_object(design.document.get(f"{kind}s")), key=len, reverse=True):
+            rest = source.removeprefix(f"{head}{id_}")
+            if rest == source or rest[:1] not in ("", ".", "["):
+                continue
+            place = _number(rest.removeprefix(f".{name}[")) if rest.startswith(f".{name}[") else None
+            pick = (kind, id_) if place is None else way_pick(way, id_, place)
+            return pick if pick in known else (kind, id_)
+    return None
+
+
+def _number(text: str) -> int | None:
+    digits = text.split("]", maxsplit=1)[0]
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 6 else None
+
+
+def _where_words(design: Design, problem: Problem, pick: Pick | None) -> str:
+    """Say where a finding is as a person reads it: the materia and the socket, the edge by its number, else the path."""
+    if pick is None or pick[0] == "loop":
+        return part(problem.source, 80)
+    if pick[0] == "exit":
+        loop, place = owner_of(pick)
+        return (
+            f"exit of loop {part(loop, 60)}"
+            if place is None
+            else f"exit {place + 1} of loop {part(loop, 60)}"
+        )
+    socket, place = owner_of(pick)
+    named = written(design.document, "socket", socket).get("materia")
+    words = f"{part(named, 40)} · {part(socket, 60)}" if is_text(named) else part(socket, 60)
+    if place is not None:
+        return f"{words}, edge {place + 1}"
+    rest = problem.source.removeprefix("sockets.").removeprefix(f"{socket}.")
+    return words if rest == socket or problem.source.startswith("materia.") else f"{words}, {part(rest, 60)}"
+
+
+def happens(session: DesignSession) -> DesignSlice | None:
+    """Return what casts of the design can come to, None before it was asked; ``stale`` once the design is another."""
+    if session.explored is None:
+        return None
+    at, explored = session.explored
+    return {
+        "stale": at is not session.design.now,
+        "states": explored.states,
+        "whole": explored.complete_search,
+        "notes": list(explored.notes),
+        "rows": _ends_rows(explored, session.odds) + _never_rows(explored),
+        "route": list(session.route),
+    }
+
+
+def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignSlice]:
+    """Return one row for each way in which a cast can end, with its chance where it is known."""
+    rows = []
+    ends = explored.ends_seen
+    if "complete" not in ends:
+        word = "cannot come to its end" if explored.complete_search else "was not seen to come to its end"
+        rows.append(_row("fails", word, "no way leads there"))
+    for end, sockets in ends.items():
+        chance = (
+            f"; {odds[end]:.1%} for 3 items, each verdict satisfied with a chance of {LIKELY}"
+            if end in odds
+            else ""
+        )
+        turns = len(explored.witness(end).route)
+        if end == "complete":
+            most = explored.most_turns() if explored.complete_search else None
+            bound = f", at most {most} turns of agents" if most is not None else ", no bound on its turns"
+            about = f"shortest in {counted(turns, 'visit')}{bound}{chance}"
+            rows.append(_row("ends", "can end", about, witness=end))
+        else:
+            at = ", ".join(part(one) for one in sockets)
+            words = end.replace("_", " ")
+            rows.append(_row("fails", f"can fail: {words}", f"at {at}{chance}", witness=end))
+    return rows + [
+        _row("fails", "can come where no end is reached", f"at {part(id_)}")
+        for id_ in (explored.stalls if explored.complete_search else ())
+    ]
+
+
+def _row(
+    sign: str, what: str, about: str, *, witness: str | None = None, pick: Pick | None = None
+) -> DesignSlice:
+    """One row: what can happen, more about it, the end that its shortest way leads to, and the part to select."""
+    picked = None if pick is None else list(pick)
+    return {"sign": sign, "what": what, "about": about, "witness": witness, "pick": picked}
+
+
+def _never_rows(explored: Exploration) -> list[DesignSlice]:
+    """Return one row for each edge, exit and socket that no way takes."""
+    word = "never" if explored.certain else "not seen to be"
+    rows = [_row("never", f"{word} visited", part(id_), pick=("socket", id_)) for id_ in explored.not_visited]
+    for one in explored.not_taken:
+        if isinstance(one, tuple):
+            edge = explored.graph.sockets[one[0]].edges[one[1] - 1]
+            about = f"edge {one[1]} of {part(one[0])}: {edge.when} → {part(edge.to)}"
+            pick: Pick | None = way_pick("edge", one[0], edge.place)
+        else:
+            about, pick = f"exit {part(one)}", None
+        rows.append(_row("never", f"{word} taken", about, pick=pick))
+    return rows
+
+
+def _changes_slice(design: Design) -> DesignSlice:
+    """Return what was done, newest first, and what is not saved, in words."""
+    patch = [*design.patch(), *({**one, "path": f"/materia{one['path']}"} for one in design.materia_patch())]
+    return {
+        "steps": [shorten(one, _MOST_WORDS) for one in reversed(design.steps[-_MOST_CHANGES:])],
+        "undone": [shorten(one, _MOST_WORDS) for one in design.undone[:_MOST_CHANGES]],
+        "unsaved": [_patch_words(one) for one in patch[:_MOST_CHANGES]],
+        "more": max(0, len(patch) - _MOST_CHANGES),
+    }
+
+
+def _patch_words(step: Mapping[str, JSON]) -> DesignSlice:
+    """Say one operation of a JSON Patch in words."""
+    path = str(step["path"]).removeprefix("/").replace("/", ".").replace("~1", "/").replace("~0", "~")
+    verbs = {"add": "new", "remove": "gone", "replace": "changed", "move": "moved", "copy": "copied"}
+    about = ""
+    if "value" in step:
+        about = shorten(compact(step["value"]), 160)
+    elif "from" in step:
+        about = "from " + str(step["from"]).removeprefix("/").replace("/", ".")
+    return {
+        "verb": verbs.get(str(step["op"]), str(step["op"])),
+        "where": part(path or "the whole", 120),
+        "about": about,
+    }
