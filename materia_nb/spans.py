@@ -452,50 +452,36 @@ def _needs(module: str) -> None:
 def _made(told: Sequence[Span], identity: bytes) -> list[ReadableSpan]:
     """Return the spans as OpenTelemetry has them, with ids that depend on the cast and their place alone."""
     from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
-    from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
-    from opentelemetry.sdk.trace.id_generator import IdGenerator
-    from opentelemetry.sdk.trace.sampling import ALWAYS_ON
-    from opentelemetry.trace import Status, StatusCode, set_span_in_context
+    from opentelemetry.sdk.trace import Event, ReadableSpan
+    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+    from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
     release = _release()
-
-    class Ids(IdGenerator):
-        def __init__(self) -> None:
-            self.given = 0
-
-        def generate_trace_id(self) -> int:
-            return int.from_bytes(identity[:16], "big") or 1
-
-        def generate_span_id(self) -> int:
-            self.given += 1
-            return int.from_bytes(sha256(identity + self.given.to_bytes(8, "big")).digest()[:8], "big") or 1
-
-    class Kept(SpanProcessor):
-        def __init__(self) -> None:
-            self.spans: list[ReadableSpan] = []
-
-        def on_end(self, span: ReadableSpan) -> None:
-            self.spans.append(span)
-
-    kept = Kept()
+    scope = InstrumentationScope(NAME, release)
     resource = Resource.create({SERVICE_NAME: NAME, SERVICE_VERSION: release})
-    provider = TracerProvider(resource=resource, id_generator=Ids(), sampler=ALWAYS_ON)
-    provider.add_span_processor(kept)
-    tracer = provider.get_tracer(NAME, release)
-    begun: list[Any] = []
-    for one in told:
-        parent = None if one.parent is None else set_span_in_context(begun[one.parent])
-        span = tracer.start_span(
-            one.name, parent or _nothing(), attributes=one.attributes, start_time=_nanoseconds(one.start)
+    trace = int.from_bytes(identity[:16], "big") or 1
+
+    def context_of(place: int) -> SpanContext:
+        digest = sha256(identity + (place + 1).to_bytes(8, "big")).digest()
+        return SpanContext(
+            trace, int.from_bytes(digest[:8], "big") or 1, False, TraceFlags(TraceFlags.SAMPLED)
         )
-        for name, ts, attributes in one.events:
-            span.add_event(name, attributes, _nanoseconds(ts))
-        if one.error is not None:
-            span.set_status(Status(StatusCode.ERROR, one.error))
-        begun.append(span)
-    for one, span in zip(told, begun, strict=True):
-        span.end(_nanoseconds(max(one.start, one.end)))
-    return kept.spans
+
+    return [
+        ReadableSpan(
+            one.name,
+            context_of(place),
+            parent=None if one.parent is None else context_of(one.parent),
+            resource=resource,
+            attributes=one.attributes,
+            events=[Event(name, attributes, _nanoseconds(ts)) for name, ts, attributes in one.events],
+            status=Status() if one.error is None else Status(StatusCode.ERROR, one.error),
+            start_time=_nanoseconds(one.start),
+            end_time=_nanoseconds(max(one.start, one.end)),
+            instrumentation_scope=scope,
+        )
+        for place, one in enumerate(told)
+    ]
 
 
 def _release() -> str:
@@ -503,13 +489,6 @@ def _release() -> str:
         return version("materia-nb")
     except PackageNotFoundError:  # it runs from a folder that is not installed
         return ""
-
-
-def _nothing() -> Any:
-    """Return a context without a span, so that one which happens to be open in the kernel is no parent."""
-    from opentelemetry.context import Context
-
-    return Context()
 
 
 def _nanoseconds(milliseconds: int) -> int:

@@ -186,12 +186,7 @@ class PossibleAnswers:
                 if text is not None:
                     found.append(Scripted(text, result, count))
         if not found:
-            raise MateriaError(
-                f"No short answer was found that {here.socket.id} takes.",
-                where=here.socket.id,
-                hint="an assignment there reads a JSONPath with a filter or the like; a dotted path can be explored",
-                kind="no_answer",
-            )
+            raise _no_answer(here)
         yield from found
         yield from (Scripted(text, Result.STOPPED, None, action) for action, text in holds(self._rules, here))
 
@@ -546,7 +541,8 @@ def visit(rules: Rules, here: SocketRules, state: CastState, answer: Scripted) -
     turns = 0
     decision: Decision | None = None
     for turns, turn in enumerate(turns_of(rules, here, state, answer), 1):  # noqa: B007 - how many is told below
-        _needs_taken(here, turn.step)
+        if (reading := turn.step.reading) is not None and reading.error is not None:
+            raise _no_answer(here, in_brief(reading.issues, 3))
         state, decision = turn.step.state, turn.step.decision
     taken = _taken(decision)
     if state.status == "ready":
@@ -584,12 +580,9 @@ def _place(state: CastState) -> str:
     return ("only" if last else "first") if item.position == 0 else "last" if last else "middle"
 
 
-def _needs_taken(here: SocketRules, step: Transition) -> None:
-    if step.reading is None or step.reading.error is None:
-        return
-    issues = in_brief(step.reading.issues, 3)
-    raise MateriaError(
-        f"No short answer was found that {here.socket.id} takes: {issues}",
+def _no_answer(here: SocketRules, why: str = "") -> MateriaError:
+    return MateriaError(
+        f"No short answer was found that {here.socket.id} takes{f': {why}' if why else '.'}",
         where=here.socket.id,
         hint="an assignment there reads a JSONPath with a filter or the like; a dotted path can be explored",
         kind="no_answer",
