@@ -272,7 +272,7 @@ class _Outcome:
         return _Outcome, (value, error)
 
 
-class Bar:
+class ProgressBar:
     """Tells how much is done: as a bar on stderr, to a function, or not at all.
 
     Args:

@@ -407,7 +407,7 @@ def send(
     return len(spans)
 
 
-NAME: Final = "materia_nb"
+SERVICE: Final = "materia_nb"
 _BATCH: Final = 256  # spans in one request
 
 
@@ -457,8 +457,8 @@ def _made(told: Sequence[Span], identity: bytes) -> list[ReadableSpan]:
     from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
     release = _release()
-    scope = InstrumentationScope(NAME, release)
-    resource = Resource.create({SERVICE_NAME: NAME, SERVICE_VERSION: release})
+    scope = InstrumentationScope(SERVICE, release)
+    resource = Resource.create({SERVICE_NAME: SERVICE, SERVICE_VERSION: release})
     trace = int.from_bytes(identity[:16], "big") or 1
 
     def context_of(place: int) -> SpanContext:

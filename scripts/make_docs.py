@@ -24,7 +24,7 @@ from make_walk import calls_of, walk
 from materia_nb import Workbench
 from materia_nb.agents import Turn
 from materia_nb.cast.gallery import Card, gallery
-from materia_nb.cast.repairs import ACTS, KINDS, OTHER
+from materia_nb.cast.repairs import ACTS, FAILURE_KINDS, OTHER
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.graph_parts import Marks
@@ -217,7 +217,7 @@ def with_failures(page: str) -> str:
     kinds = ["| kind | what happened | ways to continue, the likeliest first |", "|---|---|---|"]
     kinds += [
         f"| {name} | {kind.words} | {', '.join(kind.acts)}{kind.note and f' ({kind.note})'} |"
-        for name, kind in [*((f"`{name}`", one) for name, one in KINDS.items()), ("any other", OTHER)]
+        for name, kind in [*((f"`{name}`", one) for name, one in FAILURE_KINDS.items()), ("any other", OTHER)]
     ]
     tables = {"acts": acts, "kinds": kinds}
     return _PART.sub(lambda match: "\n".join([match[1], *tables[match[2]], "", match[3]]), page)

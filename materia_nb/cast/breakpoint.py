@@ -336,7 +336,7 @@ def _fits(name: str, value: object) -> bool:
 
 # -- conditions ----------------------------------------------------------------------------------
 
-Facts: TypeAlias = Mapping[str, JSON]
+StateFacts: TypeAlias = Mapping[str, JSON]
 _CONSTANTS: Final[Mapping[str, JSON]] = {"true": True, "false": False, "null": None}
 _NAMES: Final = ("state", "item", "output", "steps", "visits")
 _COMPARED: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
@@ -353,7 +353,7 @@ _COMPARED: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
 }
 
 
-def _facts_of(session: Session) -> Facts:
+def _facts_of(session: Session) -> StateFacts:
     """What a condition can speak of: the state, the current item, the last output, the number of steps, visits by socket."""
     last = session.steps.latest
     data = dict(session.state.data)
@@ -367,7 +367,7 @@ def _facts_of(session: Session) -> Facts:
 
 
 @lru_cache(maxsize=256)
-def condition_of(text: str) -> Callable[[Facts], bool]:
+def condition_of(text: str) -> Callable[[StateFacts], bool]:
     """Read a condition: comparisons, ``in``, ``and``, ``or`` and ``not`` over what :func:`_facts_of` gives; nothing is called but ``len``.
 
     Such as ``state.score < 3``, ``item.title == "Draft"``, ``"TODO" in output``, ``visits["Socket-3"] > 1 and not state.done``. What is not
@@ -398,7 +398,7 @@ def _is_condition(text: str) -> bool:
     return True
 
 
-def _value_of(node: ast.expr, facts: Facts) -> Any:
+def _value_of(node: ast.expr, facts: StateFacts) -> Any:
     """Return the value of an expression; raises ValueError for what no condition has."""
     read = _VALUES.get(type(node))
     if read is None:
@@ -406,26 +406,26 @@ def _value_of(node: ast.expr, facts: Facts) -> Any:
     return read(node, facts)
 
 
-def _constant(node: ast.Constant, _: Facts) -> Any:
+def _constant(node: ast.Constant, _: StateFacts) -> Any:
     if node.value is not None and not isinstance(node.value, str | int | float):
         raise ValueError(f"{node.value!r} is no JSON value")
     return node.value
 
 
-def _name(node: ast.Name, facts: Facts) -> Any:
+def _name(node: ast.Name, facts: StateFacts) -> Any:
     if node.id not in facts and node.id not in _CONSTANTS:
         raise ValueError(f"there is no {node.id}")
     return facts[node.id] if node.id in facts else _CONSTANTS[node.id]
 
 
-def _both(node: ast.BoolOp, facts: Facts) -> bool:
+def _both(node: ast.BoolOp, facts: StateFacts) -> bool:
     values = [
         _value_of(one, facts) for one in node.values
     ]  # each is read, so that what cannot stand there is found at once
     return all(values) if isinstance(node.op, ast.And) else any(values)
 
 
-def _signed(node: ast.UnaryOp, facts: Facts) -> Any:
+def _signed(node: ast.UnaryOp, facts: StateFacts) -> Any:
     value = _value_of(node.operand, facts)
     if isinstance(node.op, ast.Not):
         return not value
@@ -434,19 +434,19 @@ def _signed(node: ast.UnaryOp, facts: Facts) -> Any:
     raise ValueError(f"{ast.unparse(node)} is not allowed in it")
 
 
-def _length(node: ast.Call, facts: Facts) -> Any:
+def _length(node: ast.Call, facts: StateFacts) -> Any:
     if not isinstance(node.func, ast.Name) or node.func.id != "len" or len(node.args) != 1 or node.keywords:
         raise ValueError(f"{ast.unparse(node)} is not allowed in it: only len(...) is called")
     value = _value_of(node.args[0], facts)
     return len(value) if isinstance(value, str | list | dict) else None
 
 
-def _comparison(node: ast.Compare, facts: Facts) -> bool:
+def _comparison(node: ast.Compare, facts: StateFacts) -> bool:
     values = [_value_of(one, facts) for one in (node.left, *node.comparators)]
     return all(_compares(op, a, b) for op, a, b in zip(node.ops, values, values[1:], strict=False))
 
 
-_VALUES: Final[Mapping[type[ast.expr], Callable[[Any, Facts], Any]]] = {
+_VALUES: Final[Mapping[type[ast.expr], Callable[[Any, StateFacts], Any]]] = {
     ast.Constant: _constant,
     ast.Name: _name,
     ast.Attribute: lambda node, facts: _within(_value_of(node.value, facts), node.attr),

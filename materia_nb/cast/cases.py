@@ -37,9 +37,9 @@ from materia_nb.loadout import build_graph, load_layers
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import OwnFormat, disk
 
-FORMAT: Final = "materia-nb case 1"
+CASE_FORMAT: Final = "materia-nb case 1"
 SUFFIX: Final = ".materia-case.json"
-_CASE: Final = OwnFormat("case", FORMAT, "cast.export.test(path) writes one")
+_CASE: Final = OwnFormat("case", CASE_FORMAT, "cast.export.test(path) writes one")
 _FIELDS: Final = ("config", "loadout", "answers", "expect", "request")
 _BOUNDS: Final = [one for one in BOUNDS if one.of != "seconds"]
 """What a case bounds: answers that are read take no time."""
@@ -148,7 +148,7 @@ def case_of(
         raise _no_test("a limit was granted once more")
     start = session.start
     given: dict[str, JSON] = {
-        "format": FORMAT,
+        "format": CASE_FORMAT,
         "loadout": rules.graph.name,
         "request": start.request,
         "state": dict(start.data),
@@ -198,7 +198,7 @@ def ways_case(
         MateriaError: the search was cut off (``not_explored``).
     """
     given: dict[str, JSON] = {
-        "format": FORMAT,
+        "format": CASE_FORMAT,
         "loadout": explored.graph.name,
         "request": "",
         "answers": [],
@@ -218,10 +218,10 @@ def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
     """
     if not path.name.endswith(SUFFIX):
         path = path.with_name(f"{path.name.removesuffix('.json')}{SUFFIX}")
-    return written(path, "case", json.dumps(case, ensure_ascii=False, indent=1) + "\n")
+    return write_export(path, "case", json.dumps(case, ensure_ascii=False, indent=1) + "\n")
 
 
-def written(path: Path, what: str, text: str) -> Path:
+def write_export(path: Path, what: str, text: str) -> Path:
     """Write a file that is made of a cast, with the folders that lack on the way; returns its path."""
     with disk(path, f"write the {what}"):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import Reply, TurnKind, Usage
 from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn, in_lane
-from materia_nb.cast.cases import case_of, relative_to, write_case, written
+from materia_nb.cast.cases import case_of, relative_to, write_case, write_export
 from materia_nb.cast.runner import Runner
 from materia_nb.engine.conversation import call_from
 from materia_nb.engine.session import Session, StepRecord, parts_of
@@ -44,12 +44,12 @@ class Exports:
         """Write the cast as one HTML page that needs nothing else, and return its path."""
         from materia_nb.cast.views.step_views import cast_page_html
 
-        return written(Path(path), "page", cast_page_html(self._runner.snapshot()))
+        return write_export(Path(path), "page", cast_page_html(self._runner.snapshot()))
 
     def recording(self, path: str | Path) -> Path:
         """Write what was answered as a file that another cast can be answered from, and return its path."""
         text = json.dumps(recording_of(self._runner.snapshot()), ensure_ascii=False, indent=1) + "\n"
-        return written(Path(path), "recording", text)
+        return write_export(Path(path), "recording", text)
 
     def contexts(self) -> Path:
         """Write what each turn was told, a file a visit, into ``contexts/`` of the run directory; returns that folder.
@@ -119,8 +119,10 @@ class Exports:
         return sent
 
 
-FORMAT: Final = "materia-nb recording 1"
-_RECORDING: Final = OwnFormat("recording", FORMAT, "export recording FILE writes one of the current cast")
+RECORDING_FORMAT: Final = "materia-nb recording 1"
+_RECORDING: Final = OwnFormat(
+    "recording", RECORDING_FORMAT, "export recording FILE writes one of the current cast"
+)
 _META: Final = ("model", "provider", "finish")
 """What is recorded of the things that an agent gives beside an answer; others may hold paths or keys."""
 _KINDS: Final[Mapping[str, TurnKind]] = {
@@ -179,7 +181,7 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
             if meta := {name: turn.meta[name] for name in _META if name in turn.meta}:
                 entry["meta"] = meta
             turns.append(entry)
-    return {"format": FORMAT, "loadout": cast.graph.name, "request": cast.request, "turns": turns}
+    return {"format": RECORDING_FORMAT, "loadout": cast.graph.name, "request": cast.request, "turns": turns}
 
 
 def read_recording(path: Path) -> RecordedAgent:

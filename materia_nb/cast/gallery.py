@@ -36,12 +36,12 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, Report, build_graph, check_config
 from materia_nb.store.files import disk
 
-Kind: TypeAlias = Literal["pattern", "mistake"]
+CardKind: TypeAlias = Literal["pattern", "mistake"]
 
 _FOLDER: Final = Path(__file__).parents[1] / "gallery"
 CASES: Final = ".materia-case.json"
 _CARD: Final = ".card.json"
-_FOLDERS: Final[Mapping[Kind, str]] = {"pattern": "patterns", "mistake": "mistakes"}
+_FOLDERS: Final[Mapping[CardKind, str]] = {"pattern": "patterns", "mistake": "mistakes"}
 _WIDTH, _HEIGHT = 240, 200
 
 
@@ -80,7 +80,7 @@ class Card(Shown):
     """
 
     name: str
-    kind: Kind
+    kind: CardKind
     title: str
     purpose: str
     request: str
@@ -182,7 +182,7 @@ class Gallery(Shown, Mapping[str, Card]):
     def __contains__(self, name: object) -> bool:
         return name in self._cards
 
-    def of(self, kind: Kind) -> tuple[Card, ...]:
+    def of(self, kind: CardKind) -> tuple[Card, ...]:
         """Return the patterns, or the mistakes."""
         return tuple(card for card in self._cards.values() if card.kind == kind)
 
@@ -204,7 +204,7 @@ class Gallery(Shown, Mapping[str, Card]):
         return mime_bundle(repr(self), html=html_join(parts))
 
 
-_TITLES: Final[Mapping[Kind, str]] = {
+_TITLES: Final[Mapping[CardKind, str]] = {
     "pattern": "Patterns",
     "mistake": "Classic mistakes, each with its complaint",
 }
@@ -222,7 +222,7 @@ def gallery() -> Gallery:
     )
 
 
-def _card(kind: Kind, path: Path) -> Card:
+def _card(kind: CardKind, path: Path) -> Card:
     given = json.loads(read_own(path))
     name = path.name.removesuffix(_CARD)
     document = json.loads(read_own(path.with_name(f"{name}.json")))

@@ -41,9 +41,9 @@ from materia_nb.store.catalogue import (
 from materia_nb.store.opening import Verified, verify
 from materia_nb.store.rundir import RunDir
 
-Verdict: TypeAlias = Literal["unchanged", "safe", "elsewhere", "cannot"]
+MoveVerdict: TypeAlias = Literal["unchanged", "safe", "elsewhere", "cannot"]
 """Of a waiting cast and its loadout as it is now: not changed, the same way so far, another way, not to be told."""
-_WORDS: Final[dict[Verdict, str]] = {
+_WORDS: Final[dict[MoveVerdict, str]] = {
     "safe": "safe to move",
     "elsewhere": "would go elsewhere",
     "cannot": "cannot move",
@@ -63,7 +63,7 @@ class Waiting:
 
     entry: CastEntry
     waits: str
-    verdict: Verdict
+    verdict: MoveVerdict
     why: str = ""
 
 
@@ -92,7 +92,7 @@ class Inbox(Listed[Waiting]):
     @property
     def verdict(self) -> str:
         """What becomes of the casts whose loadout was changed since they began, in a sentence; empty where there is none."""
-        counts: Counter[Verdict] = Counter(one.verdict for one in self if one.verdict != "unchanged")
+        counts: Counter[MoveVerdict] = Counter(one.verdict for one in self if one.verdict != "unchanged")
         if not counts:
             return ""
         said = ", ".join(f"{counts[verdict]} {words}" for verdict, words in _WORDS.items())
@@ -102,7 +102,7 @@ class Inbox(Listed[Waiting]):
         return [self.table, *([Line(self.verdict)] if self.verdict else [])]
 
 
-def waiting(entry: CastEntry, cast: Cast, graph: Graph | MateriaError) -> Waiting:
+def what_awaits(entry: CastEntry, cast: Cast, graph: Graph | MateriaError) -> Waiting:
     """Say what a cast waits for, and what its answers so far do in a loadout; the loadout may be one that has problems."""
     waits = status_lines(cast.now)[-1].removeprefix("waiting: ")
     if isinstance(graph, MateriaError):
@@ -428,7 +428,7 @@ class Casts(Shown):
             try:
                 cast = self._looked_at(one)
                 if not in_lanes or any(lane.wants_a_person for lane in cast.now.lanes.values()):
-                    found.append(waiting(one, cast, self._graph_now(one.loadout)))
+                    found.append(what_awaits(one, cast, self._graph_now(one.loadout)))
             except MateriaError as error:  # it cannot be read
                 found.append(Waiting(one, "nobody knows what", "cannot", error.what))
         return Inbox(found)

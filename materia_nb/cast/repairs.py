@@ -124,7 +124,7 @@ ACTS: Final[Mapping[_ActName, Act]] = {
 """Every way on, in the order in which they are offered where a kind has no other."""
 
 
-class Kind(NamedTuple):
+class FailureKind(NamedTuple):
     """A kind of failure: what happened, in words, as a headline goes on behind a name; and its acts, the likeliest first.
 
     ``note`` says why an act that one would look for is not among them.
@@ -141,67 +141,71 @@ _PASSING: Final[tuple[_ActName, ...]] = ("resend", "recast", "take", "reword", *
 _SETUP: Final[tuple[_ActName, ...]] = ("take", "resend", "recast", *_BY_HAND)
 _SAYING: Final[tuple[_ActName, ...]] = ("reword", "resend", "take", "recast", *_BY_HAND)
 
-KINDS: Final[Mapping[str, Kind]] = {
-    "utility_exit": Kind("ended with an error", _UTILITY),
-    "utility_timeout": Kind("took too long", _UTILITY),
-    "utility_not_started": Kind("could not be started", _UTILITY),
-    "utility_failed": Kind("reported a failure", ("take", "recast", "correct", "pin", "skip_item", "skip")),
-    "invalid_output": Kind("gave an unusable output", _UTILITY),
-    "repair_exhausted": Kind("gave no usable answer", ("revive", "take", "recast", *_BY_HAND)),
-    "edge_traversals_exhausted": Kind(
+FAILURE_KINDS: Final[Mapping[str, FailureKind]] = {
+    "utility_exit": FailureKind("ended with an error", _UTILITY),
+    "utility_timeout": FailureKind("took too long", _UTILITY),
+    "utility_not_started": FailureKind("could not be started", _UTILITY),
+    "utility_failed": FailureKind(
+        "reported a failure", ("take", "recast", "correct", "pin", "skip_item", "skip")
+    ),
+    "invalid_output": FailureKind("gave an unusable output", _UTILITY),
+    "repair_exhausted": FailureKind("gave no usable answer", ("revive", "take", "recast", *_BY_HAND)),
+    "edge_traversals_exhausted": FailureKind(
         "went its way too often", ("revive", "ask_again", "correct", "skip_item")
     ),
-    "no_advance_cycles_exhausted": Kind(
+    "no_advance_cycles_exhausted": FailureKind(
         "went round without getting on", ("revive", "ask_again", "correct", "skip_item")
     ),
-    "assignment": Kind(
+    "assignment": FailureKind(
         "could not be put into the state",
         ("skip_item", "skip"),
         "retry fails again, whatever the answer: a cast keeps its loadout, so fix `assign` there and start a new cast",
     ),
-    "stream_left": Kind("left items of its lane out", ("recast", *_BY_HAND)),
-    "budget": Kind("used up the budget", ("budget", "revive")),
-    "aborted": Kind("was stopped by a person", ("recast", "resend", "revive", *_BY_HAND)),
-    "no_folder": Kind("has no directory to work in", ("recast", *_BY_HAND)),
-    "folder_asks": Kind("would work outside the project", ("allow_folder", "recast", *_BY_HAND)),
-    "stream_failed": Kind("has lanes that did not come to their end", ("allow_folder", "revive", "recast")),
-    "agent_error": Kind("failed", _PASSING),
-    "agent_timeout": Kind("took too long", _PASSING),
-    "agent_not_started": Kind("could not be started", _SETUP),
-    "agent_exit": Kind("ended with an error", _PASSING),
-    "agent_reply_too_long": Kind("said too much", _SAYING),
-    "rate_limited": Kind("accepts no more requests for now", _PASSING),
-    "transport": Kind("could not be reached", _PASSING),
-    "malformed": Kind("gave an unreadable answer", _PASSING),
-    "answer_cut": Kind("was cut short", _SAYING),
-    "too_many_calls": Kind("used too many tools", _SAYING),
-    "context_too_long": Kind("got too long a prompt", _SAYING),
-    "refused": Kind("refused to answer", _SAYING),
-    "bad_request": Kind("was asked in a way it refuses", _SETUP),
-    "denied": Kind("may not be asked", _SETUP),
-    "bad_key": Kind("refused the key", _SETUP),
-    "bad_model": Kind("has no such model", _SETUP),
-    "bad_settings": Kind("has a setting that cannot be", _SETUP),
-    "no_key": Kind("has no key", _SETUP),
-    "no_model": Kind("has no model", _SETUP),
-    "bad_tool": Kind("has a tool that it cannot be given", _SETUP),
-    "tool_server": Kind("needs a tool server that does not run", _SETUP),
-    "not_installed": Kind("needs a package", _SETUP),
-    "unknown_preset": Kind("has no such preset", _SETUP),
-    "scripted_exhausted": Kind("has no scripted answer left", _SETUP),
-    "recorded_exhausted": Kind("has no recorded answer", _SETUP),
-    "pin_exhausted": Kind("has no pinned answer", _SETUP),
+    "stream_left": FailureKind("left items of its lane out", ("recast", *_BY_HAND)),
+    "budget": FailureKind("used up the budget", ("budget", "revive")),
+    "aborted": FailureKind("was stopped by a person", ("recast", "resend", "revive", *_BY_HAND)),
+    "no_folder": FailureKind("has no directory to work in", ("recast", *_BY_HAND)),
+    "folder_asks": FailureKind("would work outside the project", ("allow_folder", "recast", *_BY_HAND)),
+    "stream_failed": FailureKind(
+        "has lanes that did not come to their end", ("allow_folder", "revive", "recast")
+    ),
+    "agent_error": FailureKind("failed", _PASSING),
+    "agent_timeout": FailureKind("took too long", _PASSING),
+    "agent_not_started": FailureKind("could not be started", _SETUP),
+    "agent_exit": FailureKind("ended with an error", _PASSING),
+    "agent_reply_too_long": FailureKind("said too much", _SAYING),
+    "rate_limited": FailureKind("accepts no more requests for now", _PASSING),
+    "transport": FailureKind("could not be reached", _PASSING),
+    "malformed": FailureKind("gave an unreadable answer", _PASSING),
+    "answer_cut": FailureKind("was cut short", _SAYING),
+    "too_many_calls": FailureKind("used too many tools", _SAYING),
+    "context_too_long": FailureKind("got too long a prompt", _SAYING),
+    "refused": FailureKind("refused to answer", _SAYING),
+    "bad_request": FailureKind("was asked in a way it refuses", _SETUP),
+    "denied": FailureKind("may not be asked", _SETUP),
+    "bad_key": FailureKind("refused the key", _SETUP),
+    "bad_model": FailureKind("has no such model", _SETUP),
+    "bad_settings": FailureKind("has a setting that cannot be", _SETUP),
+    "no_key": FailureKind("has no key", _SETUP),
+    "no_model": FailureKind("has no model", _SETUP),
+    "bad_tool": FailureKind("has a tool that it cannot be given", _SETUP),
+    "tool_server": FailureKind("needs a tool server that does not run", _SETUP),
+    "not_installed": FailureKind("needs a package", _SETUP),
+    "unknown_preset": FailureKind("has no such preset", _SETUP),
+    "scripted_exhausted": FailureKind("has no scripted answer left", _SETUP),
+    "recorded_exhausted": FailureKind("has no recorded answer", _SETUP),
+    "pin_exhausted": FailureKind("has no pinned answer", _SETUP),
 }
 """Every kind of failure of ours, and how it is mended. An agent of other people may fail with one of its own."""
 
-OTHER: Final = Kind("failed", _PASSING)
+OTHER: Final = FailureKind("failed", _PASSING)
 """What is offered for a kind that is not ours."""
 
 
 def went_words(step: StepRecord) -> str:
     """Say in a word or two how a step went on, a failure in the words of its kind."""
     failure = step.decision.failure if step.decision is not None else None
-    return way_words(step) if failure is None else f"failed: {KINDS.get(failure.kind, OTHER).words}"
+    return way_words(step) if failure is None else f"failed: {FAILURE_KINDS.get(failure.kind, OTHER).words}"
 
 
 REDEFINED: Final = frozenset(
@@ -297,7 +301,7 @@ def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Offer]:
         acts = {**ACTS, "recast": ACTS["recast"]._replace(does="go on with the lanes that were not accepted")}
     return [
         Offer(name, *(text.format(**says) for text in acts[name][:3]))
-        for name in KINDS.get(failure.kind, OTHER).acts
+        for name in FAILURE_KINDS.get(failure.kind, OTHER).acts
         if _can(cast, name, changed)
     ]
 

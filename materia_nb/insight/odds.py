@@ -38,7 +38,7 @@ from materia_nb.insight.space import (
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.regions import knots
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, TAKEN, YES_OR_NO, Result
-from materia_nb.sharing import Bar, Progress, shared
+from materia_nb.sharing import Progress, ProgressBar, shared
 
 DENSE: Final = 200
 """States in one knot that are solved here; for more scipy is asked."""
@@ -523,7 +523,7 @@ def rehearse_casts(
     sent = pickle.dumps(small)
     jobs = [_Job(sent, chances, items, seed, at, min(at + BATCH, n)) for at in range(0, n, BATCH)]
     batches: dict[int, Batch] = {}
-    bar = Bar(progress, n, "casts")
+    bar = ProgressBar(progress, n, "casts")
     try:
         for done in shared(_run_job, jobs, executor):
             job = jobs[done.place]

@@ -41,7 +41,7 @@ from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, spl
 from materia_nb.loadout.graph import CAST_CONTEXTS, END, Graph, Socket
 from materia_nb.loadout.regions import rounds_in
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, YES_OR_NO, Result, described
-from materia_nb.sharing import Bar, Progress
+from materia_nb.sharing import Progress, ProgressBar
 
 
 def holds(rules: Rules, here: SocketRules) -> Iterator[tuple[Reaction, str]]:
@@ -412,7 +412,7 @@ def walk_states(
         progress: whether a bar is printed, or what is called with how many states were looked at and are known.
     """
     search = _Search(graph, items)
-    bar = Bar(progress, 1, "states")
+    bar = ProgressBar(progress, 1, "states")
     try:
         for number in range(most):
             if not search.todo:

@@ -308,7 +308,7 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
             bar.close()
 
 
-Telling: TypeAlias = Callable[[], tuple[int, int, str]]
+HowFar: TypeAlias = Callable[[], tuple[int, int, str]]
 """Tells how many are done, of how many, and the words beside the bar."""
 
 
@@ -322,11 +322,11 @@ class AnyBar(Protocol):
         """Take the bar away."""
 
 
-TERMINAL: Final[list[Callable[[Telling], AnyBar]]] = []
+TERMINAL: Final[list[Callable[[HowFar], AnyBar]]] = []
 """What makes the bars of a terminal, while a program runs in one."""
 
 
-def _bar(told: Telling) -> AnyBar | None:
+def _bar(told: HowFar) -> AnyBar | None:
     """Make a bar where a person may be looking, in a terminal or at a cell."""
     if TERMINAL:
         return TERMINAL[-1](told)
@@ -353,7 +353,7 @@ def _watched() -> bool:
 class _Bar:
     """The bar and the words beside it, made when the run has taken long enough, from whichever thread."""
 
-    def __init__(self, told: Telling) -> None:
+    def __init__(self, told: HowFar) -> None:
         self._told = told
         self._last = 0.0
         self._widgets: Any = None

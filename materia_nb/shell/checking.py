@@ -263,6 +263,6 @@ FORMATS: Final = tuple(_WRITERS)
 """How findings can be written."""
 
 
-def written(checked: Checked, form: str) -> str:
+def findings_text(checked: Checked, form: str) -> str:
     """Write findings in one of :data:`FORMATS`."""
     return _WRITERS[form](checked)

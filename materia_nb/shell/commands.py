@@ -32,9 +32,9 @@ from materia_nb.magics.registry import (
     parse,
     summary_of,
 )
-from materia_nb.shell.checking import FORMATS, choose_own, findings_of, written
+from materia_nb.shell.checking import FORMATS, choose_own, findings_of, findings_text
 from materia_nb.shell.copying import Bundle, offered, run_copy
-from materia_nb.shell.terminal import answer, bars, can_ask, data_of, is_fine, text_of
+from materia_nb.shell.terminal import bars, can_ask, data_of, is_fine, let_answer, text_of
 
 FINE, PROBLEMS, MISUSE = 0, 1, 2
 """The exit codes."""
@@ -317,7 +317,7 @@ def _check(
     with _bench("tests", project, on_top) as bench:
         if not mend:
             found = findings_of(bench, names, strict=strict)
-            click.echo(written(found, "json" if as_json else form))
+            click.echo(findings_text(found, "json" if as_json else form))
             return FINE if found.ok else PROBLEMS
         if len(names) > 1:
             raise MateriaError("One loadout is mended at a time.", kind="usage")
@@ -345,7 +345,7 @@ def _run(
             bench.resume(of or "-1")
         call = Call(bench, _arguments(run, values, bench), None, {})
         value = run.handler(call)
-        while can_ask(as_json=as_json) and answer(bench.current):
+        while can_ask(as_json=as_json) and let_answer(bench.current):
             value = (
                 run.handler(call)
                 if bench.current.status in ("ready", "waiting")

@@ -23,7 +23,7 @@ from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.design import OPERATIONS, Design, Operation
 from materia_nb.loadout.report import Problem, do
 
-ABOUT: Final = """\
+INSTRUCTIONS: Final = """\
 Build loadouts, which are graphs in which agents and utilities hand work on. Begin with loadouts and open_loadout, read the
 document with show, change it with the operations, and look at check, explore and odds. State with require what must hold:
 what does not comes back with a cast that shows it. hand_over ends the work on a loadout: a person accepts or refuses each of
@@ -306,7 +306,7 @@ def serve(project: Path) -> None:
         return CallToolResult(content=[TextContent(type="text", text=result.text)], is_error=not result.ok)
 
     server: Any = Server(
-        "materia", version=__version__, instructions=ABOUT, on_list_tools=listed, on_call_tool=called
+        "materia", version=__version__, instructions=INSTRUCTIONS, on_list_tools=listed, on_call_tool=called
     )
 
     async def run() -> None:

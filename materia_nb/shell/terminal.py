@@ -36,7 +36,7 @@ _END = "."
 class TerminalBar:
     """A bar on the standard error, below which nothing else is written while it is there."""
 
-    def __init__(self, told: cast_display.Telling) -> None:
+    def __init__(self, told: cast_display.HowFar) -> None:
         self._told, self._words, self._began = told, "", time.monotonic()
         self._bar: Any = click.progressbar(
             length=1, file=sys.stderr, show_eta=False, item_show_func=lambda _: self._words
@@ -80,7 +80,7 @@ def can_ask(*, as_json: bool) -> bool:
     return not as_json and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def answer(cast: Cast) -> bool:
+def let_answer(cast: Cast) -> bool:
     """Show what a cast waits for, and let the person answer; whether they did, so that the cast can go on.
 
     An answer may have many lines; a line with a dot alone ends it. With an end of file (Ctrl-D) in its place the cast

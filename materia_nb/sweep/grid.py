@@ -38,7 +38,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GridPlace:
     """One cast of the grid.
 
     Attributes:
@@ -85,7 +85,7 @@ def places_of(
     known: Callable[[str], bool],
     prepare: Callable[[str, Mapping[str, Any] | None], Prepared],
     folder: Path,
-) -> list[Place]:
+) -> list[GridPlace]:
     """Return all casts of a sweep.
 
     Args:
@@ -113,7 +113,7 @@ def places_of(
             key = digest([apart.key, setting.label, called, text, list(allow), number, *anew])
             plan = prepared.plan
             here = prepared._replace(plan=replace(plan, root=folder / "casts" / key, apart=plan.root))
-            found.append(Place(name, called, setting.label, number, text, here, allow, key, apart.unseen))
+            found.append(GridPlace(name, called, setting.label, number, text, here, allow, key, apart.unseen))
     return found
 
 

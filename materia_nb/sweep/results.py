@@ -317,7 +317,7 @@ def _mean(numbers: Sequence[float], *, share: bool) -> str:
 _GIVEN: Final = ("cast", "route", "state", "outputs", "steps", "request", "ends")
 """What the parameters of a check may be called."""
 _KEPT: Final = 2_000
-LONGEST: Final = 40_000
+MOST_JUDGED: Final = 40_000
 """Characters of what came of a cast that a judge reads at most."""
 
 
@@ -386,8 +386,8 @@ class Judge:
 
     def _prompt(self, cast: Cast) -> str:
         text = compact({"ended": ends_of(cast), "route": _route_of(cast), "outputs": _outputs_of(cast)})
-        if len(text) > LONGEST:
-            text = f"{text[:LONGEST]}… (cut off)"
+        if len(text) > MOST_JUDGED:
+            text = f"{text[:MOST_JUDGED]}… (cut off)"
         return "\n\n".join(
             [
                 _TASK,

@@ -25,10 +25,10 @@ from materia_nb.insight.estimate import GLANCE
 from materia_nb.insight.sides import worked
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import expanded
-from materia_nb.sharing import Bar, Progress, shared
+from materia_nb.sharing import Progress, ProgressBar, shared
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.files import disk
-from materia_nb.sweep.grid import Place, Seen, places_of
+from materia_nb.sweep.grid import GridPlace, Seen, places_of
 from materia_nb.sweep.results import (
     FIELDS,
     LEFT_OUT,
@@ -57,7 +57,7 @@ class CastJob(NamedTuple):
         asked: when it was asked for, so that no executor takes two of them for one.
     """
 
-    place: Place
+    place: GridPlace
     anew: bool
     asked: int
 
@@ -86,7 +86,7 @@ class Came(NamedTuple):
     seconds: float | None = 0.0
 
 
-def make(job: CastJob) -> Came:
+def make_cast(job: CastJob) -> Came:
     """Make the cast and return what came of it; a failure is a result."""
     try:
         cast = _begun(job)
@@ -170,11 +170,11 @@ def _waits(cast: Cast) -> str:
 # -- the sweep -------------------------------------------------------------------------------
 
 ROWS: Final = "rows.jsonl"
-LONGEST: Final = 2**28
+_MOST_BYTES: Final = 2**28
 """The longest file of rows that is read, in bytes."""
 
 
-class Kept:
+class KeptRows:
     """The file of a sweep's rows: one line for each cast and each verdict of a judge, the later one counts."""
 
     def __init__(self, folder: Path) -> None:
@@ -183,7 +183,7 @@ class Kept:
         self.axes: set[tuple[object, ...]] = set()
         self.verdicts: dict[tuple[str, str], Verdict] = {}
         with disk(self._path, "read the rows of the sweep"), suppress(FileNotFoundError):
-            for line in read_plain(self._path, LONGEST).splitlines():
+            for line in read_plain(self._path, _MOST_BYTES).splitlines():
                 self._read(line)
 
     def _read(self, line: bytes) -> None:
@@ -198,7 +198,7 @@ class Kept:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return  # a line that was cut off: its cast is looked up again
 
-    def keep(self, place: Place, came: Came) -> None:
+    def keep(self, place: GridPlace, came: Came) -> None:
         """Keep what came of a cast."""
         self.casts[place.key] = came
         self._append({"key": place.key, "place": list(place.axes), "came": came._asdict()})
@@ -219,8 +219,8 @@ _SAME: Final[dict[str, str]] = {}
 while it is asked makes no other agent of one."""
 
 
-def sweep(
-    look: Callable[[], Sequence[Place]],
+def run_sweep(
+    look: Callable[[], Sequence[GridPlace]],
     checks: Mapping[str, Check],
     folder: Path,
     executor: Executor | None,
@@ -237,7 +237,7 @@ def sweep(
     places = [one.known_as(_SAME.get(one.key, one.key)) for one in look()]
     with disk(folder, "make the directory of the sweep"):
         folder.mkdir(parents=True, exist_ok=True)
-    kept = Kept(folder)
+    kept = KeptRows(folder)
     todo = [one for one in places if not _is_done(kept.casts.get(one.key), retry=retry)]
     changed = sum(one.axes in kept.axes and one.key not in kept.casts and not one.unseen for one in todo)
     jobs = [CastJob(one, retry, time.time_ns()) for one in todo]
@@ -245,10 +245,10 @@ def sweep(
         sys.stderr.write(f"{_forecast(todo)}\n")
     lost: dict[str, str] = {}
     spent = Together(most, [kept.casts[one.key] for one in places if one.key in kept.casts])
-    bar = Bar(progress, len(places), "casts")
+    bar = ProgressBar(progress, len(places), "casts")
     bar.done = len(places) - len(todo)
     try:
-        for done in shared(make, jobs, executor, spent.enough):
+        for done in shared(make_cast, jobs, executor, spent.enough):
             place = todo[done.place]
             if done.result is None:
                 lost[place.key] = f"{type(done.lost).__name__}: {done.lost}"
@@ -316,9 +316,9 @@ class Together:
         return f"{self._used:,.10g} of {self._most[0]:,g} {self._most[1]} are used{unknown}; the same sweep with more goes on"
 
 
-def _forecast(places: Sequence[Place]) -> str:
+def _forecast(places: Sequence[GridPlace]) -> str:
     """Say in a line what the casts of some places would take, over short lists (R56: what is not known is said to be so)."""
-    alike: dict[tuple[str, str], list[Place]] = {}
+    alike: dict[tuple[str, str], list[GridPlace]] = {}
     for one in places:
         alike.setdefault((one.loadout, one.agents), []).append(one)
     turns, tokens_in, tokens_out, cost, unpriced, unknown = 0.0, 0.0, 0.0, 0.0, 0, 0
@@ -352,7 +352,7 @@ def _are_the_same(pairs: Iterable[tuple[str, str]]) -> None:
     _SAME.update((now, then) for now, then in pairs if now != then)
 
 
-def _notes(todo: Sequence[Place], changed: int, judges: Mapping[str, Seen]) -> list[str]:
+def _notes(todo: Sequence[GridPlace], changed: int, judges: Mapping[str, Seen]) -> list[str]:
     """Say why casts were made, and judges asked, although they seem to have been before."""
     found = []
     if unseen := list(dict.fromkeys(words for one in todo for words in one.unseen)):
@@ -383,7 +383,11 @@ def _is_done(came: Came | None, *, retry: bool) -> bool:
 
 
 def _row(
-    place: Place, kept: Kept, checks: Mapping[str, Check], judges: Mapping[str, Seen], lost: str | None
+    place: GridPlace,
+    kept: KeptRows,
+    checks: Mapping[str, Check],
+    judges: Mapping[str, Seen],
+    lost: str | None,
 ) -> Row:
     came = kept.casts.get(place.key)
     if lost is not None or came is None:
@@ -393,7 +397,7 @@ def _row(
 
 
 def _checked(
-    came: Came, kept: Kept, checks: Mapping[str, Check], judges: Mapping[str, Seen]
+    came: Came, kept: KeptRows, checks: Mapping[str, Check], judges: Mapping[str, Seen]
 ) -> dict[str, Verdict]:
     """Ask every check; what a judge said of this very cast is not asked again, functions always are."""
     if not checks or came.cast is None or not Path(came.cast).is_dir():
@@ -497,4 +501,4 @@ class Sweeps:
             folder=folder,
         )
         limit = None if most is None else amount_of(most)
-        return sweep(look, asked, folder, executor, retry=retry, progress=progress, most=limit)
+        return run_sweep(look, asked, folder, executor, retry=retry, progress=progress, most=limit)

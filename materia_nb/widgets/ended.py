@@ -7,7 +7,14 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.listing import cost_words
-from materia_nb.cast.repairs import KINDS, OTHER, Redefinition, changed_definition, folders_asked, offers
+from materia_nb.cast.repairs import (
+    FAILURE_KINDS,
+    OTHER,
+    Redefinition,
+    changed_definition,
+    folders_asked,
+    offers,
+)
 from materia_nb.cast.views.status import steps_words, tried_words
 from materia_nb.display.blocks import Block, Code, Diff, FactTable, Fold, Heading, Line, Table, clipped, lines
 from materia_nb.display.escape import part
@@ -77,7 +84,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     assert failure is not None  # noqa: S101 - the caller asks
     name = now.names.get("" if lanes_at_work(now.session) else failure.socket or "", "The cast")
     command = _command(now)
-    ended = _ended_words(command) or KINDS.get(failure.kind, OTHER).words
+    ended = _ended_words(command) or FAILURE_KINDS.get(failure.kind, OTHER).words
     parts = [Heading(f"{name} {ended}", tone="bad"), Line(" · ".join(_under(now)), "quiet")]
     if failure.refused is None and (command is None or failure.kind == "invalid_output"):
         parts.append(Line(failure.message))

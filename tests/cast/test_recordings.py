@@ -10,7 +10,7 @@ import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents.interface import AgentError, Asking, Called, Reply, Spent, ToolCall, Usage
 from materia_nb.cast import open_cast
-from materia_nb.cast.exports import FORMAT, agent_of, recording_of
+from materia_nb.cast.exports import RECORDING_FORMAT, agent_of, recording_of
 from materia_nb.errors import MateriaError
 
 READ = ToolCall(id="1.1", tool="read", args={"path": "a"}, result="text")
@@ -77,7 +77,7 @@ def test_a_recording_tells_nothing_of_the_machine(wb, tmp_path):
     text = first.export.recording(tmp_path / "one.json").read_text()
     assert str(tmp_path) not in text
     assert first.id not in text
-    assert recording_of(first.now)["format"] == FORMAT
+    assert recording_of(first.now)["format"] == RECORDING_FORMAT
 
 
 def test_calls_that_were_allowed_then_are_not_asked_for_again(wb, tmp_path):

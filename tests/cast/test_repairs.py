@@ -13,7 +13,7 @@ import materia_nb
 from magics_helpers import cell, line, text
 from materia_nb.agents.interface import AgentError
 from materia_nb.cast import open_cast, resume_cast
-from materia_nb.cast.repairs import ACTS, KINDS, OTHER, changed_definition, offers
+from materia_nb.cast.repairs import ACTS, FAILURE_KINDS, OTHER, changed_definition, offers
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import RefusedAnswer
 
@@ -47,11 +47,11 @@ def texts(nodes) -> set[str]:
 def test_every_kind_of_failure_in_the_code_has_a_row():
     known = kinds_in_the_code()
     assert {"utility_exit", "repair_exhausted", "rate_limited", "agent_error", "no_key", "budget"} <= known
-    assert known - set(KINDS) == set()
+    assert known - set(FAILURE_KINDS) == set()
 
 
 def test_every_row_has_acts_that_there_are():
-    for kind in (*KINDS.values(), OTHER):
+    for kind in (*FAILURE_KINDS.values(), OTHER):
         assert kind.acts
         assert set(kind.acts) <= set(ACTS)
 

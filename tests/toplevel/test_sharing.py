@@ -14,7 +14,7 @@ from builders import retry_loop
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import BATCH, rehearse_casts
 from materia_nb.loadout import build_graph
-from materia_nb.sharing import Bar, shared
+from materia_nb.sharing import ProgressBar, shared
 
 GRAPH = build_graph(retry_loop(most=2))
 CASTS = 3 * BATCH
@@ -110,7 +110,7 @@ def test_whoever_is_told_can_end_it_and_nothing_more_is_begun():
 
 
 def test_a_bar_tells_how_much_is_done(capsys):
-    bar = Bar(progress=True, total=4, what="casts")
+    bar = ProgressBar(progress=True, total=4, what="casts")
     bar.add(2)
     bar.close()
     told = capsys.readouterr().err

@@ -15,7 +15,7 @@ from materia_nb import Workbench
 from materia_nb.agents import Reply, Usage
 from materia_nb.agents.interface import AgentError, Asking, Noted, Said, ToolCall
 from materia_nb.cast import open_cast
-from materia_nb.cast.repairs import KINDS
+from materia_nb.cast.repairs import FAILURE_KINDS
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.widgets import cast_panel as panels
@@ -787,7 +787,7 @@ FAILS = {
     "raised": RuntimeError("gone"),
     **{
         kind: AgentError("gone", kind=kind)
-        for kind in KINDS
+        for kind in FAILURE_KINDS
         if not kind.startswith("utility") and kind not in ENGINE
     },
 }

@@ -30,7 +30,7 @@ _MOST_FOLDED: Final = 0.3
 _TAIL: Final = 0.12
 """How wide what still waits is drawn: nobody knows for how long it will."""
 
-Kind: TypeAlias = Literal["work", "now", "wait", "bad", "unsure"]
+BarKind: TypeAlias = Literal["work", "now", "wait", "bad", "unsure"]
 """Of a bar: it was worked, is worked, it waits, it failed, or nobody knows how much of it was work (R56)."""
 
 
@@ -43,11 +43,11 @@ class _Bar(NamedTuple):
     words: str
     begins: int
     ends: int | None
-    kind: Kind
+    kind: BarKind
     step: int = 0
 
 
-_Laid: TypeAlias = tuple[float, float, Kind, str, str, int]
+_Laid: TypeAlias = tuple[float, float, BarKind, str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ class _Clock:
         return left, max(0.002, right - left), bar.kind, words, f"{words}: {took}", bar.step
 
 
-_STROKES: Final[dict[Kind, str]] = {
+_STROKES: Final[dict[BarKind, str]] = {
     "work": 'fill-opacity=".16" stroke="currentColor" stroke-opacity=".55"',
     "now": 'fill="#e0a100" fill-opacity=".25" stroke="#b57f00"',
     "wait": 'fill="none" stroke="currentColor" stroke-opacity=".55" stroke-dasharray="4 3"',

@@ -35,7 +35,7 @@ from_method(
     ),
     Argument("count", "how many steps, 1 if left out", whole=True),
 )
-def step(call: Call) -> Any:
+def _step(call: Call) -> Any:
     """Run one socket, or several."""
     current, count = call.cast, call.get("count")
     if call.get("enter"):
@@ -57,7 +57,7 @@ def step(call: Call) -> Any:
     Argument("--steps", "at most this many steps", "option", whole=True),
     example="%materia run --until Socket-3",
 )
-def run(call: Call) -> Any:
+def _run(call: Call) -> Any:
     """Run until the cast ends, a person must answer, or a breakpoint is reached."""
     current = call.cast
     with running(current):
@@ -81,7 +81,7 @@ from_method(
     Argument("--always", "later calls of the same tools need no approval in this cast", "flag"),
     Argument("--lane", "the asking lane, if there are several", "option"),
 )
-def approve(call: Call) -> Any:
+def _approve(call: Call) -> Any:
     """Approve the tool calls that wait for it, or the exact command that the agent asks consent for, and show which."""
     lane = call.get("lane")
     asked = call.cast.approvals if lane is None else call.cast.approvals.in_lane(str(lane))
@@ -100,7 +100,7 @@ from_method("deny", Approvals.deny, step_after, only="reason lane", runs=True)
     Argument("--ask", "make them ask again; all if none is named", "flag"),
     example="%materia allow edit write",
 )
-def allow(call: Call) -> Any:
+def _allow(call: Call) -> Any:
     """Let agents' tools change files or run commands without asking, in this cast; without arguments, list which may."""
     current, tools = call.cast, str(call.get("tools") or "").split()
     if call.get("ask"):
@@ -144,7 +144,7 @@ _MEANT: Final = ("after", "refused", "not_satisfied", "same_again", "hollow_answ
     Argument("--clear", "remove the breakpoint, those of the socket, or all of them", "flag"),
     example='%materia break Socket-3 --when "state.retries > 2"',
 )
-def break_(call: Call) -> Any:
+def _break(call: Call) -> Any:
     """Stop runs before a socket, or elsewhere; without arguments, list the breakpoints. Applies to all casts of the loadout."""
     bench, socket, path, nth = call.bench, call.get("socket"), call.get("on"), call.get("nth")
     edge, when = call.get("edge"), call.get("when")
@@ -218,7 +218,7 @@ from_method("skip", Cast.skip, step_after, example="%materia skip the counter is
     cell="may",
     example="%materia attempt Socket-3 --n 3",
 )
-def attempt(call: Call) -> Any:
+def _attempt(call: Call) -> Any:
     """Ask the waiting turn several times and compare the answers side by side; the cast does not change until you take one. The body of a cell is an alternative prompt of the materia."""
     cast = call.cast
     take, pin = call.get("take"), call.get("pin")
@@ -262,7 +262,7 @@ def attempt(call: Call) -> Any:
     cell="may",
     example="%materia sweep --loadouts Plan-Build-Eval,Full-Auto --repeat 3 a page on rain",
 )
-def sweep(call: Call) -> Any:
+def _sweep(call: Call) -> Any:
     """Run a grid of casts and summarize the results; finished casts are reused. Each line of a cell is a request."""
     requests = call.get("request", ())
     if call.body is not None:
@@ -304,7 +304,7 @@ def _listed(given: Any) -> Any:
     cell="may",
     example="%materia link Planning-Consult Full-Auto -- ship the widget",
 )
-def link(call: Call) -> Any:
+def _link(call: Call) -> Any:
     """Start a cast of loadouts and materia in a row; continue it with buttons, step or run."""
     request = call.request()
     if not request:

@@ -49,7 +49,7 @@ _CAST: Final = {
     cell="may",
     example='%%materia edit items\n[{"title": "Outline", "context": "Three headings."}]',
 )
-def items(call: Call) -> Any:
+def _items(call: Call) -> Any:
     """Show the work items and their status; with a cell, replace them with its list, in JSON or YAML.
 
     What is done comes first in the list, then what is being worked on, then the open ones in the order given.
@@ -79,7 +79,7 @@ def items(call: Call) -> Any:
     cell="may",
     example="%materia edit set plan.approved true",
 )
-def set_(call: Call) -> Any:
+def _set(call: Call) -> Any:
     """Change one value in the state."""
     given = call.body_or("value")
     if given is None:
@@ -108,7 +108,7 @@ def _value(text: str | None) -> JSON:
     cell="must",
     example="%%materia edit reword task\nBuild it in one file.",
 )
-def reword(call: Call) -> Any:
+def _reword(call: Call) -> Any:
     """Change one part of the prompt that is asked next, for this turn only; an empty cell leaves it out."""
     current = call.cast
     prompt = current.edit.reword(str(call.get("part")), (call.body or "").strip())
@@ -137,7 +137,7 @@ from_method("edit undo", Edits.undo, status_after)
     ),
     example="%materia edit budget 200000",
 )
-def budget(call: Call) -> Any:
+def _budget(call: Call) -> Any:
     """Show the usage so far, or set the budget of this cast: tokens, cost, working time, turns."""
     most, current = call.get("most"), call.cast
     if most is not None:
@@ -150,7 +150,7 @@ def budget(call: Call) -> Any:
     Argument("number", "the number of a suggestion; all are listed if left out", whole=True),
     example="%materia edit remember 2",
 )
-def remember(call: Call) -> Any:
+def _remember(call: Call) -> Any:
     """Save an agent's suggestion to what is known about the project; nothing is saved automatically."""
     current, number = call.cast, call.get("number")
     if number is not None:
@@ -185,7 +185,7 @@ from_method(
     Argument("--status", "only those with this status, such as failed", "option"),
     example="%materia list casts --tag rain --verdict good",
 )
-def list_casts(call: Call) -> Any:
+def _list_casts(call: Call) -> Any:
     """List the casts of this project, newest first; in a notebook, without an option, as a panel to search, open and compare them."""
     wanted = {name: call.get(name) for name in ("name", "verdict", "loadout", "status")}
     tags = [tag for tag in str(call.get("tag") or "").split(",") if tag]
@@ -202,7 +202,7 @@ def list_casts(call: Call) -> Any:
     cell="may",
     example='%materia inbox\n%materia inbox 2 {"satisfied": true}',
 )
-def inbox(call: Call) -> Any:
+def _inbox(call: Call) -> Any:
     """List the casts of this project that wait for a person, and whether each could continue with its current loadout; with a number, open one; with an answer, reply to it."""
     listed, number = call.bench.inbox(call.get("loadout")), call.get("number")
     if number is None:
@@ -230,7 +230,7 @@ def inbox(call: Call) -> Any:
     Argument("--undo", "undo the last change of names, tags, notes and verdicts", "flag"),
     example='%materia label first-good-one --tag rain,short\n%materia label --step 3 --verdict bad --note "It should have asked."',
 )
-def label(call: Call) -> Any:
+def _label(call: Call) -> Any:
     """Name, tag, judge or annotate the cast or one of its steps; a cast's name works wherever its id does."""
     given: dict[str, Any] = {name: call.get(name) for name in ("name", "note", "verdict")}
     given |= {name: value for name in ("tag", "untag", "by") if (value := call.get(name)) is not None}
@@ -258,7 +258,7 @@ from_method(
     "export page",
     Argument("file", "where to; cast.html in the run directory if left out", "rest"),
 )
-def page(call: Call) -> Any:
+def _page(call: Call) -> Any:
     """Save the cast as one HTML page."""
     return _wrote(call, "cast.html", call.cast.export.page)
 
@@ -268,7 +268,7 @@ def page(call: Call) -> Any:
     Argument("file", "where to; recording.json in the run directory if left out", "rest"),
     example="%materia export recording recordings/demo.json",
 )
-def record(call: Call) -> Any:
+def _record(call: Call) -> Any:
     """Save the answers of the cast to a file, to answer other casts from (agent * recorded:FILE)."""
     return _wrote(call, "recording.json", call.cast.export.recording)
 
@@ -287,20 +287,20 @@ def _wrote(call: Call, name: str, write: Callable[[Path], object]) -> Text:
     Argument("endpoint", "where to; OTEL_EXPORTER_OTLP_ENDPOINT, else localhost, if left out"),
     example="%materia export otel http://localhost:4318/v1/traces",
 )
-def otel(call: Call) -> Any:
+def _otel(call: Call) -> Any:
     """Send the cast as OpenTelemetry spans to a collector, to view it in a tracing tool."""
     count = call.cast.export.otel(endpoint=call.get("endpoint"), content=bool(call.get("content")))
     return Text(f"Sent {counted(count, 'span')}.")
 
 
 @verb("help", Argument("verb", "a verb", "rest", completes="verb"))
-def help_(call: Call) -> Any:
+def _help(call: Call) -> Any:
     """List the verbs, or explain one."""
     return Text(help_text(call.get("verb")))
 
 
 @verb("quest")
-def quest(call: Call) -> Any:
+def _quest(call: Call) -> Any:
     """Show the board of requests of this project, which are cast one after another, with buttons."""
     return late("panel of quests").show_quests(call.bench.quests)
 
@@ -310,7 +310,7 @@ def _board(call: Call) -> Table:
 
 
 @verb("quest list")
-def list_quests(call: Call) -> Any:
+def _list_quests(call: Call) -> Any:
     """List the quests, in their order."""
     return _board(call)
 
@@ -327,7 +327,7 @@ def list_quests(call: Call) -> Any:
     cell="may",
     example="%materia quest add ship the widget",
 )
-def add_quest(call: Call) -> Any:
+def _add_quest(call: Call) -> Any:
     """Put a request at the end of the board."""
     call.bench.quests.add(call.request(), loadout=call.get("loadout"))
     return _board(call)
@@ -338,7 +338,7 @@ def add_quest(call: Call) -> Any:
     Argument("count", "the most quests to run; all if left out", whole=True),
     example="%materia quest run 1",
 )
-def run_quests(call: Call) -> Any:
+def _run_quests(call: Call) -> Any:
     """Cast the quests one after another, with the agents of the workbench."""
     board = call.bench.quests
     words = board.words_of(board.run(call.get("count")))
@@ -354,21 +354,21 @@ _QUEST: Final = Argument("quest", "its id or its number", required=True)
     Argument("to", "top, up, down, bottom, or a place counted from 1", required=True),
     example="%materia quest move 2 top",
 )
-def move_quest(call: Call) -> Any:
+def _move_quest(call: Call) -> Any:
     """Move a quest on the board."""
     call.bench.quests.move(call.get("quest"), call.get("to"))
     return _board(call)
 
 
 @verb("quest remove", _QUEST, example="%materia quest remove 2")
-def remove_quest(call: Call) -> Any:
+def _remove_quest(call: Call) -> Any:
     """Remove a quest from the board; its cast stays. A running quest is refused."""
     call.bench.quests.remove(call.get("quest"))
     return _board(call)
 
 
 @verb("quest requeue", _QUEST, example="%materia quest requeue 2")
-def requeue_quest(call: Call) -> Any:
+def _requeue_quest(call: Call) -> Any:
     """Make a quest pending again, in its place; it will be cast again, and the earlier cast stays."""
     call.bench.quests.requeue(call.get("quest"))
     return _board(call)

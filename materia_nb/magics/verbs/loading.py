@@ -56,7 +56,7 @@ from_method(
 
 
 @verb("list loadouts", replace(_NAMED, help="one of them: its fields, and the layer that each comes from"))
-def list_loadouts(call: Call) -> Any:
+def _list_loadouts(call: Call) -> Any:
     """List the loadouts and the layers that they come from, or the fields of one."""
     if (name := call.get("loadout")) is not None:
         return fields_view(call.bench.loadouts.config, "loadout", name)
@@ -70,7 +70,7 @@ def list_loadouts(call: Call) -> Any:
     ),
     example="%materia list materia Build",
 )
-def list_materia(call: Call) -> Any:
+def _list_materia(call: Call) -> Any:
     """List the materia, the layers that they come from, and who answers; or the fields of one."""
     if (name := call.get("materia")) is not None:
         return fields_view(call.bench.loadouts.config, "materia", name)
@@ -88,7 +88,7 @@ def list_materia(call: Call) -> Any:
     _NAMED,
     example="%materia grid --to langgraph Plan-Build-Eval",
 )
-def grid(call: Call) -> Any:
+def _grid(call: Call) -> Any:
     """Draw the graph of the cast, or of a loadout."""
     name, cast, to = call.get("loadout"), call.bench.cast_, call.get("to")
     if name is None and cast is not None and cast.graph.name == call.bench.loadouts.chosen:
@@ -115,7 +115,7 @@ def grid(call: Call) -> Any:
     _NAMED,
     example="%materia check\n%materia check --mend --save Report",
 )
-def check(call: Call) -> Any:
+def _check(call: Call) -> Any:
     """Show the problems of a loadout, and hints; with --mend, what one change fixes."""
     bench, name = call.bench, call.get("loadout") or call.bench.loadouts.chosen
     if not call.get("mend"):
@@ -144,7 +144,7 @@ def check(call: Call) -> Any:
     _NAMED,
     example="%materia design Plan-Build-Eval",
 )
-def design(call: Call) -> Any:
+def _design(call: Call) -> Any:
     """Edit a loadout on its graph: sockets, edges, loops, exits; with its problems, undo, and saving."""
     from materia_nb.widgets.design_panel import show_design
 
@@ -170,7 +170,7 @@ from_method(
     "  Socket-1: {materia: Plan, edges: [{when: always, to: Socket-2}]}\n"
     "  Socket-2: {materia: Build}",
 )
-def loadout(call: Call) -> Any:
+def _loadout(call: Call) -> Any:
     """Define a loadout in this notebook, in JSON or YAML."""
     return call.bench.loadouts.define(call.get("name"), call.body or "")
 
@@ -208,7 +208,7 @@ _MODEL = Verb(
     cell="may",
     example="%%materia agent Build\nreturn f'built {turn.item_label}'",
 )
-def agent(call: Call) -> Any:
+def _agent(call: Call) -> Any:
     """Choose who answers a materia or socket: a model, a person, a command, a variable, or the Python in the cell."""
     name, who = call.get("name"), call.get("who")
     if name is None:
@@ -252,7 +252,7 @@ def agent(call: Call) -> Any:
     cell="may",
     example='%materia pin Detect-VCS {"state": {"vcs": "git"}}\n%materia pin --off Detect-VCS',
 )
-def pin(call: Call) -> Any:
+def _pin(call: Call) -> Any:
     """Choose what answers a socket or materia, in this cast and later ones; a pinned utility starts no process."""
     bench, name, to = call.bench, call.get("name"), call.body_or("to")
     if name is None and (call.body is not None or call.get("off")):
@@ -325,7 +325,7 @@ def _function(name: str, body: str, names: dict[str, Any]) -> Any:
     "context = json.load(sys.stdin)\n"
     "print(json.dumps({'state': {'files': len(os.listdir(context['cwd']))}}))",
 )
-def utility(call: Call) -> Any:
+def _utility(call: Call) -> Any:
     """Define a utility materia whose script is the Python in the cell."""
     fields = {"timeoutMs": call.get("timeout_ms")} if call.get("timeout_ms") is not None else {}
     path = call.bench.loadouts.define_utility(

@@ -46,7 +46,7 @@ _ITEMS: Final = Argument("--items", "the length of every list; 3 if left out", "
     Argument("--items", "the lengths of lists to try, such as 0-3 or 2,5", "option"),
     example="%materia explore Plan-Build-Eval",
 )
-def explore(call: Call) -> Any:
+def _explore(call: Call) -> Any:
     """Show what a loadout can do: every route that its casts can take, without asking an agent."""
     with counting("states") as told:
         lengths = _lengths(str(call.get("items", "0-3")))
@@ -61,7 +61,7 @@ def explore(call: Call) -> Any:
     _ITEMS,
     example="%materia explore odds Plan-Build-Eval --satisfied 0.7",
 )
-def odds(call: Call) -> Any:
+def _odds(call: Call) -> Any:
     """Show the exact chance of each end of a cast, and the average number of turns."""
     items = call.get("items", 3)
     with counting("states") as told:
@@ -83,7 +83,7 @@ def odds(call: Call) -> Any:
     Argument("--most", "fail if the mean is above this: 20000 tokens in all, 2.50 USD, 10 turns", "option"),
     example="%materia estimate Plan-Build-Eval --items 10 --satisfied 0.8 --answer 300",
 )
-def estimate(call: Call) -> Any:
+def _estimate(call: Call) -> Any:
     """Estimate how many turns and tokens a cast would take, and what it would cost, without asking an agent."""
     most = None if call.get("most") is None else most_of(str(call.get("most")))
     made = call.bench.estimate(
@@ -129,7 +129,7 @@ def _refuse_above(made: EstimateView, of: Bound, most: float) -> None:
     Argument("--seed", "the random seed; 1 if left out", "option", whole=True),
     example="%materia explore rehearse Plan-Build-Eval --n 200 --satisfied 0.7",
 )
-def rehearse(call: Call) -> Any:
+def _rehearse(call: Call) -> Any:
     """Cast a loadout many times in memory, with random answers, and show how the casts end."""
     with counting("casts") as told:
         return call.bench.rehearse(
@@ -153,7 +153,7 @@ def rehearse(call: Call) -> Any:
     Argument("--later", "include later turns: of conversations, and one repair per socket", "flag"),
     example="%materia explore prompts Plan-Build-Eval --items 10 --contexts full,request",
 )
-def prompts(call: Call) -> Any:
+def _prompts(call: Call) -> Any:
     """Show every prompt that a cast would have, with its size, without asking an agent; answers are made up."""
     contexts = str(call.get("contexts") or "")
     return call.bench.prompts(
@@ -221,7 +221,7 @@ def _chance(text: str) -> Likely:
     example="%materia compare -2 -1\n%materia compare Plan-Build-Eval Full-Auto\n%materia compare --steps 3 5\n"
     "%materia compare --visit 5",
 )
-def compare(call: Call) -> Any:
+def _compare(call: Call) -> Any:
     """Show where two casts first differ and why, and how, word by word; or how two steps or two loadouts differ."""
     bench, a = call.bench, call.get("a")
     if call.get("visit"):
@@ -240,7 +240,7 @@ def compare(call: Call) -> Any:
     Argument("--go-on", "turn it into a cast, which continues where the recorded answers end", "flag"),
     example="%materia replay Plan-Build-Eval\n%materia replay Plan-Build-Eval --go-on",
 )
-def replay(call: Call) -> Any:
+def _replay(call: Call) -> Any:
     """Show where the recorded answers would have led in another loadout, or in this one as it is now; nothing runs."""
     bench, name = call.bench, call.get("loadout")
     if call.get("all"):
@@ -272,7 +272,7 @@ _LANE = Argument("--lane", "the lane that made the step", "option")
 
 
 @verb("status")
-def status(call: Call) -> Any:
+def _status(call: Call) -> Any:
     """Show the status of the cast and what comes next."""
     return StatusView(call.cast.now)
 
@@ -284,7 +284,7 @@ def status(call: Call) -> Any:
     Argument("--lane", "the state of this lane", "option"),
     example="%materia state workItems.0",
 )
-def state(call: Call) -> Any:
+def _state(call: Call) -> Any:
     """Show the state, or the value at a path in it; several matches of a JSONPath as a list."""
     current, number = _here(call), call.get("step")
     data = dict(current.state if number is None else current.steps.at(number).after.data)
@@ -302,7 +302,7 @@ def state(call: Call) -> Any:
 
 
 @verb("steps")
-def steps(call: Call) -> Any:
+def _steps(call: Call) -> Any:
     """List the steps so far."""
     return steps_view(call.cast.now)
 
@@ -314,7 +314,7 @@ def steps(call: Call) -> Any:
     Argument("expression", "JSONPath, or a dotted path", "rest", required=True),
     example="%materia steps ask $.workItems[*].title\n%materia steps ask --tag rain $.context",
 )
-def ask(call: Call) -> Any:
+def _ask(call: Call) -> Any:
     """Search the outputs of all steps with JSONPath: each match, with its step, socket and item."""
     expression, tag = str(call.get("expression")), call.get("tag")
     if call.get("all") or tag is not None:
@@ -329,7 +329,7 @@ def ask(call: Call) -> Any:
     Argument("--socket", "only events of this socket", "option", completes="socket"),
     example="%materia steps events --severity warning",
 )
-def events(call: Call) -> Any:
+def _events(call: Call) -> Any:
     """List the events that outputs reported."""
     wanted = {name: call.get(name) for name in ("severity", "type", "socket")}
     return call.cast.now.all_steps.events(**wanted)
@@ -340,7 +340,7 @@ def events(call: Call) -> Any:
     Argument("by", "socket, materia or item, or several separated by commas; socket if left out"),
     example="%materia usage socket,item",
 )
-def usage(call: Call) -> Any:
+def _usage(call: Call) -> Any:
     """Show where tokens, cost and time went, including steps abandoned by going back."""
     return call.cast.usage(*filter(None, str(call.get("by", "socket")).split(",")))
 
@@ -366,7 +366,7 @@ def _here(call: Call) -> Snapshot:
     _STEP,
     example="%materia handoff 3\n%materia handoff --as sparse 3",
 )
-def handoff(call: Call) -> Any:
+def _handoff(call: Call) -> Any:
     """Show the handoff of a step: raw, parsed, issues, requirements, assignments."""
     if (protocol := call.get("as")) is not None:
         return TranslationView(call.cast.now, _step(call), str(protocol))
@@ -374,7 +374,7 @@ def handoff(call: Call) -> Any:
 
 
 @verb("prompt", _LANE, _STEP)
-def prompt(call: Call) -> Any:
+def _prompt(call: Call) -> Any:
     """Show the prompt that is waiting for an answer, or that of a step."""
     current = _here(call)
     if call.get("step") is None and current.prompt is not None:
@@ -396,7 +396,7 @@ def prompt(call: Call) -> Any:
     _STEP,
     example="%materia why 3",
 )
-def why(call: Call) -> Any:
+def _why(call: Call) -> Any:
     """Explain why a step went where it went."""
     if not call.get("traceback"):
         return call.cast.why(call.get("step"), lane=call.get("lane"))
@@ -411,7 +411,7 @@ def why(call: Call) -> Any:
     Argument("panel", f"one of its panels alone: {one_of_words(alone_names())}", completes="panel"),
     example="%materia show\n%materia show items",
 )
-def show(call: Call) -> Any:
+def _show(call: Call) -> Any:
     """Show the cast's panel: run it, see its graph, edit items and state, answer, read handoffs; or one part of it."""
     from materia_nb.widgets import cast_panel
 
@@ -430,7 +430,7 @@ def show(call: Call) -> Any:
     ),
     example="%materia doctor\n%materia doctor -1",
 )
-def doctor(call: Call) -> Any:
+def _doctor(call: Call) -> Any:
     """Check what is installed and working: software, keys (names only), programs, folders, config, agents; or a recorded cast."""
     if (cast := call.get("cast")) is not None:
         return call.bench.casts.verify(cast)
@@ -452,7 +452,7 @@ def doctor(call: Call) -> Any:
     ),
     example="%materia predict Socket-2",
 )
-def predict(call: Call) -> Any:
+def _predict(call: Call) -> Any:
     """Guess where the next step leads, and see whether you are right, and why; the cast does not move. Without arguments: with buttons."""
     if call.get("progress"):
         return lessons.progress()
