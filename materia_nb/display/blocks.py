@@ -341,18 +341,36 @@ class Fold(Block):
         return {"is": "fold", "title": title, "inside": [*inside], "open": self.opened}
 
 
+_DARK_PAGE: Final = ':is(body[data-jp-theme-light="false"],body.vscode-dark) .mnb-drawn'
+
+
 @dataclass(frozen=True, slots=True)
 class Picture(Block):
-    """A picture drawn by us, and what is said in its place as text; nothing where the rest says it all."""
+    """A picture drawn by us, and what is said in its place as text; nothing where the rest says it all.
+
+    Args:
+        svg: of light pages.
+        text: in its place.
+        dark: for each of its colours, as ``#rrggbb``, the one that a dark page shows on a screen.
+    """
 
     svg: str
     text: str = ""
+    dark: tuple[tuple[str, str], ...] = ()
 
     def as_text(self, width: int = WIDTH) -> str:
         return plain(self.text)
 
     def as_html(self) -> Html:
-        return Html(fitted(self.svg))
+        svg = fitted(self.svg)
+        if not self.dark:
+            return Html(svg)
+        rules = "".join(f"--mnb-{light[1:]}:{dark};" for light, dark in self.dark)
+        for light, _ in self.dark:
+            svg = svg.replace(f'"{light}"', f'"var(--mnb-{light[1:]},{light})"')
+        return Html(
+            f'<style>@media screen{{{_DARK_PAGE}{{{rules}}}}}</style><div class="mnb-drawn">{svg}</div>'
+        )
 
     def as_json(self) -> dict[str, JSON]:
         return {"is": "picture", "svg": self.svg, "text": self.as_text()}
@@ -487,10 +505,11 @@ class Shown(Block):
         return str(getattr(self, "title", ""))
 
     def _show(self) -> MimeBundle:
-        """Return text, HTML unless lines or a picture alone are enough, and one picture as PNG too."""
+        """Return text, HTML unless lines or a picture of one colouring alone are enough, and one picture as PNG too."""
         inside = list(self._blocks())
         drawn = [one for one in inside if isinstance(one, Picture)]
-        alone = not self._title() and (drawn == inside or all(isinstance(one, Line) for one in inside))
+        plain_picture = drawn == inside and not any(one.dark for one in drawn)
+        alone = not self._title() and (plain_picture or all(isinstance(one, Line) for one in inside))
         text, html = self.as_text(), None if alone else self.as_html()
         return picture(text, drawn[0].svg, html=html) if len(drawn) == 1 else mime_bundle(text, html=html)
 

@@ -114,6 +114,14 @@ def line_use(condition: Condition) -> str:
     return "line" if described(condition).whatever else condition
 
 
+def graph_block(graph: Graph, marks: Marks | None = None, text: str = "") -> Picture:
+    """Return the picture of a graph as a block, whose colours are those of the page that it stands in."""
+    return Picture(graph_svg(graph, marks), text, _DARK)
+
+
+_DARK: Final = tuple({LIGHT[use]: DARK[use] for use in LIGHT}.items())
+
+
 # -- shapes ----------------------------------------------------------------------------------
 # Each returns a piece of SVG for a box and a set of colours, self-contained: no style sheet, no ``id``, nothing
 # that is loaded. Nothing is told by colour alone.
@@ -538,7 +546,7 @@ class GraphPicture(Shown):
         return f"<GraphPicture {self.graph.name!r}, {len(self.graph.sockets)} sockets>"
 
     def _blocks(self) -> list[Block]:
-        return [Picture(self.svg, self.text)]
+        return [graph_block(self.graph, self.marks, self.text)]
 
 
 VIEWS[Graph] = GraphPicture

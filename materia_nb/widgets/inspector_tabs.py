@@ -9,7 +9,7 @@ from materia_nb.cast.breakpoint import BreakKind, Breakpoint, ordinal
 from materia_nb.cast.listing import why_blocks
 from materia_nb.cast.repairs import went_words
 from materia_nb.cast.views.step_views import against_last_visit, counted_tokens, handoff_blocks
-from materia_nb.display.blocks import Action, Block, Code, Fold, Heading, Line, Table, Tree, json_of
+from materia_nb.display.blocks import Action, Block, Code, Fold, Heading, Line, Table, Tree, clipped, json_of
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import END_SIGN, Marks, links, who_words
 from materia_nb.display.sections import call_blocks, part_title
@@ -17,6 +17,7 @@ from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord, item_now, lanes_at_work
 from materia_nb.errors import MateriaError, plain
+from materia_nb.handoff.protocol import as_text
 from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import answer_state
@@ -125,7 +126,18 @@ def step_tab(name: str, cast: Snapshot, step: StepRecord | None) -> list[Block]:
     if name == "why":
         why = cast.why(step.number)
         return [Heading(why.title), *why_blocks(why)]
-    return handoff_blocks(cast, step)
+    return [*_worked_on(step), *handoff_blocks(cast, step)]
+
+
+def _worked_on(step: StepRecord) -> list[Block]:
+    """Return the item that a step was about, as it got it; nothing where it was about none."""
+    item = step.at.item
+    if item is None:
+        return []
+    value = item.value if isinstance(item.value, dict) else {}
+    words = f"{item.key} {part(str(value.get('title', item.label)), 200)}"
+    task = [Code(clipped(plain(as_text(value["context"])), 1_500))] if value.get("context") else []
+    return [Heading(f"worked on {words}"), *task]
 
 
 # -- prompts ---------------------------------------------------------------------------------

@@ -283,11 +283,21 @@ def test_a_display_never_raises(error):
     assert "Broken" in shown["text/plain"]
 
 
+def test_a_graph_has_the_colours_of_the_page_around_it_and_light_ones_where_there_is_none():
+    shown = GraphPicture(graphs.hello())._repr_mimebundle_()
+    assert 'fill="var(--mnb-1c1f24,#1c1f24)"' in shown["text/html"]
+    assert '[data-jp-theme-light="false"]' in shown["text/html"]
+    assert 'fill="#1c1f24"' in shown["image/svg+xml"]
+    assert "var(" not in shown["image/svg+xml"]
+
+
 def test_include_and_exclude_are_honoured():
     picture = GraphPicture(graphs.hello())
-    assert picture._repr_mimebundle_().keys() - {"image/png"} == {"text/plain", "image/svg+xml"}
+    assert picture._repr_mimebundle_().keys() - {"image/png"} == {"text/plain", "text/html", "image/svg+xml"}
     assert picture._repr_mimebundle_(include={"text/plain"}).keys() == {"text/plain"}
-    assert picture._repr_mimebundle_(exclude=["image/svg+xml", "image/png"]).keys() == {"text/plain"}
+    assert picture._repr_mimebundle_(exclude=["text/html", "image/svg+xml", "image/png"]).keys() == {
+        "text/plain"
+    }
 
 
 def test_a_picture_shows_its_marks():

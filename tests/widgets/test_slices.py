@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cast_helpers as h
+from materia_nb.display.blocks import blocks_as_text
 from materia_nb.errors import MateriaError
 from materia_nb.insight.sides import value_changes
 from materia_nb.jsonvalue import MISSING, replaced, same
 from materia_nb.widgets.cast_slices import TAIL, StepRows, timeline_state
+from materia_nb.widgets.inspector_tabs import step_tab
 from materia_nb.widgets.messages import ItemRow
 from materia_nb.widgets.state_and_items import (
     aliases,
@@ -33,6 +35,17 @@ def test_a_row_says_what_a_step_did(cast):
     assert [row[2] for row in rows] == ["Plan", "Build", "Eval", "Build"]
     assert rows[0][4] == "3 items: a, b, c"
     assert rows[2][3:7] == [["WI-1", "a"], "not yet", "no", "Build"]
+
+
+def test_a_step_shows_what_it_worked_on_beside_what_it_answered(cast):
+    cast.run(steps=2)
+    now = cast.now
+    text = blocks_as_text(step_tab("output", now, now.steps.at(2)))
+    item = now.work_items[0]
+    assert text.startswith(f"worked on WI-1 {item['title']}\n{item['context']}\n")
+    assert "worked on" not in blocks_as_text(step_tab("output", now, now.steps.at(1))), (
+        "a generator has no item"
+    )
 
 
 def test_rows_are_made_once_and_a_step_is_found_by_its_words(cast):

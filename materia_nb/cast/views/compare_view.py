@@ -16,7 +16,6 @@ from materia_nb.display.blocks import (
     Fold,
     Heading,
     Line,
-    Picture,
     Shown,
     Table,
     Tree,
@@ -25,7 +24,7 @@ from materia_nb.display.blocks import (
 )
 from materia_nb.display.escape import shorten
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.svg import GraphPicture
+from materia_nb.display.svg import GraphPicture, graph_block
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord, all_steps
 from materia_nb.engine.state import Usage
@@ -138,7 +137,7 @@ class CompareView(Shown, Comparison):
 
 def _drawn(one: GraphPicture) -> Block:
     """Draw a graph under words that say all that is in it."""
-    return Picture(one.svg)
+    return graph_block(one.graph, one.marks)
 
 
 def _named_pictures(pictures: Iterable[GraphPicture]) -> list[Block]:

@@ -12,10 +12,10 @@ from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import price_names
 from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast.cases import case_of, relative_to, ways_case, write_case
-from materia_nb.display.blocks import Badge, Block, Cell, Fold, Line, Picture, Shown, Table, lines
+from materia_nb.display.blocks import Badge, Block, Cell, Fold, Line, Shown, Table, lines
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.svg import GraphPicture, graph_svg
+from materia_nb.display.svg import GraphPicture, graph_block
 from materia_nb.display.text import graph_text
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
@@ -98,7 +98,7 @@ class LoadoutView(Shown):
         hints = len(self.report.hints)
         words = [f"{self.name} (from {self.origin})", graph_text(self.graph, Marks())]
         words += [f"{counted(hints, 'hint')}: %materia check shows them"] if hints else []
-        return [*notes, Picture(graph_svg(self.graph, Marks()), "\n".join(words))]
+        return [*notes, graph_block(self.graph, text="\n".join(words))]
 
 
 def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: LayeredConfig) -> Table:
@@ -197,7 +197,7 @@ class _View(Shown):
         raise NotImplementedError
 
     def _blocks(self) -> list[Block]:
-        return [Picture(graph_svg(self.graph, self.marks)), *self._parts()]
+        return [graph_block(self.graph, self.marks), *self._parts()]
 
 
 def _most(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[Block]:

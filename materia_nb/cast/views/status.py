@@ -13,11 +13,11 @@ from materia_nb.cast.breakpoint import Breakpoint
 from materia_nb.cast.listing import output_words, step_table, verdict_mark
 from materia_nb.cast.repairs import changed_definition, offers
 from materia_nb.cast.snapshot import Snapshot
-from materia_nb.display.blocks import Block, Code, Picture, Shown, Table, lines
+from materia_nb.display.blocks import Block, Code, Shown, Table, lines
 from materia_nb.display.escape import shorten
 from materia_nb.display.graph_parts import END_SIGN, Marks, links
 from materia_nb.display.sections import call_blocks, call_words, judged_words, prompt_blocks
-from materia_nb.display.svg import graph_svg
+from materia_nb.display.svg import graph_block
 from materia_nb.engine.items import standings, walk_of
 from materia_nb.engine.remarks import Remark
 from materia_nb.engine.routing import edges_used, short
@@ -49,7 +49,7 @@ class CastView(Shown):
         return "\n".join(plain(line) for line in self.lines)
 
     def _blocks(self) -> list[Block]:
-        return [Picture(graph_svg(self.graph, self.marks), repr(self))]
+        return [graph_block(self.graph, self.marks, repr(self))]
 
 
 class StatusView(Shown):

@@ -20,7 +20,6 @@ from materia_nb.display.blocks import (
     Heading,
     Jump,
     Line,
-    Picture,
     Shown,
     Table,
     Tree,
@@ -29,7 +28,7 @@ from materia_nb.display.blocks import (
 )
 from materia_nb.display.escape import clip, part, shorten
 from materia_nb.display.sections import call_blocks, issue_rows, prompt_blocks, section_blocks
-from materia_nb.display.svg import graph_svg
+from materia_nb.display.svg import graph_block
 from materia_nb.display.text import graph_text
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord
@@ -302,7 +301,7 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
     failure, steps = cast.failure, cast.all_steps[-_MOST_STEPS:]
     facts = [("request", cast.request), *(("how it stands", line) for line in status_lines(cast))]
     said: list[Block] = [FactTable(facts), *([Code(failure.message)] if failure else [])]
-    said += [Heading("Graph"), Picture(graph_svg(cast.graph, marks_of(cast)))]
+    said += [Heading("Graph"), graph_block(cast.graph, marks_of(cast))]
     said.append(Fold("Graph as text", [Code(graph_text(cast.graph, marks_of(cast)), most=200_000)]))
     if cast.lanes:
         said += [Heading("Lanes"), *(one for one in lanes_blocks(cast) if not isinstance(one, Action))]
