@@ -280,7 +280,7 @@ def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
         event.ts,
         turn,
         worked=event.worked,
-        past=outputs.follows(rules, session, step, turn),
+        past=outputs.past_of(rules, session, step, turn),
         spoken=(*session.spoken, turn) if prompt is not None else session.spoken,
         wish=None,
         calls=(),

@@ -393,13 +393,18 @@ LONGEST: Final = 64
 
 
 class PastStates:
-    """The states around plain steps, one behind the other: that before the first, and the output of each."""
+    """The states around steps, one behind the other: that before the first, and the output of each.
 
-    __slots__ = ("_first", "_handed", "_latest", "_next", "_outputs", "_rules", "_start", "lane")
+    Or around one step whose state after it does not follow from its output: that one is kept too, until it is found again as
+    the start of the next.
+    """
 
-    def __init__(self, rules: Rules, start: CastState) -> None:
-        """Begin with the state that the first step was entered from."""
+    __slots__ = ("_after", "_first", "_handed", "_latest", "_next", "_outputs", "_rules", "_start", "lane")
+
+    def __init__(self, rules: Rules, start: CastState, after: CastState | None = None) -> None:
+        """Begin with the state that the first step was entered from; ``after`` is the one after it, if that does not follow."""
         self._rules, self._start = rules, start
+        self._after: CastState | PastStates | None = after
         self._first, self.lane = start.steps + 1, start.lane
         self._latest: tuple[CastState, CastState] | None = (start, start)
         self._next: PastStates | None = None
@@ -408,17 +413,17 @@ class PastStates:
 
     def followed_by(self, other: PastStates) -> None:
         """Keep of what was handed on until here, which grows with the cast, only how much of that of ``other`` it is."""
-        begin, (after, context) = self._start, other.start.handoffs
-        entries, made = begin.handoffs
+        begin, first = self._start, other.start
+        (after, context), (entries, made) = first.handoffs, begin.handoffs
         self._latest = None
+        unchanged = self._after is None or self._after is first  # by somebody, before the next step
         same = context.startswith(made) and after[: len(entries)] == entries
-        if self._next is None and same and begin.data.get("context") == made:
-            self._handed, self._next = (
-                (len(entries), len(made)),
-                other,
-            )  # first, since others may look at it meanwhile
-            data = FrozenDict({**begin.data, "context": ""})
-            self._start = begin._replace(data=data, handoffs=Handoffs())
+        if self._next is None and unchanged and same and begin.data.get("context") == made:
+            self._handed = (len(entries), len(made))
+            self._next = other  # first, since others may look at it meanwhile
+            self._start = begin._replace(data=FrozenDict({**begin.data, "context": ""}), handoffs=Handoffs())
+            if self._after is not None:
+                self._after = other
 
     @property
     def start(self) -> CastState:
@@ -427,16 +432,17 @@ class PastStates:
         if self._next is None:
             return begin
         while last._next is not None:
-            last = last._next
+            behind = last._next
+            last._next = behind._next or behind  # noqa: SLF001 - its own class; the next time it is half as far
+            last = behind
         entries, made = last._start.handoffs  # noqa: SLF001 - its own class
         handed = Handoffs(entries[: self._handed[0]], made[: self._handed[1]])
         return begin._replace(data=FrozenDict({**begin.data, "context": handed.made}), handoffs=handed)
 
     def take(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
         """Take a step that began where this ends, with the same rules; False when it did not."""
-        number = before.steps + 1
-        latest = self._latest
-        if latest is None or before is not latest[1]:
+        number, latest = before.steps + 1, self._latest
+        if self._after is not None or latest is None or before is not latest[1]:
             return False
         if rules is not self._rules or number - self._first == LONGEST:
             return False
@@ -455,7 +461,9 @@ class PastStates:
         return self._around(number)[1]
 
     def _around(self, number: int) -> tuple[CastState, CastState]:
-        latest, place = self._latest, number - self._first
+        latest, place, after = self._latest, number - self._first, self._after
+        if after is not None:
+            return self.start, after.start if isinstance(after, PastStates) else after
         if latest is not None and latest[1].steps == number:
             return latest
         states = _computed(self, len(self._outputs))
@@ -475,30 +483,26 @@ def _computed(past: PastStates, count: int) -> tuple[CastState, ...]:
     return past.compute(count)
 
 
-def follows(rules: Rules, session: Session, step: Transition, turn: TurnRecord) -> PastStates | None:
-    """Return what finds the states of the latest step again, if they follow from the one before and this turn alone.
+def past_of(rules: Rules, session: Session, step: Transition, turn: TurnRecord) -> PastStates | None:
+    """Return what finds the states of the latest step again; None while its visit goes on.
 
-    They do where it was entered, asked and answered once and went on with what the output says, whatever else can happen
-    to a visit; neither a person nor a tool had a hand in it.
+    They follow from the one before and this turn alone where it was entered, asked and answered once and went on with what
+    the output says, whatever else can happen to a visit, and neither a person nor a tool had a hand in it.
     """
     record, after = session.steps.latest, step.state
-    if record is None or not record.plain or turn.mode != "work":
+    if record is None or after.status != "ready" or not isinstance(record.states, tuple):
         return None
-    if step.decision is None or step.decision.result not in TAKEN:
-        return None
-    states = record.states
-    if after.status != "ready" or (after.at and after.at.changed) or not isinstance(states, tuple):
-        return None
-    before, latest = states
-    if latest is not session.state:
-        return None  # somebody changed it while the visit waited
+    before, latest = record.states
+    plain = record.plain and turn.mode == "work" and not (after.at and after.at.changed)
+    taken = step.decision is not None and step.decision.result in TAKEN
+    follows = plain and taken and latest is session.state  # else somebody changed it while the visit waited
     behind = session.steps.behind
-    past = behind.states if behind else None
-    if not isinstance(past, PastStates) or not past.take(rules, turn, before, after):
-        last, past = past, PastStates(rules, before)
+    last = past = behind.states if behind else None
+    if not follows or not isinstance(past, PastStates) or not past.take(rules, turn, before, after):
+        past = PastStates(rules, before, None if follows else after)
         past.take(rules, turn, before, after)
         if isinstance(last, PastStates):
             last.followed_by(past)
-    if isinstance(record.prompt, EntryPrompt):
+    if follows and isinstance(record.prompt, EntryPrompt):
         record.prompt.let_go(past)
     return past

@@ -6,12 +6,13 @@ import gc
 import json
 import tracemalloc
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
 import cast_helpers as h
 from builders import Folded, at, config, edge
-from materia_nb.cast import resume_cast
+from materia_nb.cast import open_cast, resume_cast
 from materia_nb.engine import decide
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import fold
@@ -67,6 +68,41 @@ def kept_of(items):
 
 def test_what_is_handed_on_is_not_kept_again_with_each_state():
     assert kept_of(320) < 2.5 * kept_of(160)
+
+
+def read_of(tmp_path, count):
+    """Return a cast whose plan is gone and that hands on much for each item, as it is read, and the bytes that it keeps."""
+
+    def handing_on(turn):
+        if turn.socket_id == "Socket-1":
+            return " " * 70_000 + json.dumps({"workItems": h.items(*map(str, range(count)))})
+        return json.dumps({"satisfied": True, "context": f"{turn.visit:9000}"})
+
+    cast = h.start(tmp_path, h.loop_config(), handing_on)
+    cast.run()
+    cast.close()
+    (cast.run_dir / "sockets/Socket-1/1.md").unlink()
+    gc.collect()
+    tracemalloc.start()
+    opened = open_cast(cast.run_dir)
+    gc.collect()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert opened.route == cast.route
+    return opened, kept
+
+
+def test_nor_where_the_states_do_not_follow_since_an_output_is_gone(tmp_path):
+    short, kept = read_of(tmp_path / "short", 40)
+    opened, kept_of_more = read_of(tmp_path / "long", 80)
+    assert kept_of_more < 2.8 * kept
+    steps = opened.runner.session.steps
+    for step in (*steps[3:40], *short.runner.session.steps[3:40]):
+        done = (step.number - 1) // 2
+        assert len(step.after.handoffs.entries) == done
+        assert step.after.data["context"] == step.after.handoffs.made
+    for step, later in pairwise(steps[3:40]):
+        assert step.after == later.before
 
 
 def test_no_state_is_more_than_so_many_steps_away(long):
