@@ -18,7 +18,7 @@ from typing import Final, Literal, TypeAlias
 
 from materia_nb.agents.interface import Agent, TellsReadiness, name_of
 from materia_nb.agents.notebook_agents import PersonAgent
-from materia_nb.agents.presets import PREFIX, PRESETS
+from materia_nb.agents.presets import COMMAND_PREFIX, PRESETS
 from materia_nb.agents.tools import MoreTools, choose_tools
 from materia_nb.agents.tools.more_tools import is_known
 from materia_nb.cast.workbench import Workbench
@@ -116,7 +116,7 @@ def programs(project: Path) -> list[Finding]:
         ("version control", name, (name, "--version"), todo) for name, todo in _VERSION_CONTROL
     ]
     asked += [
-        ("agents' programs", f"{PREFIX}{one.name}", one.version, f"{one.about}, by {one.project}")
+        ("agents' programs", f"{COMMAND_PREFIX}{one.name}", one.version, f"{one.about}, by {one.project}")
         for one in PRESETS.values()
     ]
     stop = Stop()
@@ -293,7 +293,7 @@ def checkup(wb: Workbench) -> Checkup:
         keys(os.environ),
         *programs(wb.project),
         *folders(_folders(wb)),
-        *shipped(profile_directory(os.environ) / utility_step.FOLDER, pi_profile_directory(os.environ)),
+        *shipped(profile_directory(os.environ) / utility_step.SCRIPT_FOLDER, pi_profile_directory(os.environ)),
         *config(wb),
     ])  # fmt: skip
 

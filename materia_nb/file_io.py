@@ -20,7 +20,7 @@ from typing import Final
 
 from materia_nb.platform import HeldInterrupts
 
-LONGEST: Final = 2**28
+MOST_READ: Final = 2**28
 """The longest file that is read unless said otherwise, in bytes."""
 BESIDE: Final = re.compile(r"\.[0-9a-f]{16}\.tmp")
 """What a file is called until it is whole; a process that was killed may leave one."""
@@ -67,7 +67,7 @@ def open_file(path: Path, flags: int) -> FileIO:
         return FileIO(open_plain(path, flags), "r+b")
 
 
-def read_plain(path: Path | str, most: int = LONGEST, *, follow: bool = False) -> bytes:
+def read_plain(path: Path | str, most: int = MOST_READ, *, follow: bool = False) -> bytes:
     """Read a plain file of at most ``most`` bytes; raises OSError for anything else."""
     with opened(path, follow=follow) as handle:
         size = os.fstat(handle).st_size

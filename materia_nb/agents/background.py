@@ -59,7 +59,7 @@ def leavable(work: Callable[[], T], stop: Stop) -> T:
     return came[0]
 
 
-class Inbox(Generic[T]):
+class LoopInbox(Generic[T]):
     """Brings what an awaitable tells on the loop to the thread that waits for it.
 
     Args:
@@ -107,7 +107,10 @@ class BackgroundLoop:
         self._thread: platform.Work | None = threading.current_thread() if running else None
 
     def run(
-        self, awaitable: Awaitable[T], stop: threading.Event | None = None, inbox: Inbox[Any] | None = None
+        self,
+        awaitable: Awaitable[T],
+        stop: threading.Event | None = None,
+        inbox: LoopInbox[Any] | None = None,
     ) -> T:
         """Wait for an awaitable and return its result, or raise what it raises.
 
@@ -117,7 +120,7 @@ class BackgroundLoop:
             AgentError: kind ``interrupted``: ``stop`` was set; the awaitable was cancelled.
             KeyboardInterrupt: the awaitable was cancelled.
         """
-        inbox = inbox or Inbox(nobody)
+        inbox = inbox or LoopInbox(nobody)
         if not platform.THREADS:
             return _here(awaitable, stop, inbox)
         loop = self._running()
@@ -163,7 +166,7 @@ class BackgroundLoop:
             return self._loop
 
 
-def _here(awaitable: Awaitable[T], stop: threading.Event | None, inbox: Inbox[Any]) -> T:
+def _here(awaitable: Awaitable[T], stop: threading.Event | None, inbox: LoopInbox[Any]) -> T:
     """Wait for an awaitable where there are no threads, without giving way to anything else.
 
     So it can compute, but not wait for a timer, the network, or another task.

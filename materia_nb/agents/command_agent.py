@@ -31,7 +31,7 @@ Paths: TypeAlias = str | Sequence[str]
 """A JSONPath, or several."""
 
 
-class Answered(NamedTuple):
+class ProgramAnswer(NamedTuple):
     """What a program answered.
 
     ``usage`` is None where the program reports none (R56), ``session`` names the conversation in which it can go on,
@@ -50,7 +50,7 @@ _TOLD: Final = 200
 _COUNTED: Final = ("input", "output", "cached", "reasoning")
 """What tokens are counted as."""
 
-ReadsStdout: TypeAlias = Callable[[str], Answered]
+ReadsStdout: TypeAlias = Callable[[str], ProgramAnswer]
 """Reads the stdout of a program that has ended."""
 
 
@@ -91,12 +91,12 @@ class JsonOutput:
                 if (fault := jsonpath_fault(path)) is not None:
                     raise AgentError(f"{path!r} is not JSONPath: {fault}", hint='such as "$.result"')
 
-    def __call__(self, stdout: str) -> Answered:
+    def __call__(self, stdout: str) -> ProgramAnswer:
         """Read it."""
         try:
             value = self._value(stdout)
         except (ValueError, RecursionError) as fault:
-            return Answered("", unread=f"What it printed is not JSON: {fault}")
+            return ProgramAnswer("", unread=f"What it printed is not JSON: {fault}")
         answers = next((found for path in _listed(self.answer) if (found := _find(path, value))), [])
         text = _text(answers[-1]) if answers else ""
         failures = [one for one in self._all(self.error, value) if one]
@@ -113,7 +113,7 @@ class JsonOutput:
         unread = ""
         if not failures and not answers:
             unread = f"There is no answer at {' or '.join(_listed(self.answer))} of what it printed: {stdout[:_TOLD]}"
-        return Answered(text, used, sessions[0] if sessions else "", error, unread)
+        return ProgramAnswer(text, used, sessions[0] if sessions else "", error, unread)
 
     def _value(self, stdout: str) -> JSON:
         if not self.lines:
@@ -155,7 +155,7 @@ _AIDER_USED: Final = re.compile(
 _UNITS: Final = {"k": 1_000, "M": 1_000_000}
 
 
-def read_aider(stdout: str) -> Answered:
+def read_aider(stdout: str) -> ProgramAnswer:
     """Read what aider prints: a banner, the answer, and a line with tokens (rounded, as in 2.4k) and cost a message."""
     lines = stdout.splitlines()
     used = [(place, match) for place, line in enumerate(lines) if (match := _AIDER_USED.match(line))]
@@ -168,9 +168,9 @@ def read_aider(stdout: str) -> Answered:
     counted = {place for place, _ in used}
     text = "\n".join(lines[place] for place in range(begin, end) if place not in counted).strip()
     if not used:
-        return Answered(text)
+        return ProgramAnswer(text)
     costs = [match["cost"] for _, match in used]
-    return Answered(
+    return ProgramAnswer(
         text,
         Usage(
             sum(_count(match["sent"]) for _, match in used),
@@ -263,7 +263,7 @@ class CommandAgent:
                 ``agent_reply_too_long``, and ``interrupted`` when the cast is stopped.
             KeyboardInterrupt: interrupted; the program has ended.
         """
-        asked = turn.prompt if self.goes_on_in(turn) else as_text(turn)
+        asked = turn.prompt if self.goes_on_in(turn) else whole_request(turn)
         with self.called(turn) as argv:
             result = run_process(
                 argv,
@@ -292,13 +292,19 @@ class CommandAgent:
         session = turn.meta.get("session") if turn.meta.get("program") == _program(self.argv) else None
         return session if isinstance(session, str) and _SESSION.fullmatch(session) else ""
 
-    def _read(self, turn: Turn, result: ProcessResult, stdout: str) -> Answered:
+    def _read(self, turn: Turn, result: ProcessResult, stdout: str) -> ProgramAnswer:
         """Read stdout; a program that reports an error has failed, also where it ends as if all were well.
 
         What it used is told before it fails: unknown where it started and says nothing of it (R56).
         """
         ended = result.started and not (result.timed_out or result.stopped or result.stdout_truncated)
-        said = Answered(stdout) if self.reads is None else self.reads(stdout) if ended else Answered("")
+        said = (
+            ProgramAnswer(stdout)
+            if self.reads is None
+            else self.reads(stdout)
+            if ended
+            else ProgramAnswer("")
+        )
         failed = not ended or result.code != 0 or said.error or said.unread
         if failed and result.started:
             turn.tell(Spent(said.usage or Usage(None, None)))
@@ -365,7 +371,7 @@ def _program(argv: Sequence[str]) -> str:
     return PurePath(argv[0]).name
 
 
-def as_text(turn: Turn) -> str:
+def whole_request(turn: Turn) -> str:
     """Write a turn as plain text: the prompt alone, or the visit's conversation under role headings."""
     if not turn.conversation:
         return turn.prompt

@@ -474,7 +474,7 @@ def _where(error: Exception) -> str:
 TAGS: Final = ("<think>", "</think>")
 """What a block of thinking stands between, where nothing else is known of the model."""
 
-LONGEST: Final = 65_536
+LONGEST_THINKING: Final = 65_536
 """How many bytes of a turn's thinking are kept."""
 
 ENDLESS: Final = "thinking that had no end"
@@ -510,7 +510,7 @@ def joined_thinking(thoughts: Iterable[str]) -> str:
 def kept_thinking(thinking: str) -> str:
     """Return as much of the thinking as is kept, and say where it was cut."""
     data = thinking.encode()
-    if len(data) <= LONGEST:
+    if len(data) <= LONGEST_THINKING:
         return thinking
     told = f"\n[cut: {len(thinking):,} characters in all]"
-    return data[: LONGEST - len(told.encode())].decode(errors="ignore") + told
+    return data[: LONGEST_THINKING - len(told.encode())].decode(errors="ignore") + told

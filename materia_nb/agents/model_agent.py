@@ -113,7 +113,7 @@ def _bad_model(what: str, hint: str | None = None) -> AgentError:
     return AgentError(what, hint=hint, kind="bad_model")
 
 
-def check(model: object, base_url: str | None = None) -> None:
+def check_model(model: object, base_url: str | None = None) -> None:
     """Raise AgentError for a name that cannot be a model's; nothing is asked of anyone."""
     _needs_library()
     from pydantic_ai.models import Model
@@ -140,14 +140,14 @@ def check(model: object, base_url: str | None = None) -> None:
     _provider_class(provider)
 
 
-def make(model: object, base_url: str | None = None, key_env: str | None = None) -> Made:
+def model_made_of(model: object, base_url: str | None = None, key_env: str | None = None) -> Made:
     """Make a model of its name; a model object stays as it is.
 
     Raises:
         AgentError: kinds ``bad_model`` and ``not_installed`` as :func:`check`; ``no_key``: the
             environment has no key for it.
     """
-    check(model, base_url)
+    check_model(model, base_url)
     from pydantic_ai.models import Model, infer_model
 
     if isinstance(model, Model):
@@ -286,7 +286,7 @@ class ModelAgent:
         with HeldInterrupts():
             name_of_it = "model" if model is None else model_name_of(model)
             if model is not None:
-                check(model, base_url)
+                check_model(model, base_url)
         if key_env:
             holds_key(key_env)
         form = prompt_form or (getattr(model, "profile", None) or {}).get("prompt_form")
@@ -340,7 +340,7 @@ class ModelAgent:
             return _no_model("The materia")
         try:
             with HeldInterrupts():
-                make(wanted, self.base_url, self.key_env)
+                model_made_of(wanted, self.base_url, self.key_env)
         except AgentError as error:
             return error
         return None
@@ -365,7 +365,7 @@ class ModelAgent:
             raise _no_model(f"The materia {turn.materia_id}", turn.socket_id)
         name = model_name_of(wanted)
         if name not in self._made:
-            self._made[name] = make(wanted, self.base_url, self.key_env)
+            self._made[name] = model_made_of(wanted, self.base_url, self.key_env)
         return self._made[name]
 
     def __repr__(self) -> str:

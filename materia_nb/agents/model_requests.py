@@ -9,10 +9,12 @@ import json
 import re
 import threading
 import time
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 import tenacity
 from pydantic import ValidationError
@@ -35,11 +37,12 @@ from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from materia_nb.agents.background import BackgroundLoop, Inbox
+from materia_nb.agents.background import BackgroundLoop, LoopInbox
 from materia_nb.agents.interface import AgentError, Noted, Said, Telling, Usage
 from materia_nb.agents.model_agent import Made
 from materia_nb.engine.followup import cut
 from materia_nb.errors import named_error, scrubbed
+from materia_nb.file_io import read_own
 from materia_nb.handoff.protocol import one_line
 
 _SHOWN: Final = 300
@@ -61,65 +64,9 @@ class CutOff(Exception):
     """A stream ended before the answer did."""
 
 
-class Kind(NamedTuple):
-    """A kind of failure: what is said of it, with the model's name, and the way on."""
-
-    kind: str
-    what: str
-    hint: str
-
-
-_RATE: Final = Kind(
-    "rate_limited",
-    "{model} accepts no more requests for now",
-    "wait a while, then retry --turn; or use another model",
-)
-_QUOTA: Final = Kind(
-    "rate_limited",
-    "The quota or the credit for {model} is used up",
-    "see to the account, or use another model; then retry --turn",
-)
-_LONG: Final = Kind(
-    "context_too_long",
-    "The conversation is too long for {model}",
-    "use a model that takes more, or let the prompt and the tools say less; then retry --turn",
-)
-_KEY: Final = Kind(
-    "bad_key",
-    "The key was refused for {model}",
-    "put a key that may use the model into the environment, then retry --turn",
-)
-_DENIED: Final = Kind(
-    "denied",
-    "The provider does not let you ask {model}",
-    "read what it says: a region, a plan or an account may not be allowed, or the key may not use this model",
-)
-_MODEL: Final = Kind(
-    "bad_model", "{model} was not found", "is the name right, and the base URL, if there is one?"
-)
-_SLOW: Final = Kind(
-    "agent_timeout", "{model} took too long", "give the agent a longer timeout_s, then retry --turn"
-)
-_REFUSED: Final = Kind(
-    "refused", "{model} refused to answer", "change the prompt or the model, then retry --turn"
-)
-_REQUEST: Final = Kind(
-    "bad_request", "The request to {model} was refused", "change the settings or the model, then retry --turn"
-)
-_LINE: Final = Kind(
-    "transport",
-    "{model} could not be reached or broke off",
-    "is the provider up, and the base URL right? then retry --turn",
-)
-_DOWN: Final = Kind(
-    "transport", "{model} failed on its provider's side", "retry --turn later, or use another model"
-)
-_OTHER: Final = Kind("agent_error", "Asking {model} failed", "put it right, then retry --turn")
-_MALFORMED: Final = Kind(
-    "malformed",
-    "The answer of {model} could not be read",
-    "check the base URL if it is your own; retry --turn, or use another model",
-)
+_TABLE: Final = tomllib.loads(read_own(Path(__file__).with_name("failures.toml")))
+_KINDS: Final = {name: (row["kind"], row["what"], row["hint"]) for name, row in _TABLE.items()}
+"""The kind of each error, what is said of it with the model's name, and the way on."""
 
 
 def failure(error: Exception, model: str, tries: int = 1) -> AgentError:
@@ -132,24 +79,27 @@ def failure(error: Exception, model: str, tries: int = 1) -> AgentError:
     """
     if isinstance(error, AgentError):
         return error
-    found = _kind(error)
-    said = _said(error)
-    what = found.what.format(model=model) + (f", in {tries} tries" if tries > 1 else "")
-    hint = _NO_TOOLS if found is _REQUEST and _TOOLS.search(said) else found.hint
+    name, said = _name_of_failure(error), _said(error)
+    kind, what, hint = _KINDS[name]
+    what = what.format(model=model) + (f", in {tries} tries" if tries > 1 else "")
+    if name == "request" and _TOOLS.search(said):
+        hint = _NO_TOOLS
     if suggested := getattr(error, "suggested_model_id", None):
         hint = f"did you mean {suggested!r}?"
-    return AgentError(what + (f": {said}" if said else ""), hint=hint, kind=found.kind)
+    return AgentError(what + (f": {said}" if said else ""), hint=hint, kind=kind)
 
 
 def refused(model: str, why: object) -> AgentError:
     """Return the error for an answer that was refused, or held back by a filter."""
     said = f": {_short(why)}" if isinstance(why, str) and why else ""
-    return AgentError(_REFUSED.what.format(model=model) + said, hint=_REFUSED.hint, kind=_REFUSED.kind)
+    kind, what, hint = _KINDS["refused"]
+    return AgentError(what.format(model=model) + said, hint=hint, kind=kind)
 
 
 def empty(model: str) -> AgentError:
     """Return the error for an answer without text and without calls."""
-    return AgentError(f"The answer of {model} is empty", hint=_MALFORMED.hint, kind=_MALFORMED.kind)
+    kind, _, hint = _KINDS["malformed"]
+    return AgentError(f"The answer of {model} is empty", hint=hint, kind=kind)
 
 
 def _may_pass(error: BaseException) -> bool:
@@ -168,31 +118,31 @@ def briefly(error: BaseException, model: str) -> str:
     return f"no connection to {model}"
 
 
-def _kind(error: Exception) -> Kind:
-    kinds: tuple[tuple[tuple[type[Exception], ...], Kind], ...] = (
-        ((ai.ModelQuotaExceededError,), _QUOTA),
-        ((ai.ModelRateLimitError,), _RATE),
-        ((ai.ModelContextWindowExceededError,), _LONG),
-        ((ai.ModelAuthenticationError,), _KEY),
-        ((ai.ModelNotFoundError,), _MODEL),
-        ((ai.ModelRequestTimeout, ai.ModelTimeoutError), _SLOW),
-        ((ai.ModelUnavailableError, ai.ModelServerError), _DOWN),
-        ((ai.ModelConnectionError, CutOff, OSError), _LINE),
-        ((ai.ContentFilterError,), _REFUSED),
-        ((ai.ModelRequestRejectedError, ai.UserError), _REQUEST),
-        ((ai.ModelAPIError, ai.UnexpectedModelBehavior, ValidationError, ValueError), _MALFORMED),
-    )
-    found = next((kind for types, kind in kinds if isinstance(error, types)), None)
-    if found is None:
+def _name_of_failure(error: Exception) -> str:
+    kinds: dict[str, tuple[type[Exception], ...]] = {
+        "quota": (ai.ModelQuotaExceededError,),
+        "rate": (ai.ModelRateLimitError,),
+        "too_long": (ai.ModelContextWindowExceededError,),
+        "key": (ai.ModelAuthenticationError,),
+        "model": (ai.ModelNotFoundError,),
+        "slow": (ai.ModelRequestTimeout, ai.ModelTimeoutError),
+        "down": (ai.ModelUnavailableError, ai.ModelServerError),
+        "line": (ai.ModelConnectionError, CutOff, OSError),
+        "refused": (ai.ContentFilterError,),
+        "request": (ai.ModelRequestRejectedError, ai.UserError),
+        "malformed": (ai.ModelAPIError, ai.UnexpectedModelBehavior, ValidationError, ValueError),
+    }
+    name = next((name for name, types in kinds.items() if isinstance(error, types)), None)
+    if name is None:
         # The transport libraries have errors of their own, where a provider's client lets them through.
-        found = _LINE if type(error).__module__.startswith("httpx") else _OTHER
-    if found is _KEY and getattr(error, "status_code", 401) == 403 and not _ABOUT_KEY.search(_said(error)):
-        return _DENIED
-    if found is _REQUEST and _REFUSALS.search(f"{getattr(error, 'provider_error_code', '')} {_said(error)}"):
-        return _REFUSED
-    if found is _MALFORMED and getattr(error, "in_stream", False):
-        return _DOWN
-    return found
+        name = "line" if type(error).__module__.startswith("httpx") else "other"
+    if name == "key" and getattr(error, "status_code", 401) == 403 and not _ABOUT_KEY.search(_said(error)):
+        return "denied"
+    if name == "request" and _REFUSALS.search(f"{getattr(error, 'provider_error_code', '')} {_said(error)}"):
+        return "refused"
+    if name == "malformed" and getattr(error, "in_stream", False):
+        return "down"
+    return name
 
 
 def _said(error: Exception) -> str:
@@ -329,7 +279,7 @@ class Requests:
     def _once(
         self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
     ) -> ModelResponse:
-        inbox: Inbox[Telling] = Inbox(self.tell)
+        inbox: LoopInbox[Telling] = LoopInbox(self.tell)
         streams: list[StreamedResponse] = []
         try:
             response = LOOP.run(
@@ -349,7 +299,7 @@ class Requests:
         messages: Sequence[ModelMessage],
         settings: ModelSettings,
         parameters: ModelRequestParameters,
-        inbox: Inbox[Telling],
+        inbox: LoopInbox[Telling],
         streams: list[StreamedResponse],
     ) -> ModelResponse:
         fresh = True

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from materia_nb.agents.background import CALLERS, Inbox, can_leave, leavable
+from materia_nb.agents.background import CALLERS, LoopInbox, can_leave, leavable
 from materia_nb.agents.command_agent import CommandAgent
 from materia_nb.agents.interface import (
     TURN_FIELDS,
@@ -31,7 +31,7 @@ from materia_nb.agents.interface import (
     turn_has,
 )
 from materia_nb.agents.model_agent import ModelAgent, meant
-from materia_nb.agents.presets import PREFIX, PRESETS, preset_agent
+from materia_nb.agents.presets import COMMAND_PREFIX, PRESETS, preset_agent
 from materia_nb.agents.tools.tool import Tool
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.routing import short
@@ -100,7 +100,7 @@ class FunctionAgent:
             KeyboardInterrupt: it was interrupted.
         """
         if self._awaited:  # it is cancelled when the cast is to stop
-            inbox = Inbox(turn.tell)
+            inbox = LoopInbox(turn.tell)
             return self._answer(turn.heard_by(inbox.tell), inbox)
         if self._executor is not None or not isinstance(turn.stop, Stop) or not can_leave(turn.stop):
             return self._answer(turn)
@@ -115,7 +115,7 @@ class FunctionAgent:
         finally:
             gone = True  # a function that was left behind may tell more later
 
-    def _answer(self, turn: Turn, inbox: Inbox[Telling] | None = None) -> Reply:
+    def _answer(self, turn: Turn, inbox: LoopInbox[Telling] | None = None) -> Reply:
         try:
             if self._asks is None:
                 call = partial(self.function, turn)
@@ -162,7 +162,7 @@ class _Awaited:
 
     def answer(self, turn: Turn) -> Any:
         """Wait for its answer, and pass on what it tells meanwhile in this thread."""
-        inbox = Inbox(turn.tell)
+        inbox = LoopInbox(turn.tell)
         answer: Any = self._agent.answer(turn.heard_by(inbox.tell))
         return CALLERS.get().run(answer, turn.stop, inbox)
 
@@ -265,7 +265,7 @@ class RecordedTurn:
     spent: tuple[Usage, ...] = ()
 
 
-def in_lane(socket: str, lane: str) -> str:
+def lane_key(socket: str, lane: str) -> str:
     """Return by what name a recording has the answers of a socket in a lane."""
     return f"{lane}/{socket}" if lane else socket
 
@@ -277,7 +277,7 @@ class RecordedAgent:
     spent is told again too, so that a budget lasts as long as it did.
 
     Args:
-        replies: by (socket id, visit), the replies of that visit in turn order; see ``in_lane`` for those of lanes.
+        replies: by (socket id, visit), the replies of that visit in turn order; see ``lane_key`` for those of lanes.
         name: what the agent is called where it is shown.
     """
 
@@ -303,7 +303,7 @@ class RecordedAgent:
         Raises:
             AgentError: kind ``recorded_exhausted``: nothing was said then.
         """
-        socket_id = in_lane(turn.socket_id, turn.lane)
+        socket_id = lane_key(turn.socket_id, turn.lane)
         given = self._replies.get((socket_id, turn.visit), ())
         then = _same_turn(given, turn)
         if then is not None:
@@ -533,14 +533,14 @@ def _needs_program(command: Sequence[object]) -> None:
 def _named(value: str) -> Agent:
     if value == "person":
         return PersonAgent()
-    if value.startswith(PREFIX):
+    if value.startswith(COMMAND_PREFIX):
         return preset_agent(value)
     if is_model(value):
         return ModelAgent(None if value == "model" else value)
     raise AgentError(
         f"{value!r} is not an agent",
         hint=f"did you mean {likely!r}?"
-        if (likely := f"{PREFIX}{value}" if value in PRESETS else meant(value))
+        if (likely := f"{COMMAND_PREFIX}{value}" if value in PRESETS else meant(value))
         else f'a command is a list, as {value.split()!r}; "person" is a person, "openai:gpt-5" a model',
     )
 
@@ -558,7 +558,7 @@ _EVERYONE: Final = "*"
 """The name of the default: everyone who is not set otherwise."""
 
 
-class Assigned(NamedTuple):
+class AgentLine(NamedTuple):
     """One line of what :meth:`AgentTable.describe` tells; ``name`` is None for the default."""
 
     name: str | None
@@ -646,14 +646,14 @@ class AgentTable:
         renamed = self._renamed
         return self._over.for_turn(renamed.get(socket_id, socket_id), renamed.get(materia_id, materia_id))
 
-    def describe(self) -> list[Assigned]:
+    def describe(self) -> list[AgentLine]:
         """Tell who is set for what, the default last."""
-        lines = {name: Assigned(name, name_of(agent)) for name, agent in self._agents.items()}
+        lines = {name: AgentLine(name, name_of(agent)) for name, agent in self._agents.items()}
         below = self._over.describe() if self._over is not None and self._default is None else []
         for name, agent in below:
             for here in self._names_here(name) if name is not None else ():
-                lines.setdefault(here, Assigned(here, agent))
-        return [*lines.values(), Assigned(None, name_of(self.default))]
+                lines.setdefault(here, AgentLine(here, agent))
+        return [*lines.values(), AgentLine(None, name_of(self.default))]
 
     def _names_here(self, below: str) -> list[str]:
         """What is meant here by a name of the table below."""

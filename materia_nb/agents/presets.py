@@ -17,7 +17,7 @@ from materia_nb.errors import did_you_mean
 from materia_nb.file_io import read_own, replace_file
 from materia_nb.jsonvalue import compact, thawed
 
-PREFIX: Final = "command:"
+COMMAND_PREFIX: Final = "command:"
 """What the name of a preset begins with where agents are set: ``command:claude``."""
 
 _MODEL: Final = "{model}"
@@ -73,8 +73,8 @@ class Preset:
         """
         if model is None and self.needs_model:
             raise AgentError(
-                f"{PREFIX}{self.name} needs a model, and none is given",
-                hint=f"write {PREFIX}{self.name}:MODEL, or model in the materia",
+                f"{COMMAND_PREFIX}{self.name} needs a model, and none is given",
+                hint=f"write {COMMAND_PREFIX}{self.name}:MODEL, or model in the materia",
                 kind="no_model",
             )
         # The name may come from a loadout of someone else: it must not be read as an option.
@@ -137,7 +137,7 @@ class PresetAgent(CommandAgent):
     """
 
     def __init__(self, preset: Preset, model: str | None = None, timeout_s: float | None = TIMEOUT_S) -> None:
-        name = f"{PREFIX}{preset.name}" + (f":{model}" if model else "")
+        name = f"{COMMAND_PREFIX}{preset.name}" + (f":{model}" if model else "")
         super().__init__(preset.command(model) if model else preset.argv, timeout_s, name=name)
         self.preset, self.model = preset, model
         self.reads = preset.reads
@@ -160,7 +160,7 @@ class PresetAgent(CommandAgent):
 
     def price_names(self, model: str | None) -> tuple[str, ...]:
         """Return by what a config may have its price: with its model, or without."""
-        name, wanted = f"{PREFIX}{self.preset.name}", self.model or model
+        name, wanted = f"{COMMAND_PREFIX}{self.preset.name}", self.model or model
         return (f"{name}:{wanted}", name) if wanted else (name,)
 
     def goes_on_in(self, turn: Turn) -> str:
@@ -182,7 +182,7 @@ def preset_agent(text: str) -> PresetAgent:
     Raises:
         AgentError: there is no such preset (``unknown_preset``); the message lists them.
     """
-    name, _, model = text.removeprefix(PREFIX).partition(":")
+    name, _, model = text.removeprefix(COMMAND_PREFIX).partition(":")
     preset = PRESETS.get(name)
     if preset is None:
         raise AgentError(

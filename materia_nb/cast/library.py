@@ -32,7 +32,7 @@ from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.platform import place_to_record
 from materia_nb.store.files import disk
 from materia_nb.utilities import utility_step
-from materia_nb.utilities.utility_step import lacking, moved
+from materia_nb.utilities.utility_step import missing_program, moved
 
 if TYPE_CHECKING:
     from materia_nb.loadout.design import Design
@@ -192,7 +192,7 @@ class Loadouts(Mapping[str, str], Shown):
         for id_, definition in definitions_placed(self.config, name).items():
             if materia_kind(definition) != "utility":
                 continue
-            missing = lacking(definition, self.config.owners.get(id_), self.project)
+            missing = missing_program(definition, self.config.owners.get(id_), self.project)
             if missing is not None:
                 yield Problem(
                     MISSING_COMMAND,
@@ -490,7 +490,7 @@ def copy_scripts(graph: Graph) -> list[str]:
 
 def utility_folder() -> Path:
     """Where the profile's copies of the shipped utility scripts are."""
-    return profile_directory(os.environ) / utility_step.FOLDER
+    return profile_directory(os.environ) / utility_step.SCRIPT_FOLDER
 
 
 def _check_name(name: str, what: str) -> None:

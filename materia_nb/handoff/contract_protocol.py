@@ -64,8 +64,8 @@ from materia_nb.handoff.protocol import (
     Reading,
     Refusal,
     Requirements,
+    RoutingVerdict,
     TurnFacts,
-    Verdict,
     form_words,
     missing_sources,
     sample_gist,
@@ -455,7 +455,7 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
 def _reading(value: JSON, checked: CheckedContract, wanted: Requirements, facts: TurnFacts) -> Reading:
     contract, status = checked.contract, checked.contract.plan_status
     if checked.only_unfinished:
-        way = Verdict(False, reason=checked.issues[0].message)
+        way = RoutingVerdict(False, reason=checked.issues[0].message)
         return _accepted(value, checked, way, wanted, facts.memory)
     step = report(remembered(facts.memory), status)
     if checked.issues:
@@ -477,7 +477,7 @@ def _reading(value: JSON, checked: CheckedContract, wanted: Requirements, facts:
 
 
 def _accepted(
-    value: JSON, checked: CheckedContract, way: Verdict, wanted: Requirements, memory: JSON
+    value: JSON, checked: CheckedContract, way: RoutingVerdict, wanted: Requirements, memory: JSON
 ) -> Reading:
     contract = checked.contract
     unfinished = checked.only_unfinished or contract.plan_status == "IN_PROGRESS"

@@ -27,7 +27,7 @@ from materia_nb.handoff.protocol import (
     Issue,
     Outcome,
     Piece,
-    Verdict,
+    RoutingVerdict,
     as_text,
     labelled,
     one_line,
@@ -71,29 +71,29 @@ def _texts_of(entries: Sequence[JSON]) -> list[str]:
     return [as_text(entry) for entry in entries if entry is not None]
 
 
-def contract_verdict(contract: Contract, status: str) -> Verdict:
+def contract_verdict(contract: Contract, status: str) -> RoutingVerdict:
     """Turn the status of a valid contract into a route or an action."""
     if status == "COMPLETE":
-        return Verdict(_ownership(contract) != "not_my_surface")
+        return RoutingVerdict(_ownership(contract) != "not_my_surface")
     if status == "IN_PROGRESS":
         if contract.passed is False or contract.loop_state is not None:
-            return Verdict(False)
-        return Verdict(None, "reissue", f"The agent is still at work: {_next_action(contract)}")
+            return RoutingVerdict(False)
+        return RoutingVerdict(None, "reissue", f"The agent is still at work: {_next_action(contract)}")
     if status == "APPROVAL_REQUEST":
         return _approval(contract.approval_request)
     if status == "NEEDS_INPUT":
-        return Verdict(None, "pause", _next_action(contract), needs="question")
-    return Verdict(
+        return RoutingVerdict(None, "pause", _next_action(contract), needs="question")
+    return RoutingVerdict(
         None, "escalate", "; ".join(["The agent is blocked", *_gaps(contract), *_helper(contract)])
     )
 
 
-def _approval(request: Mapping[str, JSON]) -> Verdict:
+def _approval(request: Mapping[str, JSON]) -> RoutingVerdict:
     asked = one_line(as_text(request.get("exact_content") or request.get("operation") or ""))
     if not can_be_granted(request):
-        return Verdict(None, "pause", f"The agent asks for direction: {asked}", needs="direction")
+        return RoutingVerdict(None, "pause", f"The agent asks for direction: {asked}", needs="direction")
     own = f"nothing here issued the id {request['approval_id']}: it is the agent's own"
-    return Verdict(None, "pause", f"The agent asks for consent: {asked} ({own})", needs="consent")
+    return RoutingVerdict(None, "pause", f"The agent asks for consent: {asked} ({own})", needs="consent")
 
 
 def contract_context(contract: Contract, warnings: Sequence[Issue]) -> str:

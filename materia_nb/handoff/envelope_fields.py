@@ -21,8 +21,8 @@ from materia_nb.handoff.protocol import (
     Outcome,
     Piece,
     Requirements,
+    RoutingVerdict,
     TurnFacts,
-    Verdict,
     as_text,
     closed_object,
     first_field,
@@ -279,47 +279,47 @@ def _with_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
     return {**value, "routing": {**routing, name: flag}}
 
 
-def envelope_verdict(envelope: Envelope, facts: TurnFacts) -> Verdict:
+def envelope_verdict(envelope: Envelope, facts: TurnFacts) -> RoutingVerdict:
     """Turn status and recommendation into a route or an action; the envelope must be valid."""
     return _decided(envelope, facts)._replace(warnings=tuple(_remarks(envelope, facts)))
 
 
-def _decided(envelope: Envelope, facts: TurnFacts) -> Verdict:
+def _decided(envelope: Envelope, facts: TurnFacts) -> RoutingVerdict:
     if envelope.status == "BLOCKED":
-        return Verdict(None, "pause", envelope.reason, needs="help")
+        return RoutingVerdict(None, "pause", envelope.reason, needs="help")
     satisfied = True if envelope.status == "VERIFIED" else None
     if envelope.recommendation == "DETOUR":
         return _detour(satisfied, envelope, facts)
     if envelope.recommendation == "ESCALATE":
-        return Verdict(satisfied, "escalate", envelope.reason)
-    return Verdict(True) if satisfied else _unverified(envelope, facts)  # LOOP too: the status wins
+        return RoutingVerdict(satisfied, "escalate", envelope.reason)
+    return RoutingVerdict(True) if satisfied else _unverified(envelope, facts)  # LOOP too: the status wins
 
 
-def _unverified(envelope: Envelope, facts: TurnFacts) -> Verdict:
+def _unverified(envelope: Envelope, facts: TurnFacts) -> RoutingVerdict:
     if envelope.recommendation == "CONTINUE":
-        return Verdict(None if envelope.can_help is None else True)
+        return RoutingVerdict(None if envelope.can_help is None else True)
     if envelope.can_help is False:
-        return Verdict(None, "escalate", f"Another round would not help: {envelope.reason}")
+        return RoutingVerdict(None, "escalate", f"Another round would not help: {envelope.reason}")
     if _at_cap(facts):
-        return Verdict(
+        return RoutingVerdict(
             None,
             "escalate",
             f"The loop was taken {facts.rounds} of {facts.most_rounds} times: {envelope.reason}",
         )
-    return Verdict(False)
+    return RoutingVerdict(False)
 
 
-def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Verdict:
+def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> RoutingVerdict:
     target = _target(envelope, facts)
     if target:
-        return Verdict(satisfied, "detour", envelope.reason, target)
+        return RoutingVerdict(satisfied, "detour", envelope.reason, target)
     named = envelope.suggestion
     lost = (
         f"A detour to {named[:100]!r}, which is no socket here"
         if named
         else "A detour without a socket to go to"
     )
-    return Verdict(satisfied, "escalate", f"{lost}: {envelope.reason}")
+    return RoutingVerdict(satisfied, "escalate", f"{lost}: {envelope.reason}")
 
 
 def _target(envelope: Envelope, facts: TurnFacts) -> str:

@@ -142,7 +142,7 @@ def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
     return None
 
 
-class Verdict(NamedTuple):
+class RoutingVerdict(NamedTuple):
     """Whether the step is satisfied, what happens next and why, and what was odd; as in ``Reading``."""
 
     satisfied: bool | None

@@ -18,11 +18,11 @@ from materia_nb.errors import MateriaError
 from materia_nb.file_io import read_plain
 from materia_nb.jsonvalue import JSON, compact
 
-Kind = Literal["work", "decide", "start", "end", "pass", "each"]
+StepKind = Literal["work", "decide", "start", "end", "pass", "each"]
 """What a step does: work, decide where to go on, begin, end, nothing, or hand on a list item by item."""
 
-START: Final = ("__start__", "start", "begin")
-END: Final = ("__end__", "end", "stop", "finish", "finished", "exit")
+START_NAMES: Final = ("__start__", "start", "begin")
+END_NAMES: Final = ("__end__", "end", "stop", "finish", "finished", "exit")
 """What steps are called that only begin or end a graph."""
 
 
@@ -30,7 +30,7 @@ class Step(NamedTuple):
     """One node: its name, what it does, and what is known of it in words."""
 
     title: str
-    kind: Kind = "work"
+    kind: StepKind = "work"
     about: str = ""
 
 
@@ -69,10 +69,10 @@ class Flow:
         return list(dict.fromkeys(way for way in self.ways if way.source == node))
 
 
-def kind_by_name(title: str) -> Kind:
+def kind_by_name(title: str) -> StepKind:
     """Return what a step is by its title alone."""
     name = title.strip().lower()
-    return "start" if name in START else "end" if name in END else "work"
+    return "start" if name in START_NAMES else "end" if name in END_NAMES else "work"
 
 
 def read_langgraph(document: Mapping[str, Any]) -> Flow:
@@ -311,7 +311,7 @@ def _short(type_: str) -> str:
     return type_.rpartition(".")[2]
 
 
-def _kind(type_: str, node: Mapping[str, Any]) -> Kind:
+def _kind(type_: str, node: Mapping[str, Any]) -> StepKind:
     if type_.lower().endswith("trigger") or type_ in ("start", "webhook"):
         return "start"
     if node.get("disabled") is True or type_ in _PASS:

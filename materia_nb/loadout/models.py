@@ -215,7 +215,7 @@ _CONTEXT_SCHEMA: Final[Mapping[str, JSON]] = {
         },
     ]
 }
-KINDS: Final[Mapping[str, ValueKind]] = {
+VALUE_KINDS: Final[Mapping[str, ValueKind]] = {
     "Reference": ValueKind(
         lambda _: True, _TEXT, "socket id or end"
     ),  # of something in the config: the graph checks whether it is there
@@ -406,7 +406,7 @@ def models_of(table: Mapping[str, Mapping[str, Any]]) -> dict[str, type[Model]]:
 
     Of a model: ``about``, ``words``, ``example``, ``code`` (see :class:`Model`), ``base``, whose fields it has too, ``snake_case``
     where its fields may be spelt so, and ``defaults``, the class of the graph that has its defaults. Of a field: ``kind``, ``about``,
-    ``default`` and ``least``, how many entries it has at least, and what a :class:`FieldRow` has. A kind is one of :data:`KINDS`,
+    ``default`` and ``least``, how many entries it has at least, and what a :class:`FieldRow` has. A kind is one of :data:`VALUE_KINDS`,
     or another model; ``[...]`` is a list of it, ``{...}`` an object, and behind ``?`` null will do too.
     """
     made: dict[str, type[Model]] = {}
@@ -446,7 +446,7 @@ def _field(
     kind = given.get("kind", "Any").rstrip("?")
     many = {"[": list, "{": dict}.get(kind[0])
     inner = kind.strip("[]{}?")
-    part = None if inner == "Any" or inner in KINDS else model(inner)
+    part = None if inner == "Any" or inner in VALUE_KINDS else model(inner)
     default = given.get("default", getattr(known, name, None))
     about = given["about"]
     for words, meant in _MEANT.items():
@@ -467,7 +467,7 @@ def _shape(kind: str, part: type[Model] | None, many: type | None) -> str:
         return "list of objects"
     if part is not None or many is dict:
         return "object of sources" if kind.endswith("Source") else "object"
-    return KINDS[kind].shape if kind in KINDS else "text"
+    return VALUE_KINDS[kind].shape if kind in VALUE_KINDS else "text"
 
 
 def _annotation(kind: str, part: type[Model] | None) -> Any:
@@ -476,8 +476,8 @@ def _annotation(kind: str, part: type[Model] | None) -> Any:
     if kind.startswith("["):
         return list[_annotation(kind[1:-1], part)]  # type: ignore[misc]
     if kind.startswith("{"):
-        return dict[Annotated[str, KINDS["Reference"]], _annotation(kind[1:-1], part)]  # type: ignore[misc]
-    return Annotated[Any, KINDS[kind]] if kind in KINDS else part or Any
+        return dict[Annotated[str, VALUE_KINDS["Reference"]], _annotation(kind[1:-1], part)]  # type: ignore[misc]
+    return Annotated[Any, VALUE_KINDS[kind]] if kind in VALUE_KINDS else part or Any
 
 
 _BY_NAME: Final = models_of(tomllib.loads(read_own(Path(__file__).with_name("format.toml"))))

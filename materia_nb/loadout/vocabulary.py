@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from importlib.metadata import entry_points
-from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.file_io import read_own
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.report import brief
 
@@ -134,49 +137,19 @@ class Described:
         return "an output" if self.whatever else " or ".join(result.asked for result in self.needs)
 
 
+_TABLE: Final = tomllib.loads(read_own(Path(__file__).with_name("vocabulary.toml")))
+
+
+def _in_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(one) if isinstance(one, list) else one for key, one in row.items()}
+
+
+def _described(needs: tuple[str, ...], **row: Any) -> Described:
+    return Described(needs=tuple(map(Result, needs)), **row)
+
+
 DESCRIBED: Final[Mapping[Condition, Described]] = {
-    "always": Described(
-        needs=TAKEN,
-        sign="always",
-        short="always",
-        choice="always",
-        phrase="always",
-        light="#5b6570",
-        dark="#a7b0ba",
-    ),
-    "satisfied": Described(
-        needs=(Result.YES,),
-        sign="✓ satisfied",
-        short="✓",
-        choice="✓ satisfied",
-        phrase="when satisfied",
-        light="#14774a",
-        dark="#4fc38a",
-        tone="good",
-    ),
-    "not_satisfied": Described(
-        needs=(Result.NO,),
-        sign="✗ not_satisfied",
-        short="✗",
-        choice="✗ not satisfied",
-        phrase="when not satisfied",
-        light="#b04c06",
-        dark="#f19a55",
-        dashes=(2, 4),
-        sends_back=True,
-        tone="no",
-    ),
-    "failed": Described(
-        needs=(Result.REFUSED, Result.FAILED),
-        sign="⚠ failed",
-        short="⚠",
-        choice="⚠ failed",
-        phrase="when it failed",
-        light="#b3261e",
-        dark="#ff8a80",
-        dashes=(8, 3),
-        tone="bad",
-    ),
+    word: _described(**_in_tuples(row)) for word, row in _TABLE["conditions"].items()
 }
 """Every condition, in the order in which they are offered; :data:`Condition` names the same ones."""
 CONDITIONS: Final[tuple[Condition, ...]] = tuple(DESCRIBED)
@@ -245,30 +218,7 @@ class OwnProtocol(NamedTuple):
 
 
 OWN_PROTOCOLS: Final[Mapping[str, OwnProtocol]] = {
-    "sparse": OwnProtocol("sparse:SparseProtocol", must_judge=True),
-    "envelope": OwnProtocol(
-        "envelope_protocol:EnvelopeProtocol",
-        ("meta", "status", "summary", "concerns", "assumptions", "routing"),
-        apart=True,
-        reviewer_says="can_further_iteration_help",
-    ),
-    "agent-contract": OwnProtocol(
-        "contract_protocol:ContractProtocol",
-        (
-            "agent_status",
-            "evidence_report",
-            "consolidation_report",
-            "approval_request",
-            "loop_state",
-            "user_facing_summary",
-            "memorialize_suggestions",
-            "memory_suggestions",
-            "update_contracts",
-            "rollback_executed",
-            "context_consumption",
-        ),
-        tells_the_task=True,
-    ),
+    name: OwnProtocol(**_in_tuples(row)) for name, row in _TABLE["protocols"].items()
 }
 """The protocols of this package by name, the default one first; the names cannot be taken."""
 DEFAULT_HANDOFF: Final = next(iter(OWN_PROTOCOLS))
@@ -338,34 +288,7 @@ def jsonpath_fault(source: str) -> str | None:
 
 _HEX: Final = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 _PREFIX: Final = "materia-color-"
-NAMED: Final = {
-    "amber": "#b45309",
-    "black": "#000000",
-    "blue": "#1d4ed8",
-    "brown": "#78482c",
-    "cyan": "#0e7490",
-    "emerald": "#047857",
-    "fuchsia": "#a21caf",
-    "gray": "#4b5563",
-    "green": "#15803d",
-    "grey": "#4b5563",
-    "indigo": "#4338ca",
-    "lime": "#4d7c0f",
-    "neutral": "#525252",
-    "orange": "#c2410c",
-    "pink": "#be185d",
-    "purple": "#7e22ce",
-    "red": "#b91c1c",
-    "rose": "#be123c",
-    "sky": "#0369a1",
-    "slate": "#475569",
-    "stone": "#57534e",
-    "teal": "#0f766e",
-    "violet": "#6d28d9",
-    "white": "#ffffff",
-    "yellow": "#a16207",
-    "zinc": "#52525b",
-}
+NAMED: Final[Mapping[str, str]] = _TABLE["colours"]
 """Names, also behind ``materia-color-`` as the reference's editor writes them; tones on which text can be read."""
 
 

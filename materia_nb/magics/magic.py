@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
 from materia_nb.agents.interface import CELL_NAMES
-from materia_nb.agents.presets import PREFIX, PRESETS
+from materia_nb.agents.presets import COMMAND_PREFIX, PRESETS
 from materia_nb.cast.workbench import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.facts import as_object
@@ -237,7 +237,7 @@ def _casts(wb: Workbench) -> list[str]:
 
 def _agents(_: Workbench) -> list[str]:
     kinds = ("person", "command", "model", "openai:", "anthropic:", "ollama:", "recorded:")
-    return [*kinds, *(f"{PREFIX}{name}" for name in PRESETS)]
+    return [*kinds, *(f"{COMMAND_PREFIX}{name}" for name in PRESETS)]
 
 
 _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {

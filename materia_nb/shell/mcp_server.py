@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from materia_nb import __version__
 from materia_nb.agents.tools.more_tools import arguments_of, function_tool
-from materia_nb.agents.tools.tool import Refused, Tool, ToolResult, bounded, readable
+from materia_nb.agents.tools.tool import Refused, Tool, ToolResult, readable, within_most
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Block
 from materia_nb.errors import MateriaError, counted, outgoing_line
@@ -69,7 +69,7 @@ class DesignServer:
             result = tool.run(args, None)
         except (Refused, MateriaError) as error:
             result = ToolResult(str(error), ok=False)
-        return ToolResult(bounded(result.text), ok=result.ok)
+        return ToolResult(within_most(result.text), ok=result.ok)
 
     def _tool_of(self, operation: Operation) -> Tool:
         """Make a tool of an operation of the designer: its arguments are those of its function."""

@@ -27,7 +27,7 @@ from materia_nb.loadout.graph import Materia
 from materia_nb.utilities.process import KEEP_BYTES, ProcessResult, run_process
 
 PACKAGED: Final = Path(__file__).with_name("shipped")
-FOLDER: Final = "utilities"
+SCRIPT_FOLDER: Final = "utilities"
 """The name of the directory of copies in a profile."""
 
 MANIFEST: Final = ".materia-shipped-utilities.json"
@@ -93,7 +93,7 @@ def _stands(folder: Path, name: str, entry: JSON) -> Copy:
 def foreign_scripts(folder: Path) -> list[str]:
     """List the scripts that a profile of the reference engine has copies of."""
     try:
-        document = as_object(read_config(folder / FOLDER / _PI_MANIFEST))
+        document = as_object(read_config(folder / SCRIPT_FOLDER / _PI_MANIFEST))
     except MateriaError:
         return []
     listed = document.get("scripts", document)
@@ -209,7 +209,7 @@ def beside_config(definition: Mapping[str, JSON], owner: Path | None) -> dict[st
     return {**definition, "command": _beside_config(command, owner)} if command else dict(definition)
 
 
-def lacking(definition: Mapping[str, JSON], owner: Path | None, project: Path) -> str | None:
+def missing_program(definition: Mapping[str, JSON], owner: Path | None, project: Path) -> str | None:
     """Return the program or script that a utility names and that is not on this machine; None when all is there.
 
     Args:

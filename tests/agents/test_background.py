@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from materia_nb.agents.background import BackgroundLoop, Inbox
+from materia_nb.agents.background import BackgroundLoop, LoopInbox
 from materia_nb.agents.interface import AgentError
 
 
@@ -20,7 +20,7 @@ def loop():
 
 def test_everything_told_is_heard_here_in_order_before_the_result(loop):
     heard = []
-    inbox = Inbox(lambda thing: heard.append((thing, threading.get_ident())))
+    inbox = LoopInbox(lambda thing: heard.append((thing, threading.get_ident())))
 
     async def talk():
         for number in range(50):
@@ -34,7 +34,7 @@ def test_everything_told_is_heard_here_in_order_before_the_result(loop):
 
 def test_what_was_told_before_a_failure_is_heard(loop):
     heard = []
-    inbox = Inbox(heard.append)
+    inbox = LoopInbox(heard.append)
 
     async def talk():
         inbox.tell("last words")
@@ -51,7 +51,7 @@ def test_one_who_cannot_listen_ends_the_talk(loop):
     def take(_):
         raise OSError("the disk is full")
 
-    inbox = Inbox(take)
+    inbox = LoopInbox(take)
 
     async def talk():
         try:
@@ -67,7 +67,7 @@ def test_one_who_cannot_listen_ends_the_talk(loop):
 
 def test_a_stop_is_seen_however_much_is_told(loop):
     stop = threading.Event()
-    inbox = Inbox(lambda _: stop.set())
+    inbox = LoopInbox(lambda _: stop.set())
 
     async def talk():
         while True:

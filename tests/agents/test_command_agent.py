@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from materia_nb.agents import AgentError, CommandAgent, Message, Turn
-from materia_nb.agents.command_agent import as_text
+from materia_nb.agents.command_agent import whole_request
 
 
 def agent(code: str, **more) -> CommandAgent:
@@ -49,7 +49,7 @@ def test_later_turns_get_the_conversation(turn):
         conversation=(Message("user", "do"), Message("assistant", "done")),
     )
     assert agent(ECHO).answer(later).text == "## User\n\ndo\n\n## Assistant\n\ndone\n\n## User\n\nagain"
-    assert as_text(turn) == turn.prompt
+    assert whole_request(turn) == turn.prompt
 
 
 def test_runs_in_the_project_or_where_it_is_told(turn, tmp_path):

@@ -16,7 +16,7 @@ import pytest
 
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, CommandAgent, Message, Turn
-from materia_nb.agents.command_agent import Answered, JsonOutput, read_aider
+from materia_nb.agents.command_agent import JsonOutput, ProgramAnswer, read_aider
 from materia_nb.agents.interface import Spent, Usage
 from materia_nb.agents.presets import PRESETS, preset_agent
 
@@ -297,7 +297,7 @@ class TestAnyOtherProgram:
 
     def test_lines_that_are_no_json_are_passed_over(self):
         read = JsonOutput("$[*].text", lines=True)
-        assert read('warming up\n{"text": "a"}\n\n{"text": "b"}\n') == Answered("b")
+        assert read('warming up\n{"text": "a"}\n\n{"text": "b"}\n') == ProgramAnswer("b")
 
 
 class TestAider:
@@ -311,4 +311,4 @@ class TestAider:
 
     def test_without_a_price_the_cost_is_unknown(self):
         assert read_aider("Yes.\nTokens: 2.4k sent, 33 received.\n").usage == Usage(2400, 33, None)
-        assert read_aider("Yes.\n") == Answered("Yes.")
+        assert read_aider("Yes.\n") == ProgramAnswer("Yes.")

@@ -9,7 +9,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents import CommandAgent, Reply
-from materia_nb.agents.interface import LONGEST, part_thinking
+from materia_nb.agents.interface import LONGEST_THINKING, part_thinking
 from materia_nb.cast import exports, open_cast, resume_cast
 from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.display.blocks import json_of
@@ -109,7 +109,7 @@ def test_what_is_kept_has_no_keys_in_it_and_a_bound(tmp_path, monkeypatch):
     cast.run()
     kept = cast.steps.at(1).thinking
     assert "canary" not in kept
-    assert len(kept.encode()) <= LONGEST
+    assert len(kept.encode()) <= LONGEST_THINKING
     assert kept.endswith("characters in all]")
 
 

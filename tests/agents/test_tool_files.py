@@ -185,7 +185,7 @@ def test_a_hard_link_is_not_written_through(box, project, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["\ud800", "x" * (file_tools.MOST_BYTES + 1)], ids=["half a pair", "too long"]
+    "content", ["\ud800", "x" * (file_tools.MOST_WRITTEN + 1)], ids=["half a pair", "too long"]
 )
 def test_what_cannot_be_written_makes_nothing(box, project, content):
     assert not box.call("write", {"path": "a/b.txt", "content": content}).ok

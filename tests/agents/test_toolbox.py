@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from materia_nb.agents.tools import MOST_TEXT, Toolbox, choose_tools
-from materia_nb.agents.tools.tool import TOOLS, bounded, named, readable
+from materia_nb.agents.tools.tool import TOOLS, named, readable, within_most
 from materia_nb.loadout.facts import TOOL_SCOPES
 
 LOOKING = ["read", "grep", "find", "ls"]
@@ -127,13 +127,13 @@ def test_no_text_keeps_a_control_character(text):
 
 def test_a_text_that_is_too_long_keeps_both_ends_and_says_what_is_gone():
     text = "first " + "x" * 100_000 + " last"
-    short = bounded(text)
+    short = within_most(text)
     assert len(short) <= MOST_TEXT
     assert short.startswith("first x")
     assert short.endswith("x last")
     left = int(short.partition("[... ")[2].partition(" ")[0].replace(",", ""))
     assert left + len(short.replace(f"\n[... {left:,} characters left out ...]\n", "")) == len(text)
-    assert bounded("x" * MOST_TEXT) == "x" * MOST_TEXT
+    assert within_most("x" * MOST_TEXT) == "x" * MOST_TEXT
 
 
 def test_a_huge_name_does_not_make_a_huge_answer(box):

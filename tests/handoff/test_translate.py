@@ -49,6 +49,12 @@ def test_a_sparse_handoff_comes_back_whole_from_both():
             assert translate(made, frm=to, to="sparse") == (value, [])
 
 
+@pytest.mark.parametrize("empty", ["", None])
+def test_what_says_nothing_is_not_lost(empty):
+    _, lost = translate({"satisfied": True, "context": empty}, frm="sparse", to="envelope")
+    assert lost == []
+
+
 def test_what_an_envelope_and_a_contract_both_hold_comes_back():
     value = envelope(meta={"agent_key": "ab7e4d2"})
     made, lost = translate(value, frm="envelope", to="agent-contract")

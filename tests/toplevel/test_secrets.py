@@ -73,8 +73,8 @@ def test_only_a_piece_at_a_cut_is_cut_out():
 @pytest.mark.parametrize("end", ["beginning", "end"])
 @pytest.mark.parametrize("shown", [9, len(KEY) // 2, len(KEY) - 1])
 def test_a_command_whose_output_is_cut_within_a_key(project, shown, end):
-    before = file_tools.KEPT - shown if end == "beginning" else 3 * file_tools.KEPT
-    after = 3 * file_tools.KEPT if end == "beginning" else file_tools.KEPT - shown
+    before = file_tools.SHELL_KEPT - shown if end == "beginning" else 3 * file_tools.SHELL_KEPT
+    after = 3 * file_tools.SHELL_KEPT if end == "beginning" else file_tools.SHELL_KEPT - shown
     code = f"import os; print('x' * {before} + os.environ['OPENAI_API_KEY'] + 'y' * {after}, end='')"
     text = Toolbox(project).call("bash", {"command": f'{sys.executable} -S -c "{code}"'}).text
     assert "bytes left out" in text

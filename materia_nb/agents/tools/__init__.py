@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
-from materia_nb.agents.tools.confine import Root, Work
+from materia_nb.agents.tools.confine import Root, Workplace
 from materia_nb.agents.tools.file_tools import bash, edit, find, grep, ls, read, write
 from materia_nb.agents.tools.tool import (
     MOST_TEXT,
@@ -21,10 +21,10 @@ from materia_nb.agents.tools.tool import (
     Refused,
     Tool,
     ToolResult,
-    bounded,
     choose_tools,
     named,
     readable,
+    within_most,
 )
 from materia_nb.errors import did_you_mean, scrubbed
 from materia_nb.jsonvalue import JSON
@@ -40,7 +40,7 @@ _WORDS: Final = {
 }
 
 
-def checked(tool: Tool, given: object) -> dict[str, JSON]:
+def checked_arguments(tool: Tool, given: object) -> dict[str, JSON]:
     """Return the arguments of a call as its tool wants them.
 
     An optional argument that is null counts as left out, a whole number may be written as 3.0.
@@ -131,7 +131,7 @@ class Toolbox:
     """
 
     def __init__(self, project: Path, stop: threading.Event | None = None, more: Iterable[Tool] = ()) -> None:
-        self._work = Work(Root(project), stop)
+        self._work = Workplace(Root(project), stop)
         self._more = {tool.name: tool for tool in more if tool.run is not None}
         # A model can ask for several edits of a file at once: each must see what the one before left.
         self._files = threading.Lock()
@@ -151,7 +151,7 @@ class Toolbox:
                 result = more.run(args, self._work.stop)
             except Refused as error:
                 result = ToolResult(str(error), ok=False)
-            return ToolResult(bounded(scrubbed(readable(result.text))), ok=result.ok)
+            return ToolResult(within_most(scrubbed(readable(result.text))), ok=result.ok)
         # Nothing that a tool has opened may stay open; one that runs a process ends it.
         with HeldInterrupts():
             try:
@@ -159,12 +159,12 @@ class Toolbox:
             except (Refused, OSError) as error:
                 result = ToolResult(readable(str(error)), ok=False)
             # Before it is cut: of a key that was cut in two a half would stay.
-            return ToolResult(bounded(scrubbed(result.text)), ok=result.ok)
+            return ToolResult(within_most(scrubbed(result.text)), ok=result.ok)
 
     def _run(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
         if name not in TOOLS:
             raise Refused(f"There is no tool {named(name)!r}: {did_you_mean(name, TOOLS)}")
-        given = checked(TOOLS[name], args)
+        given = checked_arguments(TOOLS[name], args)
         self._work.go_on()
         with self._files if name in ("edit", "write") else nullcontext():
             return _RUN[name](self._work, given)

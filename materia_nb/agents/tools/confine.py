@@ -67,7 +67,7 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HeldPlace:
     """Something in the project, or a name where it may be made.
 
     Attributes:
@@ -121,7 +121,7 @@ class Place:
 
 
 @contextmanager
-def reach(root: Root, path: str, purpose: _Purpose = "look") -> Iterator[Place]:
+def reach(root: Root, path: str, purpose: _Purpose = "look") -> Iterator[HeldPlace]:
     """Follow a path from the project on, and hold what it leads to.
 
     Args:
@@ -160,7 +160,7 @@ class _Trail:
         self._made: list[bool] = []
         self._handles = [os.open(root.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
 
-    def follow(self, path: str) -> Place:
+    def follow(self, path: str) -> HeldPlace:
         links = 0
         todo = deque(self._parts(path))
         while todo:
@@ -182,8 +182,8 @@ class _Trail:
             elif todo:
                 self._enter(name, status)
             else:
-                return Place(self._handles[-1], name, (*self._names, name), status)
-        return Place(self._handles[-1], ".", tuple(self._names), os.fstat(self._handles[-1]))
+                return HeldPlace(self._handles[-1], name, (*self._names, name), status)
+        return HeldPlace(self._handles[-1], ".", tuple(self._names), os.fstat(self._handles[-1]))
 
     def go_back(self) -> None:
         """Go back to the project, and remove the directories that were made on the way."""
@@ -291,7 +291,7 @@ def _near(name: str, folder: int) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class Workplace:
     """The project, and what is set when the cast is to stop."""
 
     root: Root

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from materia_nb.agents.tools import search
-from materia_nb.agents.tools.confine import Place, Work, reach
+from materia_nb.agents.tools.confine import HeldPlace, Workplace, reach
 from materia_nb.agents.tools.search import BLOCK
 from materia_nb.agents.tools.tool import LINES, MOST_TEXT, SHELL_SECONDS, Refused, ToolResult, named, readable
 from materia_nb.errors import alike, scrubbed, scrubbed_part
@@ -37,7 +37,7 @@ _MOST_ENTRIES: Final = 20_000
 _ROOM: Final = MOST_TEXT - 500  # leaves room for the notes
 
 
-def read(work: Work, args: Mapping[str, JSON]) -> ToolResult:
+def read(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
     """Read lines of a text file: as many as were asked for and as there is room for."""
     offset, limit = args.get("offset", 1), args.get("limit", LINES)
     with reach(work.root, args["path"]) as place, place.open_file() as file:
@@ -65,7 +65,7 @@ def read(work: Work, args: Mapping[str, JSON]) -> ToolResult:
     return ToolResult("\n".join([*kept, *notes]), ok=True)
 
 
-def ls(work: Work, args: Mapping[str, JSON]) -> ToolResult:
+def ls(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
     """List a directory in the order of the names."""
     with (
         reach(work.root, args.get("path") or ".") as place,
@@ -82,7 +82,7 @@ def ls(work: Work, args: Mapping[str, JSON]) -> ToolResult:
     return ToolResult("\n".join([*lines[:fitting], *note]) or "(empty)", ok=True)
 
 
-def binary(place: Place, size: int) -> Refused:
+def binary(place: HeldPlace, size: int) -> Refused:
     """Say that a file is no text."""
     return Refused(f"{place.shown} is binary ({size:,} bytes): it holds NUL bytes.")
 
@@ -129,7 +129,7 @@ def _notes(first: int, count: int, total: int, *, more: bool, endings: set[bytes
         yield "(some lines end with CR LF)" if b"\n" in endings else "(lines end with CR LF)"
 
 
-def _too_far(place: Place, offset: int, total: int, *, more: bool) -> str:
+def _too_far(place: HeldPlace, offset: int, total: int, *, more: bool) -> str:
     if not total:
         return f"{place.shown} is empty."
     if more:
@@ -170,7 +170,7 @@ _PROGRAM: Final = [sys.executable or "python3", "-I", "-S", str(Path(search.__fi
 _LINE: Final = re.compile(r"^(?P<at>.*?:\d+: …?)(?P<text>.*?)(?P<more>…?)$", re.MULTILINE)
 
 
-def find(work: Work, args: Mapping[str, JSON]) -> ToolResult:
+def find(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
     """List what has a name that fits a pattern."""
     if args["pattern"].startswith("/") or ".." in args["pattern"].split("/"):
         raise Refused(
@@ -179,12 +179,14 @@ def find(work: Work, args: Mapping[str, JSON]) -> ToolResult:
     return _search(work, args, pattern=None, glob=args["pattern"])
 
 
-def grep(work: Work, args: Mapping[str, JSON]) -> ToolResult:
+def grep(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
     """List the lines that match a regular expression."""
     return _search(work, args, pattern=args["pattern"], glob=args.get("glob") or None)
 
 
-def _search(work: Work, args: Mapping[str, JSON], *, pattern: str | None, glob: str | None) -> ToolResult:
+def _search(
+    work: Workplace, args: Mapping[str, JSON], *, pattern: str | None, glob: str | None
+) -> ToolResult:
     with reach(work.root, args.get("path") or ".") as place:
         if place.is_folder:
             parts, only, status = place.parts, None, place.status
@@ -240,7 +242,7 @@ def _problem(ended: ProcessResult) -> str:
     return known.get(ended.code or 0, f"The search failed ({ended.start_error or ended.ending}): {said}")
 
 
-MOST_BYTES: Final = 8 * 1024 * 1024
+MOST_WRITTEN: Final = 8 * 1024 * 1024
 """The largest file that is written or edited."""
 
 _DIFF_LINES: Final = 400  # comparing takes the square of it
@@ -248,7 +250,7 @@ _DIFF_SHOWN: Final = 6_000
 _CONTEXT: Final = 3
 
 
-def write(work: Work, args: Mapping[str, JSON]) -> ToolResult:
+def write(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
     """Write a file, and the directories that are missing on the way to it."""
     data = _encoded(args["content"], "content")
     if args["path"].endswith("/"):
@@ -260,7 +262,7 @@ def write(work: Work, args: Mapping[str, JSON]) -> ToolResult:
         return ToolResult(f"{place.shown} is written: {len(data):,} bytes ({before}).", ok=True)
 
 
-def edit(work: Work, args: Mapping[str, JSON]) -> ToolResult:
+def edit(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
     """Replace a text in a file that must occur once, or with ``all`` wherever it occurs."""
     with reach(work.root, args["path"], "change") as place:
         _check_target(place)
@@ -276,8 +278,8 @@ def edit(work: Work, args: Mapping[str, JSON]) -> ToolResult:
             )
         if old == new:
             raise Refused("old and new are the same: nothing to change.")
-        if len(before) + before.count(old) * (len(new) - len(old)) > MOST_BYTES:
-            raise Refused(f"The file would have more than {MOST_BYTES:,} characters.")
+        if len(before) + before.count(old) * (len(new) - len(old)) > MOST_WRITTEN:
+            raise Refused(f"The file would have more than {MOST_WRITTEN:,} characters.")
         after = before.replace(old, new)
         data = _encoded(after.replace("\n", "\r\n") if crlf else after, "new")
         replace_file(place.name, data, sync=True, folder=place.folder)
@@ -285,7 +287,7 @@ def edit(work: Work, args: Mapping[str, JSON]) -> ToolResult:
         return ToolResult(f"{place.shown} is changed{times}.\n{_difference(before, after)}", ok=True)
 
 
-def _check_target(place: Place) -> None:
+def _check_target(place: HeldPlace) -> None:
     """Refuse what must not, or cannot, be replaced by a file."""
     if place.name == "." or place.is_folder:
         raise Refused(f"{place.shown} is a directory, not a file.")
@@ -298,12 +300,12 @@ def _check_target(place: Place) -> None:
         raise Refused(f"{place.shown} is write-protected.")
 
 
-def _text_of(place: Place) -> str:
+def _text_of(place: HeldPlace) -> str:
     with place.open_file() as file:
         size = os.fstat(file.fileno()).st_size
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise Refused(f"{place.shown} has {size:,} bytes; files up to {MOST_BYTES:,} can be edited.")
+        data = file.read(MOST_WRITTEN + 1)
+    if len(data) > MOST_WRITTEN:
+        raise Refused(f"{place.shown} has {size:,} bytes; files up to {MOST_WRITTEN:,} can be edited.")
     if b"\0" in data:
         raise binary(place, size)
     try:
@@ -318,7 +320,7 @@ def _plain(text: str, *, crlf: bool) -> str:
     return text.replace("\r\n", "\n") if crlf else text
 
 
-def _count(text: str, old: str, place: Place) -> int:
+def _count(text: str, old: str, place: HeldPlace) -> int:
     """Count where ``old`` begins, also inside another occurrence; from the second on the count may be a few less."""
     if not old:
         raise Refused("old is empty: give the text to replace; write makes a new file.")
@@ -338,8 +340,8 @@ def _encoded(text: str, name: str) -> bytes:
         raise Refused(
             f"{name} has half of a surrogate pair (character {error.start:,}), which UTF-8 has not."
         ) from None
-    if len(data) > MOST_BYTES:
-        raise Refused(f"The file would have {len(data):,} bytes; at most {MOST_BYTES:,} are written.")
+    if len(data) > MOST_WRITTEN:
+        raise Refused(f"The file would have {len(data):,} bytes; at most {MOST_WRITTEN:,} are written.")
     return data
 
 
@@ -368,11 +370,11 @@ def _moved(header: str, lines: int) -> str:
     return re.sub(r"([-+])(\d+)", lambda match: f"{match[1]}{int(match[2]) + lines}", header)
 
 
-KEPT: Final = MOST_TEXT // 4 - 100
+SHELL_KEPT: Final = MOST_TEXT // 4 - 100
 """How much is kept of the beginning and of the end of each output, in bytes."""
 
 
-def bash(work: Work, args: Mapping[str, JSON]) -> ToolResult:
+def bash(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
     """Run a command with bash, or with sh where there is no bash."""
     seconds = args.get("timeout_s", SHELL_SECONDS)
     ended = run_process(
@@ -381,8 +383,8 @@ def bash(work: Work, args: Mapping[str, JSON]) -> ToolResult:
         stdin=b"",
         cwd=work.root.path,
         timeout_s=seconds,
-        keep_bytes=KEPT,
-        keep_end=KEPT,
+        keep_bytes=SHELL_KEPT,
+        keep_end=SHELL_KEPT,
         stop=work.stop,
     )
     parts = [

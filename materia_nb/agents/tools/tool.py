@@ -79,7 +79,7 @@ def named(text: str) -> str:
     return line + "…" if len(text) > _NAME_SHOWN else line
 
 
-def bounded(text: str) -> str:
+def within_most(text: str) -> str:
     """Return text in at most :data:`MOST_TEXT` characters: its beginning, how much is left out, its end."""
     if len(text) <= MOST_TEXT:
         return text

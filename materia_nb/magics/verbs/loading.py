@@ -10,7 +10,7 @@ from typing import Any
 from materia_nb.agents.interface import AGENT_CELL
 from materia_nb.agents.model_agent import ModelAgent, meant
 from materia_nb.agents.notebook_agents import is_model
-from materia_nb.agents.presets import PREFIX
+from materia_nb.agents.presets import COMMAND_PREFIX
 from materia_nb.cast.library import Loadouts
 from materia_nb.cast.views.loadout_views import (
     ReportView,
@@ -222,9 +222,9 @@ def _agent(call: Call) -> Any:
         return agents_view(call.bench.agents)
     elif isinstance(who, str) and who.split()[:1] == ["command"]:
         call.bench.agent(name, shlex.split(who)[1:])
-    elif isinstance(who, str) and not who.startswith(PREFIX) and is_model(who.partition(" ")[0]):
+    elif isinstance(who, str) and not who.startswith(COMMAND_PREFIX) and is_model(who.partition(" ")[0]):
         call.bench.agent(name, _model(who, call))
-    elif isinstance(who, str) and who != "person" and not who.startswith((PREFIX, "recorded:")):
+    elif isinstance(who, str) and who != "person" and not who.startswith((COMMAND_PREFIX, "recorded:")):
         raise MateriaError(
             f"{who!r} is not an agent.",
             hint=f"did you mean {model!r}?"
