@@ -23,21 +23,21 @@ from materia_nb.widgets.predict import _LEGEND
 
 WORD = "unsaid"
 EDITS = {
-    "loadout/vocabulary.py": (
-        '\n}\n"""Every condition, ',
+    "loadout/vocabulary.toml": (
+        "\n[protocols.sparse]\n",
         f"""
-    "{WORD}": Described(
-        needs=(Result.NOTHING,),
-        sign="? {WORD}",
-        short="?",
-        choice="? nothing said",
-        phrase="when nothing is said",
-        light="#123456",
-        dark="#abcdef",
-        dashes=(6, 3),
-    ),
-}}
-\"\"\"Every condition, """,
+[conditions.{WORD}]
+needs = ["nothing"]
+sign = "? {WORD}"
+short = "?"
+choice = "? nothing said"
+phrase = "when nothing is said"
+light = "#123456"
+dark = "#abcdef"
+dashes = [6, 3]
+
+[protocols.sparse]
+""",
     ),
 }
 

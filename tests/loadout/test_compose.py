@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 
 import pytest
 from hypothesis import assume, event, given, settings
@@ -321,6 +322,7 @@ def test_a_composition_visits_what_its_parts_visit(one, other, seed):
     made = composed(one, other)
     whole = Rules(build_graph(made.document))
     back = {new: (n, alone[n].sockets[old]) for n, ids in enumerate(made.sockets) for old, new in ids.items()}
+    names = {new: old for ids in made.sockets for old, new in ids.items()}
     for lap in range(3):
         lap_seed = f"{seed} {lap}"
         first, state = walk(alone[0], lap_seed, lambda id_: (0, alone[0].sockets[id_]))
@@ -334,8 +336,9 @@ def test_a_composition_visits_what_its_parts_visit(one, other, seed):
             state.status,
             state.failure and state.failure.kind,
         )
-        # What a failed visit leaves in the context names its socket, too.
-        assert {**end.data, "context": None} == {**state.data, "context": None}
+        # What a failed visit leaves in the context names its socket, and may be handed on from there.
+        left = re.sub(r"[\w-]+", lambda word: names.get(word[0], word[0]), json.dumps(end.data))
+        assert json.loads(left) == json.loads(json.dumps(state.data))
 
 
 @pytest.mark.parametrize("text", ["{{cursor." * 100_000, "{{cursor.x" + " " * 1_000_000, "{" * 1_000_000])
