@@ -39,17 +39,18 @@ _OUTPUT_CHARS: Final = 160
 
 
 class CastView(Shown):
-    """The picture of a cast: its graph with what happened on it, and its status as text."""
+    """The picture of a cast: its graph with what happened on it, the calls that wait below, and its status as text."""
 
     def __init__(self, cast: Snapshot) -> None:
         self.lines = status_lines(cast)
         self.graph, self.marks = cast.graph, marks_of(cast)
+        self.asking = cast.approvals.asking
 
     def __repr__(self) -> str:
         return "\n".join(plain(line) for line in self.lines)
 
     def _blocks(self) -> list[Block]:
-        return [graph_block(self.graph, self.marks, repr(self))]
+        return [graph_block(self.graph, self.marks, repr(self)), *call_blocks(self.asking)]
 
 
 class StatusView(Shown):
