@@ -5,10 +5,11 @@ The panel, the text of a status and the documentation are made from it, so that 
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from difflib import ndiff
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.snapshot import Snapshot
@@ -16,25 +17,10 @@ from materia_nb.engine import decide
 from materia_nb.engine.item_edits import WORKED_ON
 from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import Failure
+from materia_nb.file_io import read_own
 from materia_nb.handoff.protocol import BASE
 from materia_nb.jsonvalue import JSON, MISSING, pretty, same
 from materia_nb.utilities.utility_step import beside_config
-
-_ActName: TypeAlias = Literal[
-    "take",
-    "resend",
-    "recast",
-    "budget",
-    "revive",
-    "ask_again",
-    "allow_folder",
-    "reword",
-    "answer",
-    "correct",
-    "pin",
-    "skip",
-    "skip_item",
-]
 
 
 class Act(NamedTuple):
@@ -46,84 +32,6 @@ class Act(NamedTuple):
     when: str
 
 
-ACTS: Final[Mapping[_ActName, Act]] = {
-    "take": Act(
-        "Take the changed {materia} and retry",
-        "this cast uses it from here on",
-        "edit redefine {materia}, then retry",
-        "the workbench has another definition of the materia than the cast",
-    ),
-    "resend": Act(
-        "Retry the turn",
-        "ask it again, in the same conversation",
-        "retry --turn",
-        "a turn of an agent was cut short",
-    ),
-    "recast": Act("Retry", "run the socket again, from its first prompt", "retry", "always"),
-    "budget": Act(
-        "Raise the budget",
-        "more tokens for this cast, and continue",
-        "edit budget N, then retry --limit",
-        "the budget is used up",
-    ),
-    "revive": Act(
-        "Retry past the limit",
-        "continue, with {more}",
-        "retry --limit",
-        "a limit was reached",
-    ),
-    "ask_again": Act(
-        "Ask {materia} again",
-        "go back before its last answer, which is kept as a branch",
-        "back {before}, then step",
-        "a limit stopped the cast behind an answer",
-    ),
-    "allow_folder": Act(
-        "Let it work there, and retry",
-        "this cast may work from now on in {folders}",
-        "allow {folders}, then retry",
-        "it would work outside the project",
-    ),
-    "reword": Act(
-        "Change its prompt",
-        "for this turn only; then step",
-        "edit reword PART",
-        "a turn of an agent was cut short",
-    ),
-    "answer": Act(
-        "Answer it by hand",
-        "what you write is checked like any answer, and marked as yours",
-        "reply ANSWER",
-        "the socket owes an answer",
-    ),
-    "correct": Act(
-        "Correct the answer",
-        "decide the last step again with another output; the original is kept",
-        "edit recommit ANSWER",
-        "the step before the failure has an output",
-    ),
-    "pin": Act(
-        "Pin an answer",
-        "it is answered so from now on, in this cast",
-        "pin {socket} ANSWER, then retry",
-        "the socket owes an answer",
-    ),
-    "skip": Act(
-        "Continue without it",
-        "by its always edge, with a note; nothing of it comes into the state",
-        "skip NOTE",
-        "the socket owes an answer",
-    ),
-    "skip_item": Act(
-        "Pass over the item",
-        "with a note; the next item is begun, and this one stays in the list as passed over",
-        "skip --item NOTE",
-        "a work item is being worked on",
-    ),
-}
-"""Every way on, in the order in which they are offered where a kind has no other."""
-
-
 class FailureKind(NamedTuple):
     """A kind of failure: what happened, in words, as a headline goes on behind a name; and its acts, the likeliest first.
 
@@ -131,74 +39,24 @@ class FailureKind(NamedTuple):
     """
 
     words: str
-    acts: tuple[_ActName, ...]
+    acts: tuple[str, ...]
     note: str = ""
 
 
-_BY_HAND: Final[tuple[_ActName, ...]] = ("answer", "pin", "skip_item", "skip")
-_UTILITY: Final[tuple[_ActName, ...]] = ("take", "recast", *_BY_HAND)
-_PASSING: Final[tuple[_ActName, ...]] = ("resend", "recast", "take", "reword", *_BY_HAND)
-_SETUP: Final[tuple[_ActName, ...]] = ("take", "resend", "recast", *_BY_HAND)
-_SAYING: Final[tuple[_ActName, ...]] = ("reword", "resend", "take", "recast", *_BY_HAND)
+_TABLES: Final = tomllib.loads(read_own(Path(__file__).with_suffix(".toml")))
 
-FAILURE_KINDS: Final[Mapping[str, FailureKind]] = {
-    "utility_exit": FailureKind("ended with an error", _UTILITY),
-    "utility_timeout": FailureKind("took too long", _UTILITY),
-    "utility_not_started": FailureKind("could not be started", _UTILITY),
-    "utility_failed": FailureKind(
-        "reported a failure", ("take", "recast", "correct", "pin", "skip_item", "skip")
-    ),
-    "invalid_output": FailureKind("gave an unusable output", _UTILITY),
-    "repair_exhausted": FailureKind("gave no usable answer", ("revive", "take", "recast", *_BY_HAND)),
-    "edge_traversals_exhausted": FailureKind(
-        "went its way too often", ("revive", "ask_again", "correct", "skip_item")
-    ),
-    "no_advance_cycles_exhausted": FailureKind(
-        "went round without getting on", ("revive", "ask_again", "correct", "skip_item")
-    ),
-    "assignment": FailureKind(
-        "could not be put into the state",
-        ("skip_item", "skip"),
-        "retry fails again, whatever the answer: a cast keeps its loadout, so fix `assign` there and start a new cast",
-    ),
-    "stream_left": FailureKind("left items of its lane out", ("recast", *_BY_HAND)),
-    "budget": FailureKind("used up the budget", ("budget", "revive")),
-    "aborted": FailureKind("was stopped by a person", ("recast", "resend", "revive", *_BY_HAND)),
-    "no_folder": FailureKind("has no directory to work in", ("recast", *_BY_HAND)),
-    "folder_asks": FailureKind("would work outside the project", ("allow_folder", "recast", *_BY_HAND)),
-    "stream_failed": FailureKind(
-        "has lanes that did not come to their end", ("allow_folder", "revive", "recast")
-    ),
-    "agent_error": FailureKind("failed", _PASSING),
-    "agent_timeout": FailureKind("took too long", _PASSING),
-    "agent_not_started": FailureKind("could not be started", _SETUP),
-    "agent_exit": FailureKind("ended with an error", _PASSING),
-    "agent_reply_too_long": FailureKind("said too much", _SAYING),
-    "rate_limited": FailureKind("accepts no more requests for now", _PASSING),
-    "transport": FailureKind("could not be reached", _PASSING),
-    "malformed": FailureKind("gave an unreadable answer", _PASSING),
-    "answer_cut": FailureKind("was cut short", _SAYING),
-    "too_many_calls": FailureKind("used too many tools", _SAYING),
-    "context_too_long": FailureKind("got too long a prompt", _SAYING),
-    "refused": FailureKind("refused to answer", _SAYING),
-    "bad_request": FailureKind("was asked in a way it refuses", _SETUP),
-    "denied": FailureKind("may not be asked", _SETUP),
-    "bad_key": FailureKind("refused the key", _SETUP),
-    "bad_model": FailureKind("has no such model", _SETUP),
-    "bad_settings": FailureKind("has a setting that cannot be", _SETUP),
-    "no_key": FailureKind("has no key", _SETUP),
-    "no_model": FailureKind("has no model", _SETUP),
-    "bad_tool": FailureKind("has a tool that it cannot be given", _SETUP),
-    "tool_server": FailureKind("needs a tool server that does not run", _SETUP),
-    "not_installed": FailureKind("needs a package", _SETUP),
-    "unknown_preset": FailureKind("has no such preset", _SETUP),
-    "scripted_exhausted": FailureKind("has no scripted answer left", _SETUP),
-    "recorded_exhausted": FailureKind("has no recorded answer", _SETUP),
-    "pin_exhausted": FailureKind("has no pinned answer", _SETUP),
-}
+ACTS: Final = {name: Act(**row) for name, row in _TABLES["acts"].items()}
+"""Every way on, in the order in which they are offered where a kind has no other."""
+
+
+def _kind_of(words: str, acts: str | list[str], note: str = "") -> FailureKind:
+    return FailureKind(words, tuple(_TABLES["groups"][acts] if isinstance(acts, str) else acts), note)
+
+
+FAILURE_KINDS: Final = {name: _kind_of(**row) for name, row in _TABLES["kinds"].items()}
 """Every kind of failure of ours, and how it is mended. An agent of other people may fail with one of its own."""
 
-OTHER: Final = FailureKind("failed", _PASSING)
+OTHER: Final = FAILURE_KINDS["agent_error"]
 """What is offered for a kind that is not ours."""
 
 
@@ -275,7 +133,7 @@ def changed_definition(cast: Snapshot) -> Redefinition | None:
 class Offer(NamedTuple):
     """An act that is offered now, in the words of this failure."""
 
-    name: _ActName
+    name: str
     words: str
     does: str
     verbs: str
@@ -296,7 +154,7 @@ def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Offer]:
     says["folders"] = ", ".join(folders_asked(cast))
     says["more"] = _granted(failure)
     says["before"] = str(len(cast.steps) - 1)
-    acts: Mapping[_ActName, Act] = ACTS
+    acts: Mapping[str, Act] = ACTS
     if lanes_at_work(cast.session) is not None:
         acts = {**ACTS, "recast": ACTS["recast"]._replace(does="go on with the lanes that were not accepted")}
     return [
@@ -339,12 +197,12 @@ def _answered_last(cast: Snapshot) -> bool:
     return bool(cast.steps and failure and failure.blocked and failure.socket == cast.steps[-1].socket)
 
 
-def _can(cast: Snapshot, name: _ActName, changed: Redefinition | None) -> bool:
+def _can(cast: Snapshot, name: str, changed: Redefinition | None) -> bool:
     if lanes_at_work(cast.session) is not None and name in ("correct", "ask_again", "skip_item"):
         return False  # they have begun from what that would change
     stopped = _stopped(cast)
     cut_short = cast.prompt_cut_short is not None
-    can: dict[_ActName, bool] = {
+    can: dict[str, bool] = {
         "take": changed is not None and not changed.kept,
         "resend": cut_short,
         "reword": cut_short,

@@ -143,7 +143,7 @@ class GraphPanel(Panel):
         self.refresh()
 
     def _laid_out(self) -> Scene:
-        """Lay the graph out for the room that it has, in the direction that a person or the first room chose.
+        """Lay the graph out for the room that it has, in the direction that a person or a cast that has begun keeps.
 
         While it is designed nothing moves that was not moved: what stood somewhere stays there, and a new card stands beside
         what leads to it.
@@ -361,10 +361,11 @@ class GraphPanel(Panel):
             return
         if self._mode == "design":  # the room that it begins with; from then on nothing moves
             self._spots, self._direction, self._level, self._edits = {}, None, None, 2
+        if self.marks.visits:  # whoever follows a cast keeps the direction that it began with
+            self._direction = self._scene.placed.direction
         self._room = (wide, high)
         old, scene = self._scene.placed, self._laid_out()
         new = scene.placed
-        self._direction = new.direction  # chosen once, for the room that it begins with
         if (old.direction, old.level, old.nodes) != (new.direction, new.level, new.nodes):
             self._draw_anew(scene, fresh=True)
 

@@ -281,12 +281,13 @@ def test_the_flow_can_be_turned():
     assert after["fresh"]
 
 
-def test_a_graph_is_laid_out_for_its_first_room_and_turned_by_a_person_alone():
+def test_a_graph_is_laid_out_for_its_room_and_turned_by_a_person_alone_once_a_cast_goes():
     wide, panel = GraphPanel(rework()), GraphPanel(rework())
     send(wide, kind="room", w=1500, h=420)
     assert wide.front.scene["direction"] == "right"
     send(panel, kind="room", w=400, h=900)
     assert panel.front.scene["direction"] == "down"
+    panel.show_marks(Marks(visits={"Socket-4": 1}))
     send(panel, kind="room", w=1500, h=420)
     assert panel.front.scene["direction"] == "down", "a dock that opens does not turn it"
     send(panel, kind="room", w=400, h=900)
