@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +20,8 @@ from materia_nb.platform import HeldInterrupts
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
+
+    from materia_nb.agents.model_requests import Made
 
 
 _INSTALL: Final = 'pip install "materia-nb[models]"'
@@ -35,21 +36,6 @@ _VARIABLE: Final = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _NO_KEY: Final = (
     "none"  # what a server that wants no key is sent in its place; the client library needs something
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A model that is ready to be asked.
-
-    Attributes:
-        model: the model.
-        name: its name where it is shown.
-        tells_the_end: whether each stream of it must say why it ended; one that does not was cut off.
-    """
-
-    model: Model
-    name: str
-    tells_the_end: bool
 
 
 def model_name_of(model: object) -> str:
@@ -149,6 +135,8 @@ def model_made_of(model: object, base_url: str | None = None, key_env: str | Non
     """
     check_model(model, base_url)
     from pydantic_ai.models import Model, infer_model
+
+    from materia_nb.agents.model_requests import Made
 
     if isinstance(model, Model):
         return Made(model, model_name_of(model), _tells_the_end(model))

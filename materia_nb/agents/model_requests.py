@@ -33,13 +33,12 @@ from pydantic_ai.messages import (
     ToolCallPart,
     ToolCallPartDelta,
 )
-from pydantic_ai.models import ModelRequestParameters, StreamedResponse
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
 from materia_nb.agents.background import BackgroundLoop, LoopInbox
 from materia_nb.agents.interface import AgentError, Noted, Said, Telling, Usage
-from materia_nb.agents.model_agent import Made
 from materia_nb.engine.followup import cut
 from materia_nb.errors import named_error, scrubbed
 from materia_nb.file_io import read_own
@@ -210,6 +209,21 @@ LONGEST_ANSWER: Final = 8 * 1024 * 1024
 
 LOOP: Final = BackgroundLoop()
 """Where all requests run. Not the loop of function agents, since one of these may ask a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A model that is ready to be asked.
+
+    Attributes:
+        model: the model.
+        name: its name where it is shown.
+        tells_the_end: whether each stream of it must say why it ended; one that does not was cut off.
+    """
+
+    model: Model
+    name: str
+    tells_the_end: bool
 
 
 class ModelOptions(Protocol):

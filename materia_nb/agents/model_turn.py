@@ -41,8 +41,7 @@ from materia_nb.agents.interface import (
     joined_thinking,
     part_thinking,
 )
-from materia_nb.agents.model_agent import Made
-from materia_nb.agents.model_requests import ModelOptions, Requests, Spending, empty, refused
+from materia_nb.agents.model_requests import Made, ModelOptions, Requests, Spending, empty, refused
 from materia_nb.agents.tools import Tool, Toolbox, choose_tools
 from materia_nb.agents.tools.more_tools import Finder
 from materia_nb.engine.conversation import ToolCall

@@ -6,6 +6,7 @@ import ast
 import io
 import tokenize
 from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,29 @@ def test_the_package_does_not_grow_unnoticed(measured, what):
 def test_docstrings_and_comments_are_no_code():
     text = '"""Say."""\n\n# why\ndef f():\n    """Do."""\n    return """a\nb"""\n'
     assert code_lines(text, ast.parse(text)) == 3
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """The names that a module imports anywhere in it, for types too: modules, and what is taken from them."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                names |= {one.name for one in node.names}
+            case ast.ImportFrom(module=str(module), level=0):
+                names |= {module, *(f"{module}.{one.name}" for one in node.names)}
+    return names
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    modules = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in PACKAGE.rglob("*.py")
+    }
+    needs = {}
+    for name, path in modules.items():
+        wanted = imported(ast.parse(path.read_text(encoding="utf-8"))) & modules.keys() - {name}
+        # Whoever takes a module from a package needs that module, not what the package offers.
+        packages = {parent for one in wanted if (parent := one.rpartition(".")[0]) in wanted}
+        needs[name] = wanted - packages
+    TopologicalSorter(needs).prepare()  # raises CycleError, which names the circle
