@@ -16,7 +16,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from io import FileIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from materia_nb.platform import HeldInterrupts
 
@@ -84,6 +84,13 @@ def read_plain(path: Path | str, most: int = MOST_READ, *, follow: bool = False)
 def read_own(path: Path) -> str:
     """Read a file of this package, which somebody's installer may have linked."""
     return read_plain(path, follow=True).decode("utf-8")
+
+
+def read_own_table(module: str, name: str) -> dict[str, Any]:
+    """Read a TOML file of this package that stands beside a module; give the module's ``__file__``."""
+    import tomllib
+
+    return tomllib.loads(read_own(Path(module).with_name(name)))
 
 
 @contextlib.contextmanager

@@ -9,11 +9,9 @@ import json
 import re
 import threading
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 import tenacity
@@ -41,7 +39,7 @@ from materia_nb.agents.background import BackgroundLoop, LoopInbox
 from materia_nb.agents.interface import AgentError, Noted, Said, Telling, Usage
 from materia_nb.engine.followup import cut
 from materia_nb.errors import named_error, scrubbed
-from materia_nb.file_io import read_own
+from materia_nb.file_io import read_own_table
 from materia_nb.handoff.protocol import one_line
 
 _SHOWN: Final = 300
@@ -63,7 +61,7 @@ class CutOff(Exception):
     """A stream ended before the answer did."""
 
 
-_TABLE: Final = tomllib.loads(read_own(Path(__file__).with_name("failures.toml")))
+_TABLE: Final = read_own_table(__file__, "failures.toml")
 _KINDS: Final = {name: (row["kind"], row["what"], row["hint"]) for name, row in _TABLE.items()}
 """The kind of each error, what is said of it with the model's name, and the way on."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any, Final
 from materia_nb.agents.command_agent import CommandAgent, JsonOutput, ReadsStdout, read_aider
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, Turn
 from materia_nb.errors import did_you_mean
-from materia_nb.file_io import read_own, replace_file
+from materia_nb.file_io import read_own_table, replace_file
 from materia_nb.jsonvalue import compact, thawed
 
 COMMAND_PREFIX: Final = "command:"
@@ -119,7 +118,7 @@ def _in_tuples(given: Any) -> Any:
 
 _READERS: Final[Mapping[str, ReadsStdout]] = {"aider": read_aider}
 """What reads stdout that is no JSON, by the names that the table has for it."""
-_TABLE: Final = tomllib.loads(read_own(Path(__file__).with_name("presets.toml")))
+_TABLE: Final = read_own_table(__file__, "presets.toml")
 PRESETS: Final[Mapping[str, Preset]] = {name: _preset(name, given) for name, given in _TABLE.items()}
 """The presets by name."""
 

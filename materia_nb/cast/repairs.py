@@ -5,7 +5,6 @@ The panel, the text of a status and the documentation are made from it, so that 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from difflib import ndiff
 from pathlib import Path
@@ -17,7 +16,7 @@ from materia_nb.engine import decide
 from materia_nb.engine.item_edits import WORKED_ON
 from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import Failure
-from materia_nb.file_io import read_own
+from materia_nb.file_io import read_own_table
 from materia_nb.handoff.protocol import BASE
 from materia_nb.jsonvalue import JSON, MISSING, pretty, same
 from materia_nb.utilities.utility_step import beside_config
@@ -43,7 +42,7 @@ class FailureKind(NamedTuple):
     note: str = ""
 
 
-_TABLES: Final = tomllib.loads(read_own(Path(__file__).with_suffix(".toml")))
+_TABLES: Final = read_own_table(__file__, "repairs.toml")
 
 ACTS: Final = {name: Act(**row) for name, row in _TABLES["acts"].items()}
 """Every way on, in the order in which they are offered where a kind has no other."""

@@ -15,7 +15,6 @@ import csv
 import io
 import json
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from materia_nb.cast.library import DEFAULT_ARTIFACT_DIR
 from materia_nb.display.blocks import Block, Shown, Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import append_line, read_own, read_plain
+from materia_nb.file_io import append_line, read_own_table, read_plain
 from materia_nb.insight.why import STOP, place_meant
 from materia_nb.jsonvalue import JSON, thawed
 from materia_nb.loadout import Graph
@@ -80,7 +79,7 @@ def _sorting(n: Any, *, ask_first: bool = True) -> list[str]:
 
 
 def _read() -> dict[str, dict[str, Ask]]:
-    lessons = tomllib.loads(read_own(Path(__file__).with_name("misreadings.toml")))
+    lessons = read_own_table(__file__, "misreadings.toml")
     return {
         lesson: {
             name: Ask(given["form"], dict(given.get("explained", [])), given.get("varies", True))

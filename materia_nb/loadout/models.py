@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from collections.abc import Iterator as Iterating
 from dataclasses import dataclass, replace
 from keyword import iskeyword
 from math import ceil
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, create_model
@@ -18,7 +16,7 @@ from pydantic.json_schema import models_json_schema
 from pydantic_core import CoreSchema, core_schema
 
 from materia_nb.errors import did_you_mean
-from materia_nb.file_io import read_own
+from materia_nb.file_io import read_own_table
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout import graph
 from materia_nb.loadout.facts import (
@@ -480,7 +478,7 @@ def _annotation(kind: str, part: type[Model] | None) -> Any:
     return Annotated[Any, VALUE_KINDS[kind]] if kind in VALUE_KINDS else part or Any
 
 
-_BY_NAME: Final = models_of(tomllib.loads(read_own(Path(__file__).with_name("format.toml"))))
+_BY_NAME: Final = models_of(read_own_table(__file__, "format.toml"))
 MODELS: Final = tuple(_BY_NAME.values())
 """The models of the format, in the order in which they are documented."""
 Config, Loadout, AgentMateria, UtilityMateria = (

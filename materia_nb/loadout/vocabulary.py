@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.file_io import read_own
+from materia_nb.file_io import read_own_table
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.report import brief
 
@@ -137,7 +135,7 @@ class Described:
         return "an output" if self.whatever else " or ".join(result.asked for result in self.needs)
 
 
-_TABLE: Final = tomllib.loads(read_own(Path(__file__).with_name("vocabulary.toml")))
+_TABLE: Final = read_own_table(__file__, "vocabulary.toml")
 
 
 def _in_tuples(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import inspect
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.cast import Cast
@@ -22,7 +20,7 @@ from materia_nb.cast.views.step_views import StepView
 from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.file_io import read_own
+from materia_nb.file_io import read_own_table
 from materia_nb.magics.cast_display import running
 
 _Completes: TypeAlias = Literal[
@@ -135,7 +133,7 @@ class Verb:
 VERBS: Final[dict[str, Verb]] = {}
 """Every verb by name."""
 
-_WORDS: Final = tomllib.loads(read_own(Path(__file__).with_name("words.toml")))
+_WORDS: Final = read_own_table(__file__, "words.toml")
 GROUPS: Final[Mapping[str, str]] = _WORDS["groups"]
 """The first words of all verbs, in the order of the help."""
 FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]

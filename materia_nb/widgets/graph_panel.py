@@ -149,7 +149,7 @@ class GraphPanel(Panel):
         what leads to it.
         """
         directions: tuple[Direction, ...] = (self._direction,) if self._direction else ("right", "down")
-        if len(directions) > len(self.graph.sockets) and self._room[0] < 1.5 * self._room[1]:
+        if len(self.graph.sockets) < 2 and self._room[0] < 1.5 * self._room[1]:
             directions = directions[::-1]  # cards that are still to come go where there is more room
         if self._mode != "design":
             placed = best_place(self.graph, self._room, directions=directions, folded=self._folded)

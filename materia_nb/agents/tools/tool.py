@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import threading
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from materia_nb.file_io import read_own
+from materia_nb.file_io import read_own_table
 from materia_nb.jsonvalue import JSON
 
 MOST_TEXT: Final = 32_000
@@ -115,7 +113,7 @@ def _tool(name: str, told: dict[str, Any]) -> Tool:
     return Tool(name, told["description"], parameters, told.get("changes", False))
 
 
-_TABLE: Final = tomllib.loads(read_own(Path(__file__).with_name("tools.toml")))
+_TABLE: Final = read_own_table(__file__, "tools.toml")
 TOOLS: Final = {name: _tool(name, told) for name, told in _TABLE.items()}
 """Every tool by its name."""
 
