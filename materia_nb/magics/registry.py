@@ -1,7 +1,7 @@
 """The one list of verbs, which dispatch, help, completion and the docs read; and from a line to the arguments of a verb.
 
-A verb is one word or, in a family, two (``edit items``). One that only calls a method is made from it: see
-:func:`from_method`. Nothing in a line is expanded, since handoffs are full of braces; ``$name`` alone
+A verb is one word or, in a family, two (``edit items``). Its arguments are the parameters of the function that does it,
+see :func:`verb`; one that only calls a method is made from that, see :func:`from_method`. Nothing in a line is expanded, since handoffs are full of braces; ``$name`` alone
 stands for the value of a variable, and an unknown one is an error.
 """
 
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.cast import Cast
 from materia_nb.cast.views.status import StatusView
@@ -89,22 +89,21 @@ class Call:
         """The current cast; raises MateriaError when there is none."""
         return self.bench.current
 
-    def get(self, key: str, default: Any = None) -> Any:
-        """Return an argument, ``default`` when it was not given."""
-        found = self.arguments.get(key)
-        return default if found is None else found
+    def body_or(self, given: Any) -> Any:
+        """Return the body of the cell; without one, what was given behind the verb."""
+        return given if self.body is None else self.body
 
-    def body_or(self, key: str) -> Any:
-        """Return the body of the cell; without one, the argument behind the verb, else None."""
-        return self.get(key) if self.body is None else self.body
-
-    def request(self, key: str = "request") -> Any:
-        """Return what is behind the verb, with the body of the cell, if there is one, below it."""
-        given = self.get(key, "")
+    def request(self, given: Any) -> Any:
+        """Return what was given behind the verb, with the body of the cell, if there is one, below it."""
         return given if self.body is None else f"{given}\n{self.body.strip()}".strip()
 
 
 Handler: TypeAlias = Callable[[Call], Any]
+_H = TypeVar("_H", bound=Callable[..., Any])
+Rest: TypeAlias = Any
+"""Annotates the parameter of a verb that takes the remaining line as it stands."""
+Words: TypeAlias = Any
+"""Annotates the parameter of a verb that takes all words up to ``--``, as a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,18 +149,44 @@ SHELL: Final[Mapping[str, Sequence[str]]] = _WORDS["shell"]
 
 def verb(
     name: str,
-    *arguments: Argument,
+    /,
+    *,
     cell: Literal["never", "may", "must"] = "never",
     example: str = "",
-) -> Callable[[Handler], Handler]:
-    """Register a handler as a verb; its docstring is what the help says of it."""
+    **changed: Mapping[str, Any],
+) -> Callable[[_H], _H]:
+    """Register a function as a verb: the parameters behind the call are its arguments, its docstring is their help and the summary.
 
-    def register(handler: Handler) -> Handler:
-        summary = (handler.__doc__ or "").strip()
-        VERBS[name] = Verb(name, summary, handler, arguments, cell, example or f"%materia {name}")
-        return handler
+    A parameter that can only be named is an option, or a flag if it is a bool. ``changed`` has fields of an
+    :class:`Argument` that are otherwise, by parameter.
+    """
+
+    def register(function: _H) -> _H:
+        _, *parameters = inspect.signature(function).parameters.values()
+        summary, helps = _documented(function)
+        arguments = {one.name: _argument(one, helps, changed.get(one.name, {})) for one in parameters}
+        _add(name, summary, lambda call: function(call, **_values(arguments, call)), arguments, cell, example)
+        return function
 
     return register
+
+
+def _add(
+    name: str,
+    summary: str,
+    handler: Handler,
+    arguments: Mapping[str, Argument],
+    cell: Literal["never", "may", "must"],
+    example: str,
+) -> None:
+    ordered = sorted(arguments.values(), key=lambda one: one.kind in ("words", "rest"))
+    VERBS[name] = Verb(name, summary, handler, tuple(ordered), cell, example or f"%materia {name}")
+
+
+def _values(arguments: Mapping[str, Argument], call: Call) -> dict[str, Any]:
+    """Return the arguments that were given, by parameter."""
+    found = {key: call.arguments.get(one.key) for key, one in arguments.items()}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def value_of(_: Call, value: Any) -> Any:
@@ -195,6 +220,8 @@ _COMPLETES: Final[Mapping[str, _Completes]] = {
     "socket": "socket",
     "materia": "materia",
     "reference": "cast",
+    "cast": "cast",
+    "panel": "panel",
 }
 """What tab completion offers for a parameter, by its name."""
 
@@ -228,23 +255,22 @@ def from_method(
     """
     parameters = inspect.signature(method).parameters
     given = only.split() or [key for key in parameters if key != "self"]
-    words, helps = _documented(method)
+    summary, helps = _documented(method)
     last = next(
         (key for key in reversed(given) if parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY), ""
     )
+    rest: dict[str, dict[str, Any]] = {}
+    if last and not _is_whole(parameters[last]):
+        rest[last] = {"kind": "rest"} if cell == "never" else {"kind": "rest", "required": False}
     arguments = {
-        key: replace(
-            _argument(parameters[key], helps.get(key, ""), last=key == last, needed=cell == "never"),
-            **changed.get(key, {}),
-        )
-        for key in given
+        key: _argument(parameters[key], helps, {**rest.get(key, {}), **changed.get(key, {})}) for key in given
     }
     owner = _OWNERS[method.__qualname__.partition(".")[0]]
 
     def handler(call: Call) -> Any:
-        values = {key: value for key, one in arguments.items() if (value := call.get(one.key)) is not None}
+        values = _values(arguments, call)
         if call.body is not None:
-            values[last] = call.request(arguments[last].key)
+            values[last] = call.request(values.get(last, ""))
         if cell != "never" and not values.get(last) and parameters[last].default is inspect.Parameter.empty:
             what = arguments[last].name
             raise MateriaError(
@@ -261,23 +287,31 @@ def from_method(
             value = act()
         return show(call, value)
 
-    ordered = sorted(arguments.values(), key=lambda one: one.kind in ("words", "rest"))
-    VERBS[name] = Verb(name, words, handler, tuple(ordered), cell, example or f"%materia {name}")
+    _add(name, summary, handler, arguments, cell, example)
 
 
-def _argument(parameter: inspect.Parameter, words: str, *, last: bool, needed: bool) -> Argument:
-    """Make an argument of a parameter; without ``needed`` a cell may give the last one."""
-    name, kind = parameter.name, str(parameter.annotation)
-    whole = kind.startswith("int")
-    completes = _COMPLETES.get(name)
+def _is_whole(parameter: inspect.Parameter) -> bool:
+    return str(parameter.annotation).startswith("int")
+
+
+def _argument(parameter: inspect.Parameter, helps: Mapping[str, str], changed: Mapping[str, Any]) -> Argument:
+    """Make an argument of a parameter; one that is not explained has the help that several verbs share."""
+    key, kind = parameter.name, str(parameter.annotation)
+    name = key.rstrip("_")  # as in from_, which Python has a meaning for
+    made = Argument(
+        name,
+        helps.get(key) or _WORDS["arguments"].get(key, ""),
+        "rest" if kind == "Rest" else "words" if kind == "Words" else "word",
+        parameter.default is inspect.Parameter.empty,
+        _is_whole(parameter),
+        _COMPLETES.get(name),
+    )
     if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
         option: Literal["flag", "option"] = "flag" if kind == "bool" else "option"
-        return Argument(f"--{name.replace('_', '-')}", words, option, whole=whole, completes=completes)
-    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-        return Argument(name, words, "words", completes=completes)
-    place: Literal["word", "rest"] = "rest" if last and not whole else "word"
-    required = parameter.default is inspect.Parameter.empty and (needed or not last)
-    return Argument(name, words, place, required, whole, completes)
+        made = replace(made, name=f"--{name.replace('_', '-')}", kind=option, required=False)
+    elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        made = replace(made, kind="words", required=False)
+    return replace(made, **changed)
 
 
 _MARKS: Final = re.compile(r"``| \(R\d+\)")

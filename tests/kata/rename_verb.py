@@ -20,14 +20,18 @@ EDITS = {
         'from_method(\n    "gallery",\n',
         '''@verb(
     "rename-socket",
-    Argument("old", "the id that it has", required=True, completes="socket"),
-    Argument("new", "the id that it is to have", required=True),
+    old={"completes": "socket"},
     example="%materia rename-socket Socket-1 Socket-9",
 )
-def rename_socket(call: Call) -> Any:
-    """Give a socket of the chosen loadout another id, everywhere, and save it."""
+def rename_socket(call: Call, old: str, new: str) -> Any:
+    """Give a socket of the chosen loadout another id, everywhere, and save it.
+
+    Args:
+        old: the id that it has
+        new: the id that it is to have
+    """
     design = call.bench.design(call.bench.loadouts.chosen)
-    design.rename_socket(call.get("old"), call.get("new"))
+    design.rename_socket(old, new)
     return Text(call.bench.loadouts.save(design))
 
 

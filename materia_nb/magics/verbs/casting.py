@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from materia_nb.cast import Cast
 from materia_nb.cast.breakpoint import amount_of, condition_of
@@ -15,7 +15,16 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.session import lanes_at_work
 from materia_nb.errors import MateriaError
 from materia_nb.magics.cast_display import running
-from materia_nb.magics.registry import Argument, Call, from_method, status_after, step_after, value_of, verb
+from materia_nb.magics.registry import (
+    Call,
+    Rest,
+    Words,
+    from_method,
+    status_after,
+    step_after,
+    value_of,
+    verb,
+)
 
 from_method(
     "cast",
@@ -28,17 +37,16 @@ from_method(
 )
 
 
-@verb(
-    "step",
-    Argument(
-        "--enter", "only enter the socket, so you can read or change its prompt before it is asked", "flag"
-    ),
-    Argument("count", "how many steps, 1 if left out", whole=True),
-)
-def _step(call: Call) -> Any:
-    """Run one socket, or several."""
-    current, count = call.cast, call.get("count")
-    if call.get("enter"):
+@verb("step")
+def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
+    """Run one socket, or several.
+
+    Args:
+        count: how many steps, 1 if left out
+        enter: only enter the socket, so you can read or change its prompt before it is asked
+    """
+    current = call.cast
+    if enter:
         if count is not None:
             raise MateriaError("One socket is entered.", hint="step --enter", kind="usage")
         current.enter()
@@ -51,17 +59,17 @@ def _step(call: Call) -> Any:
     return StatusView(current.now) if lanes_at_work(current.now.session) else StepView(current.now)
 
 
-@verb(
-    "run",
-    Argument("--until", "stop before this socket", "option", completes="socket"),
-    Argument("--steps", "at most this many steps", "option", whole=True),
-    example="%materia run --until Socket-3",
-)
-def _run(call: Call) -> Any:
-    """Run until the cast ends, a person must answer, or a breakpoint is reached."""
+@verb("run", until={"completes": "socket"}, example="%materia run --until Socket-3")
+def _run(call: Call, *, until: str | None = None, steps: int | None = None) -> Any:
+    """Run until the cast ends, a person must answer, or a breakpoint is reached.
+
+    Args:
+        until: stop before this socket
+        steps: at most this many steps
+    """
     current = call.cast
     with running(current):
-        pause = current.run(call.get("until"), steps=call.get("steps"))
+        pause = current.run(until, steps=steps)
     return StatusView(current.now, pause, current.breakpoints.hit)
 
 
@@ -76,90 +84,95 @@ from_method(
 )
 
 
-@verb(
-    "approve",
-    Argument("--always", "later calls of the same tools need no approval in this cast", "flag"),
-    Argument("--lane", "the asking lane, if there are several", "option"),
-)
-def _approve(call: Call) -> Any:
-    """Approve the tool calls that wait for it, or the exact command that the agent asks consent for, and show which."""
-    lane = call.get("lane")
-    asked = call.cast.approvals if lane is None else call.cast.approvals.in_lane(str(lane))
+@verb("approve")
+def _approve(call: Call, *, always: bool = False, lane: str | None = None) -> Any:
+    """Approve the tool calls that wait for it, or the exact command that the agent asks consent for, and show which.
+
+    Args:
+        always: later calls of the same tools need no approval in this cast
+        lane: the asking lane, if there are several
+    """
+    asked = call.cast.approvals if lane is None else call.cast.approvals.in_lane(lane)
     approved = consent_lines(asked.cast)
     with running(call.cast):
-        made = asked.approve(always=bool(call.get("always")))
+        made = asked.approve(always=always)
     return StepView(call.cast.now, approved, made.lane)
 
 
 from_method("deny", Approvals.deny, step_after, only="reason lane", runs=True)
 
 
-@verb(
-    "allow",
-    Argument("tools", "bash, edit, write, or all", "rest"),
-    Argument("--ask", "make them ask again; all if none is named", "flag"),
-    example="%materia allow edit write",
-)
-def _allow(call: Call) -> Any:
-    """Let agents' tools change files or run commands without asking, in this cast; without arguments, list which may."""
-    current, tools = call.cast, str(call.get("tools") or "").split()
-    if call.get("ask"):
-        current.approvals.disallow(*tools)
-    elif tools:
-        current.approvals.allow(*tools)
+@verb("allow", example="%materia allow edit write")
+def _allow(call: Call, tools: Rest = "", *, ask: bool = False) -> Any:
+    """Let agents' tools change files or run commands without asking, in this cast; without arguments, list which may.
+
+    Args:
+        tools: bash, edit, write, or all
+        ask: make them ask again; all if none is named
+    """
+    current, named = call.cast, str(tools).split()
+    if ask:
+        current.approvals.disallow(*named)
+    elif named:
+        current.approvals.allow(*named)
     return allowed_view(current.now)
 
 
-_MEANT: Final = ("after", "refused", "not_satisfied", "same_again", "hollow_answer")
-"""What a breakpoint can stop at beside a way out and a path, each a flag."""
+@verb("break", example='%materia break Socket-3 --when "state.retries > 2"')
+def _break(
+    call: Call,
+    socket: str | None = None,
+    *,
+    on: str | None = None,
+    every: str | None = None,
+    with_forks: bool = False,
+    nth: int | None = None,
+    lane: str | None = None,
+    when: str | None = None,
+    edge: str | None = None,
+    clear: bool = False,
+    after: bool = False,
+    refused: bool = False,
+    not_satisfied: bool = False,
+    same_again: bool = False,
+    hollow_answer: bool = False,
+) -> Any:
+    """Stop runs before a socket, or elsewhere; without arguments, list the breakpoints. Applies to all casts of the loadout.
 
-
-@verb(
-    "break",
-    Argument("socket", "which; left out, --refused and --not-satisfied mean any", completes="socket"),
-    Argument("--after", "stop after the socket, not before it", "flag"),
-    Argument("--edge", "stop when this edge is taken, given by its number or its target", "option"),
-    Argument("--refused", "stop when its output is refused, before the repair turn", "flag"),
-    Argument("--not-satisfied", "stop when its verdict is not satisfied", "flag"),
-    Argument("--same-again", "stop when its output is the same as before for the same item", "flag"),
-    Argument(
-        "--hollow-answer",
-        "stop when its output is accepted after a refusal but much shorter than before",
-        "flag",
-    ),
-    Argument("--on", "stop after a step that changes this dotted path in the state", "option"),
-    Argument(
-        "--every",
-        "stop each time this much more has been used: 20000 tokens, 2.5 usd, 60 seconds, 10 turns",
-        "option",
-    ),
-    Argument("--with-forks", "with --every: count the cast and all its forks together", "flag"),
-    Argument("--nth", "only the n-th time in a cast", "option", whole=True),
-    Argument("--lane", "only in the lane of this name", "option"),
-    Argument(
-        "--when",
-        "only if this holds, in quotes (state, item, output, steps, visits); any other Python expression is lost with the kernel",
-        "option",
-    ),
-    Argument("--clear", "remove the breakpoint, those of the socket, or all of them", "flag"),
-    example='%materia break Socket-3 --when "state.retries > 2"',
-)
-def _break(call: Call) -> Any:
-    """Stop runs before a socket, or elsewhere; without arguments, list the breakpoints. Applies to all casts of the loadout."""
-    bench, socket, path, nth = call.bench, call.get("socket"), call.get("on"), call.get("nth")
-    edge, when = call.get("edge"), call.get("when")
-    where: dict[str, Any] = {name: bool(call.get(name)) for name in _MEANT}
-    where["edge"] = int(edge) if edge is not None and edge.isdecimal() else edge
-    if call.get("clear"):
-        bench.breakpoints.clear(socket, path, **where)
-    elif path is not None:
-        bench.breakpoints.watch(str(path), nth=nth)
-    elif (every := call.get("every")) is not None:
-        bench.breakpoints.every(*amount_of(every), socket, with_forks=bool(call.get("with_forks")))
+    Args:
+        socket: which; left out, --refused and --not-satisfied mean any
+        on: stop after a step that changes this dotted path in the state
+        every: stop each time this much more has been used: 20000 tokens, 2.5 usd, 60 seconds, 10 turns
+        with_forks: with --every: count the cast and all its forks together
+        nth: only the n-th time in a cast
+        lane: only in the lane of this name
+        when: only if this holds, in quotes (state, item, output, steps, visits); any other Python expression is lost with the kernel
+        edge: stop when this edge is taken, given by its number or its target
+        clear: remove the breakpoint, those of the socket, or all of them
+        after: stop after the socket, not before it
+        refused: stop when its output is refused, before the repair turn
+        not_satisfied: stop when its verdict is not satisfied
+        same_again: stop when its output is the same as before for the same item
+        hollow_answer: stop when its output is accepted after a refusal but much shorter than before
+    """
+    bench = call.bench
+    where: dict[str, Any] = {
+        "after": after,
+        "edge": int(edge) if edge is not None and edge.isdecimal() else edge,
+        "refused": refused,
+        "not_satisfied": not_satisfied,
+        "same_again": same_again,
+        "hollow_answer": hollow_answer,
+    }
+    if clear:
+        bench.breakpoints.clear(socket, on, **where)
+    elif on is not None:
+        bench.breakpoints.watch(on, nth=nth)
+    elif every is not None:
+        bench.breakpoints.every(*amount_of(every), socket, with_forks=with_forks)
     elif socket is not None or any(where.values()):
-        bench.breakpoints.add(
-            socket, _condition(when, call) if when else None, **where, nth=nth, lane=call.get("lane")
-        )
+        condition = _condition(when, call) if when else None
+        bench.breakpoints.add(socket, condition, **where, nth=nth, lane=lane)
     if bench.cast_ is None:
         return breakpoints_view(bench.breakpoints, bench.graph())
     return breakpoints_view(bench.current.breakpoints, bench.current.graph)
@@ -203,25 +216,28 @@ from_method("retry", Cast.retry, step_after, runs=True, example="%materia retry\
 from_method("skip", Cast.skip, step_after, example="%materia skip the counter is down today")
 
 
-@verb(
-    "attempt",
-    Argument("socket", "the waiting or next socket", completes="socket"),
-    Argument("--n", "how often each agent is asked; once if left out", "option", whole=True),
-    Argument(
-        "--agents",
-        "who is asked: agents with commas between, or a $list; who answers anyway if left out",
-        "option",
-    ),
-    Argument("--prompts", "a $list of prompts of the materia to ask instead", "option"),
-    Argument("--take", "make this one of the latest attempts the answer", "option", whole=True),
-    Argument("--pin", "pin the socket to this one of the latest attempts", "option", whole=True),
-    cell="may",
-    example="%materia attempt Socket-3 --n 3",
-)
-def _attempt(call: Call) -> Any:
-    """Ask the waiting turn several times and compare the answers side by side; the cast does not change until you take one. The body of a cell is an alternative prompt of the materia."""
+@verb("attempt", cell="may", example="%materia attempt Socket-3 --n 3")
+def _attempt(
+    call: Call,
+    socket: str | None = None,
+    *,
+    n: int = 1,
+    agents: Any = None,
+    prompts: Any = None,
+    take: int | None = None,
+    pin: int | None = None,
+) -> Any:
+    """Ask the waiting turn several times and compare the answers side by side; the cast does not change until you take one. The body of a cell is an alternative prompt of the materia.
+
+    Args:
+        socket: the waiting or next socket
+        n: how often each agent is asked; once if left out
+        agents: who is asked: agents with commas between, or a $list; who answers anyway if left out
+        prompts: a $list of prompts of the materia to ask instead
+        take: make this one of the latest attempts the answer
+        pin: pin the socket to this one of the latest attempts
+    """
     cast = call.cast
-    take, pin = call.get("take"), call.get("pin")
     if take is not None or pin is not None:
         tried = cast.attempts
         if tried is None:
@@ -234,53 +250,48 @@ def _attempt(call: Call) -> Any:
             return tried
         tried.take(take)
         return StepView(cast.now)
-    prompts = call.get("prompts") if call.body is None else [call.body.strip()]
-    if isinstance(prompts, str):
-        prompts = [prompts]
-    return cast.attempt(call.get("socket"), call.get("n", 1), _listed(call.get("agents")), prompts)
+    if call.body is not None:
+        prompts = call.body.strip()
+    return cast.attempt(socket, n, _listed(agents), [prompts] if isinstance(prompts, str) else prompts)
 
 
 @verb(
     "sweep",
-    Argument("request", "what is asked for, or a $list or $dict of requests", "rest"),
-    Argument(
-        "--loadouts",
-        "loadouts, separated by commas; the chosen one if left out",
-        "option",
-        completes="loadout",
-    ),
-    Argument("--agents", "who answers: agents with commas between, or a $list or $dict of choices", "option"),
-    Argument("--repeat", "how often each is cast; once if left out", "option", whole=True),
-    Argument("--checks", "a $function, or a $list or $dict of checks and judges", "option"),
-    Argument("--dir", "where rows and casts are saved", "option"),
-    Argument("--retry", "recast casts that did not finish", "flag"),
-    Argument(
-        "--most",
-        "start no more casts once all have used this much: 200000 tokens, 2.5 usd, 600 seconds, 100 turns",
-        "option",
-    ),
     cell="may",
+    loadouts={"completes": "loadout"},
     example="%materia sweep --loadouts Plan-Build-Eval,Full-Auto --repeat 3 a page on rain",
 )
-def _sweep(call: Call) -> Any:
-    """Run a grid of casts and summarize the results; finished casts are reused. Each line of a cell is a request."""
-    requests = call.get("request", ())
+def _sweep(
+    call: Call,
+    request: Rest = (),
+    *,
+    loadouts: Any = None,
+    agents: Any = None,
+    repeat: int = 1,
+    checks: Any = None,
+    dir_: str | None = None,
+    retry: bool = False,
+    most: str | None = None,
+) -> Any:
+    """Run a grid of casts and summarize the results; finished casts are reused. Each line of a cell is a request.
+
+    Args:
+        request: what is asked for, or a $list or $dict of requests
+        loadouts: loadouts, separated by commas; the chosen one if left out
+        agents: who answers: agents with commas between, or a $list or $dict of choices
+        repeat: how often each is cast; once if left out
+        checks: a $function, or a $list or $dict of checks and judges
+        dir_: where rows and casts are saved
+        retry: recast casts that did not finish
+        most: start no more casts once all have used this much: 200000 tokens, 2.5 usd, 600 seconds, 100 turns
+    """
     if call.body is not None:
-        requests = [line.strip() for line in call.body.splitlines() if line.strip()]
-    if not requests:
+        request = [line.strip() for line in call.body.splitlines() if line.strip()]
+    if not request:
         hint = "write a request behind the verb, or one on each line of the cell (in a terminal: --body FILE)"
         raise MateriaError("A sweep needs requests.", hint=hint, kind="usage")
-    return call.bench.sweep(
-        _listed(call.get("loadouts")),
-        requests,
-        _listed(call.get("agents")),
-        call.get("repeat", 1),
-        call.get("checks"),
-        call.get("dir"),
-        retry=bool(call.get("retry")),
-        most=call.get("most"),
-        progress=True,
-    )
+    cells = (_listed(loadouts), request, _listed(agents), repeat, checks, dir_)
+    return call.bench.sweep(*cells, retry=retry, most=most, progress=True)
 
 
 def _listed(given: Any) -> Any:
@@ -290,25 +301,22 @@ def _listed(given: Any) -> Any:
 
 @verb(
     "link",
-    Argument(
-        "--from", "an earlier cast, whose context the state gets as previous", "option", completes="cast"
-    ),
-    Argument(
-        "parts",
-        "loadouts and materia in their order; loadout:NAME or materia:NAME where a name means both",
-        "words",
-        required=True,
-        completes="part",
-    ),
-    Argument("request", "what is asked for; or in the cell", "rest"),
     cell="may",
+    parts={"completes": "part"},
+    from_={"completes": "cast"},
     example="%materia link Planning-Consult Full-Auto -- ship the widget",
 )
-def _link(call: Call) -> Any:
-    """Start a cast of loadouts and materia in a row; continue it with buttons, step or run."""
-    request = call.request()
+def _link(call: Call, parts: Words, request: Rest = "", *, from_: str | None = None) -> Any:
+    """Start a cast of loadouts and materia in a row; continue it with buttons, step or run.
+
+    Args:
+        parts: loadouts and materia in their order; loadout:NAME or materia:NAME where a name means both
+        request: what is asked for; or in the cell
+        from_: an earlier cast, whose context the state gets as previous
+    """
+    request = call.request(request)
     if not request:
         raise MateriaError(
             "The request is missing.", hint="write it after --: link A B -- request", kind="usage"
         )
-    return call.bench.link(*map(str, call.get("parts")), request=request, from_cast=call.get("from"))
+    return call.bench.link(*map(str, parts), request=request, from_cast=from_)

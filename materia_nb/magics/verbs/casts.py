@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,8 +26,9 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.late import late
 from materia_nb.loadout import read_text
 from materia_nb.magics.registry import (
-    Argument,
     Call,
+    Rest,
+    Words,
     from_method,
     help_text,
     one_of_words,
@@ -44,74 +46,67 @@ _CAST: Final = {
 
 @verb(
     "edit items",
-    Argument("--again", "items to work on again: numbers, keys or titles with commas between them", "option"),
-    Argument("--abandon", "give up the item being worked on and continue with the next", "flag"),
     cell="may",
     example='%%materia edit items\n[{"title": "Outline", "context": "Three headings."}]',
 )
-def _items(call: Call) -> Any:
-    """Show the work items and their status; with a cell, replace them with its list, in JSON or YAML.
+def _items(call: Call, *, again: str | None = None, abandon: bool = False) -> Any:
+    """Show the work items and their status; with a cell, replace them with its list, in JSON or YAML. What is done comes first in the list, then what is being worked on, then the open ones in the order given.
 
-    What is done comes first in the list, then what is being worked on, then the open ones in the order given.
+    Args:
+        again: items to work on again: numbers, keys or titles with commas between them
+        abandon: give up the item being worked on and continue with the next
     """
-    said: list[str] = []
-    abandon = bool(call.get("abandon"))
+    remarks: list[str] = []
     if call.body is not None:
         given = _value(call.body)
         if not isinstance(given, list):
             raise MateriaError(
                 "The cell must hold a list.", hint="each item has title and context", kind="items"
             )
-        said += call.cast.edit.items(given, abandon=abandon)
+        remarks += call.cast.edit.items(given, abandon=abandon)
     elif abandon:
-        said += call.cast.edit.abandon()
-    if again := call.get("again"):
+        remarks += call.cast.edit.abandon()
+    if again:
         titles = [item_label(one, "") for one in call.cast.now.work_items]
         named = [str(again)] if again in titles else [one.strip() for one in str(again).split(",")]
-        said += call.cast.edit.again(*named)
-    return items_view(call.cast.now, said)
+        remarks += call.cast.edit.again(*named)
+    return items_view(call.cast.now, remarks)
 
 
-@verb(
-    "edit set",
-    Argument("path", "a dotted path; missing parts are created", required=True),
-    Argument("value", "JSON, or plain text; none in a cell", "rest"),
-    cell="may",
-    example="%materia edit set plan.approved true",
-)
-def _set(call: Call) -> Any:
-    """Change one value in the state."""
-    given = call.body_or("value")
+@verb("edit set", cell="may", example="%materia edit set plan.approved true")
+def _set(call: Call, path: str, value: Rest = None) -> Any:
+    """Change one value in the state.
+
+    Args:
+        path: a dotted path; missing parts are created
+        value: JSON, or plain text; none in a cell
+    """
+    given = call.body_or(value)
     if given is None:
         raise MateriaError("The value is missing.", hint="edit set plan.approved true", kind="usage")
     current = call.cast
-    current.edit.set(str(call.get("path")), _value(given) if isinstance(given, str) else given)
+    current.edit.set(str(path), _value(given) if isinstance(given, str) else given)
     return JsonView("state", dict(current.state))
 
 
-def _value(text: str | None) -> JSON:
+def _value(text: str) -> JSON:
     """JSON, else YAML; a bare word is text."""
     try:
-        return json.loads(text or "")
+        return json.loads(text)
     except ValueError:
-        return read_text(text or "", "yaml", where="the value")
+        return read_text(text, "yaml", where="the value")
 
 
 @verb(
     "edit reword",
-    Argument(
-        "part",
-        one_of_words(HEADINGS),
-        "rest",
-        required=True,
-    ),
     cell="must",
+    part={"help": one_of_words(HEADINGS)},
     example="%%materia edit reword task\nBuild it in one file.",
 )
-def _reword(call: Call) -> Any:
+def _reword(call: Call, part: Rest) -> Any:
     """Change one part of the prompt that is asked next, for this turn only; an empty cell leaves it out."""
     current = call.cast
-    prompt = current.edit.reword(str(call.get("part")), (call.body or "").strip())
+    prompt = current.edit.reword(str(part), (call.body or "").strip())
     return PromptView(current.steps[-1], prompt)
 
 
@@ -128,31 +123,27 @@ from_method(
 from_method("edit undo", Edits.undo, status_after)
 
 
-@verb(
-    "edit budget",
-    Argument(
-        "most",
-        "the limit: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; none for no limit",
-        "words",
-    ),
-    example="%materia edit budget 200000",
-)
-def _budget(call: Call) -> Any:
-    """Show the usage so far, or set the budget of this cast: tokens, cost, working time, turns."""
-    most, current = call.get("most"), call.cast
+@verb("edit budget", example="%materia edit budget 200000")
+def _budget(call: Call, most: Words = None) -> Any:
+    """Show the usage so far, or set the budget of this cast: tokens, cost, working time, turns.
+
+    Args:
+        most: the limit: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; none for no limit
+    """
+    current = call.cast
     if most is not None:
         current.edit.budget_in_words(" ".join(map(str, most)))
     return budget_view(current.now)
 
 
-@verb(
-    "edit remember",
-    Argument("number", "the number of a suggestion; all are listed if left out", whole=True),
-    example="%materia edit remember 2",
-)
-def _remember(call: Call) -> Any:
-    """Save an agent's suggestion to what is known about the project; nothing is saved automatically."""
-    current, number = call.cast, call.get("number")
+@verb("edit remember", example="%materia edit remember 2")
+def _remember(call: Call, number: int | None = None) -> Any:
+    """Save an agent's suggestion to what is known about the project; nothing is saved automatically.
+
+    Args:
+        number: the number of a suggestion; all are listed if left out
+    """
+    current = call.cast
     if number is not None:
         current.edit.remember(number)
     return _suggested(current.now.suggestions)
@@ -176,35 +167,41 @@ from_method(
 )
 
 
-@verb(
-    "list casts",
-    Argument("--name", "only those with this name", "option"),
-    Argument("--tag", "only those with this tag, or with all of several, separated by commas", "option"),
-    Argument("--verdict", "only those with this verdict", "option", choices=VERDICTS),
-    Argument("--loadout", "only those of the loadout with this name", "option", completes="loadout"),
-    Argument("--status", "only those with this status, such as failed", "option"),
-    example="%materia list casts --tag rain --verdict good",
-)
-def _list_casts(call: Call) -> Any:
-    """List the casts of this project, newest first; in a notebook, without an option, as a panel to search, open and compare them."""
-    wanted = {name: call.get(name) for name in ("name", "verdict", "loadout", "status")}
-    tags = [tag for tag in str(call.get("tag") or "").split(",") if tag]
-    if not tags and not any(wanted.values()):
+@verb("list casts", verdict={"choices": VERDICTS}, example="%materia list casts --tag rain --verdict good")
+def _list_casts(
+    call: Call,
+    *,
+    name: str | None = None,
+    tag: str = "",
+    verdict: str | None = None,
+    loadout: str | None = None,
+    status: Any = None,
+) -> Any:
+    """List the casts of this project, newest first; in a notebook, without an option, as a panel to search, open and compare them.
+
+    Args:
+        name: only those with this name
+        tag: only those with this tag, or with all of several, separated by commas
+        verdict: only those with this verdict
+        loadout: only those of the loadout with this name
+        status: only those with this status, such as failed
+    """
+    tags = [one for one in str(tag).split(",") if one]
+    if not tags and not any((name, verdict, loadout, status)):
         return call.bench.casts
-    return casts_view(call.bench.casts(tag=tags, **wanted))
+    return casts_view(call.bench.casts(tag=tags, name=name, verdict=verdict, loadout=loadout, status=status))
 
 
-@verb(
-    "inbox",
-    Argument("--loadout", "only the casts of a loadout of this name", "option", completes="loadout"),
-    Argument("number", "the cast to open, by its number in the list", whole=True),
-    Argument("answer", "the answer; or in the cell", "rest"),
-    cell="may",
-    example='%materia inbox\n%materia inbox 2 {"satisfied": true}',
-)
-def _inbox(call: Call) -> Any:
-    """List the casts of this project that wait for a person, and whether each could continue with its current loadout; with a number, open one; with an answer, reply to it."""
-    listed, number = call.bench.inbox(call.get("loadout")), call.get("number")
+@verb("inbox", cell="may", example='%materia inbox\n%materia inbox 2 {"satisfied": true}')
+def _inbox(call: Call, number: int | None = None, answer: Rest = None, *, loadout: str | None = None) -> Any:
+    """List the casts of this project that wait for a person, and whether each could continue with its current loadout; with a number, open one; with an answer, reply to it.
+
+    Args:
+        number: the cast to open, by its number in the list
+        answer: the answer; or in the cell
+        loadout: only the casts of a loadout of this name
+    """
+    listed = call.bench.inbox(loadout)
     if number is None:
         return listed
     if not 0 < number <= len(listed):
@@ -212,35 +209,49 @@ def _inbox(call: Call) -> Any:
             f"There is no number {number} in the inbox.", hint=listed.verdict or "inbox lists them"
         )
     cast = call.bench.resume(listed[number - 1].entry.id)
-    if (answer := call.body_or("answer")) is not None:
-        cast.reply(answer)
+    if (given := call.body_or(answer)) is not None:
+        cast.reply(given)
     return StatusView(cast.now)
 
 
 @verb(
     "label",
-    Argument("name", "the new name of the cast or step"),
-    Argument("--tag", "tags to add, separated by commas", "option"),
-    Argument("--untag", "tags to remove", "option"),
-    Argument("--note", "any text, in quotes", "option"),
-    Argument("--verdict", "what you think of it", "option", choices=VERDICTS),
-    Argument("--step", "label this step, not the cast", "option", whole=True),
-    Argument("--cast", "label this cast, not the current one", "option", completes="cast"),
-    Argument("--by", "who says it", "option"),
-    Argument("--undo", "undo the last change of names, tags, notes and verdicts", "flag"),
+    verdict={"choices": VERDICTS},
     example='%materia label first-good-one --tag rain,short\n%materia label --step 3 --verdict bad --note "It should have asked."',
 )
-def _label(call: Call) -> Any:
-    """Name, tag, judge or annotate the cast or one of its steps; a cast's name works wherever its id does."""
-    given: dict[str, Any] = {name: call.get(name) for name in ("name", "note", "verdict")}
-    given |= {name: value for name in ("tag", "untag", "by") if (value := call.get(name)) is not None}
-    bench, step, cast = call.bench, call.get("step"), call.get("cast")
-    if call.get("undo"):
+def _label(
+    call: Call,
+    name: str | None = None,
+    *,
+    tag: str = "",
+    untag: str = "",
+    note: str | None = None,
+    verdict: str | None = None,
+    step: int | None = None,
+    cast: str | None = None,
+    by: str = "person",
+    undo: bool = False,
+) -> Any:
+    """Name, tag, judge or annotate the cast or one of its steps; a cast's name works wherever its id does.
+
+    Args:
+        name: the new name of the cast or step
+        tag: tags to add, separated by commas
+        untag: tags to remove
+        note: any text, in quotes
+        verdict: what you think of it
+        step: label this step, not the cast
+        cast: label this cast, not the current one
+        by: who says it
+        undo: undo the last change of names, tags, notes and verdicts
+    """
+    if undo:
         call.cast.labels.undo()
         return Text(f"Taken back. The cast: {call.cast.labels.of().words or 'nothing is said of it'}.")
-    said = bench.current.labels.add(step, **given) if cast is None else bench.casts.label(cast, step, **given)
+    add = call.cast.labels.add if cast is None else partial(call.bench.casts.label, cast)
+    label = add(step, name=name, tag=tag, untag=untag, note=note, verdict=verdict, by=by)
     about = "The cast" if step is None else f"Step {step}"
-    return Text(f"{about}: {said.words or 'nothing is said of it any more'}.")
+    return Text(f"{about}: {label.words or 'nothing is said of it any more'}.")
 
 
 from_method("open", Casts.open, value_of, reference=_CAST, example="%materia open -1")
@@ -254,49 +265,53 @@ from_method(
 )
 
 
-@verb(
-    "export page",
-    Argument("file", "where to; cast.html in the run directory if left out", "rest"),
-)
-def _page(call: Call) -> Any:
-    """Save the cast as one HTML page."""
-    return _wrote(call, "cast.html", call.cast.export.page)
+@verb("export page")
+def _page(call: Call, file: Rest = None) -> Any:
+    """Save the cast as one HTML page.
+
+    Args:
+        file: where to; cast.html in the run directory if left out
+    """
+    return _wrote(call, file, "cast.html", call.cast.export.page)
 
 
-@verb(
-    "export recording",
-    Argument("file", "where to; recording.json in the run directory if left out", "rest"),
-    example="%materia export recording recordings/demo.json",
-)
-def _record(call: Call) -> Any:
-    """Save the answers of the cast to a file, to answer other casts from (agent * recorded:FILE)."""
-    return _wrote(call, "recording.json", call.cast.export.recording)
+@verb("export recording", example="%materia export recording recordings/demo.json")
+def _record(call: Call, file: Rest = None) -> Any:
+    """Save the answers of the cast to a file, to answer other casts from (agent * recorded:FILE).
+
+    Args:
+        file: where to; recording.json in the run directory if left out
+    """
+    return _wrote(call, file, "recording.json", call.cast.export.recording)
 
 
-def _wrote(call: Call, name: str, write: Callable[[Path], object]) -> Text:
-    """Write a file of the current cast where the call says, else under its name in the run directory."""
-    project, target = call.bench.project, call.get("file")
+def _wrote(call: Call, target: Any, name: str, write: Callable[[Path], object]) -> Text:
+    """Write a file of the current cast to a target, else under its name in the run directory."""
+    project = call.bench.project
     path = project / str(target) if target else call.cast.run_dir / name
     write(path)
     return Text(f"Wrote {path.relative_to(project) if path.is_relative_to(project) else path}.")
 
 
-@verb(
-    "export otel",
-    Argument("--content", "include prompts, answers, and tool arguments and results; never keys", "flag"),
-    Argument("endpoint", "where to; OTEL_EXPORTER_OTLP_ENDPOINT, else localhost, if left out"),
-    example="%materia export otel http://localhost:4318/v1/traces",
-)
-def _otel(call: Call) -> Any:
-    """Send the cast as OpenTelemetry spans to a collector, to view it in a tracing tool."""
-    count = call.cast.export.otel(endpoint=call.get("endpoint"), content=bool(call.get("content")))
-    return Text(f"Sent {counted(count, 'span')}.")
+@verb("export otel", example="%materia export otel http://localhost:4318/v1/traces")
+def _otel(call: Call, endpoint: str | None = None, *, content: bool = False) -> Any:
+    """Send the cast as OpenTelemetry spans to a collector, to view it in a tracing tool.
+
+    Args:
+        endpoint: where to; OTEL_EXPORTER_OTLP_ENDPOINT, else localhost, if left out
+        content: include prompts, answers, and tool arguments and results; never keys
+    """
+    return Text(f"Sent {counted(call.cast.export.otel(endpoint=endpoint, content=content), 'span')}.")
 
 
-@verb("help", Argument("verb", "a verb", "rest", completes="verb"))
-def _help(call: Call) -> Any:
-    """List the verbs, or explain one."""
-    return Text(help_text(call.get("verb")))
+@verb("help", verb={"completes": "verb"})
+def _help(call: Call, verb: Rest = None) -> Any:  # noqa: ARG001 - verbs are given the call
+    """List the verbs, or explain one.
+
+    Args:
+        verb: a verb
+    """
+    return Text(help_text(verb))
 
 
 @verb("quest")
@@ -315,60 +330,50 @@ def _list_quests(call: Call) -> Any:
     return _board(call)
 
 
-@verb(
-    "quest add",
-    Argument(
-        "--loadout",
-        "its loadout; if left out, the one chosen when it is run",
-        "option",
-        completes="loadout",
-    ),
-    Argument("request", "what is asked for", "rest"),
-    cell="may",
-    example="%materia quest add ship the widget",
-)
-def _add_quest(call: Call) -> Any:
-    """Put a request at the end of the board."""
-    call.bench.quests.add(call.request(), loadout=call.get("loadout"))
+@verb("quest add", cell="may", example="%materia quest add ship the widget")
+def _add_quest(call: Call, request: Rest = "", *, loadout: str | None = None) -> Any:
+    """Put a request at the end of the board.
+
+    Args:
+        request: what is asked for
+        loadout: its loadout; if left out, the one chosen when it is run
+    """
+    call.bench.quests.add(call.request(request), loadout=loadout)
     return _board(call)
 
 
-@verb(
-    "quest run",
-    Argument("count", "the most quests to run; all if left out", whole=True),
-    example="%materia quest run 1",
-)
-def _run_quests(call: Call) -> Any:
-    """Cast the quests one after another, with the agents of the workbench."""
+@verb("quest run", example="%materia quest run 1")
+def _run_quests(call: Call, count: int | None = None) -> Any:
+    """Cast the quests one after another, with the agents of the workbench.
+
+    Args:
+        count: the most quests to run; all if left out
+    """
     board = call.bench.quests
-    words = board.words_of(board.run(call.get("count")))
+    words = board.words_of(board.run(count))
     return Text("\n\n".join(filter(None, [repr(_board(call)), words])))
 
 
-_QUEST: Final = Argument("quest", "its id or its number", required=True)
+@verb("quest move", example="%materia quest move 2 top")
+def _move_quest(call: Call, quest: str, to: str) -> Any:
+    """Move a quest on the board.
 
-
-@verb(
-    "quest move",
-    _QUEST,
-    Argument("to", "top, up, down, bottom, or a place counted from 1", required=True),
-    example="%materia quest move 2 top",
-)
-def _move_quest(call: Call) -> Any:
-    """Move a quest on the board."""
-    call.bench.quests.move(call.get("quest"), call.get("to"))
+    Args:
+        to: top, up, down, bottom, or a place counted from 1
+    """
+    call.bench.quests.move(quest, to)
     return _board(call)
 
 
-@verb("quest remove", _QUEST, example="%materia quest remove 2")
-def _remove_quest(call: Call) -> Any:
+@verb("quest remove", example="%materia quest remove 2")
+def _remove_quest(call: Call, quest: str) -> Any:
     """Remove a quest from the board; its cast stays. A running quest is refused."""
-    call.bench.quests.remove(call.get("quest"))
+    call.bench.quests.remove(quest)
     return _board(call)
 
 
-@verb("quest requeue", _QUEST, example="%materia quest requeue 2")
-def _requeue_quest(call: Call) -> Any:
+@verb("quest requeue", example="%materia quest requeue 2")
+def _requeue_quest(call: Call, quest: str) -> Any:
     """Make a quest pending again, in its place; it will be cast again, and the earlier cast stays."""
-    call.bench.quests.requeue(call.get("quest"))
+    call.bench.quests.requeue(quest)
     return _board(call)

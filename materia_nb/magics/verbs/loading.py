@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from materia_nb.agents.interface import AGENT_CELL
 from materia_nb.agents.model_agent import ModelAgent, meant
@@ -26,10 +26,7 @@ from materia_nb.display.blocks import Table, Text
 from materia_nb.display.svg import GraphPicture
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.exporting import OTHER_TOOLS, export_graph
-from materia_nb.magics.registry import Argument, Call, Verb, from_method, parse, value_of, verb
-
-_NAMED = Argument("loadout", "a loadout, the chosen one if left out", "rest", completes="loadout")
-
+from materia_nb.magics.registry import VERBS, Argument, Call, Rest, Verb, from_method, parse, value_of, verb
 
 from_method(
     "load",
@@ -55,76 +52,73 @@ from_method(
 )
 
 
-@verb("list loadouts", replace(_NAMED, help="one of them: its fields, and the layer that each comes from"))
-def _list_loadouts(call: Call) -> Any:
-    """List the loadouts and the layers that they come from, or the fields of one."""
-    if (name := call.get("loadout")) is not None:
-        return fields_view(call.bench.loadouts.config, "loadout", name)
-    return loadouts_view(call.bench.loadouts, call.bench.loadouts.chosen, call.bench.loadouts.config)
+@verb("list loadouts")
+def _list_loadouts(call: Call, loadout: Rest = None) -> Any:
+    """List the loadouts and the layers that they come from, or the fields of one.
+
+    Args:
+        loadout: one of them: its fields, and the layer that each comes from
+    """
+    loadouts = call.bench.loadouts
+    if loadout is not None:
+        return fields_view(loadouts.config, "loadout", loadout)
+    return loadouts_view(loadouts, loadouts.chosen, loadouts.config)
+
+
+@verb("list materia", example="%materia list materia Build")
+def _list_materia(call: Call, materia: Rest = None) -> Any:
+    """List the materia, the layers that they come from, and who answers; or the fields of one.
+
+    Args:
+        materia: one of them: its fields, and the layer that each comes from
+    """
+    config = call.bench.loadouts.config
+    if materia is not None:
+        return fields_view(config, "materia", materia)
+    return materia_view(config, call.bench.agents)
 
 
 @verb(
-    "list materia",
-    Argument(
-        "materia", "one of them: its fields, and the layer that each comes from", "rest", completes="materia"
-    ),
-    example="%materia list materia Build",
+    "grid", to={"choices": ("mermaid", *OTHER_TOOLS)}, example="%materia grid --to langgraph Plan-Build-Eval"
 )
-def _list_materia(call: Call) -> Any:
-    """List the materia, the layers that they come from, and who answers; or the fields of one."""
-    if (name := call.get("materia")) is not None:
-        return fields_view(call.bench.loadouts.config, "materia", name)
-    return materia_view(call.bench.loadouts.config, call.bench.agents)
+def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
+    """Draw the graph of the cast, or of a loadout.
 
-
-@verb(
-    "grid",
-    Argument(
-        "--to",
-        "as source for another tool: a Mermaid flowchart, LangGraph code, a draw.io diagram",
-        "option",
-        choices=("mermaid", *OTHER_TOOLS),
-    ),
-    _NAMED,
-    example="%materia grid --to langgraph Plan-Build-Eval",
-)
-def _grid(call: Call) -> Any:
-    """Draw the graph of the cast, or of a loadout."""
-    name, cast, to = call.get("loadout"), call.bench.cast_, call.get("to")
-    if name is None and cast is not None and cast.graph.name == call.bench.loadouts.chosen:
+    Args:
+        to: as source for another tool: a Mermaid flowchart, LangGraph code, a draw.io diagram
+    """
+    cast = call.bench.cast_
+    if loadout is None and cast is not None and cast.graph.name == call.bench.loadouts.chosen:
         picture = GraphPicture(cast.graph, marks_of(cast.now))
     else:
-        shown = call.bench.loadouts.show(name)
+        view = call.bench.loadouts.show(loadout)
         if to is None:
-            return shown
-        picture = shown.picture
+            return view
+        picture = view.picture
     if to in OTHER_TOOLS:
         return Text(export_graph(picture.graph, to).text)
     return Text(picture.mermaid) if to else picture
 
 
-@verb(
-    "check",
-    Argument("--strict", "unknown fields are problems too", "flag"),
-    Argument("--mend", "show which of them one change fixes, and how", "flag"),
-    Argument(
-        "--save",
-        "with --mend: make the changes that need no choice, and save them where the loadout is defined",
-        "flag",
-    ),
-    _NAMED,
-    example="%materia check\n%materia check --mend --save Report",
-)
-def _check(call: Call) -> Any:
-    """Show the problems of a loadout, and hints; with --mend, what one change fixes."""
-    bench, name = call.bench, call.get("loadout") or call.bench.loadouts.chosen
-    if not call.get("mend"):
-        if call.get("save"):
+@verb("check", example="%materia check\n%materia check --mend --save Report")
+def _check(
+    call: Call, loadout: Rest = None, *, strict: bool = False, mend: bool = False, save: bool = False
+) -> Any:
+    """Show the problems of a loadout, and hints; with --mend, what one change fixes.
+
+    Args:
+        strict: unknown fields are problems too
+        mend: show which of them one change fixes, and how
+        save: with --mend: make the changes that need no choice, and save them where the loadout is defined
+    """
+    bench, name = call.bench, loadout or call.bench.loadouts.chosen
+    if not mend:
+        if save:
             raise MateriaError("Only fixes are saved.", hint="check --mend --save", kind="usage")
         report = bench.check(name)
-        return ReportView(name or "", report.strict() if call.get("strict") else report)
+        return ReportView(name or "", report.strict() if strict else report)
     design = bench.design(name)
-    if call.get("save"):
+    if save:
         done = design.mend_all()
         if done:
             done.append(bench.loadouts.save(design, anyway=True))
@@ -138,17 +132,16 @@ def _check(call: Call) -> Any:
     return Table(("code", "where", "would be fixed like this", "by"), rows, empty)
 
 
-@verb(
-    "design",
-    Argument("--new", "start an empty loadout of that name", "flag"),
-    _NAMED,
-    example="%materia design Plan-Build-Eval",
-)
-def _design(call: Call) -> Any:
-    """Edit a loadout on its graph: sockets, edges, loops, exits; with its problems, undo, and saving."""
+@verb("design", example="%materia design Plan-Build-Eval")
+def _design(call: Call, loadout: Rest = None, *, new: bool = False) -> Any:
+    """Edit a loadout on its graph: sockets, edges, loops, exits; with its problems, undo, and saving.
+
+    Args:
+        new: start an empty loadout of that name
+    """
     from materia_nb.widgets.design_panel import show_design
 
-    return show_design(call.bench, call.get("loadout"), new=bool(call.get("new")))
+    return show_design(call.bench, loadout, new=new)
 
 
 from_method(
@@ -162,7 +155,6 @@ from_method(
 
 @verb(
     "define loadout",
-    Argument("name", "its name", "rest", required=True),
     cell="must",
     example="%%materia define loadout Two-Steps\n"
     "entry: Socket-1\n"
@@ -170,47 +162,45 @@ from_method(
     "  Socket-1: {materia: Plan, edges: [{when: always, to: Socket-2}]}\n"
     "  Socket-2: {materia: Build}",
 )
-def _loadout(call: Call) -> Any:
-    """Define a loadout in this notebook, in JSON or YAML."""
-    return call.bench.loadouts.define(call.get("name"), call.body or "")
+def _loadout(call: Call, name: Rest) -> Any:
+    """Define a loadout in this notebook, in JSON or YAML.
 
-
-_MODEL_OPTIONS = (
-    Argument("--base-url", "the URL of the model's API, if not the provider's own", "option"),
-    Argument("--max-tokens", "the maximum length of an answer, in tokens", "option", whole=True),
-    Argument("--no-tools", "the model cannot use tools, so the materia's are left out", "flag"),
-    Argument("--key-env", "the environment variable with its key, if not the provider's own", "option"),
-    Argument(
-        "--prompt-form", "how its prompts are written: md, or plain without headings and fences", "option"
-    ),
-)
-_MODEL = Verb(
-    "agent NAME",
-    "",
-    lambda _: None,
-    (Argument("model", "provider:model", required=True), *_MODEL_OPTIONS),
-    "never",
-    "",
-)
+    Args:
+        name: its name
+    """
+    return call.bench.loadouts.define(name, call.body or "")
 
 
 @verb(
     "agent",
-    Argument("name", "a materia or socket; * for all others; none to list", completes="materia"),
-    Argument(
-        "who",
-        "a model (provider:model, or model for the one that each materia asks for), person, command:NAME for a "
-        "known program, command and its arguments, recorded:FILE (or a cast), or a $variable; none with a cell",
-        "rest",
-        completes="agent",
-    ),
-    *_MODEL_OPTIONS,
     cell="may",
+    name={"completes": "materia"},
+    who={"completes": "agent"},
     example="%%materia agent Build\nreturn f'built {turn.item_label}'",
 )
-def _agent(call: Call) -> Any:
-    """Choose who answers a materia or socket: a model, a person, a command, a variable, or the Python in the cell."""
-    name, who = call.get("name"), call.get("who")
+def _agent(
+    call: Call,
+    name: str | None = None,
+    who: Rest = None,
+    *,
+    base_url: str | None = None,
+    max_tokens: int | None = None,
+    no_tools: bool = False,
+    key_env: str | None = None,
+    prompt_form: str | None = None,
+) -> Any:
+    """Choose who answers a materia or socket: a model, a person, a command, a variable, or the Python in the cell.
+
+    Args:
+        name: a materia or socket; * for all others; none to list
+        who: a model (provider:model, or model for the one that each materia asks for), person, command:NAME for a
+            known program, command and its arguments, recorded:FILE (or a cast), or a $variable; none with a cell
+        base_url: the URL of the model's API, if not the provider's own
+        max_tokens: the maximum length of an answer, in tokens
+        no_tools: the model cannot use tools, so the materia's are left out
+        key_env: the environment variable with its key, if not the provider's own
+        prompt_form: how its prompts are written: md, or plain without headings and fences
+    """
     if name is None:
         if call.body is not None:
             raise MateriaError("Say for whom the cell answers: a materia, a socket or *.", kind="usage")
@@ -219,12 +209,20 @@ def _agent(call: Call) -> Any:
         call.bench.agent(name, _function(name, call.body, _dict_of(call)))
     elif who is None:
         call.bench.agent(name)  # nobody is set; a name that does not exist is told
-        return agents_view(call.bench.agents)
-    elif isinstance(who, str) and who.split()[:1] == ["command"]:
+    elif not isinstance(who, str) or who == "person" or who.startswith((COMMAND_PREFIX, "recorded:")):
+        call.bench.agent(name, who)
+    elif who.split()[:1] == ["command"]:
         call.bench.agent(name, shlex.split(who)[1:])
-    elif isinstance(who, str) and not who.startswith(COMMAND_PREFIX) and is_model(who.partition(" ")[0]):
-        call.bench.agent(name, _model(who, call))
-    elif isinstance(who, str) and who != "person" and not who.startswith((COMMAND_PREFIX, "recorded:")):
+    elif is_model(who.partition(" ")[0]):
+        options = {
+            "base_url": base_url,
+            "max_tokens": max_tokens,
+            "no_tools": no_tools,
+            "key_env": key_env,
+            "prompt_form": prompt_form,
+        }
+        call.bench.agent(name, _model(who, call, options))
+    else:
         raise MateriaError(
             f"{who!r} is not an agent.",
             hint=f"did you mean {model!r}?"
@@ -233,56 +231,67 @@ def _agent(call: Call) -> Any:
             "a $variable, or a cell with the body of a function",
             kind="bad_agent",
         )
-    else:
-        call.bench.agent(name, who)
     return agents_view(call.bench.agents)
 
 
 @verb(
     "pin",
-    Argument("--off", "remove the pin", "flag"),
-    Argument("name", "a socket or materia, utilities too; none to list", completes="materia"),
-    Argument("--visit", "the visit whose output to use", "option", whole=True),
-    Argument(
-        "to",
-        "the answer as text, a $variable (text, a dict, a function, a cast), or recorded:CAST for the recorded "
-        "answers of a cast; if left out, its latest output in this cast",
-        "rest",
-    ),
     cell="may",
+    name={"completes": "materia"},
     example='%materia pin Detect-VCS {"state": {"vcs": "git"}}\n%materia pin --off Detect-VCS',
 )
-def _pin(call: Call) -> Any:
-    """Choose what answers a socket or materia, in this cast and later ones; a pinned utility starts no process."""
-    bench, name, to = call.bench, call.get("name"), call.body_or("to")
-    if name is None and (call.body is not None or call.get("off")):
-        raise MateriaError("Name a socket or materia.", hint="pin NAME, pin --off NAME", kind="usage")
-    if call.get("off"):
-        if to is not None or call.get("visit") is not None:
+def _pin(
+    call: Call, name: str | None = None, to: Rest = None, *, off: bool = False, visit: int | None = None
+) -> Any:
+    """Choose what answers a socket or materia, in this cast and later ones; a pinned utility starts no process.
+
+    Args:
+        name: a socket or materia, utilities too; none to list
+        to: the answer as text, a $variable (text, a dict, a function, a cast), or recorded:CAST for the recorded
+            answers of a cast; if left out, its latest output in this cast
+        off: remove the pin
+        visit: the visit whose output to use
+    """
+    bench, to = call.bench, call.body_or(to)
+    if name is None:
+        if call.body is not None or off:
+            raise MateriaError("Name a socket or materia.", hint="pin NAME, pin --off NAME", kind="usage")
+    elif off:
+        if to is not None or visit is not None:
             raise MateriaError(
                 "An unpinned socket or materia takes no answer.", hint="pin --off NAME", kind="usage"
             )
         bench.unpin(name)
-    elif name is not None:
-        bench.pin(name, to, visit=call.get("visit"))
+    else:
+        bench.pin(name, to, visit=visit)
     here = {} if bench.cast_ is None else bench.cast_.pins
     return pins_view(here, {name: (one.pin, one.loadout) for name, one in bench.agents.pins.items()})
 
 
-def _model(text: str, call: Call) -> ModelAgent:
+_MODEL: Final = Verb(
+    "agent NAME",
+    "",
+    lambda _: None,
+    (Argument("model", "provider:model", required=True), *VERBS["agent"].options.values()),
+    "never",
+    "",
+)
+
+
+def _model(text: str, call: Call, options: Mapping[str, Any]) -> ModelAgent:
     """Make the agent of a model's name and the options before or behind it; ``model`` may stand before the name."""
     first, _, rest = text.partition(" ")
     if first == "model" and is_model("".join(rest.split()[:1])):
         text = rest
-    given = {**call.arguments, **parse(_MODEL, text, call.names)}
+    given = {**options, **parse(_MODEL, text, call.names)}
     name = given["model"]
     return ModelAgent(
         None if name == "model" else name,
-        base_url=given.get("base_url"),
-        key_env=given.get("key_env"),
-        settings={"max_tokens": most} if (most := given.get("max_tokens")) is not None else None,
-        tools=not given.get("no_tools"),
-        prompt_form=given.get("prompt_form"),
+        base_url=given["base_url"],
+        key_env=given["key_env"],
+        settings=None if given["max_tokens"] is None else {"max_tokens": given["max_tokens"]},
+        tools=not given["no_tools"],
+        prompt_form=given["prompt_form"],
     )
 
 
@@ -315,24 +324,26 @@ def _function(name: str, body: str, names: dict[str, Any]) -> Any:
 
 @verb(
     "define utility",
-    Argument("name", "the name of the materia", required=True),
-    Argument("--text", "stdout is text, not JSON", "flag"),
-    Argument("--generator", "it produces workItems", "flag"),
-    Argument("--timeout-ms", "how long it may run", "option", whole=True),
     cell="must",
     example="%%materia define utility Count-Files\n"
     "import json, os, sys\n"
     "context = json.load(sys.stdin)\n"
     "print(json.dumps({'state': {'files': len(os.listdir(context['cwd']))}}))",
 )
-def _utility(call: Call) -> Any:
-    """Define a utility materia whose script is the Python in the cell."""
-    fields = {"timeoutMs": call.get("timeout_ms")} if call.get("timeout_ms") is not None else {}
+def _utility(
+    call: Call, name: str, *, text: bool = False, generator: bool = False, timeout_ms: int | None = None
+) -> Any:
+    """Define a utility materia whose script is the Python in the cell.
+
+    Args:
+        name: the name of the materia
+        text: stdout is text, not JSON
+        generator: it produces workItems
+        timeout_ms: how long it may run
+    """
+    fields = {} if timeout_ms is None else {"timeoutMs": timeout_ms}
+    parse_as = "text" if text else "json"
     path = call.bench.loadouts.define_utility(
-        call.get("name"),
-        call.body or "",
-        parse="text" if call.get("text") else "json",
-        generator=bool(call.get("generator")),
-        **fields,
+        name, call.body or "", parse=parse_as, generator=generator, **fields
     )
-    return Text(f"Utility {call.get('name')} runs {path.name}.")
+    return Text(f"Utility {name} runs {path.name}.")
