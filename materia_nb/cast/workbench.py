@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from materia_nb.agents.interface import Agent
 from materia_nb.agents.model_agent import known_price
@@ -29,7 +29,7 @@ from materia_nb.display.blocks import Block, Shown
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.estimate import CASTS, GLANCE, PriceOfTurn, Prompts, estimate_cast
-from materia_nb.insight.odds import Chances, PerSocket, rehearse_casts
+from materia_nb.insight.odds import Assumed, Chances, PerSocket, rehearse_casts
 from materia_nb.insight.space import MOST_STATES
 from materia_nb.jsonvalue import JSON
 from materia_nb.late import late
@@ -110,22 +110,13 @@ class DryBench(Shown):
         )
 
     def odds(
-        self,
-        loadout: str | None = None,
-        satisfied: Chances = 0.5,
-        items: int = 3,
-        *,
-        failed: PerSocket = 0.0,
-        tokens: PerSocket | None = None,
-        cost: PerSocket | None = None,
-        seconds: PerSocket | None = None,
+        self, loadout: str | None = None, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumed]
     ) -> OddsView:
         """Return how likely each end of a cast is, and what a cast takes on average; nobody is asked.
 
         The arguments after the loadout are those of an exploration's ``odds``; raises as :meth:`explore` and that do.
         """
-        explored = self.explore(loadout, (items,))
-        return explored.odds(satisfied, items, failed=failed, tokens=tokens, cost=cost, seconds=seconds)
+        return self.explore(loadout, (items,)).odds(satisfied, items, **assumed)
 
     def _as_told(self, graph: Graph) -> Graph:
         """Return a loadout whose prompts are written as for whoever would answer."""

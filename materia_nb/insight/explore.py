@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from materia_nb.engine import decide, entering
 from materia_nb.engine.decide import Answer
@@ -15,7 +15,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, pending
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.odds import Chances, Odds, PerSocket, odds_of
+from materia_nb.insight.odds import Assumed, Chances, Odds, odds_of
 from materia_nb.insight.space import (
     COMPLETE,
     FAILED,
@@ -405,16 +405,7 @@ class Exploration:
                 found.add(f"{_at(node)}{_happening(way.answer)}: {_at(nodes[way.to], way.taken)}")
         return tuple(sorted(found))
 
-    def odds(
-        self,
-        satisfied: Chances = 0.5,
-        items: int = 3,
-        *,
-        failed: PerSocket = 0.0,
-        tokens: PerSocket | None = None,
-        cost: PerSocket | None = None,
-        seconds: PerSocket | None = None,
-    ) -> Odds:
+    def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumed]) -> Odds:
         """Return how likely each end is and how many turns it takes on average, exactly.
 
         Args:
@@ -422,25 +413,13 @@ class Exploration:
                 says nothing: one for all, or by socket or materia (``*`` for all others). An agent that is not asked
                 for ``satisfied`` says nothing, unless it is named.
             items: how long every list is.
-            failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or
-                materia.
-            tokens: what a visit takes, by socket or materia.
-            cost: the same in money.
-            seconds: the same in time; ``Odds.seconds`` says what more lanes would bring.
+            assumed: the chance that a visit ``failed``, and what it takes: ``tokens``, ``cost``, ``seconds``; see
+                :class:`.odds.Assumed`.
 
         Raises:
             MateriaError: the search was cut off (``not_explored``), a chance is missing or none, or there is no mean (``endless``).
         """
-        return odds_of(
-            self.graph,
-            self._only(items),
-            satisfied,
-            items,
-            failed=failed,
-            tokens=tokens,
-            cost=cost,
-            seconds=seconds,
-        )
+        return odds_of(self.graph, self._only(items), satisfied, items, **assumed)
 
     # -- inside ---------------------------------------------------------------------
 

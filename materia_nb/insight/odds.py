@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 from random import Random
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
 
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules, SocketRules
@@ -135,6 +135,23 @@ Chances: TypeAlias = Likely | Mapping[str, Likely]
 _Each = TypeVar("_Each", float, Likely)
 
 
+class Assumed(TypedDict, total=False):
+    """What may be assumed of visits beside what they say.
+
+    Attributes:
+        failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or
+            materia.
+        tokens: what a visit takes, by socket or materia.
+        cost: the same in money.
+        seconds: the same in time; ``Odds.seconds`` says what more lanes would bring.
+    """
+
+    failed: PerSocket
+    tokens: PerSocket | None
+    cost: PerSocket | None
+    seconds: PerSocket | None
+
+
 class Chance(NamedTuple):
     """How likely an output says ``satisfied: true``, and how likely nothing of it; else it says false.
 
@@ -201,18 +218,10 @@ class Odds:
     seconds: Mapping[int, float] | None = None
 
 
-def odds_of(
-    graph: Graph,
-    space: Space,
-    satisfied: Chances,
-    items: int,
-    *,
-    failed: PerSocket = 0.0,
-    tokens: PerSocket | None = None,
-    cost: PerSocket | None = None,
-    seconds: PerSocket | None = None,
-) -> Odds:
+def odds_of(graph: Graph, space: Space, satisfied: Chances, items: int, **assumed: Unpack[Assumed]) -> Odds:
     """Solve the chain of a space whose lists are all equally long."""
+    failed, tokens = assumed.get("failed", 0.0), assumed.get("tokens")
+    cost, seconds = assumed.get("cost"), assumed.get("seconds")
     check_names(graph, satisfied, failed, tokens, cost, seconds)
     chances = chances_of(Rules(quiet(graph)), satisfied, failed)
     size = len(space.nodes)

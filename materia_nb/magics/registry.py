@@ -102,7 +102,7 @@ Handler: TypeAlias = Callable[[Call], Any]
 _H = TypeVar("_H", bound=Callable[..., Any])
 Rest: TypeAlias = Any
 """Annotates the parameter of a verb that takes the remaining line as it stands."""
-Words: TypeAlias = Any
+Several: TypeAlias = Any
 """Annotates the parameter of a verb that takes all words up to ``--``, as a list."""
 
 
@@ -301,7 +301,7 @@ def _argument(parameter: inspect.Parameter, helps: Mapping[str, str], changed: M
     made = Argument(
         name,
         helps.get(key) or _WORDS["arguments"].get(key, ""),
-        "rest" if kind == "Rest" else "words" if kind == "Words" else "word",
+        "rest" if kind == "Rest" else "words" if kind == "Several" else "word",
         parameter.default is inspect.Parameter.empty,
         _is_whole(parameter),
         _COMPLETES.get(name),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from statistics import mean
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Unpack
 
 from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import price_names
@@ -23,7 +23,7 @@ from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import Estimate, Prompts, Spread, Takes, estimate_cast
 from materia_nb.insight.explore import Exploration, played
-from materia_nb.insight.odds import Chances, Odds, PerSocket, Rehearsal
+from materia_nb.insight.odds import Assumed, Chances, Odds, Rehearsal
 from materia_nb.insight.space import COMPLETE, HELD, MOST_STATES, Taken, strangers
 from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.late import VIEWS
@@ -279,19 +279,9 @@ class ExploreView(_View, Exploration):
         ways = ways_case(self, self._document, relative_to(target, follows))
         return [*written, write_case(target / "ways", ways)]
 
-    def odds(
-        self,
-        satisfied: Chances = 0.5,
-        items: int = 3,
-        *,
-        failed: PerSocket = 0.0,
-        tokens: PerSocket | None = None,
-        cost: PerSocket | None = None,
-        seconds: PerSocket | None = None,
-    ) -> OddsView:
+    def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumed]) -> OddsView:
         """Return how likely each end is and how many turns it takes on average; see :meth:`Exploration.odds`."""
-        found = super().odds(satisfied, items, failed=failed, tokens=tokens, cost=cost, seconds=seconds)
-        return OddsView(**vars(found))
+        return OddsView(**vars(super().odds(satisfied, items, **assumed)))
 
     @property
     def marks(self) -> Marks:

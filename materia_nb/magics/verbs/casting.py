@@ -18,7 +18,7 @@ from materia_nb.magics.cast_display import running
 from materia_nb.magics.registry import (
     Call,
     Rest,
-    Words,
+    Several,
     from_method,
     status_after,
     step_after,
@@ -306,7 +306,7 @@ def _listed(given: Any) -> Any:
     from_={"completes": "cast"},
     example="%materia link Planning-Consult Full-Auto -- ship the widget",
 )
-def _link(call: Call, parts: Words, request: Rest = "", *, from_: str | None = None) -> Any:
+def _link(call: Call, parts: Several, request: Rest = "", *, from_: str | None = None) -> Any:
     """Start a cast of loadouts and materia in a row; continue it with buttons, step or run.
 
     Args:

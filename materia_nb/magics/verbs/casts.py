@@ -28,7 +28,7 @@ from materia_nb.loadout import read_text
 from materia_nb.magics.registry import (
     Call,
     Rest,
-    Words,
+    Several,
     from_method,
     help_text,
     one_of_words,
@@ -124,7 +124,7 @@ from_method("edit undo", Edits.undo, status_after)
 
 
 @verb("edit budget", example="%materia edit budget 200000")
-def _budget(call: Call, most: Words = None) -> Any:
+def _budget(call: Call, most: Several = None) -> Any:
     """Show the usage so far, or set the budget of this cast: tokens, cost, working time, turns.
 
     Args:

@@ -23,7 +23,7 @@ from materia_nb.insight.queries import query_of
 from materia_nb.late import late
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.cast_display import counting, running
-from materia_nb.magics.registry import Call, Rest, Words, from_method, one_of_words, value_of, verb
+from materia_nb.magics.registry import Call, Rest, Several, from_method, one_of_words, value_of, verb
 from materia_nb.widgets.cast_parts import alone_names
 
 
@@ -390,7 +390,7 @@ def _doctor(call: Call, cast: Rest = None) -> Any:
 @verb("predict", example="%materia predict Socket-2")
 def _predict(
     call: Call,
-    socket: Words = None,
+    socket: Several = None,
     *,
     sure: bool = False,
     unsure: bool = False,
