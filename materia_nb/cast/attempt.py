@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.agents.interface import Agent, SoundReply, name_of
 from materia_nb.agents.notebook_agents import AgentTable, PersonAgent, agent_from
 from materia_nb.cast.edits import Chosen, Pins
-from materia_nb.cast.listing import data_frame
+from materia_nb.cast.listing import data_frame, failure_words
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import refuse_recorded
 from materia_nb.cast.turns import clean, now, redacted
@@ -185,7 +185,7 @@ def _leads(trial: Trial) -> tuple[str | None, str]:
     if state.status == "complete":
         return "end", "end"
     if state.failure is not None:
-        return None, f"fails: {state.failure.kind}"
+        return None, f"fails: {failure_words(state.failure.kind)}"
     if state.hold is not None and state.status == "held":
         return None, f"holds the cast: {state.hold.reason}"
     turn = state.at.mode if state.at is not None else ""

@@ -12,6 +12,7 @@ from materia_nb.engine.conversation import MateriaEvent
 from materia_nb.engine.routing import short
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.errors import MateriaError, counted, needs_one_of, plain
+from materia_nb.file_io import read_own_table
 from materia_nb.handoff.protocol import EVENT_SEVERITIES
 from materia_nb.insight import sides
 from materia_nb.insight.queries import FoundValue, ask_outputs
@@ -358,15 +359,25 @@ def verdict_mark(step: StepRecord) -> str:
 
 
 def way_words(step: StepRecord) -> str:
-    """Say in a word or two how a step went on: its target, a failure, or that it waits."""
+    """Say in a few words how a step went on: its target, what failed, or that it waits."""
     decision = step.decision
     if decision is None or decision.by in ("reissue", "finalize"):
         return "waiting"
     if decision.by in ("pause", "escalate"):
         return f"held: {decision.by}"
     if decision.failure is not None:
-        return f"failed: {decision.failure.kind}"
+        words = failure_words(decision.failure.kind)
+        return words if words == "failed" else f"failed: {words}"
     return decision.target or decision.by
+
+
+def failure_words(kind: str) -> str:
+    """Say what happened where a cast failed, as one goes on behind a name; an agent of other people may have a kind of its own."""
+    return str(FAILURES.get(kind, FAILURES["agent_error"])["words"])
+
+
+FAILURES: Final[Mapping[str, Mapping[str, Any]]] = read_own_table(__file__, "repairs.toml")["kinds"]
+"""Every kind of failure of ours: its words, and the acts that mend it."""
 
 
 def record_view(step: StepRecord) -> View:

@@ -10,11 +10,11 @@ from difflib import ndiff
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from materia_nb.cast.listing import way_words
+from materia_nb.cast.listing import FAILURES
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.engine import decide
 from materia_nb.engine.item_edits import WORKED_ON
-from materia_nb.engine.session import StepRecord, lanes_at_work
+from materia_nb.engine.session import lanes_at_work
 from materia_nb.engine.state import Failure
 from materia_nb.file_io import read_own_table
 from materia_nb.handoff.protocol import BASE
@@ -52,17 +52,11 @@ def _kind_of(words: str, acts: str | list[str], note: str = "") -> FailureKind:
     return FailureKind(words, tuple(_TABLES["groups"][acts] if isinstance(acts, str) else acts), note)
 
 
-FAILURE_KINDS: Final = {name: _kind_of(**row) for name, row in _TABLES["kinds"].items()}
+FAILURE_KINDS: Final = {name: _kind_of(**row) for name, row in FAILURES.items()}
 """Every kind of failure of ours, and how it is mended. An agent of other people may fail with one of its own."""
 
 OTHER: Final = FAILURE_KINDS["agent_error"]
 """What is offered for a kind that is not ours."""
-
-
-def went_words(step: StepRecord) -> str:
-    """Say in a word or two how a step went on, a failure in the words of its kind."""
-    failure = step.decision.failure if step.decision is not None else None
-    return way_words(step) if failure is None else f"failed: {FAILURE_KINDS.get(failure.kind, OTHER).words}"
 
 
 REDEFINED: Final = frozenset(

@@ -520,7 +520,7 @@ def _end(side: Side) -> tuple[str, str | None]:
 def _stands(side: Side) -> str:
     state = side.session.state
     if state.failure is not None:
-        return f"is {state.status} ({state.failure.kind}: {short(state.failure.message, _SHOWN)})"
+        return f"is {state.status} ({short(state.failure.message, _SHOWN)})"
     return f"is {state.status}"
 
 
@@ -567,7 +567,7 @@ def _way_words(name: str, decision: Decision | None) -> str:
     if decision is None:
         return f"{name} waits for the answer."
     if decision.failure is not None:
-        return f"{name} stopped ({decision.failure.kind}: {short(decision.failure.message, _SHOWN)})."
+        return f"{name} stopped: {short(decision.failure.message, _SHOWN)}"
     look = decision.chosen
     if look is None:
         return f"{name} went to {decision.target} ({decision.by})."

@@ -8,8 +8,7 @@ from collections.abc import Set as AbstractSet
 from time import time as now_in_seconds
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from materia_nb.cast.listing import output_words
-from materia_nb.cast.repairs import went_words
+from materia_nb.cast.listing import output_words, way_words
 from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.cast.views.lanes import axis_of, lanes_blocks, where_words
 from materia_nb.cast.views.status import steps_words
@@ -333,7 +332,7 @@ class StepRows:
 
     def _new(self, now: Snapshot, step: StepRecord, *, edited: bool) -> Row:
         names = now.names
-        way = went_words(step)
+        way = way_words(step)
         spent = used(step)
         verdict = step.reading.satisfied if step.reading is not None else None
         return [
@@ -368,7 +367,7 @@ class Place(NamedTuple):
 
 def _words_of(step: StepRecord, names: Mapping[str, str]) -> str:
     """Everything of a step that can be searched for."""
-    way = went_words(step)
+    way = way_words(step)
     item = f"{step.item_key or ''} {step.item_label or ''}"
     named = (step.lane, step.socket, names.get(step.socket, ""), names.get(way, ""))
     words = (*named, item, step.shown or "", way)

@@ -6,10 +6,8 @@ import contextlib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.cast.listing import cost_words
+from materia_nb.cast.listing import cost_words, failure_words
 from materia_nb.cast.repairs import (
-    FAILURE_KINDS,
-    OTHER,
     Redefinition,
     changed_definition,
     folders_asked,
@@ -84,7 +82,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     assert failure is not None  # noqa: S101 - the caller asks
     name = now.names.get("" if lanes_at_work(now.session) else failure.socket or "", "The cast")
     command = _command(now)
-    ended = _ended_words(command) or FAILURE_KINDS.get(failure.kind, OTHER).words
+    ended = _ended_words(command) or failure_words(failure.kind)
     parts = [Heading(f"{name} {ended}", tone="bad"), Line(" · ".join(_under(now)), "quiet")]
     if failure.refused is None and (command is None or failure.kind == "invalid_output"):
         parts.append(Line(failure.message))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.cast.repairs import went_words
+from materia_nb.cast.listing import way_words
 from materia_nb.cast.views.status import loop_progress, marks_of
 from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, Table, Tree, View, lines
 from materia_nb.display.escape import Html, html_text, part
@@ -273,7 +273,7 @@ def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
     parts: list[Block] = [Heading("Last handoffs")]
     for step in reversed(steps[-_HANDOFFS:]):
         item = f", {step.item_key} {step.item_label or ''}" if step.item_key else ""
-        title = f"step {step.number}, visit {step.visit}{item} → {went_words(step)}"
+        title = f"step {step.number}, visit {step.visit}{item} → {way_words(step)}"
         parts.append(Code(step.shown or "", 2_000, title))
     return parts
 

@@ -6,8 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from materia_nb.cast.breakpoint import BreakKind, Breakpoint, ordinal
-from materia_nb.cast.listing import why_blocks
-from materia_nb.cast.repairs import went_words
+from materia_nb.cast.listing import way_words, why_blocks
 from materia_nb.cast.views.step_views import against_last_visit, counted_tokens, handoff_blocks
 from materia_nb.display.blocks import Action, Block, Code, Fold, Heading, Line, Table, Tree, clipped, json_of
 from materia_nb.display.escape import part
@@ -100,7 +99,7 @@ def _item(cast: Snapshot, number: int) -> list[Block]:
         Heading(str(value.get("title", ""))),
         Code(str(value.get("context", ""))),
         Heading("Its steps"),
-        Table(("step", "socket", "went to"), [(str(s.number), names[s.socket], went_words(s)) for s in steps])
+        Table(("step", "socket", "went to"), [(str(s.number), names[s.socket], way_words(s)) for s in steps])
         if steps
         else Line("None yet.", "quiet"),
     ]

@@ -129,7 +129,7 @@ def test_what_fails_the_cast_is_told_as_where_it_leads(tmp_path):
     cast = wb.cast("r", agents={"*": lambda: {"satisfied": False}})
     cast.run(steps=1)
     (one,) = cast.attempt()
-    assert (one.valid, one.to, one.leads) == (True, None, "fails: edge_traversals_exhausted")
+    assert (one.valid, one.to, one.leads) == (True, None, "fails: went its way too often")
     wb.close()
 
 

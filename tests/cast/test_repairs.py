@@ -14,6 +14,7 @@ import materia_nb
 from magics_helpers import cell, line, text
 from materia_nb.agents.interface import AgentError
 from materia_nb.cast import open_cast, resume_cast
+from materia_nb.cast.listing import failure_words
 from materia_nb.cast.repairs import ACTS, FAILURE_KINDS, OTHER, changed_definition, offers
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import RefusedAnswer
@@ -62,6 +63,21 @@ UTILITY = h.config(
     {"Socket-1": h.at("Count", ("always", "Socket-2")), "Socket-2": h.at("Tell")},
     {"Count": h.python("raise SystemExit(3)", parse="json"), "Tell": h.agent("Tell {{state.n}}")},
 )
+
+
+def test_status_and_steps_say_a_failure_in_the_words_of_the_headline(shell, tmp_path):
+    define = json.dumps({"entry": "Count", "sockets": {"Count": {"materia": "Count"}},
+                         "materia": {"Count": h.python("raise SystemExit(3)", parse="json")}})  # fmt: skip
+    cell(shell, "define loadout Report", define)
+    line(shell, "cast how many")
+    line(shell, "run")
+    assert "Count ended with an error: " in text(line(shell, "status"))
+    assert "failed: ended with an error" in " ".join(text(line(shell, "steps")).split())
+    assert not any("utility_exit" in text(line(shell, verb)) for verb in ("status", "steps"))
+
+
+def test_a_kind_of_other_people_is_said_as_any_failure():
+    assert [failure_words(kind) for kind in ("quota", "budget")] == ["failed", "used up the budget"]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from materia_nb.cast.breakpoint import Breakpoint
-from materia_nb.cast.listing import output_words, step_table, verdict_mark
+from materia_nb.cast.listing import failure_words, output_words, step_table, verdict_mark
 from materia_nb.cast.repairs import changed_definition, offers
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.display.blocks import Block, Code, Shown, Table, lines
@@ -92,7 +92,8 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
         return (*lines, f"stopping, {cast.stopping}")
     failure = now.failure
     if failure is not None:
-        lines.append(f"{failure.kind}: {failure.message}")
+        name = cast.names.get(failure.socket or "", "The cast")
+        lines.append(f"{name} {failure_words(failure.kind)}: {failure.message}")
         if tried := tried_words(cast):
             lines.append(tried)
         if failure.hint:

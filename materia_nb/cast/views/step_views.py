@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
-from materia_nb.cast.listing import step_table, way_words, why_blocks
+from materia_nb.cast.listing import step_table, why_blocks
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.cast.views.lanes import lanes_blocks
 from materia_nb.cast.views.status import draft_of, marks_of, status_lines
@@ -340,5 +340,5 @@ def _page_step(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
     inside = [Heading("Why it went there"), *why_blocks(cast.why(step.number))]
     inside += [Code(step.shown, title="Output")] if step.shown is not None else []
     inside += [*handoff_blocks(cast, step), *event_blocks]
-    failed = way_words(step).startswith("failed")
+    failed = step.decision is not None and step.decision.failure is not None
     return Fold(step.title, inside, opened=failed, anchor=anchor)
