@@ -1,6 +1,7 @@
 """All casts of a project in a list: searched, sorted and filtered; opened below it, compared, named and deleted.
 
-The list may be long: the page is told the rows that it shows, and asks for others as one scrolls. Which casts there are is read in
+Below the list stands what one wants to know of the selected cast: what it said at the end, or why it failed, and its last steps. The
+list may be long: the page is told the rows that it shows, and asks for others as one scrolls. Which casts there are is read in
 the background, the latest first.
 """
 
@@ -9,31 +10,38 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import singledispatchmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from traitlets import Dict, Unicode
 
-from materia_nb.cast import Cast
-from materia_nb.cast.listing import casts_view, cost_words, sought, when_words
+from materia_nb.cast import Cast, open_cast
+from materia_nb.cast.listing import casts_view, cost_words, output_words, sought, verdict_mark, when_words
 from materia_nb.cast.views.compare_view import CompareView
-from materia_nb.display.blocks import Block, Heading, blocks_as_text, clipped
+from materia_nb.cast.views.status import status_lines
+from materia_nb.display.blocks import Block, Heading, Line, Table, blocks_as_text, clipped, lines
 from materia_nb.display.escape import part
-from materia_nb.errors import counted, plain
+from materia_nb.errors import MateriaError, counted, plain
 from materia_nb.platform import start_thread
 from materia_nb.store.catalogue import CastEntry, Catalogue, cast_entry
 from materia_nb.store.files import lock_owner
 from materia_nb.widgets.base import Panel, error_words, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
+from materia_nb.widgets.ended import cost_blocks, failure_state, result_blocks
 from materia_nb.widgets.frontend import FrontWidget
 from materia_nb.widgets.messages import PageMessage, ToCasts, read_message
 
 if TYPE_CHECKING:
     from materia_nb.cast.project_casts import Casts
+    from materia_nb.cast.snapshot import Snapshot
 
 FIRST: Final = 60
 """How many rows the page is told without asking."""
 _MOST_ASKED: Final = 400
 _RECORDED: Final = 100
+_REST_S: Final = 0.08
+"""A cast is read where the selection rests, not on the way there."""
+_LAST: Final = 6
 _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
     "waiting": ("wants", "waits", "for a person, or for an agent that was cut off: open it to see"),
     "held": ("wants", "waits", "an agent asks: open it to see what"),
@@ -48,10 +56,11 @@ _RANK: Final = tuple(_STATES)
 
 
 class CastsFront(FrontWidget):
-    """Draws the list; it is told one slice of state, and sends messages."""
+    """Draws the list, and what stands of the selected cast below it; sends messages."""
 
     view = Unicode("casts").tag(sync=True)
     casts = Dict().tag(sync=True)
+    glance = Dict().tag(sync=True)
 
 
 class CastExplorer(Panel):
@@ -75,6 +84,7 @@ class CastExplorer(Panel):
         self._said: dict[str, str] = {}
         self._picked = ""
         self._compared: list[Block] = []
+        self._glanced: CastEntry | None = None
         self._below: CastPanel | None = None
         self.front = CastsFront()
         self.front.on_msg(self.guarded(lambda _, content, __: self.heard(content)))
@@ -135,8 +145,10 @@ class CastExplorer(Panel):
         Raises:
             MateriaError: it is no message (``bad_message``), or what it asks for is refused.
         """
-        self._act(read_message(ToCasts, content))
-        self.refresh()
+        message = read_message(ToCasts, content)
+        self._act(message)
+        if not isinstance(message, ToCasts.Rows):  # an answer of its own: nothing else has changed
+            self.refresh()
 
     @singledispatchmethod
     def _act(self, message: PageMessage) -> None:
@@ -166,7 +178,7 @@ class CastExplorer(Panel):
         self._shut()
         self._picked = id_
         self._below = CastPanel(cast, self._casts.take, bench=self._casts.bench)
-        path = next((one.path for one in self._entries if one.id == id_), None)
+        path = cast.run_dir
         self._below.at_close(cast.watch(lambda _: self._renew_later(path)))
         self.put(self.front, self._below.view)
 
@@ -180,6 +192,19 @@ class CastExplorer(Panel):
         self._renew(path)
 
     @_act.register
+    def _fork(self, message: ToCasts.Fork) -> None:
+        path = Path(self._path(message.cast))
+        here = self._casts.open_here(path)
+        cast = here or self._casts.resume(path)
+        try:
+            fork = self._casts.take(cast.fork())
+        finally:
+            if here is None:
+                cast.close()
+        self._put_below(fork.id, fork)
+        self.read()
+
+    @_act.register
     def _compare(self, message: ToCasts.Compare) -> None:
         self._shut()
         compared = self._casts.compare(message.a, message.b)
@@ -188,6 +213,9 @@ class CastExplorer(Panel):
         if isinstance(compared, CompareView):
             sockets = compared.a.rules.graph.sockets.values()
             self._compared += compared.in_words({one.id: part(one.materia.label) for one in sockets})
+
+    def _path(self, id_: str) -> str | Path:
+        return next((one.path for one in self._entries if one.id == id_), id_)
 
     def _name(self, id_: str) -> str:
         entry = next((one for one in self._entries if one.id == id_), None)
@@ -256,10 +284,15 @@ class CastExplorer(Panel):
         look = self._look
         found = sought(self._entries, look.words)
         shown = in_order([one for one in found if _is(one, look.only)], look.by, down=look.down)
+        if not self._picked and shown:
+            self._picked = shown[0].id
         if shown != self._shown:
             self._order, self._shown = self._order + 1, shown
         at = next((place for place, one in enumerate(shown) if one.id == self._picked), None)
         picked = None if at is None else shown[at]
+        if picked is not self._glanced and self._below is None:
+            self._glanced = picked
+            self.after(_REST_S, self._look_at)
         below = "" if self._below is None else self._below.cast.id
         self.front.casts = {
             **look.model_dump(),
@@ -277,6 +310,17 @@ class CastExplorer(Panel):
             "compared": [one.as_json() for one in self._compared],
             "notice": self._said,
         }
+
+    def _look_at(self) -> None:
+        """Read the selected cast, for what stands below the list."""
+        entry = self._glanced
+        if entry is not None:
+            try:
+                cast = self._casts.open_here(entry.path) or open_cast(entry.path)
+                sides = glance(cast.now)
+            except MateriaError as error:
+                sides = [Line(error.what, "bad")], []
+            self.front.glance = {"id": entry.id, "sides": [[one.as_json() for one in side] for side in sides]}
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the list as text."""
@@ -296,6 +340,26 @@ def _is(entry: CastEntry, only: str) -> bool:
     return only == "all" or bool(_ONLY[only](entry))
 
 
+def glance(now: Snapshot) -> tuple[list[Block], list[Block]]:
+    """Return what one wants to know of a cast: how it ended or stands; and its last steps, and what it took."""
+    failure = failure_state(now)
+    said = result_blocks(now) or (failure or {}).get("blocks") or lines(status_lines(now))
+    rows = [
+        (
+            str(step.number),
+            clipped(now.names[step.socket], 40),
+            part(step.item_label or "", 30),
+            clipped(f"{verdict_mark(step)} {output_words(step)}".strip(), 120),
+        )
+        for step in now.steps[-_LAST:]
+    ]
+    return said, [
+        Heading("last steps", small=True),
+        Table(("step", "who", "item", "said"), rows, "no steps yet"),
+        *cost_blocks(now),
+    ]
+
+
 def _acts_of(entry: CastEntry) -> dict[str, Any]:
     """What can be done with a cast, and why not what cannot."""
     whole = entry.status != "broken"
@@ -307,7 +371,7 @@ def _acts_of(entry: CastEntry) -> dict[str, Any]:
     )
     words = clipped(plain(entry.name or entry.request or entry.id), 120)
     told = {"id": entry.id, "words": words, "name": entry.name}
-    return {**told, "whole": whole, "resumes": resumes, "why": why}
+    return {**told, "whole": whole, "resumes": resumes, "forks": whole and entry.ours, "why": why}
 
 
 def in_order(entries: Sequence[CastEntry], by: str, *, down: bool) -> list[CastEntry]:

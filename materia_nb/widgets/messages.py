@@ -590,6 +590,11 @@ class ToCasts:
 
         cast: ShortText
 
+    class Fork(PageMessage):
+        """Start another cast from where a cast is now, and show it below the list."""
+
+        cast: ShortText
+
     class Compare(PageMessage):
         """Show how two casts differ, below the list."""
 

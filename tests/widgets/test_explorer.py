@@ -108,6 +108,46 @@ def test_a_cast_is_opened_labelled_compared_and_deleted(panel, casts, wb):
     assert told(panel)["total"] == 2
 
 
+def looked_at(panel, id_):
+    """What stands below the list once a cast is selected, and read."""
+    told(panel, {"kind": "select", "cast": id_})
+    panel._look_at()  # what a timer does where the selection rests
+    assert panel.front.glance["id"] == id_
+    return [str(side) for side in panel.front.glance["sides"]]
+
+
+def test_the_latest_cast_is_selected_until_another_is(panel, casts):
+    assert told(panel)["picked"]["id"] == casts[2].id
+    assert told(panel, {"kind": "select", "cast": casts[0].id})["picked"]["id"] == casts[0].id
+
+
+def test_below_the_list_stands_how_the_selected_cast_ended(panel, casts):
+    trains, readme, notes = (one.id for one in casts)
+    said, steps = looked_at(panel, trains)
+    assert "Complete, after 1 step" in said
+    assert "answered a guide to trains" in said
+    assert "'1', 'Answer', 'answered a guide to trains'" in steps
+    assert "cost and time" in steps
+    assert "next: Socket-1" in looked_at(panel, readme)[0]
+    assert "Answer failed" in looked_at(panel, notes)[0]
+    assert "no steps yet" in looked_at(panel, readme)[1]
+    assert "\x1b" not in str(panel.front.glance)
+
+
+def test_a_cast_that_cannot_be_read_says_so_below_the_list(panel, casts):
+    told(panel, {"kind": "select", "cast": casts[0].id})
+    (casts[0].run_dir / "events.jsonl").unlink()
+    panel._look_at()
+    assert "'tone': 'bad'" in str(panel.front.glance["sides"])
+
+
+def test_a_cast_is_forked_from_where_it_is(panel, casts):
+    now = told(panel, {"kind": "fork", "cast": casts[0].id})
+    assert now["total"] == 4
+    assert now["below"] not in [one.id for one in casts]
+    assert now["picked"]["id"] == now["below"]
+
+
 def test_the_page_is_told_the_rows_that_it_shows(panel, monkeypatch):
     sent = []
     monkeypatch.setattr(panel.front, "send", sent.append)

@@ -6,6 +6,8 @@ import { makeGrid } from "./grid.js";
 import { closeMenu, openMenu } from "./menu.js";
 import { makeTalk } from "./wire.js";
 
+/** How many rows are asked for at once. */
+const PORTION = 200;
 const TEMPLATE = "92px minmax(150px,3fr) minmax(90px,1.3fr) 124px 48px minmax(60px,1.6fr) 72px";
 /** The columns: what they are called, whether the list can be sorted by them, their class. @type {[name: string, sorts: boolean, look?: string][]} */
 const COLUMNS = [["state", true], ["request", true], ["loadout", true], ["when", true], ["steps", true, "mnb-r"], ["remarks", false], ["cost", true, "mnb-r"]];
@@ -49,14 +51,17 @@ export function castsView({ model, el }) {
   const what = h("strong", { class: "mnb-cut" });
   const open = button("Open", "show it below, read-only", () => send("open", { cast: picked().id }), { class: "mnb-b mnb-main" });
   const resume = button("Resume", "show it below, to continue it", () => send("resume", { cast: picked().id }));
+  const fork = button("Fork", "another cast from where it is now, shown below", () => send("fork", { cast: picked().id }));
   const compare = button("Compare…", "with another cast; or drag its row onto the other's", () => choose());
   const label = button("Label…", "give it a name, and tags", () => askLabel());
   const remove = button("Delete…", "take it from the disk; asks first", () => askDelete(), { class: "mnb-b mnb-bad" });
-  const foot = h("div", { class: "mnb-bar mnb-castfoot", role: "toolbar", "aria-label": "what is done with this cast" }, what, h("span", { class: "mnb-space" }), open, resume, compare, label, remove);
+  const foot = h("div", { class: "mnb-bar mnb-castfoot", role: "toolbar", "aria-label": "what is done with this cast" }, what, h("span", { class: "mnb-space" }), open, resume, fork, compare, label, remove);
+  const left = h("div", {}), right = h("div", {});
+  const glance = h("div", { class: "mnb-glance", tabindex: "0", role: "region", "aria-label": "the selected cast" }, left, right);
   const compared = h("div", { class: "mnb-compared", tabindex: "0", role: "region", "aria-label": "how they differ" });
   const below = h("div", { class: "mnb-row mnb-below" });
   const gone = h("div", { class: "mnb-gone", role: "alert" }, "The kernel of this list is gone. Run its cell again.");
-  const front = h("div", { class: "mnb-front", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => event.stopPropagation() }, head, grid.node, notice, foot, compared, below, gone, line);
+  const front = h("div", { class: "mnb-front", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => event.stopPropagation() }, head, grid.node, notice, foot, glance, compared, below, gone, line);
   el.classList.add("mnb-surface", "mnb-casts");
   setAttr(el, "data-lm-suppress-shortcuts", "true");
   el.append(front);
@@ -68,6 +73,7 @@ export function castsView({ model, el }) {
   const entries = () => [
     { words: "Open", act: () => open.click() },
     ...(picked()?.resumes ? [{ words: "Resume", act: () => resume.click() }] : []),
+    ...(picked()?.forks ? [{ words: "Fork", act: () => fork.click() }] : []),
     { words: "Compare…", act: () => choose() }, { words: "Label…", act: () => askLabel() }, { words: "Delete…", act: () => askDelete(), tone: "bad" },
   ];
   const choose = () => {
@@ -82,11 +88,12 @@ export function castsView({ model, el }) {
     const { id, words } = picked();
     openMenu(remove, [{ words: `Delete “${words}” from the disk? It cannot be brought back.` }, { words: "Delete it", tone: "bad", act: () => send("delete", { cast: id }) }, { words: "Keep it", act: () => {} }]);
   };
-  const fetchRows = async (/** @type {number} */ index) => {
-    const first = Math.max(0, index - 60), order = data.order;
-    if (asked.has(first)) return;
+  /** Ask for the rows about one, by the portion, that scrolling asks once for each. @param {number} index */
+  const fetchRows = async (index) => {
+    const first = Math.floor(index / PORTION) * PORTION, order = data.order;
+    if (index < 0 || index >= (data.total ?? 0) || asked.has(first)) return;
     asked.add(first);
-    const answer = await send.ask("rows", { order, first, last: index + 140 });
+    const answer = await send.ask("rows", { order, first, last: first + PORTION });
     if (answer.order !== data.order) return;
     /** @type {CastRow[]} */ (answer.rows).forEach((row, place) => rows.set(answer.first + place, row));
     grid.draw();
@@ -94,8 +101,8 @@ export function castsView({ model, el }) {
   /** @param {number} index */
   const cells = (index) => {
     const row = rows.get(index);
+    for (const near of [index, index + PORTION / 2, index - PORTION / 2]) if (!rows.has(near)) fetchRows(near);
     if (!row) {
-      fetchRows(index);
       return { cells: ["…", "", "", "", "", "", ""], key: `? ${index}` };
     }
     const [id, [tone, word, more], name, request, tags, loadout, [when, exactly], steps, remarks, price] = row;
@@ -138,6 +145,10 @@ export function castsView({ model, el }) {
     lookedAt = Date.now();
   });
 
+  const drawGlance = () => {
+    const told = model.get("glance") ?? {};
+    if (told.id === picked()?.id) told.sides?.forEach((/** @type {Blocks} */ side, /** @type {number} */ place) => drawBlocks([left, right][place], side, send));
+  };
   const update = () => {
     const now = model.get("casts") ?? {};
     if (now.order !== data.order) {
@@ -162,11 +173,15 @@ export function castsView({ model, el }) {
     setText(what, one ? one.words : "choose a cast");
     for (const node of [open, compare]) setEnabled(node, Boolean(one?.whole), one ? "it cannot be read" : "choose a cast first");
     setEnabled(resume, Boolean(one?.resumes), one ? one.why : "choose a cast first");
+    setEnabled(fork, Boolean(one?.forks), one ? "it was recorded elsewhere: it can be opened read-only" : "choose a cast first");
     setEnabled(label, Boolean(one?.whole), "choose a cast first");
     setEnabled(remove, Boolean(one), "choose a cast first");
     open.classList.toggle("mnb-main", Boolean(one?.whole));
     compared.hidden = !now.compared?.length;
     drawBlocks(compared, now.compared, send);
+    glance.hidden = Boolean(now.below) || !compared.hidden || !one;
+    drawGlance();
+    setAttr(el, "data-whole", now.below ? null : "yes");
     below.hidden = !now.below && compared.hidden;
     if (isNew(below, [now.below, compared.hidden])) refill(below, button("Close", "show nothing below the list", () => send("shut"), { class: "mnb-b mnb-small" }));
     const { words = "", tone = "" } = now.notice ?? {};
@@ -178,9 +193,11 @@ export function castsView({ model, el }) {
     grid.update(now.total ?? 0);
   };
   model.on("change:casts", update);
+  model.on("change:glance", drawGlance);
   update();
   return () => {
     model.off("change:casts", update);
+    model.off("change:glance", drawGlance);
     clearTimeout(typing);
     closeMenu();
     grid.destroy();

@@ -156,6 +156,8 @@ export interface ToCasts {
   open: { cast: string };
   /** Show a cast below the list, to go on with it. */
   resume: { cast: string };
+  /** Start another cast from where a cast is now, and show it below the list. */
+  fork: { cast: string };
   /** Show how two casts differ, below the list. */
   compare: { a: string; b: string };
   /** Call a cast by a name, and give it tags: words that begin with ``#``. */
