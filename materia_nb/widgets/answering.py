@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.listing import output_words
-from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, lines
+from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, blocks_as_text, lines
 from materia_nb.display.escape import part
 from materia_nb.display.sections import JUDGED, call_blocks, issue_rows
 from materia_nb.engine import outputs
@@ -30,6 +34,9 @@ if TYPE_CHECKING:
 
 _TAIL: Final = 4_000
 _PREVIOUS: Final = 1_500
+_NAME: Final = re.compile(r"""("[^"\n]+"|'[^'\n]+'|[^\s"'`<>()\[\]{},;:]*[^\s"'`<>()\[\]{},;:.])""")
+"""What may name a file, in quotes or without, as in ``front/blocks.js``."""
+_MOST_NAMES: Final = 200
 
 
 def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
@@ -41,13 +48,16 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
     """
     visit = now.waiting_at
     alive = now.writable
+    failed = None if busy else failure_state(now)
+    if failed is not None:
+        failed["files"] = files_named(failed["blocks"] + failed["more"], (now.project, now.run_dir))
     state: dict[str, Any] = {
         "is": "answer",
         "key": _key(now, visit),
         "busy": busy,
         "alive": alive,
         "top": end_blocks(now),
-        "failed": None if busy else failure_state(now),
+        "failed": failed,
         "next": [] if busy else next_acts(now),
         "live": _live(now, visit),
     }
@@ -76,6 +86,30 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
         }
     state["blocks"] = _bottom(now)
     return state
+
+
+def files_named(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, str]:
+    """Return the files that exist of those that blocks name, each as it is named and from the notebook's folder on.
+
+    Empty where no server says which notebook it is; the front end decides whether the server it came from has them.
+
+    Args:
+        blocks: what may name them, by paths that are absolute or begin in one of the folders.
+        folders: such as the project's.
+    """
+    notebook = Path(os.environ.get("JPY_SESSION_NAME", ""))
+    found: dict[str, str] = {}
+    names = dict.fromkeys(_NAME.findall(blocks_as_text(blocks))) if notebook.is_absolute() else {}
+    for name in [one for one in (name.strip("\"'") for name in names) if re.search(r"[./\\]", one)][
+        :_MOST_NAMES
+    ]:
+        for folder in folders:
+            with contextlib.suppress(OSError, ValueError):  # what cannot be a path, or is on another drive
+                path = folder / name
+                if path.is_file():
+                    found[name] = Path(os.path.relpath(path, notebook.parent)).as_posix()
+                    break
+    return found
 
 
 def _key(now: Snapshot, visit: Visit | None) -> str:

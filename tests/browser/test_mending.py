@@ -105,6 +105,33 @@ FAILURES = {
 }  # fmt: skip
 
 
+SAYS = """import sys; print('File "{project}/notes/a b.txt", line 3 <img src=x onerror="document.title=1">', file=sys.stderr)
+print("see table.csv, ../../../../../../../etc/passwd and {project}/gone.csv", file=sys.stderr); raise SystemExit(3)"""
+
+
+def test_files_that_a_failure_names_are_opened_in_jupyterlab(lab: Lab):
+    project = lab.folder.resolve()
+    (project / "notes").mkdir()
+    (project / "notes" / "a b.txt").write_text("Three words here")
+    (project / "table.csv").write_text("x,y\n1,2\n")
+    code = SAYS.format(project=project.as_posix())
+    lab.open(lab.notebook(BENCH, f"failed('A', python({code!r})).show()"))
+    lab.run_all()
+    panel = Surface(lab, 1)
+    panel.says("Count ended with code 3")
+    links = panel.at.locator(".mnb-failure a")
+    shown = [one for one in links.all_inner_texts() if one]
+    assert shown == [f'"{project.as_posix()}/notes/a b.txt"', "table.csv"], (
+        "not what is gone, nor what is outside of the server's"
+    )
+    assert panel.at.locator(".mnb-failure img").count() == 0
+    assert links.nth(1).evaluate("(one) => one.pathname") == f"/files/{project.name}/table.csv"
+    links.first.focus()
+    lab.page.keyboard.press("Enter")
+    lab.page.locator(".jp-FileEditor", has_text="Three words here").wait_for()
+    assert len(lab.page.context.pages) == 1
+
+
 def test_each_kind_of_failure_is_mended_in_the_panel_in_at_most_three_clicks(lab: Lab):
     cells = [f"c{place} = {made}\nc{place}.show()" for place, (made, *_) in enumerate(FAILURES.values())]
     changes = "wb.loadouts.define('A', loadout(python('print({})'))) and None"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 
 import pytest
 from ipywidgets.widgets.widget import _instances as live
 
 import cast_helpers as h
+import materia_nb
 from builders import at
 from magics_helpers import cell, line, new_shell
 from materia_nb import Workbench
@@ -506,6 +508,42 @@ def test_a_failure_comes_first_with_buttons_for_what_it_names(tmp_path, make):
     say(panel, "recast")
     done(panel)
     assert len(tries) == 2
+
+
+def test_files_that_a_failure_names_are_told_where_a_server_says_which_notebook_it_is(
+    tmp_path, make, monkeypatch
+):
+    (tmp_path / "my table.csv").write_text("x")
+    (tmp_path / "a.py").write_text("x")
+
+    class Breaks:
+        name = "breaks"
+
+        def answer(self, turn):
+            inside = (
+                f'"my table.csv", {tmp_path}/a.py:3. <b>a.py</b> /etc/passwd none.py \0 .. {"x" * 9000}.py'
+            )
+            raise AgentError(inside)
+
+    cast = h.start(tmp_path, h.chain_config(1), Breaks())
+    panel = make(cast)
+    say(panel, "step")
+    done(panel)
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    say(panel, "now")
+    assert content(panel, "answer")["failed"]["files"] == {}
+    monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "books" / "a.ipynb"))
+    panel = make(cast)
+    found = content(panel, "answer")["failed"]["files"]
+    outside = found.pop("/etc/passwd")
+    assert outside.startswith("../"), "it is the front end that knows where the server's folder begins"
+    of_the_traceback = [one for one in found if one.startswith(str(Path(materia_nb.__file__).parent))]
+    assert of_the_traceback
+    assert {one: path for one, path in found.items() if one not in of_the_traceback} == {
+        "my table.csv": "../my table.csv",
+        f"{tmp_path}/a.py": "../a.py",
+        "a.py": "../a.py",
+    }
 
 
 def test_an_output_is_corrected_and_it_is_said_beforehand_when_it_cannot_be(cast, make):

@@ -5,23 +5,37 @@ import { h, button, isNew, neighbour, onKeys, redraw } from "./dom.js";
  * Draw blocks into an element, if they are others than it shows; folds that were opened stay open.
  * @param {HTMLElement} host
  * @param {Blocks|undefined} blocks
- * @param {(kind: any, values?: any) => void} send
+ * @param {((kind: any, values?: any) => void) & {linkTo?: LinkTo}} send
+ * @param {Record<string, string>} [files] those that the blocks name and that can be opened, each as it is named
  */
-export function drawBlocks(host, blocks = [], send) {
-  if (!isNew(host, blocks)) return;
+export function drawBlocks(host, blocks = [], send, files = {}) {
+  if (!isNew(host, [blocks, files])) return;
   const open = new Map([...host.querySelectorAll("details")].map((one) => [one.dataset.fold ?? "", one.open]));
-  redraw(host, () => blocks.map((one) => blockNode(/** @type {Block} */ (one), open, send)));
+  const say = (/** @type {string} */ text) => withLinks(text, files, send.linkTo);
+  redraw(host, () => blocks.map((one) => blockNode(/** @type {Block} */ (one), open, send, say)));
 }
 
-/** @param {Block} one @param {Map<string, boolean>} open @param {(kind: any, values?: any) => void} send @returns {Child} */
-function blockNode(one, open, send) {
+/** As in widgets/answering.py: what may name a file. */
+const NAME = /("[^"\n]+"|'[^'\n]+'|[^\s"'`<>()[\]{},;:]*[^\s"'`<>()[\]{},;:.])/;
+
+/** A text in which the files that it names are links. @param {string} text @param {Record<string, string>} files @param {LinkTo} [linkTo] @returns {Child} */
+function withLinks(text, files, linkTo) {
+  if (!linkTo || !Object.keys(files).length) return text;
+  return text.split(NAME).map((part) => {
+    const name = part.replace(/^["']+|["']+$/g, ""), link = Object.hasOwn(files, name) && linkTo(files[name]);
+    return link ? h("a", { class: "mnb-link", title: `open ${name}`, ...link }, part) : part;
+  });
+}
+
+/** @param {Block} one @param {Map<string, boolean>} open @param {(kind: any, values?: any) => void} send @param {(text: string) => Child} [say] @returns {Child} */
+function blockNode(one, open, send, say = (text) => text) {
   switch (one.is) {
     case "head":
-      return h("h4", { class: `mnb-h ${one.small ? "mnb-h-small" : ""} ${one.tone ? "mnb-t-" + one.tone : ""}` }, one.text);
+      return h("h4", { class: `mnb-h ${one.small ? "mnb-h-small" : ""} ${one.tone ? "mnb-t-" + one.tone : ""}` }, say(one.text));
     case "line":
-      return h("p", { class: `mnb-p ${one.tone ? "mnb-t-" + one.tone : ""}` }, one.text);
+      return h("p", { class: `mnb-p ${one.tone ? "mnb-t-" + one.tone : ""}` }, say(one.text));
     case "pre":
-      return [one.title ? h("h4", { class: "mnb-h mnb-h-small" }, one.title) : null, h("pre", { class: "mnb-pre", tabindex: "0" }, one.text)];
+      return [one.title ? h("h4", { class: "mnb-h mnb-h-small" }, one.title) : null, h("pre", { class: "mnb-pre", tabindex: "0" }, say(one.text))];
     case "diff":
       return h("pre", { class: "mnb-pre mnb-diff", tabindex: "0", "aria-label": "what was changed" }, one.rows.map(([sign, text]) => h(sign === "+" ? "ins" : sign === "-" ? "del" : "span", {}, `${sign} ${text}\n`)));
     case "words":
@@ -34,7 +48,7 @@ function blockNode(one, open, send) {
           h("thead", {}, h("tr", {}, one.headers.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
           h("tbody", {}, one.rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, cellNode(cell))))))));
     case "fold": {
-      const node = h("details", { class: "mnb-fold", "data-fold": one.title }, h("summary", {}, one.title), one.inside.map((inner) => blockNode(inner, open, send)));
+      const node = h("details", { class: "mnb-fold", "data-fold": one.title }, h("summary", {}, one.title), one.inside.map((inner) => blockNode(inner, open, send, say)));
       node.open = open.get(one.title) ?? one.open;
       return node;
     }

@@ -73,8 +73,8 @@ export function failedBox(send, opens) {
     update(data) {
       node.hidden = !data;
       if (data) {
-        drawBlocks(why, data.blocks, send);
-        drawBlocks(more, data.more, send);
+        drawBlocks(why, data.blocks, send, data.files);
+        drawBlocks(more, data.more, send, data.files);
       } else written = null;
       if (!isNew(rows, data && [data.key, data.offers, data.form]) || !data) return;
       written = null;

@@ -41,7 +41,7 @@ interface Model {
   send(message: object): void;
   on(name: string, act: (message: any) => void): void;
   off(name: string, act: (message: any) => void): void;
-  widget_manager: { get_model(id: string): Promise<any> };
+  widget_manager: { get_model(id: string): Promise<any>; context?: { path: string } };
 }
 
 type ToCast = import("./messages.js").ToCast;
@@ -58,7 +58,11 @@ type ToldByDesign = import("./messages.js").Send<import("./messages.js").ToDesig
 /** Sends what the panel of a cast is told, and asks for what the kernel answers. */
 type Talk = import("./messages.js").Send<ToCast> & {
   ask<Kind extends keyof ToCast>(kind: Kind, values: Omit<ToCast[Kind], "token">): Promise<Told>;
+  linkTo?: LinkTo;
 };
+
+/** The attributes of a link to a file, told from the notebook's folder on; null for one that cannot be opened. */
+type LinkTo = (file: string) => Attributes | null;
 
 /** The messages of a cast that need no fields. */
 type Plain = { [Kind in keyof ToCast]: {} extends ToCast[Kind] ? Kind : never }[keyof ToCast];

@@ -10,10 +10,34 @@ export function sendMessage(model, message) {
 }
 
 /**
+ * What makes links to files that are told from the notebook's folder on: JupyterLab and Notebook open them as their own lists
+ * of files do. None where nothing of the kind is around the panel; no link leaves the folder of the server.
+ * @param {Model} model
+ * @returns {LinkTo|undefined}
+ */
+export function linksFrom(model) {
+  const notebook = model.widget_manager?.context?.path;
+  if (notebook === undefined || !document.querySelector(".jp-NotebookPanel")) return undefined;
+  return (file) => {
+    /** @type {string[]} */
+    const path = [];
+    for (const part of [...notebook.split("/").slice(0, -1), ...file.split("/")]) {
+      if (part === ".." && !path.pop()) return null;
+      if (part && part !== "." && part !== "..") path.push(part);
+    }
+    const config = JSON.parse(document.getElementById("jupyter-config-data")?.textContent || "{}");
+    return {
+      href: `${config.baseUrl ?? "/"}files/${path.map(encodeURIComponent).join("/")}`, target: "_blank", rel: "noopener",
+      "data-commandlinker-command": "docmanager:open", "data-commandlinker-args": JSON.stringify({ path: path.join("/") }),
+    };
+  };
+}
+
+/**
  * What sends a panel's messages, and asks: a question has a token, by which its answer is known among those of other views.
  * @param {Model} model
  * @param {(message: Told) => void} [sent] told of each message
- * @returns {Send & {ask(kind: string, values?: Told): Promise<Told>}}
+ * @returns {Send & {ask(kind: string, values?: Told): Promise<Told>, linkTo?: LinkTo}}
  */
 export function makeTalk(model, sent = () => {}) {
   /** @type {Map<string, (message: Told) => void>} */
@@ -28,6 +52,7 @@ export function makeTalk(model, sent = () => {}) {
     sendMessage(model, message);
   };
   return Object.assign(send, {
+    linkTo: linksFrom(model),
     ask: (/** @type {string} */ kind, /** @type {Told} */ values = {}) =>
       new Promise((/** @type {(message: Told) => void} */ resolve) => {
         const token = crypto.getRandomValues(new Uint32Array(2)).join("-");
