@@ -373,7 +373,9 @@ class Picture(Block):
         )
 
     def as_json(self) -> dict[str, JSON]:
-        return {"is": "picture", "svg": self.svg, "text": self.as_text()}
+        dark = {f'"{light}"': f'"{there}"' for light, there in self.dark}
+        there = re.sub(r'"#[0-9a-f]{6}"', lambda one: dark.get(one[0], one[0]), self.svg)
+        return {"is": "picture", "svg": self.svg, "dark": there, "text": self.as_text()}
 
 
 @dataclass(frozen=True, slots=True)

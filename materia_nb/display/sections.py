@@ -10,7 +10,7 @@ from typing import Final
 from materia_nb.display.blocks import Block, Code, Fold, Heading, Line, Picture, Table, lines
 from materia_nb.display.escape import ELLIPSIS, Html, esc, part
 from materia_nb.display.geometry import Box, Point
-from materia_nb.display.svg import CARD_FONT, INK, NOW, PLATE, RIM
+from materia_nb.display.svg import CARD_FONT, INK, NOW, ON_DARK, PLATE, RIM
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.told import Part, tokens_of
@@ -27,7 +27,7 @@ def section_blocks(sections: Iterable[Section]) -> list[Block]:
     for section in sections:
         found.append(Heading(section.title))
         if section.statuses:
-            found += [Line(path_words(section.statuses)), Picture(path_svg(section.statuses))]
+            found += [Line(path_words(section.statuses)), Picture(path_svg(section.statuses), dark=ON_DARK)]
         found += lines(section.lines)
         if section.rows:
             headers = section.headers or ("",) * len(section.rows[0])

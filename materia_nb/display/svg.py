@@ -116,10 +116,11 @@ def line_use(condition: Condition) -> str:
 
 def graph_block(graph: Graph, marks: Marks | None = None, text: str = "") -> Picture:
     """Return the picture of a graph as a block, whose colours are those of the page that it stands in."""
-    return Picture(graph_svg(graph, marks), text, _DARK)
+    return Picture(graph_svg(graph, marks), text, ON_DARK)
 
 
-_DARK: Final = tuple({LIGHT[use]: DARK[use] for use in LIGHT}.items())
+ON_DARK: Final = tuple({LIGHT[use]: DARK[use] for use in LIGHT}.items())
+"""The colour on a dark page for each of a light one."""
 
 
 # -- shapes ----------------------------------------------------------------------------------

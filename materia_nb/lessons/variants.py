@@ -21,8 +21,8 @@ from materia_nb.agents.interface import Turn
 from materia_nb.cast import Cast
 from materia_nb.cast.views.status import steps_view
 from materia_nb.cast.workbench import Workbench
-from materia_nb.display.blocks import Block, Picture, Shown, Table, Text, lines
-from materia_nb.display.svg import GraphPicture
+from materia_nb.display.blocks import Block, Shown, Table, Text, lines
+from materia_nb.display.svg import GraphPicture, graph_block
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import Ask, QuestionRow, judged_answers, kind_of
@@ -183,8 +183,7 @@ class Exercise(Shown):
         return GraphPicture(self.graph)
 
     def _blocks(self) -> list[Block]:
-        picture = self.picture
-        return [*lines(self.said), Picture(picture.svg, picture.text), *lines(self._asked)]
+        return [*lines(self.said), graph_block(self.graph, text=self.picture.text), *lines(self._asked)]
 
 
 def exercise(topic: str, seed: str = "") -> Exercise:

@@ -85,6 +85,38 @@ def test_a_bundled_loadout_is_whole_at_first_sight_in_the_designer(lab: Lab):
     assert [one for one in all_of_them if one["cut"] or one["under"] or not one["begins"]] == []
 
 
+@pytest.mark.parametrize(
+    "name, whole", [("Teach-Edges", True), ("Plan-Build-Eval", False), ("Parallel-Build", False)]
+)
+def test_a_dock_that_opens_moves_nothing_of_the_graph(lab: Lab, name: str, whole: bool):
+    """Neither with the first step, nor when the inspector takes the whole height for the end."""
+    lab.page.set_viewport_size({"width": 1280, "height": 800})
+    answer = "{'satisfied': True, 'workItems': [], 'state': {}}"
+    lab.open(
+        lab.notebook(
+            "%load_ext materia_nb",
+            f"%materia use {name}",
+            f"wb.agent('*', lambda: {answer})",
+            "%materia cast x",
+        )
+    )
+    lab.run_all()
+    panel = Surface(lab, 3)
+    assert panel.picture is not None
+    settled(lab)
+    where = "[cy.zoom(), cy.pan(), cy.nodes('.socket').map((one) => one.renderedPosition())]"
+    before, high = panel.picture.ask(where), panel.picture.ask("cy.height()")
+    panel.press("Step")
+    panel.at.get_by_role("grid", name="steps").locator("[data-index='0']").wait_for()
+    (now,) = settled(lab)
+    assert panel.picture.ask("cy.height()") < high - 100
+    assert panel.picture.ask(where) == before
+    assert not (whole and now["cut"]), "what fits above the dock stands there from the beginning"
+    panel.button("show the whole graph").click()
+    (now,) = settled(lab)
+    assert not now["cut"]
+
+
 def test_a_change_of_theme_keeps_zoom_and_direction(lab: Lab):
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.open(lab.notebook("%load_ext materia_nb", "%materia use Plan-Build-Eval", "%materia cast a guide"))

@@ -51,8 +51,9 @@ from materia_nb.display.escape import (
     status_badge,
 )
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.svg import GraphPicture
-from materia_nb.handoff.capabilities import Pointer
+from materia_nb.display.sections import path_svg
+from materia_nb.display.svg import DARK, ON_DARK, GraphPicture, graph_block
+from materia_nb.handoff.capabilities import Pointer, StatusPath
 from materia_nb.widgets import frontend
 
 VOID = {"meta", "img", "br"}
@@ -330,3 +331,17 @@ class GraphLike(Shown):
 
     def _blocks(self):
         return [Picture(self.svg, "a graph")]
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        graph_block(graphs.rework(), Marks(current="Socket-2")),
+        Picture(path_svg(StatusPath(("A", "B"), ("B",), "B", ("A",))), dark=ON_DARK),
+    ],
+)
+def test_a_panel_is_told_a_picture_for_dark_pages_too(picture):
+    told = picture.as_json()
+    there = {*re.findall(r'"(#[0-9a-f]{6})"', told["dark"])}
+    assert there <= set(DARK.values())
+    assert re.sub("#[0-9a-f]{6}", "", told["dark"]) == re.sub("#[0-9a-f]{6}", "", told["svg"])

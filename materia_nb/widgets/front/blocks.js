@@ -55,7 +55,7 @@ function blockNode(one, open, send, say = (text) => text) {
     case "tree":
       return h("div", { class: "mnb-tree" }, treeNode(one.root, one.opened, open, ""));
     case "picture":
-      return h("img", { class: "mnb-picture", alt: one.text, src: `data:image/svg+xml;utf8,${encodeURIComponent(one.svg)}` });
+      return [["svg", "light"], ["dark", "dark"]].map(([name, page]) => h("img", { class: `mnb-picture mnb-on-${page}`, alt: one.text, src: `data:image/svg+xml;utf8,${encodeURIComponent(one[name])}` }));
     case "axis":
       return axisNode(one, send);
     case "action":

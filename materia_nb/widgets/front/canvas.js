@@ -50,6 +50,8 @@ export class Canvas {
   #telling = 0;
   /** @type {Size|null} the room that the kernel was told of last */
   #told = null;
+  /** @type {string|null} what of the surface took room when the room changed last */
+  #around = null;
   #ends = new AbortController();
 
   /**
@@ -72,7 +74,7 @@ export class Canvas {
     host.append(this.still.box, this.map.box, this.finder.box, this.hint, this.spoken);
     this.tools = canvasTools(this);
     this.design = canvasDesign(this);
-    const surface = /** @type {HTMLElement|null} */ (graph.closest(".mnb-surface")), options = { signal: this.signal };
+    const { surface } = this, options = { signal: this.signal };
     graph.addEventListener("keydown", canvasKeys(this), options);
     // JupyterLab's command keys go by the element that has the focus: only there does this keep them away.
     (surface ?? graph).addEventListener("focusin", ({ target }) => target instanceof Element && target.setAttribute("data-lm-suppress-shortcuts", "true"), options);
@@ -84,6 +86,10 @@ export class Canvas {
     const theme = new MutationObserver(() => this.dark !== canvasIsDark(graph) && this.restyle());
     theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
     this.signal.addEventListener("abort", () => (sizes.disconnect(), theme.disconnect()));
+  }
+
+  get surface() {
+    return /** @type {HTMLElement|null} */ (this.graph.closest(".mnb-surface"));
   }
 
   get colours() {
@@ -269,6 +275,7 @@ export class Canvas {
 
   fit() {
     this.isStill ? this.still.fit() : this.view.fit();
+    this.#tellRoom();
   }
 
   /** @param {number} by @param {Point} [at] */
@@ -432,9 +439,12 @@ export class Canvas {
   // -- its room -----------------------------------------------------------------------
 
   resized() {
-    if (this.cy && this.scene && !this.isStill) this.view.resized(this.anchor());
+    // A dock that opens with the first step, and an inspector that widens for a failure, take their room and move nothing.
+    const { empty, tall } = this.surface?.dataset ?? {}, around = `${empty} ${tall}`, stays = this.#around !== null && around !== this.#around;
+    this.#around = around;
+    if (this.cy && this.scene && !this.isStill) this.view.resized(this.anchor(), stays);
     this.seen();
-    this.#tellRoom();
+    if (!stays) this.#tellRoom();
   }
 
   /** Tell the kernel how much room there is, so that as much is said as can be read in it. */

@@ -1,6 +1,8 @@
 /** What of the picture is seen: fitting, zooming, following the current socket, and keeping to a size that changes. */
 
 const MOST = 1;
+/** How many pixels higher a dock is that has opened, see --mnb-low in front.css. */
+const DOCK = 154;
 /** Pixels at each side that nothing is fitted under: at the bottom stand the tools. */
 const EDGES = { left: 8, top: 8, right: 8, bottom: 42 };
 
@@ -30,7 +32,9 @@ export function canvasViewport(canvas) {
   };
   const centre = (/** @type {number} */ zoom, /** @type {number} */ x, /** @type {number} */ y) => {
     const [w, h] = room(), [pw, ph] = getSize(), [cx, cy] = getCorner();
-    const left = bounded(w / 2 - (x - cx) * zoom, pw * zoom, w), top = bounded(h / 2 - (y - cy) * zoom, ph * zoom, h);
+    // Where a dock that is still a row will open, nothing stands that fits above it.
+    const above = canvas.surface?.dataset.empty ? Math.min(h, Math.max(ph * zoom, h - DOCK)) : h;
+    const left = bounded(w / 2 - (x - cx) * zoom, pw * zoom, w), top = bounded(h / 2 - (y - cy) * zoom, ph * zoom, above);
     move(() => getCy().viewport({ zoom, pan: { x: EDGES.left + left - cx * zoom, y: EDGES.top + top - cy * zoom } }));
   };
   const view = {
@@ -86,9 +90,14 @@ export function canvasViewport(canvas) {
       whole = false;
       centre(getCy().zoom(), x, y);
     },
-    /** The room for the picture has changed. @param {CyElements} [node] what is kept in view */
-    resized(node) {
+    /** The room for the picture has changed. @param {CyElements} [node] what is kept in view @param {boolean} [stays] whether nobody asked for that: nothing moves then */
+    resized(node, stays = false) {
       const cy = getCy(), [w, h] = canvasSize();
+      if (stays) {
+        move(() => cy.resize());
+        if (node?.nonempty()) view.reach(node);
+        return;
+      }
       const at = { x: (w / 2 - cy.pan().x) / cy.zoom(), y: (h / 2 - cy.pan().y) / cy.zoom() };
       cy.resize();
       if (w < 20 || whole) view.start(node);

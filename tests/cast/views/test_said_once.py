@@ -76,7 +76,7 @@ def words(text):
 def words_of_json(value):
     """The words in what the panel draws; kinds, tones and what is open are none."""
     if isinstance(value, dict):
-        said = [one for name, one in value.items() if name not in ("is", "svg", "tone", "kind")]
+        said = [one for name, one in value.items() if name not in ("is", "svg", "dark", "tone", "kind")]
         return set().union(*map(words_of_json, said))
     if isinstance(value, list):
         return set().union(*map(words_of_json, value))
