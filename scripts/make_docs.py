@@ -128,7 +128,7 @@ def with_events(page: str) -> str:
     """Put the table of events between its markers."""
     lines = ["| type | data | when |", "|---|---|---|"]
     for event in events.EVENTS.values():
-        about = ["visit"] if "about" in event.__dataclass_fields__ else []
+        about = ["visit"] if "about" in event.forms else []
         said = {"lane", *about}  # above the table, and by the word that stands for several fields
         names = [f"`{one.key}`" for one in events.fields(event) if one.key not in said]
         when = (event.__doc__ or "").splitlines()[0].removesuffix(".")

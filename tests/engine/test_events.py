@@ -1,5 +1,6 @@
 """Events as the journal has them: every field is written and read again, and what is of another kind is refused."""
 
+import copy
 import dataclasses
 import json
 
@@ -9,6 +10,7 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.events import (
     ABOUT,
     EVENTS,
+    NEEDED,
     SocketComplete,
     ToolAsked,
     ToolCalled,
@@ -55,17 +57,17 @@ WRONG = {
     "LaneEnd": "gone",
 }
 ONE_OF_EACH = [
-    (kind, field.name, str(field.type).removesuffix(" | None"))
+    (kind, name, form.removesuffix(" | None"))
     for kind in EVENTS.values()
-    for field in dataclasses.fields(kind)
-    if field.name not in ("ts", "transition", "about")
+    for name, form in kind.forms.items()
+    if name not in ("ts", "transition", "about")
 ]
 
 
 def full(kind):
     """Return an event with a value in every field, all of them such that none is left out as empty."""
     given = {name: VALUES[form] for owner, name, form in ONE_OF_EACH if owner is kind}
-    if any(field.name == "about" for field in dataclasses.fields(kind)):
+    if "about" in kind.forms:
         given["about"] = dict.fromkeys(ABOUT, "x")
     return kind(ts=7, **given)
 
@@ -86,13 +88,13 @@ def test_a_field_of_another_kind_is_damage_and_leniently_not_said(kind, name, fo
     data = {**to_json(event), field.key: WRONG[form]}
     with pytest.raises(MateriaError, match=f"{field.key!r}.*wrong type"):
         from_json(kind.type, data)
-    if field.default is not dataclasses.MISSING:
+    if field.default is not NEEDED:
         assert getattr(from_json(kind.type, data, lenient=True), name) == field.default
 
 
 @pytest.mark.parametrize(
     "kind, field",
-    [(kind, one) for kind in EVENTS.values() for one in fields(kind) if one.default is dataclasses.MISSING],
+    [(kind, one) for kind in EVENTS.values() for one in fields(kind) if one.default is NEEDED],
 )
 def test_a_field_that_must_be_there_is_missed(kind, field):
     data = to_json(full(kind))
@@ -137,3 +139,20 @@ def test_calls_are_read_one_by_one():
     asked = from_json("tool_asked", {"calls": [CALL.as_json()], "worked": 0})
     assert asked == ToolAsked(calls=(CALL,), worked=0)
     assert ToolCalled.type in EVENTS
+
+
+def test_an_event_takes_its_fields_and_no_others_and_does_not_change():
+    with pytest.raises(TypeError, match="needs \\['call'\\]"):
+        ToolCalled()
+    with pytest.raises(TypeError, match="has no \\['wage'\\]"):
+        SocketComplete(wage=1)
+    with pytest.raises(TypeError, match="wage"):
+        SocketComplete().but(wage=1)
+    event = SocketComplete(visit=1, ts=5)
+    with pytest.raises(AttributeError, match="visit"):
+        event.visit = 2
+    assert event == SocketComplete(visit=1, ts=9) != SocketComplete(visit=2, ts=5)
+    assert event.but(visit=3) == SocketComplete(visit=3)
+    assert repr(event) == "SocketComplete(visit=1)"
+    assert copy.deepcopy(event) == event
+    assert event.about == {}

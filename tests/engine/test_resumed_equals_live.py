@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -175,7 +174,7 @@ def folds(cast, lines):
     for line in lines:
         event = from_json(line.type, line.data, line.ts)
         if isinstance(event, (Output, SocketRecommitted)) and event.text is None:
-            event = replace(event, text=(cast.run_dir / event.artifact).read_text())
+            event = event.but(text=(cast.run_dir / event.artifact).read_text())
         session = evolve(cast.runner.rules, session, event)
         yield session
 

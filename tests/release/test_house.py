@@ -19,7 +19,7 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 211,
-    "lines of code": 52_021,
+    "lines of code": 52_040,
     "lines of code in one module": 600,
     "public names that stand for two things": 71,
 }
