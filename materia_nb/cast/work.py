@@ -232,7 +232,10 @@ class Work(ABC):
         while (job := self.job()) is not None:
             if not job.at_once:  # it may call a model: a journal that ends here must say so
                 self.write_waiting()
-            if not job.take(job.run()) or self.session.state.status != "waiting" or breaks(""):
+            goes_on = job.take(job.run())
+            if job.at_once:  # the beginning of the visit and its output are one write
+                self.write_waiting()
+            if not goes_on or self.session.state.status != "waiting" or breaks(""):
                 return
 
     def write_waiting(self) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
 
 import cast_helpers as h
+from materia_nb.agents import Reply
 from materia_nb.cast import open_cast
 from materia_nb.engine.events import CastEnd, Event, SocketComplete
 from materia_nb.errors import MateriaError
@@ -299,3 +301,22 @@ def test_each_event_of_a_kind_is_told_once_the_journal_has_it(cast):
     )
     stop()
     assert len(cast.runner.followers.readers) == 1
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_was_answered_is_on_disk_before_the_next_is_asked(tmp_path, at_once):
+    kept = []
+
+    class Prepared:
+        name = "prepared"
+
+        def answer(self, turn):
+            (journal,) = tmp_path.rglob("events.jsonl")
+            kept.append(journal.read_text().count('"socket_complete"'))
+            plan = {"workItems": [{"title": "One", "context": "it"}, {"title": "Two", "context": "it"}]}
+            return Reply(json.dumps(plan if turn.materia_id == "Plan" else {"satisfied": True}))
+
+    agent = Prepared()
+    agent.at_once = at_once
+    assert h.start(tmp_path, h.loop_config(), agent).run() == "complete"
+    assert kept == list(range(6))
