@@ -16,9 +16,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS
 from materia_nb.agents.interface import Agent, TellsReadiness, name_of
 from materia_nb.agents.notebook_agents import PersonAgent
-from materia_nb.agents.presets import COMMAND_PREFIX, PRESETS
 from materia_nb.agents.tools import MoreTools, choose_tools
 from materia_nb.agents.tools.more_tools import is_known
 from materia_nb.cast.workbench import Workbench

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from materia_nb.agents.background import CALLERS, LoopInbox, can_leave, leavable
-from materia_nb.agents.command_agent import CommandAgent
+from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS, CommandAgent, preset_agent
 from materia_nb.agents.interface import (
     TURN_FIELDS,
     Agent,
@@ -31,7 +31,6 @@ from materia_nb.agents.interface import (
     turn_has,
 )
 from materia_nb.agents.model_agent import ModelAgent, meant
-from materia_nb.agents.presets import COMMAND_PREFIX, PRESETS, preset_agent
 from materia_nb.agents.tools.tool import Tool
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.routing import short
@@ -497,7 +496,7 @@ def agent_from(value: object) -> Agent:
 
     A function answers itself (:class:`FunctionAgent`), a dict is a script of replies
     (:class:`ScriptedAgent`), a list of strings a command (:class:`CommandAgent`), ``"command:claude"``
-    a known program (``PRESETS`` in ``materia_nb.agents.presets``), ``"person"`` a person,
+    a known program (``PRESETS`` in ``materia_nb.agents.command_agent``), ``"person"`` a person,
     ``"provider:model"`` or a model of pydantic-ai a language model (:class:`ModelAgent`) and
     ``"model"`` whichever model each materia asks for; an agent stays as it is.
 

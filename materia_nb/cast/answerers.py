@@ -27,7 +27,7 @@ from materia_nb.cast.edits import Chosen, choose, needs_pinned
 from materia_nb.cast.exports import agent_of, read_recording, recording_of
 from materia_nb.cast.library import Loadouts, copy_scripts
 from materia_nb.cast.project_casts import Casts
-from materia_nb.cast.turns import now, redacted, turn_of
+from materia_nb.cast.work import now, redacted, turn_of
 from materia_nb.display.blocks import Block, Code, Heading, Shown, lines
 from materia_nb.display.sections import prompt_blocks
 from materia_nb.engine import decide, entering

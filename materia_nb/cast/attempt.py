@@ -17,8 +17,8 @@ from materia_nb.cast.edits import Chosen, Pins
 from materia_nb.cast.listing import data_frame, failure_words
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import refuse_recorded
-from materia_nb.cast.turns import clean, now, redacted
 from materia_nb.cast.views.compare_view import Attempt, AttemptsView
+from materia_nb.cast.work import clean, now, redacted
 from materia_nb.engine import decide
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold, without_consent

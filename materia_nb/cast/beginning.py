@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from materia_nb.agents.notebook_agents import AgentTable, names_of
 from materia_nb.cast.edits import Chosen
 from materia_nb.cast.runner import Runner
-from materia_nb.cast.turns import now
+from materia_nb.cast.work import now
 from materia_nb.engine import decide, evolve
 from materia_nb.engine import events as ev
 from materia_nb.engine.rules import Rules

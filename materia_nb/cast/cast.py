@@ -24,8 +24,7 @@ from materia_nb.cast.exports import Exports
 from materia_nb.cast.listing import StepList, steps_of
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
-from materia_nb.cast.turns import clean, given, now, over
-from materia_nb.cast.work import Work
+from materia_nb.cast.work import Work, clean, given, now, over
 from materia_nb.engine import decide
 from materia_nb.engine.events import Event, Events
 from materia_nb.engine.rules import Rules

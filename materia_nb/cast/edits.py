@@ -16,8 +16,7 @@ from materia_nb.cast.breakpoint import amount_of
 from materia_nb.cast.repairs import REDEFINED, redefinition
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Asked, Snapshot, snapshot_of
-from materia_nb.cast.turns import clean, given, redacted
-from materia_nb.cast.work import Work
+from materia_nb.cast.work import Work, clean, given, redacted
 from materia_nb.display.blocks import Block, Shown, Table
 from materia_nb.engine import decide
 from materia_nb.engine.conversation import ToolCall

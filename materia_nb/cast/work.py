@@ -1,9 +1,14 @@
-"""Doing what a cast, or one of its lanes, waits for: agents asked, processes run, what comes of that kept, and who follows told."""
+"""Doing what a cast, or one of its lanes, waits for: agents asked, processes run, what comes of that kept, and who follows told.
+
+Whoever answers is given a turn or a document that is made here; what comes back, or what a person says, is taken without keys.
+"""
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -18,17 +23,20 @@ from materia_nb.agents.interface import (
     SoundReply,
     Spent,
     Telling,
+    Turn,
     agent_failure,
     kept_thinking,
     name_of,
     price_names,
     sound,
     sound_usage,
+    turn_kind,
 )
 from materia_nb.agents.notebook_agents import AgentTable, PinnedAgent
-from materia_nb.cast.turns import document_of, now, redacted, turn_of, without_keys
+from materia_nb.agents.tools.tool import MoreTools, Tool
 from materia_nb.engine import decide, routing
 from materia_nb.engine import events as ev
+from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Event, Events, from_json
 from materia_nb.engine.evolve import fold
@@ -36,16 +44,164 @@ from materia_nb.engine.outputs import CORRECT_THE_UTILITY
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, branch_suffix, output_name, pending_here
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Usage, Visit
+from materia_nb.engine.told import current
 from materia_nb.errors import MateriaError, named_error, scrubbed, scrubbed_json
 from materia_nb.handoff.protocol import BASE
+from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
 from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
 from materia_nb.platform import Stop, resting
-from materia_nb.store.files import MOST_CHANGED, changed_files, take_snapshot
+from materia_nb.store.files import MOST_CHANGED, changed_files, take_snapshot, to_bytes
 from materia_nb.store.files import Snapshot as Files
 from materia_nb.store.kept_files import KeptFiles
 from materia_nb.store.rundir import RunDir, keep_beside, missing_evidence
-from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility
+from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility, stdin_document
+
+
+def turn_of(  # noqa: PLR0913 - all that a turn is made of, by name
+    rules: Rules,
+    session: Session,
+    visit: Visit,
+    *,
+    folder: Path,
+    run_dir: Path,
+    stop: Stop,
+    tell: Callable[[Telling], None],
+    document: JSON = None,
+    before: tuple[int, int] | None = None,
+    functions: Mapping[str, Tool] = NOTHING,
+) -> Turn:
+    """Return what the agent of a visit, or who is pinned in its place, is asked.
+
+    Args:
+        rules: what the cast runs by.
+        session: what it knows.
+        visit: which visit owes an answer.
+        folder: the directory to work in.
+        run_dir: the directory of the cast.
+        stop: tells the agent to end.
+        tell: takes what it tells while it answers.
+        document: what the process is given that somebody answers for, None for an agent.
+        before: how many turns the socket, and its materia, had, where the session does not know of all.
+        functions: those that are tools, by name.
+    """
+    here = rules.sockets[visit.socket]
+    materia, item = here.socket.materia, visit.item
+    free = visit.mode in here.any_text  # anything may be said before the final answer
+    state = session.state
+    last = rules.sockets.get(state.last_socket or "")  # where it hands over JSON, the object that was read
+    value = state.last_json if last is not None and last.wanted.parse == "json" else state.last_output
+    asked = session.asked if document is None else compact(document)
+    turn = object.__new__(
+        Turn
+    )  # a frozen dataclass sets its fields one by one, which takes longer than many an answer
+    turn.__dict__.update(
+        socket_id=visit.socket,
+        materia_id=materia.id,
+        materia_label=materia.label,
+        visit=visit.visit,
+        kind=turn_kind(visit.mode, first=not visit.drafts),
+        prompt=asked if isinstance(asked, str) else lambda: asked.text,
+        parts=() if isinstance(asked, str) else lambda: asked.parts,
+        item=item.value if item else None,
+        state=state.data,
+        last=None if value is MISSING else value,
+        handoffs=lambda: current(state),
+        conversation=session.said if session.spoken else (),
+        meta=session.spoken[-1].meta if session.spoken else NOTHING,
+        item_key=item.key if item else None,
+        item_label=item.label if item else None,
+        tools=materia.tools,
+        model=materia.model,
+        thinking=materia.thinking,
+        wants=None if free else dict(here.wants) or None,
+        schema=None if free or here.schema is None else thawed(here.schema),
+        request=state.request,
+        cast_id=run_dir.name,
+        project=folder,
+        stop=stop,
+        index=session.turns.get(visit.socket, 0) if before is None else before[0],
+        materia_index=session.turns.get(f"materia {materia.id}", 0) if before is None else before[1],
+        lane=state.lane.name if state.lane is not None else "",
+        turn_of_visit=visit.turn,
+        grant=visit.grant if visit.grant and visit.grant.at(now() / 1000).standing == "PENDING" else None,
+        allowed=session.allowed,
+        calls=(*session.calls, *session.asking),
+        tell=tell,
+        more_tools=MoreTools(functions, rules.graph.mcp_servers),
+    )
+    return turn
+
+
+def document_of(
+    rules: Rules, session: Session, visit: Visit, *, project: Path, run_dir: Path
+) -> dict[str, JSON]:
+    """Return what the process of a utility is given (R23)."""
+    state, item = session.state, visit.item
+    document = stdin_document(
+        materia=rules.sockets[visit.socket].socket.materia,
+        project=project,
+        scope=state.scope,
+        run_dir=run_dir,
+        request=state.request,
+        cast_id=run_dir.name,
+        socket_id=visit.socket,
+        state=state.data,
+        item=item.value if item else None,
+        item_key=item.key if item else None,
+        item_label=item.label if item else None,
+        cursor=(item.cursor, item.position) if item else None,
+        cursors=state.cursors,
+    )
+    return document if state.lane is None else {**document, "lane": state.lane.name}
+
+
+def now() -> int:
+    """Return the time in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def clean(text: str) -> str:
+    """Return text as UTF-8 can keep it."""
+    return to_bytes(text).decode()
+
+
+def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
+    """Return an answer that a person gave as it is sent on: an object as a dict of its own."""
+    return dict(answer) if isinstance(answer, Mapping) else answer
+
+
+def redacted(text: str) -> str:
+    """Return what an agent or a process said without keys, as UTF-8 can keep it."""
+    return scrubbed(text if text.isascii() else clean(text))
+
+
+def without_keys(call: ToolCall) -> ToolCall:
+    """Cut keys out of a call: of what was asked for, said beside it, and told of it."""
+    return replace(
+        call,
+        args=scrubbed_json(dict(call.args)),
+        said=scrubbed(call.said),
+        result=call.result and scrubbed(call.result),
+    )
+
+
+def over(session: Session) -> MateriaError:
+    """Return the error of going on with a cast that is over or held."""
+    state = session.state
+    failure, hold = state.failure, state.hold if state.status == "held" else None
+    if hold is not None:
+        ways = "approve or deny" if hold.needs == "consent" else "answer"
+        return MateriaError(
+            f"The cast is held ({hold.action}): {hold.reason}",
+            where=state.at.socket if state.at else None,
+            hint=f"{ways}, accept its output as it is (accept), correct it (edit recommit), or abort",
+            kind="held",
+        )
+    if failure is None:
+        return MateriaError("The cast is complete.", hint="cast again to start another", kind="over")
+    return MateriaError(failure.message, where=failure.socket, hint=failure.hint, kind=failure.kind)
+
 
 _E = TypeVar("_E", bound=Event)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from materia_nb.errors import MateriaError
@@ -461,90 +461,49 @@ def report(record: StatusRecord, status: str) -> StatusStep:
     return StatusStep(StatusRecord(status, count), None, warning if count == _MOST_IN_PROGRESS else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Briefing:
-    """What an agent is told before its turn; :meth:`envelope` writes it in five sections.
+def assignment_of(task: Task) -> dict[str, JSON]:
+    """Return what an agent is told before its turn, in five sections, of what the loadout says of its task.
 
-    Attributes:
-        goal: what the turn is for.
-        acceptance_criteria: what must hold at the end.
-        scope: what it may touch.
-        project_knowledge: facts about the project, by contract name.
-        surfaces: the parts of the project that the task concerns.
-        adjacent_agents: who works on the neighbouring parts.
-        primary: whether this agent leads; an assistant must report what it found to be consolidated.
-        writable_sections: the contracts that it may update.
-        readable_sections: the contracts that it may read.
-        session_id: of the run, for tracing.
-        provider: of the model, for tracing.
-        contract_version: of the format, for tracing.
+    That may be in either spelling; anything of the wrong type is left out. An agent that is not the primary one, or has
+    several surfaces, must report what it found to be consolidated.
     """
-
-    goal: str = ""
-    acceptance_criteria: Sequence[str] = ()
-    scope: str = ""
-    project_knowledge: Mapping[str, JSON] = field(default_factory=dict)
-    surfaces: Sequence[str] = ()
-    adjacent_agents: Sequence[str] = ()
-    primary: bool = True
-    writable_sections: Sequence[str] = ()
-    readable_sections: Sequence[str] = ()
-    session_id: str = ""
-    provider: str = ""
-    contract_version: str = "1"
-
-    def envelope(self) -> dict[str, JSON]:
-        """Return the five sections as one JSON object."""
-        several = len(self.surfaces) > 1
-        consolidate = several or not self.primary
-        return {
-            "project_knowledge": dict(self.project_knowledge),
-            "surface_routing": {
-                "surfaces": list(self.surfaces),
-                "multi_surface": several,
-                "role": "primary" if self.primary else "assisting",
-                "adjacent_agents": list(self.adjacent_agents),
-            },
-            "agent_contract_handoff": {
-                "goal": self.goal,
-                "acceptance_criteria": list(self.acceptance_criteria),
-                "scope": self.scope,
-                "consolidation_required": consolidate,
-                "cross_check_required": consolidate,
-            },
-            "write_permissions": {
-                "writable_sections": list(self.writable_sections),
-                "readable_sections": list(self.readable_sections),
-            },
-            "metadata": {
-                "session_id": self.session_id,
-                "provider": self.provider,
-                "contract_version": self.contract_version,
-            },
-        }
-
-
-def assignment_of(task: Task) -> Briefing:
-    """Read what the loadout says of a task, in either spelling; anything of the wrong type is left out."""
 
     def told(name: str) -> JSON:
         return told_in(task.assignment, name)
 
-    readable = told("readable_sections")
-    wanted = _texts(readable) if isinstance(readable, list) else list(task.knowledge)
-    return Briefing(
-        goal=_text(told("goal")) or task.goal,
-        acceptance_criteria=_texts(told("acceptance_criteria")),
-        scope=_text(told("scope")),
-        project_knowledge={name: task.knowledge[name] for name in wanted if name in task.knowledge},
-        surfaces=_texts(told("surfaces")),
-        adjacent_agents=_texts(told("adjacent_agents")),
-        primary=told("primary") is not False,
-        writable_sections=_texts(told("writable_sections")),
-        readable_sections=wanted,
-        session_id=task.session or task.agent_id,
-        provider=task.provider,
+    readable, surfaces, primary = (
+        told("readable_sections"),
+        _texts(told("surfaces")),
+        told("primary") is not False,
     )
+    wanted = _texts(readable) if isinstance(readable, list) else list(task.knowledge)
+    several = len(surfaces) > 1
+    consolidate = several or not primary
+    return {
+        "project_knowledge": {name: task.knowledge[name] for name in wanted if name in task.knowledge},
+        "surface_routing": {
+            "surfaces": surfaces,
+            "multi_surface": several,
+            "role": "primary" if primary else "assisting",
+            "adjacent_agents": _texts(told("adjacent_agents")),
+        },
+        "agent_contract_handoff": {
+            "goal": _text(told("goal")) or task.goal,
+            "acceptance_criteria": _texts(told("acceptance_criteria")),
+            "scope": _text(told("scope")),
+            "consolidation_required": consolidate,
+            "cross_check_required": consolidate,
+        },
+        "write_permissions": {
+            "writable_sections": _texts(told("writable_sections")),
+            "readable_sections": wanted,
+        },
+        "metadata": {
+            "session_id": task.session or task.agent_id,
+            "provider": task.provider,
+            "contract_version": "1",
+        },
+    }
 
 
 def _text(value: JSON) -> str:

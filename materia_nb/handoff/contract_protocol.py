@@ -16,11 +16,9 @@ from materia_nb.handoff.capabilities import (
     Section,
     StatusPath,
     SuggestionKind,
-    Task,
     can_be_granted,
     is_approval_id,
 )
-from materia_nb.handoff.checker import Checker, Fields, HandoffField, is_missing, no_object
 from materia_nb.handoff.contract_fields import (
     AROUND_IN_PROGRESS,
     EVIDENCE,
@@ -57,7 +55,10 @@ from materia_nb.handoff.jsontext import too_deep, without_infinities
 from materia_nb.handoff.protocol import (
     SAMPLE,
     UNKNOWN,
+    Checker,
+    Fields,
     Gist,
+    HandoffField,
     Issue,
     Outcome,
     Reaction,
@@ -67,7 +68,9 @@ from materia_nb.handoff.protocol import (
     RoutingVerdict,
     TurnFacts,
     form_words,
+    is_missing,
     missing_sources,
+    no_object,
     sample_gist,
     without_backticks,
 )
@@ -339,6 +342,7 @@ class ContractProtocol:
     form = staticmethod(contract_form)
     after_answer = "Report IN_PROGRESS and go on."
     conclusion = staticmethod(conclusion)
+    given = staticmethod(assignment_of)
     layout = staticmethod(contract_layout)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
@@ -346,10 +350,6 @@ class ContractProtocol:
         if wanted.parse == "text":
             return Reading(text.strip())
         return examine(contract_in(text), wanted, facts).reading
-
-    def given(self, task: Task) -> dict[str, JSON]:
-        """Return the five sections of the envelope that the agent is handed (section 1)."""
-        return assignment_of(task).envelope()
 
     def learn(
         self, value: Mapping[str, JSON], given: Mapping[str, JSON], knowledge: Mapping[str, JSON]

@@ -12,11 +12,13 @@ from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.handoff.capabilities import FindFile, Pointer, Section, TextOrPointer, told_rows
-from materia_nb.handoff.checker import Checker, Fields, HandoffField, is_blank, is_null, schema_of
 from materia_nb.handoff.protocol import (
     ANYTHING,
     NO_REASON,
+    Checker,
+    Fields,
     Gist,
+    HandoffField,
     Issue,
     Outcome,
     Piece,
@@ -26,8 +28,11 @@ from materia_nb.handoff.protocol import (
     as_text,
     closed_object,
     first_field,
+    is_blank,
+    is_null,
     labelled,
     one_line,
+    schema_of,
 )
 from materia_nb.jsonvalue import JSON
 

@@ -11,8 +11,8 @@ from IPython.core.inputtransformer2 import EscapedCommand, MagicAssign, TokenTra
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
+from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS
 from materia_nb.agents.interface import CELL_NAMES
-from materia_nb.agents.presets import COMMAND_PREFIX, PRESETS
 from materia_nb.cast.workbench import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.facts import as_object

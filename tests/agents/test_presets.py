@@ -11,7 +11,7 @@ import pytest
 
 from magics_helpers import new_shell
 from materia_nb.agents import AgentError, Turn, agent_from
-from materia_nb.agents.presets import PRESETS, PresetAgent, preset_agent
+from materia_nb.agents.command_agent import PRESETS, PresetAgent, preset_agent
 from materia_nb.magics.magic import candidates
 
 TELL = "import json, sys; print(json.dumps({'args': sys.argv[1:], 'stdin': sys.stdin.read()}))"

@@ -16,9 +16,8 @@ import pytest
 
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, CommandAgent, Message, Turn
-from materia_nb.agents.command_agent import JsonOutput, ProgramAnswer, read_aider
+from materia_nb.agents.command_agent import PRESETS, JsonOutput, ProgramAnswer, preset_agent, read_aider
 from materia_nb.agents.interface import Spent, Usage
-from materia_nb.agents.presets import PRESETS, preset_agent
 
 DATA = Path(__file__).parents[1] / "data" / "programs"
 USED = {

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from browser.lab import Lab
-from materia_nb.shell.copying import TO_COPY, copy_out
+from materia_nb.shell.commands import TO_COPY, copy_out
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 

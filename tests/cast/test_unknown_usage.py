@@ -10,7 +10,7 @@ import pytest
 import cast_helpers as h
 from builders import at, edge, say
 from materia_nb.agents import CommandAgent, Reply, Usage
-from materia_nb.agents.presets import preset_agent
+from materia_nb.agents.command_agent import preset_agent
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.tables import budget_view

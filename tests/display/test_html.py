@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import display_graphs as graphs
 from display_hostile import HOSTILE
-from materia_nb.cast.views.lanes import Axis
+from materia_nb.cast.views.status import Axis
 from materia_nb.display import blocks
 from materia_nb.display.blocks import (
     Action,

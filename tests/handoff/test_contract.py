@@ -184,6 +184,11 @@ FULL = {
 }
 
 
+def told(**assignment):
+    """What the agent of a socket with this assignment is given."""
+    return contract_fields.assignment_of(Task("g", "Socket-1", "T", assignment))
+
+
 @pytest.mark.parametrize(
     "given, demanded",
     [
@@ -192,9 +197,9 @@ FULL = {
         ({"agent_contract_handoff": "yes"}, False),
         ({"surface_routing": {"multi_surface": "false"}}, True),
         ({"surface_routing": [], "agent_contract_handoff": None}, False),
-        (contract_fields.Briefing(surfaces=["a", "b"]).envelope(), True),
-        (contract_fields.Briefing(primary=False).envelope(), True),
-        (contract_fields.Briefing(surfaces=["a"]).envelope(), False),
+        (told(surfaces=["a", "b"]), True),
+        (told(primary=False), True),
+        (told(surfaces=["a"]), False),
     ],
 )
 def test_6_when_findings_must_be_consolidated(given, demanded):
@@ -291,8 +296,7 @@ def test_1_hostile_values_in_what_the_agent_was_given(given):
 
 
 def test_1_what_an_agent_is_given_has_five_sections():
-    assignment = contract_fields.Briefing(goal="g", writable_sections=["stack"], session_id="s")
-    given = assignment.envelope()
+    given = told(goal="g", writable_sections=["stack"])
     assert tuple(given) == SECTIONS
     assert contract_fields.writable_sections(given) == ["stack"]
     assert contract_fields.writable_sections({}) is None
@@ -301,7 +305,7 @@ def test_1_what_an_agent_is_given_has_five_sections():
 
 def test_10_updates_of_sections_that_may_not_be_written_are_remarked():
     update = [{"contract": "stack", "payload": {}}, {"contract": "infra", "payload": {}}, "x"]
-    given = contract_fields.Briefing(writable_sections=["stack"]).envelope()
+    given = told(writable_sections=["stack"])
     assert warnings(contract(update_contracts=update), given=given) == ["UPDATE_CONTRACT_REJECTED:infra"]
     assert warnings(contract(update_contracts=update)) == []
 

@@ -11,8 +11,7 @@ from builders import edge, wanted
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import TurnFacts, capabilities, protocol
 from materia_nb.handoff import envelope_protocol as env
-from materia_nb.handoff.checker import MOST_NOTED
-from materia_nb.handoff.protocol import NO_REASON, Gist
+from materia_nb.handoff.protocol import MOST_NOTED, NO_REASON, Gist
 from protocol_helpers import ABSENT, ENVELOPE, FREE, HOSTILE, KERNEL, changed, envelope, paths_of
 
 ENV = protocol("envelope")

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from materia_nb.handoff import TurnFacts, protocol
-from materia_nb.handoff.contract_fields import Briefing
+from materia_nb.handoff.capabilities import Task
+from materia_nb.handoff.contract_fields import assignment_of
 from materia_nb.handoff.protocol import Gist, Issue, RefusedAnswer
 from protocol_helpers import FREE, OTHERS, contract
 
 WORK = replace(FREE, work_items=True)
 CONTRACT = protocol("agent-contract")
-BRIEFING = Briefing(goal="g", surfaces=["a", "b"], writable_sections=["stack"]).envelope()
+BRIEFING = assignment_of(Task("g", "Socket-1", "T", {"surfaces": ["a", "b"], "writable_sections": ["stack"]}))
 
 
 def read(name, value, wanted=WORK, **facts):

@@ -134,7 +134,7 @@ def test_an_assignment_has_two_spellings_and_what_is_wrong_has_its_path():
 @pytest.mark.parametrize("spelling", ["writable_sections", "writableSections"])
 def test_an_agent_is_told_its_assignment_in_either_spelling(spelling):
     told = assignment_of(Task("g", "Socket-1", "T", {spelling: ["stack"]}))
-    assert told.envelope()["write_permissions"]["writable_sections"] == ["stack"]
+    assert told["write_permissions"]["writable_sections"] == ["stack"]
 
 
 def test_an_agent_that_writes_its_envelope_while_it_works():

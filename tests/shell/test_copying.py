@@ -12,11 +12,11 @@ import nbformat
 import pytest
 from nbformat.sign import NotebookNotary
 
-from materia_nb.shell import copying
+from materia_nb.shell import commands
 from materia_nb.shell.commands import main
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-LESSONS = copying.TO_COPY[0]
+LESSONS = commands.TO_COPY[0]
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def package(tmp_path, monkeypatch):
     for name in ("gallery/.pi/x/events.jsonl", "gallery/__pycache__/y.pyc"):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text("")
-    monkeypatch.setattr(copying, "ROOTS", [place])
+    monkeypatch.setattr(commands, "ROOTS", [place])
     return place
 
 
@@ -38,11 +38,11 @@ def names(folder):
 
 
 def test_a_command_without_files_is_not_offered(package, capsys):
-    assert [one.command for one in copying.offered()] == ["gallery"]
+    assert [one.command for one in commands.offered()] == ["gallery"]
     (package / "cheatsheet.svg").write_text("<svg/>")
     (package / "cheatsheet.py").write_text("")
-    assert [one.command for one in copying.offered()] == ["gallery", "cheatsheet"]
-    assert list(map(str, copying.TO_COPY[2].files())) == ["cheatsheet.svg"]
+    assert [one.command for one in commands.offered()] == ["gallery", "cheatsheet"]
+    assert list(map(str, commands.TO_COPY[2].files())) == ["cheatsheet.svg"]
     assert main(["cheatsheet", str(package.parent / "sheet")]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == ["  cheatsheet.svg"]
 
@@ -115,7 +115,7 @@ def test_what_somebody_wrote_is_not_lost_unless_they_say_so(tmp_path, capsys):
     assert mine.read_text() == "my answers"
     assert main(["lessons", str(tmp_path), "--force"]) == 0
     assert "2 files written" in capsys.readouterr().out
-    assert mine.read_bytes() == copying.content_of(NOTEBOOKS / mine.name)
+    assert mine.read_bytes() == commands.content_of(NOTEBOOKS / mine.name)
 
 
 def test_copying_twice_changes_nothing(tmp_path, capsys):

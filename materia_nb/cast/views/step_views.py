@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from materia_nb.cast.listing import step_table, why_blocks
 from materia_nb.cast.snapshot import Snapshot
-from materia_nb.cast.views.lanes import lanes_blocks
-from materia_nb.cast.views.status import draft_of, marks_of, status_lines
+from materia_nb.cast.views.status import draft_of, lanes_blocks, marks_of, status_lines
 from materia_nb.cast.views.tables import FilesView, known_words
 from materia_nb.display.blocks import (
     Action,

@@ -7,10 +7,10 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any, Final
 
+from materia_nb.agents.command_agent import COMMAND_PREFIX
 from materia_nb.agents.interface import AGENT_CELL
 from materia_nb.agents.model_agent import ModelAgent, meant
 from materia_nb.agents.notebook_agents import is_model
-from materia_nb.agents.presets import COMMAND_PREFIX
 from materia_nb.cast.library import Loadouts
 from materia_nb.cast.views.loadout_views import (
     ReportView,

@@ -11,8 +11,7 @@ import pytest
 import cast_helpers as h
 from materia_nb.cast.breakpoint import breakpoint_of
 from materia_nb.cast.repairs import offers
-from materia_nb.cast.views.lanes import axis_of, lanes_blocks
-from materia_nb.cast.views.status import marks_of, status_lines, steps_view
+from materia_nb.cast.views.status import axis_of, lanes_blocks, marks_of, status_lines, steps_view
 from materia_nb.cast.views.step_views import HandoffView, StepView, cast_page_html
 from materia_nb.cast.views.tables import items_view
 from materia_nb.display.blocks import blocks_as_text, html_of
@@ -97,7 +96,7 @@ def test_every_lane_is_a_row_of_the_axis_and_its_name_is_harmless(waiting):
 
 def test_bars_stand_on_one_clock_and_what_nobody_worked_on_is_folded(tmp_path, monkeypatch):
     at = [1_000_000]
-    monkeypatch.setattr("materia_nb.cast.turns.time.time_ns", lambda: at[0] * 1_000_000)
+    monkeypatch.setattr("materia_nb.cast.work.time.time_ns", lambda: at[0] * 1_000_000)
 
     def build(item):
         at[0] += 2_000
