@@ -23,6 +23,7 @@ from typing import (
 
 from materia_nb.agents.tools.tool import MoreTools
 from materia_nb.engine.conversation import Message, ToolCall
+from materia_nb.engine.decide import Answer
 from materia_nb.engine.state import NOTHING, Handoff, Mode
 from materia_nb.engine.state import Usage as StepUsage
 from materia_nb.engine.told import Part
@@ -377,24 +378,14 @@ def reply_from(value: object, who: object) -> Reply:
     )
 
 
-class SoundReply(NamedTuple):
-    """A reply whose parts have been looked at: text, tokens as whole numbers, and meta that is JSON."""
-
-    text: str
-    usage: StepUsage | None
-    meta: Mapping[str, JSON]
-    thinking: str = ""
-    cut: str = ""
-
-
 def sound(
     value: object,
     who: object,
     write: Callable[[Mapping[str, JSON]], str] | None = None,
     *,
     free: bool = False,
-) -> SoundReply:
-    """Check what an agent gave; text and objects are taken as replies, see :func:`reply_from`.
+) -> Answer:
+    """Check what an agent gave, and return it with tokens as whole numbers and meta that is JSON; text and objects are taken as replies, see :func:`reply_from`.
 
     ``write`` gives the text of an object where that is not plain JSON. ``free`` says that any text is taken, so
     that nothing else would notice one that was cut off before it began (R52).
@@ -417,13 +408,13 @@ def sound(
     text = reply.text if write is None or reply.value is None else write(reply.value)
     usage = None if reply.usage is None else sound_usage(reply.usage, who)
     if not reply.meta:
-        return SoundReply(text, usage, {}, reply.thinking, reply.cut)
+        return Answer(text, usage, thinking=reply.thinking, cut=reply.cut)
     try:
         meta = dict(reply.meta)
         json.dumps(meta, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise AgentError(f"{who} returned a reply whose meta is not JSON: {error}") from error
-    return SoundReply(text, usage, meta, reply.thinking, reply.cut)
+    return Answer(text, usage, meta, thinking=reply.thinking, cut=reply.cut)
 
 
 def sound_usage(given: Any, who: object) -> StepUsage:

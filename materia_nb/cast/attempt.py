@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.agents.interface import Agent, SoundReply, name_of
+from materia_nb.agents.interface import Agent, name_of
 from materia_nb.agents.notebook_agents import AgentTable, PersonAgent, agent_from
 from materia_nb.cast.edits import Chosen, Pins
 from materia_nb.cast.listing import data_frame, failure_words
@@ -20,6 +20,7 @@ from materia_nb.cast.snapshot import refuse_recorded
 from materia_nb.cast.views.compare_view import Attempt, AttemptsView
 from materia_nb.cast.work import clean, now, redacted
 from materia_nb.engine import decide
+from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold, without_consent
 from materia_nb.engine.items import template
@@ -99,16 +100,14 @@ class Trial(Runner):
         """Believe what events lead to; nothing is written."""
         self.session = fold(self.rules, self.session, events)
 
-    def arrived(
-        self, reply: SoundReply, process: str = "", pinned: str | None = None, by: str | None = None
-    ) -> None:
+    def arrived(self, given: Answer) -> None:
         """Take an answer; one that is refused is not asked for again."""
         worked = self.worked
-        super().arrived(reply, process, pinned, by)
+        super().arrived(given)
 
         def adopt(runner: Runner, told: Mapping[str, JSON]) -> None:
             runner.worked = worked
-            runner.arrived(reply._replace(meta={**reply.meta, "attempt": dict(told)}))
+            runner.arrived(given._replace(meta={**given.meta, "attempt": dict(told)}))
 
         self.done.append(adopt)
         at = self.session.state.waiting_at

@@ -22,7 +22,6 @@ from pathlib import Path
 from materia_nb import platform
 from materia_nb.agents.interface import (
     Agent,
-    SoundReply,
     name_of,
 )
 from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, needs_agent
@@ -32,6 +31,7 @@ from materia_nb.cast.snapshot import Definitions, Live, Snapshot, refuse_recorde
 from materia_nb.cast.work import Followers, Job, Work, now, over
 from materia_nb.engine import decide, streams
 from materia_nb.engine import events as ev
+from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.rules import Rules
@@ -700,7 +700,7 @@ class Runner(Work):
             return "a function" if agent.name == "<lambda>" else f"the function {name_of(agent)}"
         return materia.model or agent.name if agent.name == "model" else name_of(agent)
 
-    def by_hand(self, work: Work, reply: SoundReply, text: str) -> None:
+    def by_hand(self, work: Work, reply: Answer, text: str) -> None:
         """Take a person's answer where the cast, or a lane, stopped: one write tells that it is by hand, and what it is.
 
         Raises:
@@ -716,7 +716,7 @@ class Runner(Work):
         self.stop.clear()
         self.keep(opened, later=True)
         try:
-            work.arrived(reply, by="person")
+            work.arrived(reply._replace(by="person"))
         finally:
             self.write_waiting()
 

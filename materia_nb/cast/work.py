@@ -20,7 +20,6 @@ from materia_nb.agents.interface import (
     Called,
     Noted,
     Said,
-    SoundReply,
     Spent,
     Telling,
     Turn,
@@ -497,7 +496,7 @@ class Work(ABC):
             assert told is not None  # noqa: S101 - of a known type
             self._tell(told)
             if result.failure is None:
-                self.arrived(SoundReply(result.stdout, None, {}), result.told)
+                self.arrived(Answer(result.stdout, process=result.told))
             elif result.failure.kind != "interrupted":
                 self._fail(result.failure.kind, result.failure.message, CORRECT_THE_UTILITY)
             return False
@@ -595,7 +594,7 @@ class Work(ABC):
             return False
         if reply.usage is None and pinned is None and not getattr(agent, "at_once", False):
             reply = reply._replace(usage=UNREPORTED)  # somebody was asked who did not say (R56)
-        self.arrived(reply, pinned=pinned)
+        self.arrived(reply._replace(pinned=pinned))
         return True
 
     def _priced(self, agent: Agent, visit: Visit, used: Usage) -> Usage:
@@ -623,30 +622,19 @@ class Work(ABC):
                 used = sound_usage(usage, f"The agent of {visit.socket}")
                 self.do(decide.spent, self._priced(agent, visit, used))
 
-    def arrived(
-        self, reply: SoundReply, process: str = "", pinned: str | None = None, by: str | None = None
-    ) -> None:
-        """Take an output of the socket that waits.
-
-        ``process`` says how the process of a utility ended (R23), ``pinned`` what it was pinned to, if it was (R40),
-        ``by`` who gave it in the place of what had failed.
-        """
+    def arrived(self, given: Answer) -> None:
+        """Take an output of the socket that waits, as it was given: without keys, and with what this line of work knows of it."""
         before, visit = self.session.state, self.session.state.at
         assert visit is not None  # noqa: S101 - what is answered was entered
         here = self.rules.sockets[visit.socket]
         files = self._look() if here.sees_changes else None
-        answer = Answer(
-            redacted(reply.text),
-            usage=reply.usage,
-            meta=scrubbed_json(dict(reply.meta)) if reply.meta else NOTHING,
+        thought = given.thinking if self.rules.graph.keep_thinking else ""
+        answer = given._replace(
+            text=redacted(given.text),
+            meta=scrubbed_json(dict(given.meta)) if given.meta else NOTHING,
             changed=changed_files(self._seen, files) if here.sees_changes else (),
-            process=process,
-            pinned=pinned,
-            by=by,
-            thinking=kept_thinking(redacted(reply.thinking))
-            if reply.thinking and self.rules.graph.keep_thinking
-            else "",
-            cut=redacted(reply.cut) if reply.cut else "",
+            thinking=kept_thinking(redacted(thought)) if thought else "",
+            cut=redacted(given.cut) if given.cut else "",
             worked=self.took(),
         )
         alone = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
@@ -134,18 +135,14 @@ class Sweep(Shown, Sequence[Row]):
     @property
     def tokens(self) -> int | None:
         """The tokens of all casts, as far as they are known; those of judges are not among them."""
-        found: int | None = 0
-        for one in self:
-            found = known_sum(found, one.tokens)
-        return found
+        known: list[int | None] = [0, *(one.tokens for one in self)]
+        return reduce(known_sum, known)
 
     @property
     def cost(self) -> float | None:
         """The cost of all casts, as far as it is known; that of judges is not in it."""
-        found: float | None = 0.0
-        for one in self:
-            found = known_sum(found, one.cost)
-        return found
+        known: list[float | None] = [0.0, *(one.cost for one in self)]
+        return reduce(known_sum, known)
 
     def frame(self) -> Any:
         """Return the rows as a pandas data frame: their fields, and for each check its value and why.
@@ -314,8 +311,6 @@ def _mean(numbers: Sequence[float], *, share: bool) -> str:
     return f"{fmean(numbers):,.4g}"
 
 
-_GIVEN: Final = ("cast", "route", "state", "outputs", "steps", "request", "ends")
-"""What the parameters of a check may be called."""
 _KEPT: Final = 2_000
 MOST_JUDGED: Final = 40_000
 """Characters of what came of a cast that a judge reads at most."""
@@ -479,7 +474,7 @@ def verdict_of(name: str, check: Check, cast: Cast) -> Verdict:
         if isinstance(check, Judge):
             return check(cast)
         asks = _asks(name, check)
-        value = check(cast) if asks is None else check(**{one: _given(one, cast) for one in asks})
+        value = check(cast) if asks is None else check(**{one: _GIVEN[one](cast) for one in asks})
     except AssertionError as error:
         return Verdict(value=False, why=_cut(str(error)))
     except Exception as error:  # noqa: BLE001 - other people's code
@@ -493,19 +488,6 @@ def verdict_of(name: str, check: Check, cast: Cast) -> Verdict:
 def _cut(text: str) -> str:
     """What is kept of what others say: without keys, and not without end."""
     return scrubbed(text)[:_KEPT]
-
-
-def _given(name: str, cast: Cast) -> Any:
-    values: dict[str, Callable[[Cast], Any]] = {
-        "cast": lambda one: one,
-        "route": _route_of,
-        "state": lambda one: dict(one.state),
-        "outputs": _outputs_of,
-        "steps": lambda one: one.steps,
-        "request": lambda one: one.request,
-        "ends": ends_of,
-    }
-    return values[name](cast)
 
 
 def _route_of(cast: Cast) -> list[str]:
@@ -522,6 +504,17 @@ def ends_of(cast: Cast) -> str:
     """Return ``complete``, the kind of the failure, or how the cast stands."""
     return cast.failure.kind if cast.failure else cast.status
 
+
+_GIVEN: Final[Mapping[str, Callable[[Cast], Any]]] = {
+    "cast": lambda cast: cast,
+    "route": _route_of,
+    "state": lambda cast: dict(cast.state),
+    "outputs": _outputs_of,
+    "steps": lambda cast: cast.steps,
+    "request": lambda cast: cast.request,
+    "ends": ends_of,
+}
+"""What the parameters of a check may be called, and what each gets."""
 
 _NO_SPANS: Final = "spans are sent by cast.export.otel, not kept for evaluators"
 

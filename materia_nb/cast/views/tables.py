@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -134,50 +134,13 @@ class SpentView(TableOf[SpentOn]):
     def __init__(self, by: Sequence[str], found: Sequence[SpentOn]) -> None:
         self.by = tuple(by)
         whole = reduce(SpentOn.plus, found, SpentOn(("in all", *[""] * (len(by) - 1))))
-        priced = bool(whole.usage.cost)
-        left = whole.left.tokens != 0
-        apart = list(whole.usage.apart())
+        columns = _spent_columns(whole)
         rows = [
-            self._row(one, whole, priced=priced, left=left, apart=apart) for one in (*found, whole) if found
+            (*(shorten(name, 60) for name in one.of), *(cell(one) for cell in columns.values()))
+            for one in (*found, whole)
+            if found
         ]
-        names = [
-            *by,
-            "visits",
-            "turns",
-            "tools",
-            "tokens in",
-            "tokens out",
-            *(f"of it {name}" for name in apart),
-        ]
-        names += [*["cost"] * priced, "share"]
-        names += [
-            *["turns not counted"] * bool(whole.usage.uncounted),
-            *["left behind"] * left,
-            "took",
-            *["waited"] * bool(whole.waited),
-        ]
-        super().__init__(found, names, rows, "no steps yet")
-
-    def _row(
-        self, one: SpentOn, whole: SpentOn, *, priced: bool, left: bool, apart: Sequence[str]
-    ) -> tuple[str, ...]:
-        used = one.usage
-        part, all_ = (used.cost, whole.usage.cost) if priced else (used.tokens, whole.usage.tokens)
-        cells = [shorten(name, 60) for name in one.of]
-        cells += [
-            str(one.visits),
-            str(one.turns),
-            str(one.calls),
-            known_words(used.input),
-            known_words(used.output),
-            *(known_words(getattr(used, name)) for name in apart),
-        ]
-        cells += [used.cost_words] if priced else []
-        cells.append("" if not all_ else known_words(part and part / all_, "{:.0%}"))
-        cells += [str(used.uncounted or "")] if whole.usage.uncounted else []
-        cells += [f"{one.left.tokens_words} tokens" if one.left.tokens != 0 else ""] if left else []
-        cells.append(worked_words(one.ms, one.untimed))
-        return (*cells, seconds_words(one.waited) if one.waited else "") if whole.waited else tuple(cells)
+        super().__init__(found, [*by, *columns], rows, "no steps yet")
 
     def frame(self) -> Any:
         """Return the rows as a pandas data frame, without the sum.
@@ -188,27 +151,57 @@ class SpentView(TableOf[SpentOn]):
         rows = (
             {
                 **dict(zip(self.by, one.of, strict=True)),
-                "visits": one.visits,
-                "turns": one.turns,
-                "tools": one.calls,
-                "tokens_in": one.usage.input,
-                "tokens_out": one.usage.output,
-                "cached": one.usage.cached,
-                "reasoning": one.usage.reasoning,
-                "cost": one.usage.cost,
-                "seconds": None if one.ms is None else one.ms / 1000,
-                "waited": one.waited / 1000,
-                "left_behind": one.left.tokens,
+                **{name: of(one) for name, of in _SPENT_FIELDS.items()},
             }
             for one in self.found
         )
         return data_frame(rows, (*self.by, *_SPENT_FIELDS))
 
 
-_SPENT_FIELDS: Final = (
-    *("visits", "turns", "tools", "tokens_in", "tokens_out", "cached", "reasoning"),
-    *("cost", "seconds", "waited", "left_behind"),
-)
+def _spent_columns(whole: SpentOn) -> dict[str, Callable[[SpentOn], str]]:
+    """Return the columns that say something of any row, each with its cell; ``whole`` is the sum."""
+    priced, left = bool(whole.usage.cost), whole.left.tokens != 0
+    all_ = whole.usage.cost if priced else whole.usage.tokens
+
+    def share(one: SpentOn) -> str:
+        part = one.usage.cost if priced else one.usage.tokens
+        return "" if not all_ else known_words(part and part / all_, "{:.0%}")
+
+    def apart(name: str, one: SpentOn) -> str:
+        return known_words(getattr(one.usage, name))
+
+    columns: dict[str, Callable[[SpentOn], str] | None] = {
+        "visits": lambda one: str(one.visits),
+        "turns": lambda one: str(one.turns),
+        "tools": lambda one: str(one.calls),
+        "tokens in": lambda one: known_words(one.usage.input),
+        "tokens out": lambda one: known_words(one.usage.output),
+        **{f"of it {name}": partial(apart, name) for name in whole.usage.apart()},
+        "cost": (lambda one: one.usage.cost_words) if priced else None,
+        "share": share,
+        "turns not counted": (lambda one: str(one.usage.uncounted or "")) if whole.usage.uncounted else None,
+        "left behind": (lambda one: f"{one.left.tokens_words} tokens" if one.left.tokens != 0 else "")
+        if left
+        else None,
+        "took": lambda one: worked_words(one.ms, one.untimed),
+        "waited": (lambda one: seconds_words(one.waited) if one.waited else "") if whole.waited else None,
+    }
+    return {name: cell for name, cell in columns.items() if cell is not None}
+
+
+_SPENT_FIELDS: Final[Mapping[str, Callable[[SpentOn], object]]] = {
+    "visits": lambda one: one.visits,
+    "turns": lambda one: one.turns,
+    "tools": lambda one: one.calls,
+    "tokens_in": lambda one: one.usage.input,
+    "tokens_out": lambda one: one.usage.output,
+    "cached": lambda one: one.usage.cached,
+    "reasoning": lambda one: one.usage.reasoning,
+    "cost": lambda one: one.usage.cost,
+    "seconds": lambda one: None if one.ms is None else one.ms / 1000,
+    "waited": lambda one: one.waited / 1000,
+    "left_behind": lambda one: one.left.tokens,
+}
 
 
 QUEST_COLUMNS: Final = ("quest", "status", "request", "loadout", "cast", "note")
