@@ -42,8 +42,18 @@ from materia_nb.magics.registry import (
     parse,
     summary_of,
 )
-from materia_nb.shell.checking import FORMATS, choose_own, findings_of, findings_text
-from materia_nb.shell.terminal import bars, can_ask, data_of, is_fine, let_answer, text_of
+from materia_nb.shell.terminal import (
+    FORMATS,
+    bars,
+    can_ask,
+    choose_own,
+    data_of,
+    findings_of,
+    findings_text,
+    is_fine,
+    let_answer,
+    text_of,
+)
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 ROOTS: Final = [PACKAGE] if (PACKAGE / "notebooks").is_dir() else [PACKAGE, PACKAGE.parent]

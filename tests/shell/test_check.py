@@ -9,8 +9,8 @@ import pytest
 
 from materia_nb import Workbench
 from materia_nb.loadout.config_files import line_of
-from materia_nb.shell.checking import FORMATS
 from materia_nb.shell.commands import main
+from materia_nb.shell.terminal import FORMATS
 
 BROKEN = """\
 {
