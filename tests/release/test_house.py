@@ -18,8 +18,8 @@ LAYOUT = {
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 LIMITS = {
-    "files": 211,
-    "lines of code": 52_040,
+    "files": 202,
+    "lines of code": 51_907,
     "lines of code in one module": 600,
     "public names that stand for two things": 71,
 }
