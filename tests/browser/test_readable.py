@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -129,3 +130,75 @@ def test_a_change_of_theme_keeps_zoom_and_direction(lab: Lab):
         lab.set_theme(theme)
         settled(lab)
         assert picture.ask(where) == before
+
+
+SIZES = {
+    "the bar": (".mnb-bar", "height", {40}),
+    "the heading of the dock": (".mnb-dockhead", "height", {32}),
+    "a row": (".mnb-gridrow", "height", {24}),
+    "the head of a table": (".mnb-gridhead", "height", {24}),
+    "a button in the bar": (".mnb-bar > .mnb-b", "height", {28}),
+    "a button of a way on": (".mnb-way > .mnb-b", "height", {28}),
+    "a tool over the canvas": (".mnb-c-tools > button", "height", {24}),
+    "the side margin of the inspector": (".mnb-inspector > .mnb-tabpanel", "padding-left", {16}),
+    "the corners of a button": (".mnb-b:not(.mnb-modes *, .mnb-quiet)", "border-top-left-radius", {4}),
+    "text": (".mnb-way > .mnb-b, .mnb-h, .mnb-tab, .mnb-pill, .mnb-gridrow > span", "font-size", {13}),
+    "what goes with it": (".mnb-fine, .mnb-under", "font-size", {11}),
+    "its lines": (".mnb-fine, .mnb-under", "line-height", {16}),
+    "code": ("pre, code", "font-size", {11}),
+    "lines of code": ("pre, code", "line-height", {16}),
+    "quoted material": ("pre", "border-left-width", {0}),
+}
+"""What is measured of a panel: where, what, and how many pixels it may be."""
+MEASURE = """(surface, [where, what]) => [...surface.querySelectorAll(where)].filter((one) => one.checkVisibility()).map((one) =>
+    what === "height" ? one.getBoundingClientRect().height : parseFloat(getComputedStyle(one)[what]))"""
+TEXTS = """(surface) => {
+    const sizes = new Set(), texts = document.createTreeWalker(surface, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const one = texts.currentNode;
+        if (one.data.trim() && one.parentElement.checkVisibility()) sizes.add(getComputedStyle(one.parentElement).fontSize);
+    }
+    return [...sizes].sort();
+}"""
+DEFINED = {
+    "entry": "Count",
+    "sockets": {"Count": {"materia": "Count", "parse": "json"}},
+    "materia": {"Count": {"type": "utility", "command": ["cat", "lines.csv"]}},
+}
+
+
+def test_a_panel_keeps_to_the_sizes_of_the_workbench(lab: Lab):
+    lab.page.set_viewport_size({"width": 1280, "height": 800})
+    define = f"%%materia define loadout Report\n{json.dumps(DEFINED)}"
+    lab.open(lab.notebook("%load_ext materia_nb", define, "%materia cast x"))
+    lab.run_all()
+    panel = Surface(lab, 2)
+
+    def inspector() -> float:
+        return panel.at.locator(".mnb-inspector").evaluate("(one) => one.getBoundingClientRect().width")
+
+    panel.is_("ready")
+    assert inspector() == 312
+    panel.press("Run")
+    panel.is_("failed · Count")
+    panel.says("No such file")
+    assert inspector() == 408, "a failure is told at length"
+    wrong = []
+    for words, (where, what, wanted) in SIZES.items():
+        found = set(panel.at.evaluate(MEASURE, [where, what]))
+        print(f"{words:34} {what:24} {sorted(found)}")
+        if not found or found - wanted:
+            wrong.append((words, what, found, wanted))
+    assert wrong == []
+    assert panel.at.evaluate(TEXTS) == ["11px", "13px"]
+    acts = panel.at.locator(".mnb-main:visible")
+    assert acts.all_inner_texts() == ["Retry"], "one primary act"
+    dim, ink = (
+        panel.at.locator(where).first.evaluate("(one) => getComputedStyle(one).color")
+        for where in (".mnb-under", ".mnb-way")
+    )
+    assert dim != ink
+    lab.page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
+    lab.page.set_viewport_size({"width": 1600, "height": 1000})
+    panel.at.evaluate("(one) => { delete one.dataset.tall; one.removeAttribute('data-tall'); }")
+    assert inspector() == 344, "in a wide cell"
