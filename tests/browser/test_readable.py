@@ -87,7 +87,7 @@ def test_a_bundled_loadout_is_whole_at_first_sight_in_the_designer(lab: Lab):
 
 
 @pytest.mark.parametrize(
-    "name, whole", [("Teach-Edges", True), ("Plan-Build-Eval", False), ("Parallel-Build", False)]
+    "name, whole", [("Hello-Utility", True), ("Plan-Build-Eval", False), ("Parallel-Build", False)]
 )
 def test_a_dock_that_opens_moves_nothing_of_the_graph(lab: Lab, name: str, whole: bool):
     """Neither with the first step, nor when the inspector takes the whole height for the end."""
@@ -115,7 +115,8 @@ def test_a_dock_that_opens_moves_nothing_of_the_graph(lab: Lab, name: str, whole
     assert not (whole and now["cut"]), "what fits above the dock stands there from the beginning"
     panel.button("show the whole graph").click()
     (now,) = settled(lab)
-    assert not now["cut"]
+    assert now["zoom"] * SMALL_TEXT[now["level"]] >= LEAST_TEXT - 0.06
+    assert not (whole and now["cut"])
 
 
 def test_a_change_of_theme_keeps_zoom_and_direction(lab: Lab):
@@ -202,3 +203,33 @@ def test_a_panel_keeps_to_the_sizes_of_the_workbench(lab: Lab):
     lab.page.set_viewport_size({"width": 1600, "height": 1000})
     panel.at.evaluate("(one) => { delete one.dataset.tall; one.removeAttribute('data-tall'); }")
     assert inspector() == 344, "in a wide cell"
+
+
+SMALL = """
+from materia_nb import Workbench
+from materia_nb.widgets import GraphPanel
+import ipywidgets
+bench = Workbench(".")
+size = ipywidgets.Layout(width="384px", height="380px")
+graphs = [bench.loadouts.graph(name) for name in ("Mime-Aside", "Parallel-Build", "Teach-Edges")]
+ipywidgets.VBox([ipywidgets.Box([GraphPanel(graph, side=False).view], layout=size) for graph in graphs])
+"""
+
+
+def test_what_cannot_be_read_as_a_whole_is_panned_with_a_map(lab: Lab):
+    lab.open(lab.notebook(SMALL))
+    lab.run_all()
+    all_of_them = settled(lab)
+    assert [one for one in all_of_them if one["zoom"] * SMALL_TEXT[one["level"]] < LEAST_TEXT - 0.06] == []
+    maps = lab.cell(0).locator(".mnb-c-map")
+    assert [maps.nth(place).is_visible() for place in range(3)] == [True, True, False], (
+        "only where it is needed"
+    )
+    picture = Picture(lab, number=1, cell=0)
+    least = picture.ask("cy.zoom()")
+    fit = lab.cell(0).get_by_role("button", name="show the whole graph").nth(1)
+    picture.press(
+        lab.cell(0).get_by_role("button", name="smaller", exact=True).nth(1), f"cy.zoom() < {least} * 0.9"
+    )
+    picture.press(fit, f"Math.abs(cy.zoom() - {least}) < 0.01")  # as large as can be read
+    picture.press(fit, f"cy.zoom() < {least} * 0.95")  # the whole, for whoever asks again

@@ -535,6 +535,25 @@ def test_make_loop_asks_whether_what_leads_on_out_of_the_members_is_an_exit(lead
     assert len(fresh.design.document["sockets"]["Socket-3"]["edges"]) == 2
 
 
+@pytest.mark.parametrize(
+    "to, asked",
+    [("Socket-5", ["Socket-3 → Socket-4", "Socket-3 → Socket-5"]), ("Socket-1", ["Socket-3 → Socket-4"])],
+)
+def test_make_loop_offers_a_verdict_that_leaves_as_an_exit_but_not_one_that_sends_back_before_it(
+    leads_on, to, asked
+):
+    do(leads_on, "add", materia="Maintain")
+    leads_on.design.document["sockets"]["Socket-3"]["edges"][1] = {"when": "not_satisfied", "to": to}
+    told = do(leads_on, "loop", ids=["Socket-2", "Socket-3"])
+    assert sorted(told["bar"]["question"]["words"].split(" lead")[0].split(", ")) == asked
+    do(leads_on, "answer", number=0)
+    [loop] = leads_on.design.document["loops"].values()
+    assert {(one["condition"], one["targetSocketId"]) for one in loop["exits"]} == {
+        ("satisfied", "Socket-4"),
+        *([("not_satisfied", "Socket-5")] if to == "Socket-5" else []),
+    }
+
+
 def test_what_leads_on_out_of_a_loop_stays_an_edge_where_that_is_answered(leads_on):
     do(leads_on, "loop", ids=["Socket-2", "Socket-3"])
     do(leads_on, "answer", number=1)

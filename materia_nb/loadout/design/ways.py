@@ -38,6 +38,7 @@ from materia_nb.loadout.facts import (
     is_text,
     whole,
 )
+from materia_nb.loadout.regions import reachable_from
 from materia_nb.loadout.report import brief
 from materia_nb.loadout.vocabulary import SENDING_BACK
 
@@ -331,18 +332,25 @@ def exit_to_edge(document: Object, loop: str, place: int) -> DesignChange:
 
 
 def with_exits(change: DesignChange, loop: str) -> tuple[DesignChange, list[str]]:
-    """Make exits of the edges that lead on out of a loop, where they would skip items; those that send back stay.
+    """Make exits of the edges that lead on out of a loop, where they would skip items; those that send back to before it stay.
 
     Returns:
         The change, and which edges these were, in words.
     """
     document, turned = change.document, list[str]()
     members = as_list(loop_in(document, loop).get("sockets"))
+    sockets = objects_in(document, "sockets")
+    ways = {
+        name: [str(as_object(edge).get("to")) for edge in as_list(one.get("edges"))]
+        for name, one in sockets.items()
+    }
     for member in members:
         edges = as_list(as_object(objects_in(document, "sockets").get(member)).get("edges"))
         for place, edge in reversed([*enumerate(edges)]):
             when, to = (as_object(edge).get(name) for name in ("when", "to"))
-            if to in members or not is_condition(when) or when in SENDING_BACK:
+            if to in members or not is_condition(when):
+                continue
+            if when in SENDING_BACK and not reachable_from([str(to)], ways).isdisjoint(members):
                 continue
             with suppress(MateriaError):  # it leads nowhere, or another one leaves with the same verdict
                 document = edge_to_exit(document, member, place, loop).document

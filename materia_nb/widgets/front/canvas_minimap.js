@@ -10,7 +10,7 @@ export function canvasMinimap(go) {
   const frame = svg("rect", { class: "mnb-c-frame" });
   /** @type {Map<string, SVGElement>} */
   const dots = new Map();
-  let k = 1, edge = [0, 0];
+  let k = 1, edge = [0, 0], large = false;
   const to = (/** @type {PointerEvent} */ event) => {
     const at = drawing.getBoundingClientRect();
     go((event.clientX - at.x - edge[0]) / k, (event.clientY - at.y - edge[1]) / k);
@@ -24,16 +24,19 @@ export function canvasMinimap(go) {
   box.addEventListener("pointermove", (event) => event.buttons && to(event));
   return {
     box,
-    /** How much of the width it takes. */
+    /** How much of the width it takes: only a large graph is laid out beside it. */
     get wide() {
-      return box.hidden ? 0 : WIDE + 12;
+      return large ? WIDE + 12 : 0;
+    },
+    /** Show it where the whole cannot be read in the room that there is. @param {boolean} needed */
+    need(needed) {
+      box.hidden = !(large || needed);
     },
     /** @param {Scene} scene @param {boolean} always however few sockets it has */
     set(scene, always) {
-      box.hidden = !(always || scene.sockets > 30);
+      large = always || scene.sockets > 30;
       dots.clear();
       refill(drawing);
-      if (box.hidden) return;
       const [wide, high] = scene.size, [x, y] = scene.corner;
       k = Math.min((WIDE - 6) / wide, (HIGH - 6) / high);
       edge = [(WIDE - wide * k) / 2 - x * k, (HIGH - high * k) / 2 - y * k];
@@ -59,7 +62,7 @@ export function canvasMinimap(go) {
     /** What is seen of the picture, in its pixels. @param {number} x @param {number} y @param {number} wide @param {number} high */
     frame(x, y, wide, high) {
       const at = { x: edge[0] + x * k, y: edge[1] + y * k, width: Math.max(2, wide * k), height: Math.max(2, high * k) };
-      if (!box.hidden) for (const [name, value] of Object.entries(at)) frame.setAttribute(name, String(value));
+      for (const [name, value] of Object.entries(at)) frame.setAttribute(name, String(value));
     },
   };
 }

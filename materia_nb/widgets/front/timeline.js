@@ -5,7 +5,7 @@ import { makeGrid } from "./grid.js";
 import { drawBlocks } from "./blocks.js";
 import { compareMenu } from "./compare.js";
 
-const COLUMNS = "48px var(--mnb-lane-column, 0px) minmax(76px,1.2fr) minmax(76px,0.9fr) minmax(110px,3fr) minmax(72px,1.1fr) var(--mnb-spent-columns, 60px 54px) 44px minmax(64px,0.9fr)";
+const COLUMNS = "48px var(--mnb-lane-column, 0px) minmax(76px,1.2fr) var(--mnb-item-column, minmax(76px,0.9fr)) minmax(110px,3fr) var(--mnb-next-column, minmax(72px,1.1fr)) var(--mnb-spent-columns, 60px 54px) 44px minmax(64px,0.9fr)";
 
 /**
  * Lay a step out on the axis, in hundredths of its width: every wait is equally short.
