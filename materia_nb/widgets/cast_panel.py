@@ -448,7 +448,7 @@ class CastPanel(CastSurface):
         a, b = (
             f"step {one.number}{f' of lane {part(one.lane, 60)}' * bool(one.lane)}" for one in (before, step)
         )
-        said = [Line(f"A is {a}, B is {b}."), *both.all_words()]
+        said = [Line(f"A is {a}, B is {b}."), *both.all_words(now.names)]
         return lambda _: said
 
     def _side_of(self, name: str) -> Side:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -111,24 +112,30 @@ class CompareView(Shown, Comparison):
 
     def in_words(self, names: Mapping[str, str] | None = None) -> list[Block]:
         """Return what it says beside its pictures; ``names`` is what sockets are called."""
-        blocks = [*lines(self._lines()), Table(_PAIR_COLUMNS, self.rows(names))]
+        names = names or {}
+        said = [_called(line, names) for line in self._lines()]
+        blocks = [*lines(said), Table(_PAIR_COLUMNS, self.rows(names))]
         if self.a.kept is not None and self.a.kept == self.b.kept:
             blocks += changes_table(self.a.kept, self.a.session.files, self.b.session.files)
         if steps := self.beside:
             both = StepCompareView(steps.a, steps.b, steps.names)
-            blocks += [Heading(f"step {_numbered(steps.a)}"), *both.in_words(), *self._later(steps.a)]
-        if self.state:
+            blocks += [
+                Heading(f"step {_numbered(steps.a)}"),
+                *both.in_words(names),
+                *self._later(steps.a, names),
+            ]
+        if self.state and self.stands is None:  # one that goes on from the other has put more into it
             now = (dict(side.session.state.data) for side in (self.a, self.b))
             blocks += [Heading("state, as each stands now"), _changed_tree(*now)]
         return [*blocks, Heading("in all"), Table(_SPENT_COLUMNS, self._spent())]
 
-    def _later(self, first: StepRecord) -> Iterator[Block]:
+    def _later(self, first: StepRecord, names: Mapping[str, str]) -> Iterator[Block]:
         """Give the other steps that both made and in which they differ, folded."""
         others = [pair for pair in self.pairs if pair.did and pair.a is not first]
         for a, b, differs in others[:_LATER_SHOWN]:
             if a is not None and b is not None:
-                title = f"step {_numbered(a)}, {b.number} in B: {_place(a)} differs in {', '.join(Pair(a, b, differs).did)}"
-                yield Fold(title, StepCompareView(a, b, self._names).in_words(), brief=0)
+                title = f"step {_numbered(a)}, {b.number} in B: {_place(a, names)} differs in {', '.join(Pair(a, b, differs).did)}"
+                yield Fold(title, StepCompareView(a, b, self._names).in_words(names), brief=0)
 
     def _blocks(self) -> list[Block]:
         alone = len(self.pictures) == 1
@@ -148,12 +155,17 @@ def _named_pictures(pictures: Iterable[GraphPicture]) -> list[Block]:
 class StepCompareView(Shown, StepComparison):
     """Two steps beside one another."""
 
-    def in_words(self) -> list[Block]:
-        """Say what each answered, was asked and left in the state, what only A has struck out, what only B has marked."""
+    def in_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
+        """Say what each answered, was asked and left in the state, what only A has struck out, what only B has marked.
+
+        Args:
+            names: what sockets are called; by their ids if left out.
+        """
         a, b = self.a, self.b
+        ways = [sides.went(one) or "" for one in (a, b)]
         rows = [
-            ("step", *(f"{_numbered(one)}: {_place(one)}, visit {one.visit}" for one in (a, b))),
-            ("went to", sides.went(a) or "", sides.went(b) or ""),
+            ("step", *(f"{_numbered(one)}: {_place(one, names)}, visit {one.visit}" for one in (a, b))),
+            ("went to", *(names.get(way, way) for way in ways)),
             ("tokens", *(sides.used(one).tokens_words for one in (a, b))),
             ("time", *(sides.time_of(one).words for one in (a, b))),
         ]
@@ -170,10 +182,10 @@ class StepCompareView(Shown, StepComparison):
             ]
         return said
 
-    def all_words(self) -> list[Block]:
+    def all_words(self, names: Mapping[str, str] = FrozenDict()) -> list[Block]:
         """Say also why they differ."""
         did = ["A and B did the same."] if self.first is None else self.first.lines
-        return [*lines(did), *self.in_words()]
+        return [*lines(_called(line, names) for line in did), *self.in_words(names)]
 
     def _blocks(self) -> list[Block]:
         return self.all_words()
@@ -399,6 +411,14 @@ def _numbered(step: StepRecord) -> str:
 def _place(step: StepRecord, names: Mapping[str, str] = FrozenDict()) -> str:
     name = names.get(step.socket, step.socket)
     return f"{name} {step.item_key}" if step.item_key else name
+
+
+_SAYS: Final = re.compile(r"^(\s*(?:[AB] took (?:edge|exit) \S+ to |[AB] went to |Both went to )?)([^\s:.]+)")
+
+
+def _called(line: str, names: Mapping[str, str]) -> str:
+    """Name the socket that a sentence is about as people call it; what the sentence quotes stays."""
+    return _SAYS.sub(lambda found: found[1] + names.get(found[2], found[2]), line)
 
 
 def _values(a: JSON, b: JSON) -> tuple[str, str]:

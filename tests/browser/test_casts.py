@@ -1,0 +1,92 @@
+"""Casts beside one another, in a real JupyterLab: the list of all of them, and what differs between two, or between two steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from browser.surface import Surface
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
+    from browser.lab import Lab
+
+BENCH = """%load_ext materia_nb
+from materia_nb import Workbench
+wb = Workbench(".")
+wb.use("Plan-Build-Eval")
+agents = {
+    "Plan": lambda: {"workItems": [{"title": "Outline", "context": "Three headings."}]},
+    "Build": lambda turn: f"Wrote four headings, visit {turn.visit}.",
+    "Eval": lambda turn: {"satisfied": turn.visit > 1, "context": "Read."},
+    "Maintain": lambda: {"satisfied": True},
+    "Narrate": lambda: "The guide is ready.",
+}
+cast = wb.cast("a short guide", agents=agents)
+cast.run()
+"""
+BROKEN = """
+def broken(turn):
+    raise RuntimeError("no paper")
+failed = wb.cast("a broken guide", agents={**agents, "Build": broken})
+failed.run()
+mended = wb.cast("release notes", agents=agents)
+mended.run(steps=2)
+"""
+
+
+def opened(lab: Lab, *cells: str) -> int:
+    lab.open(lab.notebook(BENCH, *cells))
+    lab.run_all()
+    return len(cells)
+
+
+def step(panel: Surface, number: int) -> Locator:
+    panel.tab("Timeline")
+    return panel.at.get_by_role("grid", name="steps").locator(f"[data-index='{number - 1}']")
+
+
+def choose(lab: Lab, words: str) -> None:
+    lab.page.get_by_role("menuitem").filter(has_text=words).first.click()
+
+
+def test_a_step_is_compared_with_the_last_visit_and_a_fork_with_what_it_left(lab: Lab):
+    cell = opened(lab, "cast", "wb.current.agents.set('Build', lambda: 'Wrote three headings, visit 2.')") - 1
+    panel = Surface(lab, cell)
+    step(panel, 5).click(button="right")
+    choose(lab, "with the last visit")
+    panel.says("A is step 3, B is step 5.")
+    panel.says("Eval (WI-1) answered otherwise: $.satisfied is false in A, true in B.")
+
+    step(panel, 3).click()
+    panel.press("Fork from here")
+    panel.says("B stands after step 3; nothing differs so far. A has continued from there.")
+    compared = panel.at.get_by_role("tabpanel").filter(has_text="A is the original").first
+    assert "state, as each stands now" not in compared.inner_text()
+    lab.run_cell(cell + 1)
+    panel.press("Step")
+    panel.says("They first differ in step 4.")
+    panel.says("Build (WI-1) answered otherwise")
+    assert [one.strip() for one in compared.locator("del").first.all_inner_texts()] == ["four"]
+    assert [one.strip() for one in compared.locator("ins").first.all_inner_texts()] == ["three"]
+
+
+def test_casts_are_found_looked_at_compared_and_resumed(lab: Lab):
+    cell = opened(lab, BROKEN, "wb.casts")
+    casts = lab.cell(cell).locator(".mnb-casts")
+    rows = casts.get_by_role("grid", name="casts").get_by_role("row")
+    below = casts.get_by_role("region", name="the selected cast")
+    below.get_by_text("next: Socket-3").wait_for()
+    rows.filter(has_text="a short guide").click()
+    below.get_by_text("The guide is ready.").first.wait_for()
+    rows.filter(has_text="a broken guide").click()
+    below.get_by_text("Build failed").wait_for()
+
+    rows.filter(has_text="a short guide").drag_to(rows.filter(has_text="release notes"))
+    casts.get_by_text("nothing differs so far").wait_for()
+    casts.get_by_role("button", name="Close").click()
+
+    casts.get_by_role("searchbox").fill("broken")
+    rows.nth(2).wait_for(state="detached")
+    casts.get_by_role("button", name="Resume").click()
+    lab.cell(cell).locator(".mnb-pill", has_text="failed · Build").wait_for()
