@@ -13,7 +13,7 @@ from materia_nb.cast.repairs import (
     folders_asked,
     offers,
 )
-from materia_nb.cast.views.status import steps_words, tried_words
+from materia_nb.cast.views.status import loop_progress, steps_words, tried_words
 from materia_nb.display.blocks import Block, Code, Diff, FactTable, Fold, Heading, Line, Table, clipped, lines
 from materia_nb.display.escape import part
 from materia_nb.display.sections import issue_rows
@@ -29,6 +29,7 @@ from materia_nb.widgets.state_and_items import changed_blocks
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.engine.remarks import Remark
     from materia_nb.handoff import Issue
 
 _STDERR: Final = 4_000
@@ -185,8 +186,11 @@ def result_blocks(now: Snapshot) -> list[Block]:
     if now.status != "complete":
         return []
     remarks = now.remarks
-    done = f"Complete{', with remarks' if remarks else ''}, after {steps_words(now)}"
-    parts: list[Block] = [Heading(done, tone="warn" if remarks else "good")]
+    counts = loop_progress(now).values()
+    done, total = (sum(one) for one in zip(*counts, strict=True)) if counts else (0, 0)
+    items = f": {done} of {counted(total, 'item')} done" if total else ""
+    heading = f"Complete{', with remarks' if remarks else ''}{items}, after {steps_words(now)}"
+    parts: list[Block] = [Heading(heading, tone="warn" if remarks else "good")]
     record = next((step for step in reversed(now.steps) if step.output is not None), None)
     if now.conclusion:
         parts += [Heading("what the agents say at the end", small=True), *lines(now.conclusion[:_CONCLUSION])]
@@ -201,13 +205,22 @@ def result_blocks(now: Snapshot) -> list[Block]:
         parts.append(Heading("remarks", small=True))
         alike: dict[str, list[str]] = {}
         for one in remarks:
-            alike.setdefault(one.code, []).append(clipped(str(one), 600))
+            alike.setdefault(one.code, []).append(clipped(_remark_words(now, one), 600))
         for code, said in alike.items():
             parts += lines(said[:1], "warn")
             rest = said[1:_REMARKS] + ([f"and {len(said) - _REMARKS} more"] if len(said) > _REMARKS else [])
             parts += [Fold(f"{len(said) - 1} more of {code}", lines(rest))] if rest else []
     changed = changed_blocks(dict(now.session.start.data), dict(now.state), "what changed in the state")
     return [*parts, *changed]
+
+
+def _remark_words(now: Snapshot, one: Remark) -> str:
+    """A remark with the name of its socket, and the step that it is about."""
+    socket = one.socket or ""
+    about = one.message.removeprefix(f"{socket} ") if socket else one.message
+    who = f"{now.names.get(socket, socket)} " if about != one.message else ""
+    step = f"step {one.step}, " if one.step is not None else ""
+    return f"{who}{about} ({step}{one.code})"
 
 
 def cost_blocks(now: Snapshot) -> list[Block]:

@@ -1,13 +1,16 @@
 """``make pictures``: the pictures of the documentation, taken of the panels at work. Not run with the tests.
 
-Each picture shows a panel and nothing around it, light and dark, in a window of 1280 x 800; a larger window's go into
-build/pictures, to be looked at only. A path in the panel reads as one of a reader's, so that no path, port or name of
+Each picture shows a panel and nothing around it, light and dark, in a window of 1280 x 800; those in ``WIDE`` also in one
+of 1600 x 1000. They are written with a palette, which makes them half as large; what is said with colours stays. A path in the panel reads as one of a reader's, so that no path, port or name of
 this machine is in it.
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,16 +20,51 @@ from browser.lab import DARK, LIGHT
 from browser.picture import Picture
 from browser.surface import Surface
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
+from stream_helpers import stream_agents, streams_config
 
 if TYPE_CHECKING:
     from browser.lab import Lab
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
-WINDOWS: Final = {
-    PROJECT / "docs" / "pictures": (1280, 800),
-    PROJECT / "build" / "pictures": (1600, 1000),
-}
-"""Where the pictures of each size of window go: those of the first are in the documentation."""
+PICTURES: Final = PROJECT / "docs" / "pictures"
+WINDOWS: Final = {PICTURES: (1280, 800), PICTURES / "wide": (1600, 1000)}
+"""Where the pictures of each size of window go."""
+WIDE: Final = frozenset(
+    {
+        "fresh",
+        "cast",
+        "designer",
+        "failed-step",
+        "items",
+        "compare",
+        "lanes",
+        "casts",
+        "told",
+        "done",
+        "sockets-40",
+    }
+)
+MOST_BYTES: Final = 80_000
+
+PALETTE: Final = """async (png) => {
+    const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob());
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+    canvas.drawImage(bitmap, 0, 0);
+    const pixels = new Uint32Array(canvas.getImageData(0, 0, bitmap.width, bitmap.height).data.buffer);
+    const counts = new Map();
+    for (const one of pixels) counts.set(one, (counts.get(one) ?? 0) + 1);
+    const colours = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a));
+    // The commonest of those alike stands for them, so that a colour that is rare, such as of a check, is there too.
+    const alike = new Map(colours.toReversed().map((one) => [one & 0xf0f0f0, one]));
+    const palette = [...new Set([...[...alike.values()].toReversed(), ...colours])].slice(0, 255);
+    const places = new Map(palette.map((one, place) => [one, place]));
+    const apart = (a, b) => [0, 8, 16].reduce((sum, bit) => sum + ((a >> bit & 255) - (b >> bit & 255)) ** 2, 0);
+    const nearest = (one) => palette.reduce((best, other, place) => apart(one, other) < apart(one, palette[best]) ? place : best, 0);
+    for (const one of counts.keys()) if (!places.has(one)) places.set(one, nearest(one));
+    let text = '';
+    for (const one of pixels) text += String.fromCharCode(places.get(one));
+    return { width: bitmap.width, height: bitmap.height, palette, indices: btoa(text) };
+}"""
 
 SHORTEN: Final = """(panel, folder) => {
     const texts = document.createTreeWalker(panel, NodeFilter.SHOW_TEXT);
@@ -142,10 +180,30 @@ def widen(lab: Lab, width: int, height: int) -> None:
     lab.page.set_viewport_size({"width": width, "height": height})
 
 
-def keep(lab: Lab, cell: int, name: str) -> None:
+def with_palette(lab: Lab, picture: bytes) -> bytes:
+    """Write a PNG anew with 255 of its colours; each other one becomes the nearest of them."""
+    told = lab.page.evaluate(PALETTE, base64.b64encode(picture).decode())
+    width, height, indices = told["width"], told["height"], base64.b64decode(told["indices"])
+    rows = b"".join(b"\0" + indices[at : at + width] for at in range(0, width * height, width))
+    parts = {
+        b"IHDR": struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0),
+        b"PLTE": b"".join(struct.pack("<I", one)[:3] for one in told["palette"]),
+        b"IDAT": zlib.compress(rows, 9),
+        b"IEND": b"",
+    }
+    chunks = (
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in parts.items()
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def keep(lab: Lab, cell: int, name: str, what: str = ".mnb-panel") -> None:
     """Store the pictures of the panel in a cell, with nothing under the mouse and nothing in focus."""
-    panel = lab.cell(cell).locator(".mnb-panel").first
+    panel = lab.cell(cell).locator(what).first
     for folder, window in WINDOWS.items():
+        if folder != PICTURES and name not in WIDE:
+            continue
         widen(lab, *window)
         folder.mkdir(parents=True, exist_ok=True)
         for theme, ending in ((LIGHT, ""), (DARK, "-dark")):
@@ -157,7 +215,9 @@ def keep(lab: Lab, cell: int, name: str) -> None:
             lab.page.wait_for_timeout(900)
             panel.evaluate(SHORTEN, str(lab.folder))
             assert str(lab.folder.parents[2]) not in panel.inner_text()
-            panel.screenshot(path=folder / f"{name}{ending}.png", animations="disabled")
+            picture = with_palette(lab, panel.screenshot(animations="disabled"))
+            assert len(picture) <= MOST_BYTES
+            (folder / f"{name}{ending}.png").write_bytes(picture)
 
 
 def test_a_cast_that_has_just_begun(lab: Lab):
@@ -228,6 +288,84 @@ def test_the_end_of_a_cast(lab: Lab):
     cell = opened(lab, AGENTS, START, "%materia run", "%materia show")
     Surface(lab, cell).is_("done")
     keep(lab, cell, "done")
+
+
+def test_what_an_agent_is_told(lab: Lab):
+    cell = opened(lab, AGENTS, START, "%materia run --steps 3", "%materia show")
+    panel = Surface(lab, cell)
+    panel.press("Enter it first, to read or change its prompt")
+    panel.tab("Prompt")
+    panel.at.get_by_role("tab", name="Prompt", selected=True).first.wait_for()
+    keep(lab, cell, "told")
+
+
+def test_two_casts_beside_one_another(lab: Lab):
+    otherwise = (
+        "wb.current.agents.set('Eval', lambda: {'satisfied': True, 'context': 'There are three headings.'})"
+    )
+    cell = opened(lab, AGENTS, START, "%materia run", "%materia show", otherwise) - 1
+    panel = Surface(lab, cell)
+    panel.at.get_by_role("grid", name="steps").locator("[data-index='1']").click()
+    panel.press("Fork from here")
+    panel.says("nothing differs so far")
+    lab.run_cell(cell + 1)
+    panel.press("Run")
+    panel.says("They first differ in step 3.")
+    keep(lab, cell, "compare")
+
+
+LANES = """
+wb.loadouts.define("Lanes", %r)
+wb.agent("Plan", %r)
+wb.agent("Setup", lambda: "ready")
+wb.agent("Build", lambda item: "built " + item["title"])
+wb.agent("Tell", lambda: "told")
+"""
+
+
+def test_lanes(lab: Lab):
+    config = streams_config(2)
+    loadout = {**config["loadouts"]["T"], "materia": config["materia"]}
+    plan = stream_agents({"docs": [0, 3], "code": [1, 2, 4], "release": [5]})["Plan"]()
+    made = LANES.replace('"Plan", %r', '"Plan", lambda: %r') % (loadout, plan)
+    cell = opened(
+        lab,
+        "%load_ext materia_nb\nfrom materia_nb import Workbench\nwb = Workbench('.')",
+        made,
+        "%materia use Lanes",
+        START,
+    )
+    panel = Surface(lab, cell)
+    panel.press("Run")
+    panel.says("wants you · docs · Check")
+    panel.tab("Lanes 3")
+    panel.says("release waits for you.")
+    keep(lab, cell, "lanes")
+
+
+CASTS = """
+wb.cast("a glossary of ten words").run()
+named = wb.cast("breakfast, in three steps")
+named.run()
+named.labels.add(name="breakfast", tag="good")
+def broken():
+    raise RuntimeError("no paper in the tray")
+for request, changed, steps in (
+    ("tidy the readme", {"Build": broken}, None),
+    ("release notes for 0.4", {}, 4),
+    ("port the tests", {"Build": "person"}, None),
+    ("a short guide", {}, None),
+):
+    wb.cast(request, agents=changed).run(steps=steps)
+"""
+
+
+def test_the_casts_of_a_project(lab: Lab):
+    cell = opened(lab, AGENTS, CASTS, "wb.casts")
+    casts = lab.cell(cell).locator(".mnb-casts")
+    casts.get_by_role("row").filter(has_text="breakfast").first.click()
+    casts.get_by_role("region", name="the selected cast").get_by_text("The guide is ready.").first.wait_for()
+    keep(lab, cell, "casts", ".mnb-casts")
 
 
 def test_a_person_answers(lab: Lab):

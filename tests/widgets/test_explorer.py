@@ -7,6 +7,8 @@ import shutil
 import pytest
 
 from materia_nb import Workbench
+from materia_nb.display.blocks import Heading, Line
+from materia_nb.widgets.ended import result_blocks
 from materia_nb.widgets.explorer import FIRST, CastExplorer, in_order, row_of
 
 HOSTILE = "\x1b[31m<img src=x>"
@@ -186,3 +188,20 @@ def test_a_deleted_cast_is_gone_and_a_refusal_is_said(panel, casts):
     panel.guarded(panel.heard)({"kind": "open", "cast": "2020-01-01"})
     assert told(panel)["notice"]["tone"] == "bad"
     assert "There is no cast" in told(panel)["notice"]["words"]
+
+
+def test_the_end_of_a_cast_counts_its_items_and_names_the_socket_and_step_of_a_remark(wb):
+    agents = {
+        "Plan": lambda: {"workItems": [{"title": "Outline", "context": "Three headings."}]},
+        "Build": lambda: "Wrote it.",
+        "Eval": lambda turn: {"satisfied": turn.visit > 1},
+        "Maintain": lambda: {"satisfied": True},
+        "Narrate": lambda: "Done.",
+    }
+    cast = wb.cast("rain", loadout="Plan-Build-Eval", agents=agents)
+    assert cast.run() == "complete"
+    said = [one.text for one in result_blocks(cast.now) if isinstance(one, Heading | Line)]
+    assert said[0] == "Complete, with remarks: 1 of 1 item done, after 7 steps"
+    assert any(
+        one.startswith("Build said for item WI-1") and one.endswith("(step 4, same-again)") for one in said
+    )
