@@ -429,6 +429,6 @@ def test_a_kernel_that_is_gone(lab: Lab):
     cell = opened(lab, AGENTS, START)
     Surface(lab, cell).is_("ready")
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
-    lab.cell(cell).get_by_text("The kernel of this panel is gone").wait_for()
+    lab.cell(cell).get_by_text("This panel's kernel is gone").wait_for()
     keep(lab, cell, "restarted")
     lab.page_errors[:] = [error for error in lab.page_errors if "Canceled future" not in error]
