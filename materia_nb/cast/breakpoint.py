@@ -55,7 +55,7 @@ def amount_of(words: str) -> tuple[float, Any]:
     return number, {"token": "tokens", "second": "seconds", "turn": "turns", "s": "seconds"}.get(unit, unit)
 
 
-Condition: TypeAlias = Callable[[Any], bool]
+StopCondition: TypeAlias = Callable[[Any], bool]
 """Whether a run stops at a breakpoint: a function of the cast. It lasts as long as its kernel."""
 
 FILE: Final = "breakpoints.json"
@@ -261,12 +261,12 @@ class Breakpoint(NamedTuple):
 class Stops:
     """Where runs stop at one moment. Iterating gives each :class:`Breakpoint`."""
 
-    def __init__(self, conditions: Mapping[Breakpoint, Condition | None] | None = None) -> None:
+    def __init__(self, conditions: Mapping[Breakpoint, StopCondition | None] | None = None) -> None:
         """Keep these breakpoints, each with its condition if it has one; none if left out."""
         self._conditions = dict(conditions or {})
 
     @property
-    def conditions(self) -> Mapping[Breakpoint, Condition | None]:
+    def conditions(self) -> Mapping[Breakpoint, StopCondition | None]:
         """The breakpoints, each with its condition if it has one."""
         return self._conditions
 

@@ -11,7 +11,7 @@ from materia_nb.cast.breakpoint import (
     FILE,
     BreakKind,
     Breakpoint,
-    Condition,
+    StopCondition,
     Stops,
     condition_of,
     read_breakpoints,
@@ -46,14 +46,14 @@ class Breakpoints:
     def __init__(self, path: Path | None = None, loadout: str = "") -> None:
         """Begin with those that the file at ``path`` keeps for a loadout; without a path, with none."""
         self._path, self._loadout = path, loadout
-        self.conditions: dict[Breakpoint, Condition | None] = {}
+        self.conditions: dict[Breakpoint, StopCondition | None] = {}
         self.problem = ""
         self._refused = False
         if path is not None:
             found, self.problem = read_breakpoints(path, loadout)
             self.conditions = dict.fromkeys(found)
 
-    def put(self, made: Mapping[Breakpoint, Condition | None]) -> None:
+    def put(self, made: Mapping[Breakpoint, StopCondition | None]) -> None:
         """Add some; each takes the place of the one that stops there already, whatever time it was for."""
         there = {one.every_time for one in made}
         self.replace(
@@ -65,7 +65,7 @@ class Breakpoints:
         gone = {one.every_time for one in those}
         self.replace({one: how for one, how in self.conditions.items() if one.every_time not in gone})
 
-    def replace(self, after: Mapping[Breakpoint, Condition | None]) -> None:
+    def replace(self, after: Mapping[Breakpoint, StopCondition | None]) -> None:
         """Have these and no others."""
         before, self.conditions = self.conditions, dict(after)
         kept, was = ([one for one, how in now.items() if how is None] for now in (after, before))
@@ -90,7 +90,7 @@ class Settable(Stops):
     def add(  # noqa: PLR0913 - one argument for each thing to stop at
         self,
         socket: str | None = None,
-        condition: Condition | str | None = None,
+        condition: StopCondition | str | None = None,
         *,
         after: bool = False,
         edge: int | str | None = None,
@@ -230,7 +230,7 @@ class Settable(Stops):
         self._check(one)
         self._put(one)
 
-    def _put(self, one: Breakpoint, condition: Condition | None = None) -> None:
+    def _put(self, one: Breakpoint, condition: StopCondition | None = None) -> None:
         raise NotImplementedError
 
     def _meant(self, socket: str | None, edge: int | str | None, given: Sequence[bool]) -> Breakpoint:
@@ -295,7 +295,7 @@ class CastBreakpoints(Settable):
             self.change(lambda own: own.replace(other.conditions))
 
     @property
-    def conditions(self) -> Mapping[Breakpoint, Condition | None]:
+    def conditions(self) -> Mapping[Breakpoint, StopCondition | None]:
         """The breakpoints, each with its condition if it has one."""
         return MappingProxyType((self._own or self._followed).conditions)
 
@@ -319,7 +319,7 @@ class CastBreakpoints(Settable):
         """Take away breakpoints, as iterating gives them."""
         self.change(lambda own: own.remove(those))
 
-    def _put(self, one: Breakpoint, condition: Condition | None = None) -> None:
+    def _put(self, one: Breakpoint, condition: StopCondition | None = None) -> None:
         self.change(lambda own: own.put({one: condition}))
 
     def change(self, change: Callable[[Breakpoints], None], *, of_all: bool = False) -> None:
@@ -353,7 +353,7 @@ class LoadoutBreakpoints(Settable):
         self._kept, self._current = kept, current
 
     @property
-    def conditions(self) -> Mapping[Breakpoint, Condition | None]:
+    def conditions(self) -> Mapping[Breakpoint, StopCondition | None]:
         """The breakpoints, each with its condition if it has one."""
         return MappingProxyType(self._kept.conditions)
 
@@ -367,7 +367,7 @@ class LoadoutBreakpoints(Settable):
         if self._current is not None and self._current.are_its_own:
             self._current.clear(socket, path, **where)
 
-    def _put(self, one: Breakpoint, condition: Condition | None = None) -> None:
+    def _put(self, one: Breakpoint, condition: StopCondition | None = None) -> None:
         self._change(lambda there: there.put({one: condition}))
 
     def _change(self, change: Callable[[Breakpoints], None]) -> None:

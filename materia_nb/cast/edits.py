@@ -15,7 +15,7 @@ from materia_nb.agents.notebook_agents import FunctionAgent, RecordedAgent, need
 from materia_nb.cast.breakpoint import amount_of
 from materia_nb.cast.repairs import REDEFINED, redefinition
 from materia_nb.cast.runner import Runner
-from materia_nb.cast.snapshot import Asked, Snapshot, snapshot_of
+from materia_nb.cast.snapshot import ApprovalsNow, Snapshot, snapshot_of
 from materia_nb.cast.work import Work, clean, given, redacted
 from materia_nb.display.blocks import Block, Shown, Table
 from materia_nb.engine import decide
@@ -442,7 +442,7 @@ def _check(materia: str, old: JSON, new: Mapping[str, JSON], owner: Path | None)
         )
 
 
-class Approvals(Asked):
+class Approvals(ApprovalsNow):
     """What waits for a person in one cast, and the commands that answer it."""
 
     def __init__(self, runner: Runner, lane: str | None = None) -> None:

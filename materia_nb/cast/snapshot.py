@@ -389,9 +389,9 @@ class Snapshot:
         return self.session.calls
 
     @cached_property
-    def approvals(self) -> Asked:
+    def approvals(self) -> ApprovalsNow:
         """What its agents asked a person for."""
-        return Asked(lambda: self)
+        return ApprovalsNow(lambda: self)
 
     def label_of(self, step: StepRecord | int | None = None) -> Label:
         """Return what people say of a step, or of the cast itself: ``name``, ``tags``, ``note``, ``verdict``, ``by``.
@@ -541,7 +541,7 @@ class Snapshot:
         return entered.at.socket if entered.status == "waiting" and entered.at else target
 
 
-class Asked:
+class ApprovalsNow:
     """What the agents of a cast ask a person for, and what they were allowed."""
 
     def __init__(self, seen: Callable[[], Snapshot]) -> None:

@@ -37,34 +37,33 @@ from materia_nb.jsonvalue import JSON
 
 def conclusion(reports: Sequence[Reported]) -> list[str]:
     """Return the summary of a single agent as it wrote it, else what each one found, and what was checked and is open."""
-    done = [(who, said) for who, value in reports if (said := Contract(value)).plan_status == "COMPLETE"]
+    read = [(who, Contract(value)) for who, value in reports]
+    done = [(who, one) for who, one in read if one.plan_status == "COMPLETE"]
     if len(done) == 1 and (summary := done[0][1].user_facing_summary):
         lines = summary.splitlines()
     else:
-        lines = [line for who, said in done for line in labelled(who, _said_outcome(said))]
-    outputs = [said for _, said in done]
+        lines = [line for who, one in done for line in labelled(who, _outcome_words(one))]
+    contracts = [one for _, one in done]
     return [
         *lines,
-        *labelled("Verified by", dict.fromkeys(text for said in outputs for text in _checked(said))),
-        *labelled("Impacts elsewhere", _all(outputs, "cross_layer_impacts")),
-        *labelled("Still open", _all(outputs, "open_gaps")),
+        *labelled("Verified by", dict.fromkeys(map(_checked, contracts))),
+        *labelled("Impacts elsewhere", _all(contracts, "cross_layer_impacts")),
+        *labelled("Still open", _all(contracts, "open_gaps")),
     ]
 
 
-def _said_outcome(said: Contract) -> list[str]:
-    return _texts_of(said.evidence["key_outputs"]) or [said.user_facing_summary or "done"]
+def _outcome_words(contract: Contract) -> list[str]:
+    return _texts_of(contract.evidence["key_outputs"]) or [contract.user_facing_summary or "done"]
 
 
-def _checked(said: Contract) -> Iterator[str]:
+def _checked(contract: Contract) -> str:
     """How the work was checked, as far as the agent says; a COMPLETE contract has passed."""
-    for name in ("method", "details"):
-        if told := as_text(said.verification.get(name) or ""):
-            yield told
-            return
+    words = (as_text(contract.verification.get(name) or "") for name in ("method", "details"))
+    return next(filter(None, words), "")
 
 
-def _all(outputs: Sequence[Contract], name: str) -> list[str]:
-    return list(dict.fromkeys(text for said in outputs for text in _texts_of(said.evidence[name])))
+def _all(contracts: Sequence[Contract], name: str) -> list[str]:
+    return list(dict.fromkeys(text for one in contracts for text in _texts_of(one.evidence[name])))
 
 
 def _texts_of(entries: Sequence[JSON]) -> list[str]:
@@ -248,16 +247,16 @@ def contract_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
     return sections
 
 
-def _contract_headline(said: Contract) -> list[tuple[str, TextOrPointer]]:
-    loop, used = said.loop_state, said.context_consumption or {}
+def _contract_headline(contract: Contract) -> list[tuple[str, TextOrPointer]]:
+    loop, used = contract.loop_state, contract.context_consumption or {}
     rounds = f"{loop.iteration} of {as_text(loop.max_iterations)}" if loop else ""
     metric = f"{as_text(loop.metric)}, wanted {as_text(loop.threshold)}" if loop else ""
-    rolled = said.rollback_executed
+    rolled = contract.rollback_executed
     return [
-        ("status", said.plan_status),
-        ("says", said.user_facing_summary or ""),
-        *(("still to do", as_text(step)) for step in said.pending_steps),
-        ("next", "" if said.next_action is None else as_text(said.next_action)),
+        ("status", contract.plan_status),
+        ("says", contract.user_facing_summary or ""),
+        *(("still to do", as_text(step)) for step in contract.pending_steps),
+        ("next", "" if contract.next_action is None else as_text(contract.next_action)),
         ("round", rounds),
         ("metric", metric),
         ("taken back", "" if rolled in (None, ABSENT) else str(rolled)),
@@ -268,13 +267,13 @@ def _contract_headline(said: Contract) -> list[tuple[str, TextOrPointer]]:
 _USED: Final = {"tokens_used": "tokens used", "pct_window": "window used"}
 
 
-def _contract_evidence(said: Contract, find: FindFile) -> Section:
+def _contract_evidence(contract: Contract, find: FindFile) -> Section:
     rows: list[tuple[TextOrPointer, ...]] = []
-    for name, entries in said.evidence.items():
+    for name, entries in contract.evidence.items():
         for entry in entries:
             text = as_text(entry)
             rows.append((name, Pointer(text, find(text)) if name == "files_checked" else text))
-    empty = [name for name, entries in said.evidence.items() if not entries]
+    empty = [name for name, entries in contract.evidence.items() if not entries]
     lines = (f"nothing in: {', '.join(empty)}",) if empty else ()
     return Section("evidence", ("list", "entry") if rows else (), tuple(rows), lines)
 

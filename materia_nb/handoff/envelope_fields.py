@@ -555,17 +555,17 @@ def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
     return sections
 
 
-def _envelope_headline(said: Envelope) -> list[tuple[str, TextOrPointer]]:
-    can_help = {True: "yes", False: "no", None: ""}[said.can_help]
+def _envelope_headline(envelope: Envelope) -> list[tuple[str, TextOrPointer]]:
+    can_help = {True: "yes", False: "no", None: ""}[envelope.can_help]
     return [
-        ("status", said.status),
-        ("done", said.did),
-        ("found", said.found),
-        *(("decided", decision) for decision in said.decisions),
-        ("recommends", said.recommendation),
-        ("because", said.reason),
+        ("status", envelope.status),
+        ("done", envelope.did),
+        ("found", envelope.found),
+        *(("decided", decision) for decision in envelope.decisions),
+        ("recommends", envelope.recommendation),
+        ("because", envelope.reason),
         ("another round helps", can_help),
-        ("suggests", said.suggestion),
+        ("suggests", envelope.suggestion),
     ]
 
 
@@ -579,8 +579,11 @@ def _concern_row(concern: Concern, find: FindFile) -> tuple[TextOrPointer, ...]:
     return severity, concern.description, place, concern.recommendation
 
 
-def _envelope_evidence(said: Envelope, find: FindFile) -> list[tuple[TextOrPointer, ...]]:
-    rows: list[tuple[TextOrPointer, ...]] = [("file", Pointer(text, find(text))) for text in said.artifacts]
-    rows += [("command", text) for text in said.commands]
-    rows += [("measured", f"{name} = {as_text(value)}") for name, value in (said.measurements or {}).items()]
+def _envelope_evidence(envelope: Envelope, find: FindFile) -> list[tuple[TextOrPointer, ...]]:
+    rows: list[tuple[TextOrPointer, ...]] = [
+        ("file", Pointer(text, find(text))) for text in envelope.artifacts
+    ]
+    rows += [("command", text) for text in envelope.commands]
+    measured = (envelope.measurements or {}).items()
+    rows += [("measured", f"{name} = {as_text(value)}") for name, value in measured]
     return rows

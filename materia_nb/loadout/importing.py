@@ -651,13 +651,8 @@ class _Placing:
 
     def _utility(self, name: str) -> str:
         """Place a utility that does nothing."""
-        definition: dict[str, JSON] = {
-            "type": "utility",
-            "utility": "echo",
-            "parse": "json",
-            "params": {"output": {}},
-        }
-        self.materia.setdefault(name, definition)
+        echo = {"type": "utility", "utility": "echo", "parse": "json", "params": {"output": {}}}
+        self.materia.setdefault(name, echo)
         return name
 
     def _materia(self, title: str, prompt: str, **fields: JSON) -> str:
