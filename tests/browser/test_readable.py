@@ -84,6 +84,10 @@ def test_a_bundled_loadout_is_whole_at_first_sight_in_the_designer(lab: Lab):
     assert len(all_of_them) == len(DESIGNED)
     assert [one for one in all_of_them if one["zoom"] * SMALL_TEXT[one["level"]] < LEAST_TEXT - 0.06] == []
     assert [one for one in all_of_them if one["cut"] or one["under"] or not one["begins"]] == []
+    cut = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1).map((one) => one.textContent)"
+    said = lab.cell(1).locator(".mnb-d-name, .mnb-d-state")
+    assert "Interactive-Plan" in said.all_inner_texts()
+    assert said.evaluate_all(cut) == [], "names in the palette and states in the bar are whole"
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ export function canvasMinimap(go) {
     get wide() {
       return large ? WIDE + 12 : 0;
     },
-    /** Show it where the whole cannot be read in the room that there is. @param {boolean} needed */
+    /** Show it where the whole cannot be read in the room that there is, and the map does not hide half of that. @param {boolean} needed */
     need(needed) {
       box.hidden = !(large || needed);
     },
