@@ -139,7 +139,7 @@ def needs_one_of(name: str, known: Collection[str], what: str, kind: str) -> Non
 
 _NAMES: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _PROVIDERS: Final = re.compile(r".*_API_KEY|AWS_SECRET_ACCESS_KEY|AWS_BEARER_TOKEN_BEDROCK|HF_TOKEN")
-_SHORTEST: Final = 6  # a shorter value is no key, and would be cut out of ordinary words
+_SHORTEST: Final = 6  # a shorter value is not a key, and would be cut out of ordinary words
 _MIXED, _LONG = 12, 16
 """From which length on a value looks like a key, with other signs than letters or without."""
 _ONE_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
@@ -199,7 +199,7 @@ def secret_arguments(argv: Sequence[str]) -> tuple[str, ...]:
 
 
 def scrubbed_bytes(data: bytes, *more: str, end: bool = False) -> bytes:
-    """Do as :func:`scrubbed_part` with the output of a process, and leave bytes that are no text as they are."""
+    """Do as :func:`scrubbed_part` with the output of a process, and leave bytes that are not text as they are."""
     text = data.decode(errors="surrogateescape")
     return scrubbed_part(text, *more, end=end).encode(errors="surrogateescape")
 

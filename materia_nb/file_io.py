@@ -57,7 +57,7 @@ def open_plain(path: Path | str, flags: int, *, follow: bool = False, folder: in
         raise
     if not plain:
         os.close(handle)
-        raise OSError(errno.EINVAL, "it is no plain file")
+        raise OSError(errno.EINVAL, "it is not a plain file")
     return handle
 
 

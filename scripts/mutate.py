@@ -225,7 +225,7 @@ def main() -> int:
         wanted = Path(folder) / "wanted.json"
         files = sorted((copy / PACKAGE / given.package).rglob("*.py"))
         known = [one for path in files for one in breaks_in(path.relative_to(copy), path.read_text())]
-        chosen = random.Random(given.seed).sample(known, min(given.count, len(known)))  # noqa: S311 - which ones is no secret
+        chosen = random.Random(given.seed).sample(known, min(given.count, len(known)))  # noqa: S311 - which ones is not a secret
         caught = 0
         for one in chosen:
             path = copy / one.path

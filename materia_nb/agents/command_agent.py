@@ -71,7 +71,7 @@ class JsonOutput:
         cost: where the cost is, in USD; added up as well.
         session: where the id of the session is.
         error: what is there, and not false, null or empty, only when it failed; a text says how.
-        lines: whether each line is a JSON value of its own; the paths then begin at the list of all lines. Lines that are no JSON
+        lines: whether each line is a JSON value of its own; the paths then begin at the list of all lines. Lines that are not JSON
             are passed over.
 
     Raises:
@@ -485,7 +485,7 @@ def _in_tuples(given: Any) -> Any:
 
 
 _READERS: Final[Mapping[str, ReadsStdout]] = {"aider": read_aider}
-"""What reads stdout that is no JSON, by the names that the table has for it."""
+"""What reads stdout that is not JSON, by the names that the table has for it."""
 _TABLE: Final = read_own_table(__file__, "presets.toml")
 PRESETS: Final[Mapping[str, Preset]] = {name: _preset(name, given) for name, given in _TABLE.items()}
 """The presets by name."""

@@ -217,7 +217,7 @@ class Turn:
         wants: what must be returned, field by field in words; None when nothing in particular must be,
             as in a draft, and for a protocol of which the prompt alone says it.
         schema: the JSON Schema that the answer must fit, for agents that can be held to one; None when
-            it is no single JSON object, as in a draft.
+            it is not a single JSON object, as in a draft.
         request: what the cast was asked to do.
         cast_id: the cast.
         project: the project directory.
@@ -391,7 +391,7 @@ def sound(
     that nothing else would notice one that was cut off before it began (R52).
 
     Raises:
-        AgentError: it is no reply, or has parts that cannot be kept; kind ``answer_cut``: there is no text in it.
+        AgentError: it is not a reply, or has parts that cannot be kept; kind ``answer_cut``: there is no text in it.
     """
     reply = value if isinstance(value, Reply) else reply_from(value, who)
     for part in ("text", "thinking", "cut"):
@@ -421,7 +421,7 @@ def sound_usage(given: Any, who: object) -> StepUsage:
     """Take tokens and cost as an agent gave them.
 
     Raises:
-        AgentError: they are no numbers, or cannot be.
+        AgentError: they are not numbers, or cannot be.
     """
     try:
         counts = (
@@ -435,7 +435,7 @@ def sound_usage(given: Any, who: object) -> StepUsage:
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise AgentError(f"{who} returned a usage that is not numbers: {given!r}") from error
     if any(one is not None and not 0 <= one < math.inf for one in used):
-        raise AgentError(f"{who} returned a usage that cannot be: {given!r}")
+        raise AgentError(f"{who} returned an impossible usage: {given!r}")
     return used
 
 

@@ -280,7 +280,7 @@ class ModelAgent:
         form = prompt_form or (getattr(model, "profile", None) or {}).get("prompt_form")
         if form is not None and form not in PROMPT_FORMS:
             raise AgentError(
-                f"{form!r:.40} is no form of a prompt",
+                f"{form!r:.40} is not a form of a prompt",
                 hint=f"one of {', '.join(PROMPT_FORMS)}",
                 kind="bad_settings",
             )

@@ -219,7 +219,7 @@ def leaves_open(schema: JSON) -> bool:
 
 
 INVALID: Final = "INVALID_JSON"
-"""The name under which arguments are kept that are no JSON object, or too long: then their beginning."""
+"""The name under which arguments are kept that are not a JSON object, or too long: then their beginning."""
 
 LONGEST_ARGUMENTS: Final = 1024 * 1024
 """The longest arguments of a call that are taken, in characters."""

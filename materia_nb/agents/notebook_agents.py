@@ -77,7 +77,7 @@ class FunctionAgent:
     def __init__(self, function: Any, *, name: str | None = None, executor: Executor | None = None) -> None:
         if not callable(function):
             raise AgentError(
-                f"A {type(function).__name__} is no function", hint="an executor calls functions alone"
+                f"A {type(function).__name__} is not a function", hint="an executor calls functions alone"
             )
         self.function = function
         self.name = name or _name(function)
@@ -328,7 +328,7 @@ class RecordedAgent:
         raise AgentError(
             what,
             where=turn.socket_id,
-            hint=f"this cast took another way than the recorded one; let someone else answer {turn.socket_id}",
+            hint=f"this cast took a different route than the recorded one; let someone else answer {turn.socket_id}",
             kind="recorded_exhausted",
         )
 
@@ -520,11 +520,11 @@ def agent_from(value: object) -> Agent:
 
 
 def _needs_program(command: Sequence[object]) -> None:
-    """Refuse a list that plainly holds texts: what it begins with has blanks in it and is no program."""
+    """Refuse a list that plainly holds texts: what it begins with has blanks in it and is not a program."""
     first = command[0] if command else None
     if isinstance(first, str) and len(first.split()) > 1 and shutil.which(first) is None:
         raise AgentError(
-            f"A list of strings is a command, and {short(first, 40)!r} is no program",
+            f"A list of strings is a command, and {short(first, 40)!r} is not a program",
             hint='give replies by socket or materia: {"Socket-1": ["first", "second"]}',
         )
 
@@ -606,7 +606,7 @@ class AgentTable:
 
         Raises:
             MateriaError: there is no socket or materia of that name (``unknown_materia``), a process answers there
-                (``not_an_agent``), or it is no agent (``bad_agent``).
+                (``not_an_agent``), or it is not an agent (``bad_agent``).
         """
         if name == _EVERYONE:
             self.default = agent

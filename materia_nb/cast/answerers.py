@@ -104,7 +104,7 @@ class Agents(AgentTable):
             reference: the file of a recording (``cast.export.recording``), or a cast as ``wb.open`` takes it.
 
         Raises:
-            MateriaError: there is no such file or cast, or it is no recording (``bad_recording``).
+            MateriaError: there is no such file or cast, or it is not a recording (``bad_recording``).
         """
         if (given := self._recording(reference)) is not None:
             return given

@@ -220,7 +220,7 @@ class Attempts(AttemptsView):
     ) -> None:
         """See to it that the turn can be asked; :meth:`ask` asks it."""
         if n < 1:
-            raise MateriaError("How often to ask is at least once.", hint="n from 1", kind="usage")
+            raise MateriaError("At least one attempt is needed.", hint="n from 1", kind="usage")
         if runner.session.keeps:
             with runner.lock():
                 runner.begin()  # which keeps the files as they are now
@@ -283,14 +283,14 @@ class Attempts(AttemptsView):
         out of the cast and its budget. Returns the step.
 
         Raises:
-            MateriaError: there is no such attempt (``no_attempt``), it has no answer that would be taken
+            MateriaError: there is no such attempt (``no_attempt``), it has no answer that would be accepted
                 (``refused``), or the turn does not wait any more as it was asked (``gone_on``).
         """
         one, trial = self._nth(number)
         if not one.valid:
             why = one.error or in_brief(one.issues, 3) or one.leads
             raise MateriaError(
-                f"Attempt {number} has no answer that would be taken: {why}",
+                f"Attempt {number} has no answer that would be accepted: {why}",
                 where=self.socket,
                 hint="take another, or reply with a corrected answer",
                 kind="refused",
@@ -313,7 +313,7 @@ class Attempts(AttemptsView):
             if trial.wrote is not None:
                 if runner.session.files != trial.wrote[0]:
                     raise MateriaError(
-                        "The files are not those any more that the attempt began with.",
+                        "The files have changed since the attempt began.",
                         hint="attempt it again, or go back to the step before with its files",
                         kind="gone_on",
                     )
@@ -443,6 +443,6 @@ def _listed(agents: Sequence[object]) -> Sequence[object]:
 
 
 def _table(given: object) -> tuple[AgentTable, str | None]:
-    """Who is asked; its model as it was named, since all models are called alike."""
+    """Who is asked; its model as it was named, since all models have the same name."""
     agent = agent_from(given)
     return AgentTable(agent), given if isinstance(given, str) else name_of(agent)

@@ -60,7 +60,7 @@ class Plan:
         data: what the state holds before the first step.
         files: whether the files of the project are kept after each step, as the config says it.
         apart: where the cast stands beside others with the same project, and its files are kept, it works in a folder of its
-            own; this directory holds them all, and is no part of the project.
+            own; this directory holds them all, and is not part of the project.
     """
 
     graph: Graph

@@ -299,7 +299,7 @@ def breakpoint_of(value: object) -> Breakpoint:
     """Read what :meth:`Breakpoint.as_json` gave.
 
     Raises:
-        MateriaError: it is no breakpoint (``bad_breakpoint``).
+        MateriaError: it is not a breakpoint (``bad_breakpoint``).
     """
     given: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
     needs = _NEEDS.get(str(given.get("kind")))
@@ -408,7 +408,7 @@ def _value_of(node: ast.expr, facts: StateFacts) -> Any:
 
 def _constant(node: ast.Constant, _: StateFacts) -> Any:
     if node.value is not None and not isinstance(node.value, str | int | float):
-        raise ValueError(f"{node.value!r} is no JSON value")
+        raise ValueError(f"{node.value!r} is not a JSON value")
     return node.value
 
 

@@ -237,7 +237,7 @@ def relative_to(folder: Path, follows: str | Path | None) -> str | None:
 def _no_test(why: str) -> MateriaError:
     return MateriaError(
         f"This cast cannot be a test: {why}.",
-        hint="what a person decided and limits that were raised are no part of its answers",
+        hint="what a person decided and limits that were raised are not part of its answers",
         kind="no_test",
     )
 

@@ -331,7 +331,7 @@ class Cast:
             loadout: a graph (``wb.graph(name)``), a shown loadout (``wb.loadouts.show(name)``), or a config as a mapping.
 
         Raises:
-            MateriaError: it is no loadout, or has problems; or the cast is shown as recorded (``not_castable``).
+            MateriaError: it is not a loadout, or has problems; or the cast is shown as recorded (``not_castable``).
         """
         from materia_nb.cast.views.compare_view import ReplayView
         from materia_nb.insight.compare import replay_answers
@@ -409,7 +409,7 @@ class Cast:
         """Run as :meth:`run` does, while the caller's event loop goes on; agents that are coroutines run on that loop.
 
         Cancelling it stops the cast as an interrupt does: its journal is whole, and it can be gone on with. A function
-        that is no coroutine cannot be ended: it is left behind, and what it answers later is thrown away.
+        that is not a coroutine cannot be ended: it is left behind, and what it answers later is thrown away.
         """
         return await in_thread(partial(self.run, until, steps=steps), self.runner.stop)
 
@@ -638,7 +638,7 @@ class Cast:
         failure, steps = self.failure, len(self.steps)
         if failure is not None and failure.blocked and not limit:
             raise MateriaError(
-                f"{failure.socket} has answered; a limit stopped the cast behind it.",
+                f"{failure.socket} has answered; a limit stopped the cast after it.",
                 hint=f"retry --limit goes on past the limit; back {steps - 1}, then step asks {failure.socket} again",
                 kind="at_limit",
             )

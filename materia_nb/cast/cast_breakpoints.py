@@ -128,7 +128,7 @@ class Settable(Stops):
 
         Raises:
             MateriaError: there is no such socket (``unknown_socket``) or way, more than one place is meant (``usage``), or the
-                text is no condition (``bad_condition``).
+                text is not a condition (``bad_condition``).
         """
         where = condition if isinstance(condition, str) else None
         if where is not None:

@@ -54,7 +54,7 @@ def most_of(words: str) -> tuple[Bound, float]:
         if unit == one.unit.lower() and not (one.whole and number % 1):
             return one, int(number) if one.whole else number
     raise MateriaError(
-        f"{words[:40]!r} is no budget.",
+        f"{words[:40]!r} is not a budget.",
         hint="write 20000 for tokens, 2.50 USD for a cost, 60 seconds, 10 turns, or none",
         kind="bad_budget",
     )
@@ -305,7 +305,7 @@ class Edits:
 
         Raises:
             MateriaError: there is no such suggestion (``no_suggestion``), it cannot be written, or the
-                section of the document that it goes to is no list (``bad_context``).
+                section of the document that it goes to is not a list (``bad_context``).
         """
         with self._runner.lock():
             self._runner.begin()

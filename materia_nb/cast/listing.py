@@ -163,7 +163,7 @@ class StepList(Listed[StepRecord]):
         Such as ``cast.steps.ask("$.workItems[*].title")``.
 
         Raises:
-            MateriaError: it is no JSONPath (``question``).
+            MateriaError: it is not JSONPath (``question``).
         """
         return ask_outputs(self._all, expression)
 
@@ -422,7 +422,7 @@ def when_words(then: int | None, now: float) -> str:
     """Say when something was as one says it aloud: today 19:33, yesterday 16:05, Friday 9:12, 12 November, 3 May 2024.
 
     Args:
-        then: milliseconds since the epoch; None, or what is no time, gives an empty text.
+        then: milliseconds since the epoch; None, or what is not a time, gives an empty text.
         now: seconds since the epoch; days are those of this machine's time zone.
     """
     time = _time(then)

@@ -349,7 +349,7 @@ class Casts(Shown):
                 left out. Each is read whole.
 
         Raises:
-            MateriaError: it is no JSONPath (``question``). A cast that cannot be read is a row.
+            MateriaError: it is not JSONPath (``question``). A cast that cannot be read is a row.
         """
         query_of(expression)
         found: list[tuple[CastEntry | Snapshot, FoundValue]] = []

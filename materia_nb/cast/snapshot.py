@@ -114,7 +114,7 @@ class Snapshot:
         """Show ``session``.
 
         ``problems`` is why its loadout cannot be cast here, so that it is shown as recorded; ``answerers``
-        tells who answers a socket now, which is no part of the past; ``live`` is what the journal does not hold of
+        tells who answers a socket now, which is not part of the past; ``live`` is what the journal does not hold of
         the present.
         """
         self.session, self.engine = session, session.state
@@ -665,7 +665,7 @@ def graph_of(loadout: object) -> Graph:
     if graph is None:
         raise MateriaError("The loadout has problems.", hint="check shows them", kind="bad_loadout")
     raise MateriaError(
-        f"A loadout is wanted, not {type(loadout).__name__}.",
+        f"A loadout is needed, not {type(loadout).__name__}.",
         hint="give wb.graph(name), or use wb.casts.replay(name)",
         kind="bad_loadout",
     )

@@ -740,7 +740,7 @@ def held(session: Session) -> Visit:
     state = session.state
     if state.status != "held" or state.at is None:
         raise MateriaError(
-            f"The cast is {state.status}; nothing waits for a person's word.",
+            f"The cast is {state.status}; nothing is waiting for a decision.",
             hint="step, or reply to the socket that waits",
             kind="not_held",
         )

@@ -563,7 +563,7 @@ def _budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
 def _pinned(_: Rules, session: Session, event: ev.Pinned) -> Session:
     pin = Pin.read({"kind": event.kind, "to": event.to, "text": event.text or "", "visits": event.visits})
     if pin is None:
-        raise Unfit(event, "and it is no pin")
+        raise Unfit(event, "and it is not a pin")
     return _in_all(session, lambda one: one._replace(pins=FrozenDict({**one.pins, event.name: pin})))
 
 

@@ -481,7 +481,7 @@ def within_lists(
 
 
 def _written(item: JSON) -> str:
-    """Write an item so that equal ones are written alike; what is no JSON, and is refused later, somehow."""
+    """Write an item so that equal ones are written alike; what is not JSON, and is refused later, somehow."""
     return json.dumps(item, sort_keys=True, default=repr)
 
 

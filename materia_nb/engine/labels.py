@@ -129,7 +129,7 @@ def _check(label: Label) -> None:
             f"The note has {len(label.note):,} characters, and {_NOTE_CHARS:,} are the most.", "say less"
         )
     if label.verdict and label.verdict not in VERDICTS:
-        raise _bad(f"{label.verdict[:80]!r} is no verdict.", did_you_mean(label.verdict, VERDICTS))
+        raise _bad(f"{label.verdict[:80]!r} is not a verdict.", did_you_mean(label.verdict, VERDICTS))
 
 
 def _bad(what: str, hint: str) -> MateriaError:

@@ -167,7 +167,7 @@ def decided(
 def _held(rules: Rules, state: CastState) -> tuple[Visit, SocketRules]:
     if state.status != "held" or state.at is None or state.hold is None:
         raise MateriaError(
-            f"The cast is {state.status}; nothing waits for a person's word.",
+            f"The cast is {state.status}; nothing is waiting for a decision.",
             hint="step, or reply to the socket that waits",
             kind="not_held",
         )

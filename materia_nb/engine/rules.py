@@ -151,7 +151,7 @@ class SocketRules:
         consumer_cursors: the cursors of the loops that walk what it generates.
         about: the fields that say in an event which socket is meant.
         wants: the fields that its answer must have, each in words; empty where any will do, or its protocol does not say.
-        schema: what its answer must fit; None where that is no single JSON object.
+        schema: what its answer must fit; None where that is not a single JSON object.
         teller, learner, naming, filing, maker: its protocol, if that hands over tasks, keeps what was learned, names
             what was made, has files of its own, or can make answers up.
         write: how an object that is its answer is written; None for plain JSON.

@@ -178,7 +178,7 @@ class Pointer(NamedTuple):
 
 TextOrPointer: TypeAlias = str | Pointer
 FindFile: TypeAlias = Callable[[str], str | None]
-"""Turns what an output calls a file into its path relative to the project; None when it is no file there."""
+"""Turns what an output calls a file into its path relative to the project; None when it is not a file there."""
 
 
 class StatusPath(NamedTuple):

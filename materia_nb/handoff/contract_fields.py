@@ -214,7 +214,7 @@ _AGENT_ID = re.compile(r"a[0-9a-f]{5,}")
 
 @dataclass(frozen=True, slots=True)
 class LoopState:
-    """How far an agentic loop is; None for what was not given or is no number."""
+    """How far an agentic loop is; None for what was not given or is not a number."""
 
     iteration: int
     max_iterations: int | None
@@ -250,7 +250,7 @@ def is_agent_id(text: str) -> bool:
 
 
 def _loop_state(given: JSON) -> LoopState | None:
-    """Return the loop state; None when it is no object, names no iteration or counts with no numbers."""
+    """Return the loop state; None when it is not an object, names no iteration or counts with no numbers."""
     if not isinstance(given, dict) or "iteration" not in given:
         return None
     iteration, most = _int(given["iteration"]), _int(given.get("max_iterations"))
@@ -277,7 +277,7 @@ def _int(value: JSON) -> int | None:
 
 
 def _float(value: JSON) -> float | None:
-    """Return the number, None for null, NaN for what is no number."""
+    """Return the number, None for null, NaN for what is not a number."""
     if value is None:
         return None
     try:
@@ -342,13 +342,13 @@ class Contract:
         passed: whether the verification did; None when there is none that is an object.
         consolidation_report: what it found out for others.
         approval_request: the command that it asks consent for.
-        loop_state: how far its own loop is; None when it is no object, names no iteration or counts with no numbers.
+        loop_state: how far its own loop is; None when it is not an object, names no iteration or counts with no numbers.
         user_facing_summary: words for the person, to be shown nearly as they are; None when there are none.
         memorialize_suggestions: what it suggests to remember; for a person to decide.
         memory_suggestions: notes for a person.
         update_contracts: updates of project context, in order, before they are judged.
         rollback_executed: what was rolled back, :data:`ABSENT` when it does not mention it.
-        context_consumption: tokens_used and pct_window, null for what is no number; None for no object.
+        context_consumption: tokens_used and pct_window, null for what is not a number; None for no object.
     """
 
     def __init__(self, value: Mapping[str, JSON]) -> None:

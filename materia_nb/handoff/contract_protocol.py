@@ -202,7 +202,7 @@ def _status(contract: Contract, status: str) -> Iterator[Issue]:
     if name and not is_agent_id(name):
         yield Issue(
             "$.agent_status.agent_id",
-            "agent_status.agent_id is no agent id.",
+            "agent_status.agent_id is not an agent id.",
             "write a and at least five digits or letters a to f",
             f"AGENT_ID:{_shown(name)}",
         )
@@ -240,7 +240,7 @@ def _approval_remarks(request: Mapping[str, JSON]) -> Iterator[Issue]:
     if not is_missing(own_id) and not is_approval_id(own_id):
         yield Issue(
             "$.approval_request.approval_id",
-            f"approval_request.approval_id {_shown(own_id)!r} is no approval id; it counts as absent, and a direction is asked for.",
+            f"approval_request.approval_id {_shown(own_id)!r} is not an approval id; it counts as absent, and a direction is asked for.",
             "write the id that you were given, P- and 32 hexadecimal digits, or leave it out",
             f"APPROVAL_ID_MALFORMED:{_shown(own_id)}",
         )

@@ -259,7 +259,7 @@ def _meta(check: Checker, value: Mapping[str, JSON], known: Mapping[str, str], *
             check.warn(
                 "TIMESTAMP_NOT_ISO8601",
                 "meta.timestamp",
-                "meta.timestamp is no ISO 8601 time.",
+                "meta.timestamp is not an ISO 8601 time.",
                 "write 2026-01-31T12:00:00+00:00, or leave it out",
             )
 
@@ -320,7 +320,7 @@ def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Rou
         return RoutingVerdict(satisfied, "detour", envelope.reason, target)
     named = envelope.suggestion
     lost = (
-        f"A detour to {named[:100]!r}, which is no socket here"
+        f"A detour to {named[:100]!r}, which is not a socket here"
         if named
         else "A detour without a socket to go to"
     )
@@ -355,7 +355,7 @@ def _remarks(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
         yield _remark(
             "routing.next_step_suggestion",
             "DETOUR_WITHOUT_TARGET",
-            f"The detour names {envelope.suggestion[:100]!r}, which is no socket of the loadout and no materia placed once."
+            f"The detour names {envelope.suggestion[:100]!r}, which is not a socket of the loadout and no materia placed once."
             if envelope.suggestion
             else "The detour names no socket of the loadout.",
         )

@@ -36,7 +36,7 @@ from materia_nb.jsonvalue import JSON, compact, set_path
 
 
 def _not_object(value: JSON) -> Issue | None:
-    """Return the issue of a value that is no object, or no JSON; None for an object."""
+    """Return the issue of a value that is not an object, or no JSON; None for an object."""
     if isinstance(value, dict):
         return _not_json(NotJson("it is nested too deeply")) if too_deep(value) else None
     return Issue(

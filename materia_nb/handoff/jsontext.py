@@ -111,7 +111,7 @@ def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
 def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
     """Parse as :func:`strict_json` does, but take every number that the JSON grammar allows.
 
-    ``1e400`` becomes an infinite float, which is no JSON value: :func:`without_infinities`
+    ``1e400`` becomes an infinite float, which is not a JSON value: :func:`without_infinities`
     makes it one. Whole numbers have at most :data:`_MAX_DIGITS` digits.
     """
     return _parse(text, _WIDE, _WIDE_READY)

@@ -2,7 +2,7 @@
 
 What an output must be follows from the place of its socket in the graph and nothing else (R4, R7, R8, R9, R11). A reading says
 what an output gives and what it means for the graph; the gist is what formats have in common. The form is what is legal in a
-turn as one line to copy; its own words are no answer (R51).
+turn as one line to copy; its own words are not an answer (R51).
 
 The fields of a format are a table: how each is read, when it is missing, and what is told then, with a code and a fix.
 """
@@ -499,7 +499,7 @@ def protocol(name: str) -> HandoffProtocol:
     An entry point names a class, made without arguments, or a ready object. The names of
     our own protocols cannot be taken.
     Raises MateriaError: kind ``unknown_protocol`` when nobody offers the name, kind
-    ``broken_protocol`` when what is offered cannot be loaded, is no protocol, or when two
+    ``broken_protocol`` when what is offered cannot be loaded, is not a protocol, or when two
     packages offer the name.
     """
     if name in _OWN:

@@ -330,7 +330,7 @@ class Replay:
         original: the cast as it was.
         replayed: the cast as it would have gone.
         needs: the answer that is lacking to go on, None when it came to its end.
-        left_out: what a person did in the original that is no part of the replay, in sentences.
+        left_out: what a person did in the original that is not part of the replay, in sentences.
         events: what the replay would have written to a journal, behind how it began.
     """
 

@@ -38,7 +38,7 @@ def _valid(context: JSON) -> JSON:
             return context
     except Fault as fault:
         hint = fault.hint or hint
-    raise MateriaError(f"{context!r:.80} is no castContext.", hint=hint, kind="usage")
+    raise MateriaError(f"{context!r:.80} is not a castContext.", hint=hint, kind="usage")
 
 
 class PromptOfVisit(NamedTuple):

@@ -197,7 +197,7 @@ class Exploration:
         lengths = (items,) if isinstance(items, int) else items
         self.graph, self.items = graph, tuple(dict.fromkeys(lengths))
         if not self.items or min(self.items) < 0:
-            raise MateriaError("How long the lists are must be said.", hint="such as items=range(0, 4)")
+            raise MateriaError("The lengths of the lists are missing.", hint="such as items=range(0, 4)")
         self._most, self._progress = most, progress
         self._rules = Rules(quiet(graph))
         self._space = walk_states(graph, self.items, most, progress=progress)
@@ -495,7 +495,7 @@ class Exploration:
             *_KINDS,
         ]
         raise MateriaError(
-            f"{what!r} is no socket, exit or end of {self.graph.name}.",
+            f"{what!r} is not a socket, exit or end of {self.graph.name}.",
             hint=did_you_mean(what, known),
             kind="unknown_socket",
         )

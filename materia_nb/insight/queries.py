@@ -51,7 +51,7 @@ def query_of(expression: str) -> _Query:
         expression: JSONPath such as ``$.workItems[*].title``, or a dotted path such as ``plan.name``.
 
     Raises:
-        MateriaError: it is no JSONPath, or could take without end (``question``).
+        MateriaError: it is not JSONPath, or could take without end (``question``).
     """
     text = expression.strip()
     if not text.startswith("$"):
@@ -387,7 +387,7 @@ def with_entry(stored: Mapping[str, JSON], entry: JSON) -> dict[str, JSON]:
     section = stored.get(_SECTION, [])
     if not isinstance(section, list):
         raise MateriaError(
-            f"The section {_SECTION!r} of what is kept about the project is no list.",
+            f"The section {_SECTION!r} of what is kept about the project is not a list.",
             hint="mend the section in the document, or rename it",
             kind="bad_context",
         )

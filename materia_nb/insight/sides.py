@@ -298,7 +298,7 @@ class Time(NamedTuple):
 
 
 _STANDS_STILL_MS: Final = 500
-"""What is shorter is no waiting: an answer is written, and the next step begins."""
+"""What is shorter is not waiting: an answer is written, and the next step begins."""
 
 
 def time_of(step: StepRecord) -> Time:
@@ -391,7 +391,7 @@ def state_changes(
 def differs(a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> tuple[Aspect, ...]:
     """Name in what two steps differ in what was done; empty when they did the same.
 
-    What was asked, how long it took and what it cost are no part of it.
+    What was asked, how long it took and what it cost are not part of it.
     """
     differ: dict[Aspect, bool] = {
         "socket": (a.socket, a.item_key) != (b.socket, b.item_key),

@@ -179,7 +179,7 @@ _ASKED = {
 
 
 def _stopped(failure: Failure) -> list[str]:
-    lines = [f"The cast stopped ({failure.kind}): {failure.message}"]
+    lines = [f"The cast stopped: {failure.message}"]
     return [*lines, f"To go on: {failure.hint}."] if failure.hint else lines
 
 

@@ -242,7 +242,7 @@ def _copy_recordings(folder: Path, source: str) -> None:
 
 
 _UNREAD: Final = object()
-"""What was written is no literal, such as a sum or a call."""
+"""What was written is not a literal, such as a sum or a call."""
 
 
 _LONGEST: Final = 2**26

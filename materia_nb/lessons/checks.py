@@ -337,7 +337,7 @@ def check(**questions: QuestionRow) -> Text:
     Args:
         questions: under the variable that holds an answer, the answer and the right one, taken from a cast:
             ``check(next_socket=(next_socket, cast.route[1][0]))``; and, as a third, a line of code that shows
-            how it went. ``...`` and None are no answer.
+            how it went. ``...`` and None are not an answer.
 
     Raises:
         MateriaError: an answer is wrong (``wrong_answer``) or missing (``no_answer``); it says what is wrong
@@ -388,7 +388,7 @@ def judged_answers(
 
 
 def is_unanswered(answer: object) -> bool:
-    """Whether that is no answer: ``...`` or None."""
+    """Whether that is not an answer: ``...`` or None."""
     return answer is None or answer is ...
 
 
@@ -444,7 +444,7 @@ def _what_is_wrong(given: object, truth: JSON, form: str) -> str:
         same = [_fold(one) == _fold(other) for one, other in pairs]
         right = same.index(False) if False in same else len(same)
         if given[right:] == [END] and right == len(truth):
-            return "All of them are right but the last: end is no socket."
+            return "All of them are right but the last: end is not a socket."
         if right == 0:
             return "It goes wrong at the first."
         return "Its first is right." if right == 1 else f"Its first {right} are right."

@@ -184,7 +184,7 @@ class Question:
             self._judged = self._run()
         title, decision, entry = self._judged
         found = judge_guess(self.twin.now.rules, expected, title, decision, self.twin.now.engine, entry)
-        if self.told:  # so this is no guess any more
+        if self.told:  # so this is not a guess any more
             return PredictionView(found)
         if self._name:
             lesson, _, asked = self._name.rpartition("/")
@@ -362,7 +362,7 @@ class Patient(Shown):
 
         Args:
             loadout: a loadout as it stands in a cell (JSON or YAML, or a mapping), with or without ``materia``.
-                The one that was admitted, unchanged, is no try, and is not kept.
+                The one that was admitted, unchanged, is not a try, and is not kept.
 
         Raises:
             MateriaError: it has problems, it goes wrong still (``not_mended``), or it cannot be read.

@@ -129,7 +129,7 @@ class Exercise(Shown):
                 (``unknown_question``).
         """
         for name in answers:
-            what = f"{name} is no question of this exercise."
+            what = f"{name} is not a question of this exercise."
             needs_one_of(name, self.questions, what, "unknown_question")
         asked: dict[str, QuestionRow] = {
             name: (answers.get(name, ...), truth) for name, truth in right_answers(self).items()

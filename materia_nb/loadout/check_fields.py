@@ -206,7 +206,7 @@ def _materia(findings: Findings, here: str, raw: Object) -> None:
     colour = raw.get("color")
     if colour is not None and tint_of(colour) is None:
         advice = f"write #rrggbb, or a name: {', '.join(NAMED)}"
-        findings.hint(NO_EFFECT, f"{here}.color", "this is no colour that is understood", advice)
+        findings.hint(NO_EFFECT, f"{here}.color", "this is not a colour that is understood", advice)
 
 
 def _fields(findings: Findings, model: type[Model], raw: Object, here: str = "") -> None:

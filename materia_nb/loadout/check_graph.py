@@ -205,7 +205,7 @@ def _check_agent_generator(findings: Findings, facts: Facts, id_: str) -> None:
             INVALID_GENERATOR,
             f"{id_}.parse",
             "the agent here is a generator, whose output is always json",
-            "remove parse, or place a materia that is no generator",
+            "remove parse, or place a materia that is not a generator",
             suggest("Remove parse", do("set_socket", id_, "parse", None)),
         )
     for here, target, source in facts.assignments(id_):
@@ -329,7 +329,7 @@ def _check_source(
     if source in loop.members:
         why = f"{source!r} is a member of the loop that consumes it"
     elif source is not None and not facts.is_generator(str(source)):
-        why = f"{source!r} is no generator"
+        why = f"{source!r} is not a generator"
     else:
         why = None
     advice = "let exactly one edge of one generator lead into the loop"
@@ -411,7 +411,7 @@ def _exit_source(
     if source in loop.members:
         return source if source in facts.sockets else None
     advice = findings.near(source, loop.members) if loop.members else "list its members first"
-    findings.problem(INVALID_LOOP, here, f"{source!r} is no member of loop {loop.id!r}", advice)
+    findings.problem(INVALID_LOOP, here, f"{source!r} is not a member of loop {loop.id!r}", advice)
     return None
 
 

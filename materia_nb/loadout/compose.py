@@ -257,7 +257,7 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
             part cannot have another behind it (``no_way_on``).
     """
     if not names:
-        raise MateriaError("Nothing to link was named.", hint="name loadouts or materia", kind="unknown_part")
+        raise MateriaError("Nothing was named to link.", hint="name loadouts or materia", kind="unknown_part")
     parts = [find_part(document, name) for name in names]
     # Their problems are told first, in their own words.
     graphs = [build_graph({**document, "loadouts": {name: raw}}, name, owners) for name, raw in parts]

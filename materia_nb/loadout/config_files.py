@@ -463,7 +463,7 @@ def resolved(path: str | Path) -> Path:
         TypeError,
     ) as error:  # links in a circle; a NUL in the name; a number
         raise config_error(
-            f"this is no path: {error}", repr(str(path))[:200], "name a file or a directory"
+            f"this is not a path: {error}", repr(str(path))[:200], "name a file or a directory"
         ) from error
 
 
@@ -487,13 +487,13 @@ def dumps(document: JSON, *, indent: int | str | None = None) -> str:
 
 
 def _check_plain(path: Path) -> None:
-    """Refuse what is no plain file before it is opened: opening a pipe would wait for its other end."""
+    """Refuse what is not a plain file before it is opened: opening a pipe would wait for its other end."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
         raise _os_error("read", path, error) from error
     except ValueError as error:  # a NUL in the name
-        raise config_error("this is no file name", repr(str(path)), "name a config file") from error
+        raise config_error("this is not a file name", repr(str(path)), "name a config file") from error
     if stat.S_ISDIR(mode):
         raise config_error("this is a directory", path, _near_file(path / "config.json"))
     if not stat.S_ISREG(mode):

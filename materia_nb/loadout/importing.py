@@ -157,7 +157,7 @@ def read_mermaid(text: str) -> Flow:
     """Read a flowchart: boxes are work, rhombs decide, labelled and dotted links are choices.
 
     Raises:
-        MateriaError: it is no flowchart, or a line cannot be read (``bad_graph``).
+        MateriaError: it is not a flowchart, or a line cannot be read (``bad_graph``).
     """
     body = _FRONT_MATTER.sub("", text)
     header = _HEADER.search(body)
@@ -423,7 +423,7 @@ def _read(source: object) -> Flow:
     if isinstance(source, Mapping):
         return read_n8n(source) if "connections" in source else read_langgraph(source)
     raise MateriaError(
-        f"A {type(source).__name__} is no graph that can be imported.",
+        f"A {type(source).__name__} is not a graph that can be imported.",
         hint="give a compiled LangGraph graph, its JSON, a Mermaid flowchart, an n8n workflow, or the path of one",
         kind="bad_graph",
     )
@@ -661,6 +661,8 @@ class _Placing:
         name, number = base, 2
         while name in self.materia:
             name, number = f"{base}-{number}", number + 1
-        plain = prompt.replace("{{", "{").replace("}}", "}")  # what another tool fills in is no variable here
+        plain = prompt.replace("{{", "{").replace(
+            "}}", "}"
+        )  # what another tool fills in is not a variable here
         self.materia[name] = {"type": "agent", "tools": "none", "prompt": plain, **fields}
         return name

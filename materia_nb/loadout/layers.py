@@ -363,7 +363,7 @@ def add_definitions(path: Path, loadouts: Mapping[str, JSON], materia: Mapping[s
     written whole or not at all.
 
     Raises:
-        MateriaError: the file cannot be read or written, is no config, or has a loadout of one of the names.
+        MateriaError: the file cannot be read or written, is not a config, or has a loadout of one of the names.
     """
     document = read_config(path) if path.exists() else {}
     if not is_object(document):

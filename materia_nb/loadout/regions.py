@@ -28,7 +28,7 @@ _Node = TypeVar("_Node", bound=Hashable)
 
 
 def reachable_from(starts: Iterable[_Node], ways: Mapping[_Node, Iterable[_Node]]) -> set[_Node]:
-    """Return these, and all that ways lead to from them; what is no key of ``ways`` leads nowhere."""
+    """Return these, and all that ways lead to from them; what is not a key of ``ways`` leads nowhere."""
     reached = set(starts)
     waiting = list(reached)
     while waiting:

@@ -331,7 +331,7 @@ def _prices(raw: JSON) -> dict[str, Price]:
 def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str] | None = None) -> Graph:
     """Return what is well formed of a loadout as a graph to be looked at; it is not meant to be cast. Never raises.
 
-    Edges and exits that lead nowhere and sockets that are no objects are left out; places, by which an edge is
+    Edges and exits that lead nowhere and sockets that are not objects are left out; places, by which an edge is
     known, are those of the document.
 
     Args:

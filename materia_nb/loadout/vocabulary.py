@@ -187,7 +187,7 @@ def described(condition: str) -> Described:
     row = cast("Mapping[str, Described]", DESCRIBED).get(condition)
     if row is None:
         hint = f"{CONDITION_ADVICE} ({did_you_mean(condition, CONDITIONS)})"
-        raise MateriaError(f"{condition!r} is no condition", hint=hint, kind="condition")
+        raise MateriaError(f"{condition!r} is not a condition", hint=hint, kind="condition")
     return row
 
 

@@ -136,7 +136,7 @@ _WORDS: Final = read_own_table(__file__, "words.toml")
 GROUPS: Final[Mapping[str, str]] = _WORDS["groups"]
 """The first words of all verbs, in the order of the help."""
 FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]
-"""What a first word means that is no verb by itself."""
+"""What a first word means that is not a verb by itself."""
 RENAMED: Final[Mapping[str, str]] = _WORDS["renamed"]
 """The verbs of before, and what is written in place of each."""
 _SYNONYMS: Final[Mapping[str, str]] = {

@@ -85,7 +85,7 @@ class QuestBoard:
         goes on with it.
 
         Raises:
-            MateriaError: the file is no quest board (``bad_quests``), or cannot be read or written.
+            MateriaError: the file is not a quest board (``bad_quests``), or cannot be read or written.
         """
         board = read_board(self.path)
         if self._settled(board) != board:

@@ -269,7 +269,7 @@ class _Typed(click.ParamType):  # type: ignore[type-arg] # generic in the latest
         try:
             return int(text)
         except ValueError:
-            self.fail(f"{text!r} is no whole number", param, ctx)
+            self.fail(f"{text!r} is not a whole number", param, ctx)
 
 
 class _Command(click.Command):
@@ -472,7 +472,7 @@ def _bench(
         for one in agents:
             name, equals, who = one.partition("=")
             if not equals:
-                raise MateriaError(f"--agent {one} says nobody.", hint="write NAME=WHO", kind="usage")
+                raise MateriaError(f"--agent {one} names nobody.", hint="write NAME=WHO", kind="usage")
             parsed = parse(VERBS["agent"], f'"{name}" {who}', {})
             VERBS["agent"].handler(Call(bench, parsed, None, {}))
         yield bench

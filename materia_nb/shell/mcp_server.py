@@ -264,7 +264,7 @@ MOST_TOLD: Final = 8 * 1024 * 1024
 
 
 async def bounded_lines(read: Callable[[int], Awaitable[bytes]], most: int = MOST_TOLD) -> AsyncIterator[str]:
-    """Yield the lines that ``read(n)`` gives; of one that is longer than ``most``, nothing is kept but that it is no message."""
+    """Yield the lines that ``read(n)`` gives; of one that is longer than ``most``, nothing is kept but that it is not a message."""
     while line := await read(most):
         rest = line
         while len(rest) == most and not rest.endswith(b"\n"):

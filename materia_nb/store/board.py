@@ -100,7 +100,7 @@ def read_board(path: Path) -> Board:
         where = ".".join(str(part) for part in first["loc"])
         raise _damaged(path, f"{where}: {first['msg']}" if where else first["msg"]) from None
     except (ValueError, RecursionError):
-        raise _damaged(path, "it is no JSON") from None
+        raise _damaged(path, "it is not JSON") from None
 
 
 def change_board(path: Path, change: Callable[[Board], Board]) -> Board:
@@ -123,6 +123,6 @@ def _damaged(path: Path, why: str) -> MateriaError:
     return MateriaError(
         f"The file is not a quest board ({why}).",
         where=str(path),
-        hint="mend it, or move it away to begin anew; it is not written over",
+        hint="mend it, or move it away to start over; it is not written over",
         kind="bad_quests",
     )

@@ -38,7 +38,7 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
         """Pass over success and other errors."""
         if isinstance(error, UnicodeEncodeError) or (isinstance(error, ValueError) and "null" in str(error)):
             raise DiskError(
-                f"Could not {self.doing}: this is no file name.", where=repr(str(self.path)), kind="disk"
+                f"Could not {self.doing}: this is not a file name.", where=repr(str(self.path)), kind="disk"
             )
         if isinstance(error, OSError):
             raise disk_error(self.path, self.doing, error) from error
@@ -68,7 +68,7 @@ def to_bytes(text: str) -> bytes:
     """Encode text; lone surrogates, which UTF-8 has no place for, become U+FFFD.
 
     Raises:
-        MateriaError: a notebook gave something that is no text (``usage``).
+        MateriaError: a notebook gave something that is not text (``usage``).
     """
     if not isinstance(text, str):
         raise MateriaError(f"A {type(text).__name__} is not text.", hint="give a string", kind="usage")
@@ -123,7 +123,7 @@ class OwnFormat:
             content = read_plain(path, follow=True)
         except (OSError, ValueError) as error:
             raise MateriaError(
-                f"The {self.what} cannot be read: {getattr(error, 'strerror', 'this is no file name')}.",
+                f"The {self.what} cannot be read: {getattr(error, 'strerror', 'this is not a file name')}.",
                 where=str(path),
                 hint=self.hint,
                 kind=f"no_{self.what}",
@@ -143,7 +143,7 @@ class OwnFormat:
     def bad(self, where: Path | str, why: str) -> MateriaError:
         """Return the error for what is not of this format."""
         return MateriaError(
-            f"This is no {self.what}: {why}.", where=str(where), hint=self.hint, kind=f"bad_{self.what}"
+            f"This is not a {self.what}: {why}.", where=str(where), hint=self.hint, kind=f"bad_{self.what}"
         )
 
 

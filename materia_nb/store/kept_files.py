@@ -70,7 +70,7 @@ class Kept(NamedTuple):
 class Change(NamedTuple):
     """What happened to one file between two commits: ``A`` made, ``M`` changed, ``D`` taken away, ``R`` renamed, ``T`` made a link or no more.
 
-    ``added`` and ``removed`` are lines, None of a file that is no text; ``old`` is its path before a rename.
+    ``added`` and ``removed`` are lines, None of a file that is not text; ``old`` is its path before a rename.
     """
 
     kind: str

@@ -204,7 +204,7 @@ def check_resumable(files: RunDir) -> None:
         )
     if start.get("engine") != ENGINE:
         raise MateriaError(
-            "This cast was recorded by another engine; it can be looked at but not gone on with.",
+            "This cast was recorded by another engine; it can be viewed but not continued.",
             where=str(files.path),
             hint="open it, or cast its loadout anew",
             kind="not_ours",
@@ -322,7 +322,7 @@ def fork_files(
         back += _with_files(made, rules, [*lines, *back], None if now else step)
         made.write("events.jsonl", encoded([*lines, *back])[0])
     except BaseException:
-        shutil.rmtree(path, ignore_errors=True)  # a half-made copy is no cast
+        shutil.rmtree(path, ignore_errors=True)  # a half-made copy is not a cast
         raise
     return path
 

@@ -372,7 +372,7 @@ class _Reader:
             )
         if self.strict and key is not None and not (isinstance(key, str) and is_item_key(key)):
             raise MateriaError(
-                f"The journal names an item that cannot be: {str(key)[:100]!r}.",
+                f"The journal names an impossible item: {str(key)[:100]!r}.",
                 hint="do not trust this run directory",
                 kind="damaged_journal",
             )

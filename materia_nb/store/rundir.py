@@ -127,7 +127,7 @@ class RunDir:
             inside = False
         if not inside:
             raise MateriaError(
-                "The journal names an artifact that cannot be in the run directory.",
+                "The journal names an artifact outside the run directory.",
                 where=name[:200],
                 hint="do not trust this recording",
                 kind="bad_artifact",
@@ -175,7 +175,7 @@ def new_run_dir(root: Path) -> Path:
 
 
 def made_at(cast_id: str) -> int:
-    """Return when the run directory of a cast was made, in milliseconds since the epoch; 0 where its id is no time."""
+    """Return when the run directory of a cast was made, in milliseconds since the epoch; 0 where its id is not a time."""
     with suppress(ValueError, OverflowError):
         then = datetime.strptime(cast_id, "%Y-%m-%dT%H-%M-%S-%fZ").replace(tzinfo=UTC)
         return round(then.timestamp() * 1000)
@@ -476,7 +476,7 @@ def missing_evidence(
     """Return the files that an accepted output says were made and that are not there (envelope rules, section 3).
 
     What lies outside of the project and the run directory is not looked at, unless it is named by an
-    absolute path; addresses are no files.
+    absolute path; addresses are not files.
     """
     if reading is None or not reading.accepted or not isinstance(reading.value, dict):
         return []
@@ -496,7 +496,7 @@ def _is_there(text: str, project: Path, run_dir: Path) -> bool:
 def file_within(text: str, project: Path, run_dir: Path) -> str | None:
     """Return the path, relative to the project, of a file that ``text`` names in the project or the run directory.
 
-    None when it is no file, or lies where no link from the project reaches.
+    None when it is not a file, or lies where no link from the project reaches.
     """
     found = find_evidence(text, (project, run_dir))
     root = project.resolve()
@@ -612,9 +612,9 @@ def read_context(root: Path) -> dict[str, JSON]:
         found = None
     if not isinstance(found, dict):
         raise MateriaError(
-            "What is kept about the project is no JSON object.",
+            "What is kept about the project is not a JSON object.",
             where=str(path),
-            hint="mend the file, or move it away to begin anew",
+            hint="mend the file, or move it away to start over",
             kind="bad_context",
         )
     return found

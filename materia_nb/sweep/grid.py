@@ -99,7 +99,7 @@ def places_of(
         folder: where the casts are kept.
 
     Raises:
-        MateriaError: it is no grid (``usage``).
+        MateriaError: it is not a grid (``usage``).
     """
     if repeat < 1 or not loadouts:
         raise MateriaError("A sweep needs loadouts, and casts of them.", hint="repeat from 1", kind="usage")
@@ -121,7 +121,7 @@ def _named_requests(given: str | Sequence[str] | Mapping[str, str]) -> dict[str,
     """Return requests by name: as they were named, else by their first line, numbered where that is not enough.
 
     Raises:
-        MateriaError: there is none, or one is no text (``usage``).
+        MateriaError: there is none, or one is not text (``usage``).
     """
     texts = (
         [given] if isinstance(given, str) else list(given.values() if isinstance(given, Mapping) else given)
@@ -150,7 +150,7 @@ def settings(given: object, known: Callable[[str], bool]) -> list[Setting]:
     which are labels, each value is one.
 
     Raises:
-        MateriaError: two are called alike, or keys are of both kinds (``usage``).
+        MateriaError: two have the same name, or keys are of both kinds (``usage``).
     """
     if given is None:
         return [Setting(_AS_SET, None)]
@@ -171,7 +171,7 @@ def settings(given: object, known: Callable[[str], bool]) -> list[Setting]:
     labels = [one.label for one in found]
     if not found or len(set(labels)) < len(labels):
         raise MateriaError(
-            "Two choices of agents are called alike." if found else "There are no agents to choose from.",
+            "Two choices of agents have the same name." if found else "There are no agents to choose from.",
             hint='name them: agents={"one": ..., "other": ...}',
             kind="usage",
         )

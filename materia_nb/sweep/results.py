@@ -370,7 +370,7 @@ class Judge:
             )
             reply = self.agent.answer(turn)
             if reply is None:
-                raise AgentError("A judge must answer by itself", hint="give an agent that is no person")
+                raise AgentError("A judge must answer by itself", hint="give an agent that is not a person")
             taken = sound(reply, f"The judge {name_of(self.agent)}")
             spent = spent.plus(taken.usage or UNREPORTED)
             reading = _SPARSE.read(taken.text, _WANTED)
@@ -419,7 +419,7 @@ def named_checks(
     """Return checks by name, which must not be ``taken``; of a list the functions' names.
 
     Raises:
-        MateriaError: one is no check, or asks for something that there is not (``usage``).
+        MateriaError: one is not a check, or asks for something that there is not (``usage``).
     """
     if given is None:
         return {}
@@ -525,7 +525,7 @@ def is_dataset(given: object) -> bool:
 
 
 def requests_of(dataset: Any) -> dict[str, str]:
-    """Return the request of each case by its name; inputs that are no text are sent as JSON.
+    """Return the request of each case by its name; inputs that are not text are sent as JSON.
 
     Raises:
         MateriaError: two cases ask for the same, so that nobody could tell whose expected output counts (``usage``).

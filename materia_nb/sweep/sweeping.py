@@ -280,13 +280,13 @@ class Together:
     """What the casts of a sweep have used together, against the most that they may.
 
     Raises:
-        MateriaError: ``most`` is no amount (``usage``).
+        MateriaError: ``most`` is not an amount (``usage``).
     """
 
     def __init__(self, most: tuple[float, Unit] | None, made: Iterable[Came]) -> None:
         if most is not None and (most[1] not in get_args(Unit) or not 0 < most[0] < float("inf")):
             raise MateriaError(
-                f"{most[0]:g} {most[1]} is no limit of a sweep.",
+                f"{most[0]:g} {most[1]} is not a limit of a sweep.",
                 hint=f"give a number above 0, and one of {', '.join(get_args(Unit))}",
                 kind="usage",
             )

@@ -165,7 +165,7 @@ INTERPRETERS: Final = frozenset({"python", "python3", "node", "bash", "sh", "rub
 
 _SHIPPED_KIND: Final = "shippedUtility"
 
-# After one of these the next argument is no script file but code, a module or a mode.
+# After one of these the next argument is not a script file but code, a module or a mode.
 _CODE_FOLLOWS: Final = frozenset({"-", "-c", "-e", "-m", "-p", "-s", "--eval", "--print", "eval"})
 
 

@@ -266,7 +266,7 @@ def clicked_text(
 
 
 def _verdict_leads(now: Snapshot, satisfied: bool) -> str | None:
-    """Where a verdict would lead by the engine itself, with the budget of that way; None where it is no answer."""
+    """Where a verdict would lead by the engine itself, with the budget of that way; None where it is not an answer."""
     text = clicked_text(now, satisfied, "(reason)")
     try:
         if outputs.check_answer(now.rules, now.engine, text):

@@ -65,7 +65,7 @@ class CastPanel(CastSurface):
         """Do what a message of the page asks for, and draw what came of it.
 
         Raises:
-            MateriaError: it is no message (``bad_message``), or what it asks for is refused.
+            MateriaError: it is not a message (``bad_message``), or what it asks for is refused.
         """
         values = content if isinstance(content, Mapping) else {}
         kind = values.get("kind")
@@ -565,7 +565,9 @@ def _places(now: Snapshot) -> frozenset[object]:
 
 
 def _asked_otherwise() -> MateriaError:
-    return MateriaError("Something else is asked by now.", hint="look at it, then decide", kind="not_asked")
+    return MateriaError(
+        "Something else is being asked by now.", hint="look at it, then decide", kind="not_asked"
+    )
 
 
 def show(

@@ -33,7 +33,7 @@ _BAR_CHARS: Final = 60
 """How long a command may be to be allowed in the bar, where all of it must be seen."""
 _NO_LIMIT: Final = "no limit stopped the cast, so there is none to extend: Retry runs the socket again"
 
-_ANSWERED: Final = "the socket has answered; a limit stopped the cast behind it: go on past the limit, or go back and ask again"
+_ANSWERED: Final = "the socket has answered; a limit stopped the cast after it: go on past the limit, or go back and ask again"
 
 
 class Pill(NamedTuple):

@@ -112,7 +112,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
 def _under(now: Snapshot) -> list[str]:
     """Which step it is about, what stands there, how often it was tried."""
     record = now.latest
-    if lanes_at_work(now.session) is not None:  # what its generator did is no part of it
+    if lanes_at_work(now.session) is not None:  # what its generator did is not part of it
         return ["nothing was lost"]
     facts: list[str] = []
     if record is not None:

@@ -143,7 +143,7 @@ class CastExplorer(Panel):
         """Do what a message of the page asks for.
 
         Raises:
-            MateriaError: it is no message (``bad_message``), or what it asks for is refused.
+            MateriaError: it is not a message (``bad_message``), or what it asks for is refused.
         """
         message = read_message(ToCasts, content)
         self._act(message)

@@ -439,7 +439,7 @@ class TestExecutors:
 
     @pytest.mark.parametrize("given", ["openai:gpt-5", asyncio.sleep])
     def test_it_is_for_functions_that_block(self, given):
-        with pytest.raises(AgentError, match=r"no function|is a coroutine"):
+        with pytest.raises(AgentError, match=r"not a function|is a coroutine"):
             FunctionAgent(given, executor=ThreadPoolExecutor(1))
 
 

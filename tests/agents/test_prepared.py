@@ -172,7 +172,7 @@ class TestAgentFrom:
         "texts", [["the first answer", "b"], ('{"satisfied": true}',), ["one\ntwo " * 99]]
     )
     def test_a_list_of_texts_is_no_command_and_one_line_says_how_replies_are_given(self, texts):
-        with pytest.raises(AgentError, match="is no program") as caught:
+        with pytest.raises(AgentError, match="is not a program") as caught:
             agent_from(texts)
         assert "replies by socket" in caught.value.hint
         assert len(caught.value.what.splitlines()) == 1

@@ -244,7 +244,7 @@ def test_the_folder_of_a_search_becomes_a_link(places, monkeypatch, tool):
     assert "secret" not in result.text
 
 
-# -- what is no plain file --------------------------------------------------------------
+# -- what is not a plain file --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tool", FILE_TOOLS)
@@ -282,12 +282,12 @@ def test_a_directory_is_no_file(places, tool, path):
 @pytest.mark.parametrize("tool", ["ls", "find"])
 def test_a_file_is_no_directory(places, tool):
     result = Toolbox(places[0]).call(tool, {**TOOLS[tool], "path": "a/x.txt"})
-    assert (result.ok, result.text) == (False, "a/x.txt is no directory.")
+    assert (result.ok, result.text) == (False, "a/x.txt is not a directory.")
 
 
 def test_below_a_file_is_nothing(places):
     result = Toolbox(places[0]).call("write", {"path": "a/x.txt/y", "content": ""})
-    assert (result.ok, result.text) == (False, "a/x.txt is no directory.")
+    assert (result.ok, result.text) == (False, "a/x.txt is not a directory.")
 
 
 def test_what_is_missing_is_said_with_what_was_probably_meant(places):

@@ -118,7 +118,7 @@ def test_grep(box):
 def test_a_pattern_that_is_no_expression_is_explained(box):
     result = box.call("grep", {"pattern": "f(x"})
     assert not result.ok
-    assert result.text.startswith("The pattern is no regular expression: missing )")
+    assert result.text.startswith("The pattern is not a regular expression: missing )")
 
 
 def test_binary_files_are_counted_and_passed_over(box, project):

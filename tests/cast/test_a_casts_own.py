@@ -187,5 +187,5 @@ def test_r55_a_fork_of_a_step_that_waits_waits_too(wb):
 
 @pytest.mark.parametrize("project", [5, None, b"x", ["a"], {}])
 def test_a_project_that_is_no_path_is_told_as_such(project):
-    with pytest.raises(MateriaError, match="this is no path"):
+    with pytest.raises(MateriaError, match="this is not a path"):
         Workbench(project)

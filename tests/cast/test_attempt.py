@@ -16,7 +16,7 @@ from materia_nb.errors import MateriaError
 
 
 class Counting:
-    """Says something else each time; the second answer is no JSON."""
+    """Says something else each time; the second answer is not JSON."""
 
     name = "counting"
 
@@ -65,7 +65,7 @@ def test_the_one_taken_is_journaled_with_who_and_of_how_many(at_eval):
     assert step.decision.target == "Socket-4"
     assert json.loads(step.output)["context"] == "try 3"
     assert step.turns[-1].meta["attempt"] == {"number": 3, "of": 3, "agent": "counting"}
-    assert at_eval.now.usage.tokens == 31  # what the others cost is no cost of the cast
+    assert at_eval.now.usage.tokens == 31  # what the others cost is not a cost of the cast
     h.assert_same(open_cast(at_eval.run_dir), at_eval)
     at_eval.run(steps=1)
     assert at_eval.steps[-1].socket == "Socket-4"
@@ -99,7 +99,7 @@ def test_numbers_of_attempts_count_from_1(at_eval, number):
 
 def test_an_answer_that_would_be_refused_cannot_be_taken(at_eval):
     tried = at_eval.attempt(n=2, agents=[Counting()])
-    with pytest.raises(MateriaError, match="no answer that would be taken"):
+    with pytest.raises(MateriaError, match="no answer that would be accepted"):
         tried.take(2)
     assert at_eval.status == "ready"
 

@@ -80,11 +80,11 @@ def test_a_cast_that_waits_is_a_test_of_the_way_to_there(cast, tmp_path):
     "text, told",
     [
         (None, "The case cannot be read: No such file"),
-        ("", "This is no case: it is not JSON"),
-        ("[" * 100_000, "This is no case: it is not JSON"),
-        ("[]", "This is no case: its format is not"),
-        ("{}", "This is no case: its format is not"),
-        ('{"format": "materia-nb case 1"}', "This is no case: it has no 'config'"),
+        ("", "This is not a case: it is not JSON"),
+        ("[" * 100_000, "This is not a case: it is not JSON"),
+        ("[]", "This is not a case: its format is not"),
+        ("{}", "This is not a case: its format is not"),
+        ('{"format": "materia-nb case 1"}', "This is not a case: it has no 'config'"),
     ],
 )
 def test_what_is_no_case_is_refused(tmp_path, text, told):

@@ -53,7 +53,7 @@ def test_any_answer_is_work_and_is_followed_by_a_turn_that_asks_for_the_handoff(
     assert play.prompt.parts[0].text == WORK_IS_OVER
     assert "satisfied" in play.prompt.parts[1].text
     assert play.data == {}
-    assert play.state.last_output is None, "work is no output that others see"
+    assert play.state.last_output is None, "work is not an output that others see"
     assert play.answer(YES, 7).state.next == "Next"
     assert play.state.usage.input == 12, "both turns count (R20)"
 

@@ -89,9 +89,9 @@ def test_escalation_is_decided_by_a_person(tmp_path):
         assert cast.state["context"].startswith("[Check M] ")
         assert cast.steps[-1].decision.by == ("edge" if "satisfied" in decision else "person")
         same_when_opened(cast)
-    with pytest.raises(MateriaError, match="nothing waits for a person"):
+    with pytest.raises(MateriaError, match="nothing is waiting for a decision"):
         cast.accept("satisfied")
-    with pytest.raises(MateriaError, match="nothing waits for a person"):
+    with pytest.raises(MateriaError, match="nothing is waiting for a decision"):
         cast.approvals.answer("x")
 
 
@@ -492,7 +492,7 @@ def test_a_section_that_may_not_be_written_is_refused_with_a_note(tmp_path):
 def test_a_damaged_project_context_is_one_clear_error(tmp_path):
     (tmp_path / "casts").mkdir()
     (tmp_path / "casts" / "project-context.json").write_text("[1]")
-    with pytest.raises(MateriaError, match="no JSON object"):
+    with pytest.raises(MateriaError, match="not a JSON object"):
         informed(tmp_path, "")
     assert [path.name for path in (tmp_path / "casts").iterdir()] == ["project-context.json"]
 
@@ -502,7 +502,7 @@ def test_what_cannot_be_kept_beside_is_told_and_stops_nothing(tmp_path):
     (tmp_path / "casts" / "project-context.json").write_text("{")
     cast.run()
     assert cast.status == "complete"
-    assert any("no JSON object" in message for message in cast.runner.messages)
+    assert any("not a JSON object" in message for message in cast.runner.messages)
     assert (tmp_path / "casts" / "project-context.json").read_text() == "{"
 
 

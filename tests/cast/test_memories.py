@@ -67,7 +67,7 @@ def test_a_number_that_is_none_is_told(tmp_path):
 def test_a_section_that_is_no_list_stays_as_it_is(tmp_path):
     cast = suggesting(tmp_path)
     change_context(cast.run_dir.parent, lambda _: {"memory": {"a": 1}})
-    with pytest.raises(MateriaError, match="is no list"):
+    with pytest.raises(MateriaError, match="is not a list"):
         cast.edit.remember(1)
     assert not cast.now.suggestions[0].kept
     assert "suggestion_kept" not in h.types_of(cast)

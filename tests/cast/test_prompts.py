@@ -89,7 +89,7 @@ def test_two_cast_contexts_side_by_side(bench):
 
 @pytest.mark.parametrize("context", ["much", {"colour": True}, {"items": "some"}, 3])
 def test_what_is_no_cast_context_is_refused(bench, context):
-    with pytest.raises(MateriaError, match="is no castContext"):
+    with pytest.raises(MateriaError, match="is not a castContext"):
         bench.prompts(contexts=[context])
 
 
@@ -166,5 +166,5 @@ def test_the_prompts_of_a_model_are_written_as_its_profile_says_unless_the_socke
     assert bench.agents.ask("Ask", "Two", request="rain", agent=small).prompt.text == plain
     bench.agent("*", small)
     assert bench.prompts("Two", "rain")[1].text == plain
-    with pytest.raises(MateriaError, match="is no form of a prompt"):
+    with pytest.raises(MateriaError, match="is not a form of a prompt"):
         ModelAgent(small, prompt_form="html")

@@ -244,8 +244,8 @@ def test_only_what_is_known_to_be_harmless_is_recorded_beside_an_answer(tmp_path
     "content, told",
     [
         (None, "The recording cannot be read"),
-        ("{", "This is no recording: it is not JSON"),
-        ("[]", "This is no recording: its format is not"),
+        ("{", "This is not a recording: it is not JSON"),
+        ("[]", "This is not a recording: its format is not"),
         ('{"format": "materia-nb recording 1"}', r"turns\[0\]"),
         ('{"format": "materia-nb recording 1", "turns": [{"text": "x"}]}', "which visit"),
     ],

@@ -204,7 +204,7 @@ def test_time_of_a_turn_that_failed_counts(tmp_path, monkeypatch):
 )
 def test_what_is_no_budget(tmp_path, words):
     made = h.start(tmp_path, h.one_config())
-    with pytest.raises(MateriaError, match="no budget"):
+    with pytest.raises(MateriaError, match="not a budget"):
         made.edit.budget_in_words(words)
 
 

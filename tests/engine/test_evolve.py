@@ -99,7 +99,7 @@ def test_what_travels_with_an_event_counts_only_in_the_state_that_it_was_told_in
         (ev.Labelled(step=1, name="x"), "no step 1"),
         (ev.Labelled(undoes=True), "take back"),
         (ev.SocketRecommitted(text="x"), "no such step"),
-        (ev.Pinned(name="A", kind="nothing", to="x"), "no pin"),
+        (ev.Pinned(name="A", kind="nothing", to="x"), "not a pin"),
     ],
 )
 def test_an_event_that_cannot_follow_is_refused(event, why):

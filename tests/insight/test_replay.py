@@ -238,9 +238,9 @@ def test_a_cast_that_cannot_be_found_is_a_row(bench, done):
 
 
 def test_what_is_no_loadout_is_refused(done):
-    with pytest.raises(MateriaError, match="A loadout is wanted, not int"):
+    with pytest.raises(MateriaError, match="A loadout is needed, not int"):
         done.replay(3)
-    with pytest.raises(MateriaError, match="A loadout is wanted, not str"):
+    with pytest.raises(MateriaError, match="A loadout is needed, not str"):
         done.replay("Plan-Build-Eval")
 
 

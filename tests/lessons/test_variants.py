@@ -88,7 +88,7 @@ def test_another_topic_and_another_question_are_told():
     with pytest.raises(MateriaError, match="no topic 'loop'") as raised:
         exercise("loop")
     assert "loops" in raised.value.hint
-    with pytest.raises(MateriaError, match="visit is no question"):
+    with pytest.raises(MateriaError, match="visit is not a question"):
         exercise("loops").check(visit=3)
 
 

@@ -333,7 +333,7 @@ def test_undo_and_redo(draft):
     draft.set_entry("Socket-4")
     assert draft.undone == (), "a new step ends what was undone"
     draft.set_entry("Socket-4")
-    assert len(draft.steps) == 2, "what changes nothing is no step"
+    assert len(draft.steps) == 2, "what changes nothing is not a step"
 
 
 def test_the_patch_is_small_and_of_what_is_not_saved(draft):

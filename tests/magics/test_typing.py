@@ -111,7 +111,7 @@ def test_every_prompt_is_seen_before_a_cast_costs_anything(shell):
     assert request.characters < full.characters
     assert "moss" in shown[1].text
     assert 'Plan-Build-Eval B: castContext "request", 8 prompts' in text(shown)
-    with pytest.raises(MateriaError, match="is no castContext"):
+    with pytest.raises(MateriaError, match="is not a castContext"):
         line(shell, "explore prompts Plan-Build-Eval --contexts everything")
 
 

@@ -75,7 +75,7 @@ def test_a_finding_has_the_line_that_says_it(text, source, loadout, line, left):
 
 @pytest.fixture
 def broken(project, monkeypatch):
-    """A project with a broken file and one that is no JSON."""
+    """A project with a broken file and one that is not JSON."""
     monkeypatch.chdir(project)
     (project / "broken.json").write_text(BROKEN)
     (project / "torn.json").write_text('{\n "loadouts": ,\n}')

@@ -91,7 +91,7 @@ def test_without_a_command_it_says_what_there_is_and_where_to_begin(arguments, c
         (["lesons"], "did you mean 'lessons'?"),
         (["check", "--nope"], "No such option"),
         (["explore", "--items"], "requires an argument"),
-        (["explore", "Asks", "--items", "x"], "no lengths of lists"),
+        (["explore", "Asks", "--items", "x"], "how long lists are"),
         (["step", "many"], "no whole number"),
         (["run", "hi", "--agent", "Judge"], "write NAME=WHO"),
         (["compare"], "Missing argument"),
@@ -115,7 +115,7 @@ def test_a_cast_is_run_answered_looked_at_and_exported(bench, capsys, project):
     assert code == 0
     assert "complete after 2 steps" in out
     assert "Edge 1" in materia(capsys, "why", "1")[1]
-    assert materia(capsys, "why", "-1")[0] == 0, "a negative number is no option"
+    assert materia(capsys, "why", "-1")[0] == 0, "a negative number is not an option"
     assert materia(capsys, "doctor", "-1")[1].startswith("Good")
     assert materia(capsys, "status", "--cast", "-1")[0] == 0
     assert materia(capsys, "label", "mine", "--verdict", "good")[0] == 0

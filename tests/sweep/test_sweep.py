@@ -436,5 +436,5 @@ def test_a_sweep_that_has_used_what_it_may_begins_no_more_casts_and_goes_on_with
 
 @pytest.mark.parametrize("most", ["much", "0 usd", "3 apples"])
 def test_a_limit_that_is_none_is_told_and_begins_nothing(wb, most):
-    with pytest.raises(MateriaError, match="is no limit of a sweep"):
+    with pytest.raises(MateriaError, match="is not a limit of a sweep"):
         wb.sweep(requests=["a"], agents=good, most=most)

@@ -235,7 +235,7 @@ def test_tokens_and_cost_are_told_with_the_budget(bench, cast, make):
     panel.refresh()
     bar = panel.front.bar
     assert (bar["tokens"], bar["most"], bar["warn"], bar["cost"]) == (15, 20, True, 0.25)
-    assert "is no budget" in say(panel, "budget", budget="many")
+    assert "is not a budget" in say(panel, "budget", budget="many")
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ class HeldPlace:
         """Open it for reading.
 
         Raises:
-            Refused: it is no plain file.
+            Refused: it is not a plain file.
         """
         try:
             return os.fdopen(open_plain(self.name, self.folder), "rb")
@@ -112,7 +112,7 @@ class HeldPlace:
             Refused: it is none.
         """
         if not self.is_folder:
-            raise Refused(f"{self.shown} is no directory.")
+            raise Refused(f"{self.shown} is not a directory.")
         handle = os.open(self.name, _FOLDER, dir_fd=self.folder)
         try:
             yield handle
@@ -222,7 +222,7 @@ class _Trail:
         if status is None:
             os.mkdir(name, dir_fd=self._handles[-1])
         elif not stat.S_ISDIR(status.st_mode):
-            raise Refused(f"{named('/'.join([*self._names, name]))} is no directory.")
+            raise Refused(f"{named('/'.join([*self._names, name]))} is not a directory.")
         try:
             self._handles.append(os.open(name, _FOLDER, dir_fd=self._handles[-1]))
         except OSError:

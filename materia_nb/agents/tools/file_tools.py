@@ -83,7 +83,7 @@ def ls(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
 
 
 def binary(place: HeldPlace, size: int) -> Refused:
-    """Say that a file is no text."""
+    """Say that a file is not text."""
     return Refused(f"{place.shown} is binary ({size:,} bytes): it holds NUL bytes.")
 
 
@@ -192,8 +192,8 @@ def _search(
             parts, only, status = place.parts, None, place.status
         else:
             if pattern is None:
-                raise Refused(f"{place.shown} is no directory.")
-            place.open_file().close()  # refuses what is no plain file
+                raise Refused(f"{place.shown} is not a directory.")
+            place.open_file().close()  # refuses what is not a plain file
             parts, only, status = place.parts[:-1], place.name, os.fstat(place.folder)
     if status is None:
         raise AssertionError("what is looked at is there")
@@ -237,7 +237,7 @@ def _problem(ended: ProcessResult) -> str:
     said = named(ended.stderr.decode(errors="replace"))
     known = {
         search.MOVED: "The directory was exchanged for another one in this moment; nothing was searched.",
-        search.BAD_PATTERN: f"The pattern is no regular expression: {said} (\\ before a sign takes it as it is).",
+        search.BAD_PATTERN: f"The pattern is not a regular expression: {said} (\\ before a sign takes it as it is).",
     }
     return known.get(ended.code or 0, f"The search failed ({ended.start_error or ended.ending}): {said}")
 
@@ -294,7 +294,7 @@ def _check_target(place: HeldPlace) -> None:
     if place.status is None:
         return
     if not stat.S_ISREG(place.status.st_mode):
-        raise Refused(f"{place.shown} is no plain file.")
+        raise Refused(f"{place.shown} is not a plain file.")
     if not place.status.st_mode & 0o222:
         # Replacing needs no leave from the file itself, only from its directory.
         raise Refused(f"{place.shown} is write-protected.")

@@ -247,7 +247,7 @@ def _unfit(tool: Offered) -> str:
     if not _OFFERED.fullmatch(tool.name):
         return "its name cannot be one"
     if tool.input_schema.get("type") != "object":
-        return "its arguments are no object"
+        return "its arguments are not an object"
     size = len(compact(tool.input_schema))
     return f"the description of its arguments has {size:,} characters" if size > _LONGEST_SCHEMA else ""
 
@@ -398,7 +398,7 @@ async def _listed(client: Client) -> list[Offered]:
 
 
 def _text_of(result: CallToolResult) -> str:
-    """Return a result as text; what is no text is named."""
+    """Return a result as text; what is not text is named."""
     parts = []
     for block in result.content:
         match block.type:

@@ -45,7 +45,7 @@ RECORD: Final = frozenset({"events.jsonl", "config.resolved.json"})
 """What the record of a cast holds; such a directory is passed over, too."""
 
 MOVED, BAD_PATTERN = 3, 4
-"""Exit codes: the directory is another one than was meant; the pattern is no regular expression."""
+"""Exit codes: the directory is another one than was meant; the pattern is not a regular expression."""
 
 BLOCK: Final = 65_536
 _MOST_RESULTS: Final = 500
@@ -64,7 +64,7 @@ _KINDS: Final = {
 
 
 class NotPlain(OSError):
-    """What was to be opened is no plain file. Its text says what it is."""
+    """What was to be opened is not a plain file. Its text says what it is."""
 
 
 def open_plain(name: str, folder: int) -> int:

@@ -262,7 +262,7 @@ class TranslationView(Shown):
         lost: the paths of the original that it cannot hold, each with what stood there.
 
     Raises:
-        MateriaError: the step has no output (``no_output``), its output is no object (``not_an_object``),
+        MateriaError: the step has no output (``no_output``), its output is not an object (``not_an_object``),
             or there is no such protocol (``unknown_protocol``).
     """
 

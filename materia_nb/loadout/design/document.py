@@ -153,7 +153,7 @@ def _part_in(document: Object, kind: str, id_: str) -> Object:
 
 
 def socket_in(document: Object, id_: str) -> Object:
-    """Return a socket; raises MateriaError when there is no such socket or it is no object."""
+    """Return a socket; raises MateriaError when there is no such socket or it is not an object."""
     return _part_in(document, "socket", id_)
 
 
@@ -163,7 +163,7 @@ def with_socket(document: Object, id_: str, socket: Object) -> Object:
 
 
 def loop_in(document: Object, id_: str) -> Object:
-    """Return a loop; raises MateriaError when there is no such loop or it is no object."""
+    """Return a loop; raises MateriaError when there is no such loop or it is not an object."""
     return _part_in(document, "loop", id_)
 
 

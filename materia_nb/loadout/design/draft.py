@@ -214,7 +214,7 @@ class Design:
     def redo(self) -> str:
         """Do the step again that was undone last; returns what it is. Raises MateriaError when there is none."""
         if not self._undone:
-            raise MateriaError("There is nothing to do again.", hint="undo a step first", kind=DESIGN_KIND)
+            raise MateriaError("There is nothing to redo.", hint="undo a step first", kind=DESIGN_KIND)
         self._steps.append(self._undone.pop())
         self._kept()
         return self._steps[-1].words
@@ -325,7 +325,7 @@ class Design:
     def patch(self) -> list[dict[str, JSON]]:
         """Return the changes since :attr:`began` as a JSON Patch (RFC 6902): few, small operations.
 
-        The order of keys is no part of it, as JSON objects have none.
+        The order of keys is not part of it, as JSON objects have none.
         """
         return self._patch(self.began, self.document)
 

@@ -188,7 +188,7 @@ def place_socket(document: Object, id_: str, place: tuple[float, float] | None) 
     """Say where a socket is drawn, as column and row in the loadout's layout; None takes that away.
 
     Raises:
-        MateriaError: there is no such socket, or the layout is no object.
+        MateriaError: there is no such socket, or the layout is not an object.
     """
     socket_in(document, id_)
     layout = objects_in(document, "layout")
@@ -364,7 +364,9 @@ def set_materia(document: Object, definitions: Object, id_: str, field: str, val
 def make_materia(document: Object, definitions: Object, id_: str, kind: str) -> DesignChange:
     """Define a new ``agent`` or ``utility``, to be filled in; raises MateriaError when the id cannot be used."""
     if kind not in _BEGUN:
-        raise design_error(f"{brief(kind)} is no kind of materia", "materia", did_you_mean(str(kind), _BEGUN))
+        raise design_error(
+            f"{brief(kind)} is not a kind of materia", "materia", did_you_mean(str(kind), _BEGUN)
+        )
     if not is_text(id_) or id_ != id_.strip() or len(id_) > _LONGEST_ID or not id_.isprintable():
         hint = f"use some text on one line, at most {_LONGEST_ID} characters"
         raise design_error(f"{brief(id_)} cannot be the name of a materia", "materia", hint)

@@ -78,7 +78,7 @@ class Ways:
             raise design_error(f"there is no place {place!r}", self.here, hint)
 
     def at(self, place: int) -> Object:
-        """Return one; raises MateriaError when there is none or it is no object."""
+        """Return one; raises MateriaError when there is none or it is not an object."""
         self.check_place(place)
         entry = self.entries[place]
         if not is_object(entry):
@@ -292,7 +292,7 @@ def _check_route(ways: Ways, given: Object, route: Object, others: list[JSON]) -
     ]
     if "from" in given and source not in members:
         hint = did_you_mean(str(source), members)
-        raise design_error(f"{brief(source)} is no member of loop {ways.owner!r}", f"{here}.from", hint)
+        raise design_error(f"{brief(source)} is not a member of loop {ways.owner!r}", f"{here}.from", hint)
     if "condition" in given:
         check_when(condition, f"{here}.condition")
     if "targetSocketId" in given:
@@ -408,7 +408,7 @@ def rename_loop(document: Object, old: str, new: str) -> DesignChange:
 
 @operation
 def set_members(document: Object, id_: str, sockets: Iterable[str]) -> DesignChange:
-    """Choose the members of a loop; the exits of a socket that is no member any more go with it.
+    """Choose the members of a loop; the exits of a socket that is not a member any more go with it.
 
     Raises:
         MateriaError: there is no such loop or socket, or no member is named.

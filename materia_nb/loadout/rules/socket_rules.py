@@ -74,7 +74,7 @@ def _socket_id(facts: Facts, id_: str) -> Iterator[Hint]:
     """An id that is not `Socket-1`, `Socket-2`, ...."""
     if is_socket_id(id_) and not CANONICAL_ID.fullmatch(id_):
         advice = "other tools expect Socket-1, Socket-2, ...; put names into the label of the materia"
-        yield Hint(f"sockets.{id_}", f"{id_!r} is no canonical socket id", advice, renumber(facts, id_))
+        yield Hint(f"sockets.{id_}", f"{id_!r} is not a canonical socket id", advice, renumber(facts, id_))
 
 
 @rule(SOCKET_RULES, "loadout", "unreachable-socket")

@@ -203,7 +203,7 @@ def _agent(
     """
     if name is None:
         if call.body is not None:
-            raise MateriaError("Say for whom the cell answers: a materia, a socket or *.", kind="usage")
+            raise MateriaError("Say which materia or socket the cell answers for, or *.", kind="usage")
         return agents_view(call.bench.agents)
     if call.body is not None:
         call.bench.agent(name, _function(name, call.body, _dict_of(call)))

@@ -147,7 +147,9 @@ def _lengths(text: str) -> list[int]:
     for piece in text.split(","):
         first, _, last = piece.partition("-")
         if not first.strip().isdecimal() or not (last or "0").strip().isdecimal():
-            raise MateriaError(f"{text!r} is no lengths of lists.", hint="write 0-3, or 2,5", kind="usage")
+            raise MateriaError(
+                f"{text!r} does not say how long lists are.", hint="write 0-3, or 2,5", kind="usage"
+            )
         found += range(int(first), int(last or first) + 1)
     return found
 
@@ -163,7 +165,7 @@ def _chances(given: object) -> Chances:
         return {name.strip(): _chance(chance) for name, _, chance in pairs}
     except ValueError:
         raise MateriaError(
-            f"{text!r} is no chance.",
+            f"{text!r} is not a chance.",
             hint="write 0.7, or Check=0.7,*=0.9; 0.6/0.3 says nothing in 0.3",
             kind="usage",
         ) from None
@@ -234,7 +236,7 @@ def _number(given: object) -> int:
         return int(text)
     except ValueError:
         raise MateriaError(
-            f"{text!r} is no step: it must be a whole number.", hint="compare --steps 3 5", kind="usage"
+            f"{text!r} is not a step: it must be a whole number.", hint="compare --steps 3 5", kind="usage"
         ) from None
 
 

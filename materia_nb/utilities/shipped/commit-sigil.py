@@ -72,7 +72,7 @@ def fault_of(item: Any, types: Sequence[str]) -> str | None:
         return None
     near = difflib.get_close_matches(match[1].lower(), types, n=1)
     advice = f"did you mean {near[0]}: ?" if near else f"choose one ({some})."
-    return f"the title {title!r} begins with {match[1]}, which is no type here; {advice}"
+    return f"the title {title!r} begins with {match[1]}, which is not a type here; {advice}"
 
 
 if __name__ == "__main__":

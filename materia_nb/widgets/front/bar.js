@@ -81,8 +81,8 @@ export function barPart(host, send, shell) {
   const revive = going("Retry past the limit", "continue, with the limit that stopped it granted once more", "revive");
   const again = h("span", { class: "mnb-again" }, recast, resend, revive);
   const asksWords = h("span", { class: "mnb-cut mnb-code" });
-  const allow = button("Allow", "run exactly this, once", () => send("allow", { seen: data.asks?.key ?? "" }), main);
-  const review = button("Review…", "too long for this bar: shows all of it", () => send("tab", { tab: "answer" }), main);
+  const allow = button("Allow", "run exactly this, once", () => send("allow", { seen: data.asks?.key ?? "" }));
+  const review = button("Review…", "too long for this bar: shows all of it", () => send("tab", { tab: "answer" }));
   const deny = button("Deny", "the agent continues without", () => send("deny", { seen: data.asks?.key ?? "", reason: "" }));
   const asks = h("span", { class: "mnb-asks", role: "group" }, asksWords, allow, review, deny);
   const breaks = h("span", { class: "mnb-chips", role: "group", "aria-label": "breakpoints" });

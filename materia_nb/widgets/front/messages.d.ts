@@ -344,7 +344,7 @@ export interface ToDesign {
   set_loop: { id: string; field: string; value: unknown };
   /** Set a field of a materia, or take it away with None; every loadout that places it will have it so */
   set_materia: { id: string; field: string; value: unknown };
-  /** Choose the members of a loop; the exits of a socket that is no member any more go with it */
+  /** Choose the members of a loop; the exits of a socket that is not a member any more go with it */
   set_members: { id: string; sockets: unknown };
   /** Set a field of a socket, or take it away with None */
   set_socket: { id: string; field: string; value: unknown };

@@ -99,7 +99,7 @@ def score(document, folder):
     for mutant in mutants(document):
         try:
             after = does(mutant)
-        except MateriaError:  # it is no loadout, has no mean, or cannot be explored
+        except MateriaError:  # it is not a loadout, has no mean, or cannot be explored
             continue
         if after == before:
             continue
