@@ -267,6 +267,11 @@ class EntryPrompt(Prompt):
         before = past if isinstance(past, CastState) else past.before(self._number)
         return prompt_for(self._rules, enter(self._rules, before).state)
 
+    def __eq__(self, other: object) -> bool:
+        return self._written() == other  # written once, not for each of what it is made of
+
+    __hash__ = None
+
     def __getattr__(self, name: str) -> Any:
         """Write it for what a prompt is made of."""
         if name not in Prompt.__slots__:
