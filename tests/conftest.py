@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import os
@@ -20,6 +21,7 @@ from hypothesis import HealthCheck, settings
 import cast_helpers as h
 from magics_helpers import HELLO, end_shells, new_shell
 from materia_nb import Workbench
+from materia_nb.display import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,6 +107,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
             return next((place for place in SHARING if re.match(place, nodeid)), notebook if dot else nodeid)
 
     return Sharing(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawn_once() -> Iterator[None]:
+    """The same drawing gives the same picture, which takes long: it is made once for all tests of a worker."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "png_of", functools.cache(blocks.png_of))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

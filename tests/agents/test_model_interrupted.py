@@ -17,7 +17,7 @@ import model_caster
 from materia_nb.cast import open_cast
 from model_server import LONG_S, Exchange, ModelServer, says
 
-ITEMS, INTERRUPTS = 30, 10
+ITEMS, INTERRUPTS = 12, 6
 TURNS = 1 + 2 * ITEMS + 1
 CASTER = Path(model_caster.__file__)
 
@@ -70,10 +70,10 @@ def caster(server: Paid, project: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_thirty_items_interrupted_ten_times(tmp_path):
+def test_a_long_cast_interrupted_again_and_again(tmp_path):
     chance = random.Random(6)
     at = sorted(chance.sample(range(1, TURNS + INTERRUPTS), INTERRUPTS))
-    killed = set(chance.sample(at, 3))
+    killed = set(chance.sample(at, 2))
     hits = {number: signal.SIGKILL if number in killed else signal.SIGINT for number in at}
     with Paid(hits) as server:
         for _ in range(len(killed) + 1):

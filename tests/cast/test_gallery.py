@@ -104,8 +104,9 @@ def test_the_notebook_of_a_card_runs_in_order(card, shell, monkeypatch):
         assert shell.user_ns["cast"].graph.name == card.loadout
     written = list(shell.user_ns["wb"].project.glob(f"{card.name}-tests/*.materia-case.json"))
     assert len(written) > 1
-    for path in written:
-        assert read_case(path).check() == []
+    for path in written:  # the others are what is stored, see above
+        if path.name.startswith("cast."):
+            assert read_case(path).check() == []
 
 
 @each(MISTAKES)

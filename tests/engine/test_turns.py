@@ -38,6 +38,7 @@ def test_r19_repair_turns_then_the_cast_fails(attempts):
         assert play.decision.by == "repair"
     play.go("no json")
     assert (play.at, play.decision.by) == ("repair_exhausted", "failure")
+    assert (play.last.events[-1].type, play.last.events[-1].socket) == ("cast_end", "Ask")
     assert play.route == [("Ask", None)]
     assert dict(play.state.visits) == {"Ask": 1}
 

@@ -148,6 +148,15 @@ def test_work_that_looks_like_a_form_is_an_answer(text):
     assert not list(form_words({"a": [text]}, ()))
 
 
+def test_targets_of_a_detour_are_told_up_to_the_last_letter_that_there_is_room_for():
+    def form(name):
+        return protocol("envelope").form(wants(), TurnFacts(sockets=frozenset({name})))
+
+    room = LONGEST_FORM - len(form("A")) + 1
+    assert len(form("A" * room)) == LONGEST_FORM
+    assert "DETOUR: next" not in form("A" * (room + 1))
+
+
 def test_a_detour_is_told_its_targets_by_socket_and_name_as_far_as_there_is_room():
     spoken, sockets = protocol("envelope"), frozenset({"Socket-1", "Socket-2"})
     facts = TurnFacts(sockets=sockets, names={"Plan": "Socket-1", "The Planner": "Socket-1"})

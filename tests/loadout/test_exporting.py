@@ -146,6 +146,13 @@ def test_hostile_names_and_prompts_stay_text(monkeypatch):
     assert all("html=0" in cell.get("style") for cell in diagram.iter("mxCell") if cell.get("value"))
 
 
+def test_a_socket_that_nothing_leads_to_is_drawn_in_the_first_column():
+    graph = build_graph(config({"A": at("P", edge("B")), "B": at("P"), "Alone": at("P")}, entry="A"))
+    diagram = ET.fromstring(export_graph(graph, "drawio").text)  # noqa: S314 - our own
+    left = {cell.get("value"): cell[0].get("x") for cell in diagram.iter("mxCell") if cell.get("vertex")}
+    assert left["P\nAlone"] == left["P\nA"] != left["P\nB"]
+
+
 def test_there_is_no_other_tool(project):
     with pytest.raises(MateriaError, match="cannot be written for"):
         Workbench(project).loadouts.export_graph(to="visio")

@@ -102,9 +102,7 @@ def test_each_example_loads_without_problems_and_comes_to_its_end(source, tmp_pa
     with closing(Workbench(tmp_path)) as wb:
         shown = wb.loadouts.import_graph(source)
         assert shown.report.problems == ()
-        explored = wb.explore("Imported", items=(2,))
-        assert explored.complete_search
-        assert "complete" in explored.ends
+        assert "complete" in wb.explore("Imported", items=(2,), states=3000).ends_seen
 
 
 class TestLangGraph:
@@ -124,6 +122,18 @@ class TestLangGraph:
         imported = import_graph(LANGGRAPH["an agent with tools"])
         assert edges(imported.document) == {"agent": [("always", "end")]}
         assert [note.node for note in imported.notes] == ["tools"]
+
+    @pytest.mark.parametrize(
+        "ways",
+        [
+            ["a -> tools", "b -> tools", "tools -> a", "tools -> b"],
+            ["a -use> tools", "a -on> b", "tools -> b", "b -> __end__"],
+        ],
+        ids=["of two agents", "that leads on"],
+    )
+    def test_a_node_of_tools_that_is_not_of_one_turn_stays(self, ways):
+        imported = import_graph(langgraph("__start__ -> a", *ways))
+        assert "tools" in edges(imported.document)
 
     def test_what_begins_side_by_side_is_done_one_after_the_other(self):
         imported = import_graph(LANGGRAPH["branches that join"])

@@ -70,7 +70,8 @@ def refuses(number):
 
 FAULTS = {
     "ENOSPC": (refuses(errno.ENOSPC), TAKES_ROOM),
-    "EIO": (refuses(errno.EIO), CHANGES | READS),
+    # A disk that is broken refuses to write as one does that is full.
+    "EIO": (refuses(errno.EIO), CHANGES - TAKES_ROOM | READS),
     "EMFILE": (refuses(errno.EMFILE), OPENS),
     "interrupt": (partial(signal.raise_signal, signal.SIGINT), CHANGES | READS),
     "EIO, forced": (refuses(errno.EIO), {"fsync"}),
