@@ -20,7 +20,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.ms = 1_000_000
-        for module in ("runner", "work", "cast", "turns", "beginning"):
+        for module in ("runner", "work", "cast", "beginning"):
             monkeypatch.setattr(f"materia_nb.cast.{module}.now", lambda: self.ms)
 
     def passes(self, seconds):

@@ -98,7 +98,7 @@ def test_an_unknown_name_is_one_clear_error(name, near):
 
 
 def test_nothing_to_link_and_a_faulty_part_are_errors():
-    with pytest.raises(MateriaError, match="Nothing to link"):
+    with pytest.raises(MateriaError, match="Nothing was named to link"):
         compose(config({"Socket-1": at("P")}), [])
     faulty = both(config({"X": at("P")}), config({"Y": at("Nobody")}))
     with pytest.raises(LoadoutError, match="B"):

@@ -520,7 +520,7 @@ def test_an_agent_for_nobody_is_no_silent_success(shell):
     assert "answered by" in text(line(shell, "agent"))
     with pytest.raises(MateriaError, match="no materia or socket 'openai:tiny'"):
         line(shell, "agent openai:tiny")
-    with pytest.raises(MateriaError, match="for whom"):
+    with pytest.raises(MateriaError, match="which materia or socket"):
         cell(shell, "agent", "return 'x'")
 
 

@@ -113,9 +113,9 @@ QUEST = {"id": "Q-1", "request": "a"}
 @pytest.mark.parametrize(
     "content, told",
     [
-        (b'{"version": 1, "quests": [', "no JSON"),
-        (b"", "no JSON"),
-        (b"\xff\xfe", "no JSON"),
+        (b'{"version": 1, "quests": [', "not JSON"),
+        (b"", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
         (b"[]", "valid dictionary"),
         (json.dumps({"version": 2}), "version"),
         (json.dumps({"quests": [{"id": "Q-1"}]}), "quests.0.request"),
@@ -124,7 +124,7 @@ QUEST = {"id": "Q-1", "request": "a"}
         (json.dumps({"quests": [QUEST, QUEST]}), "same id"),
         (json.dumps({"quests": [{**QUEST, "cast": "../../etc"}]}), "quests.0.cast"),
         (json.dumps({"next": "4"}), "next"),
-        (b"[" * 100_000, "no JSON"),
+        (b"[" * 100_000, "not JSON"),
     ],
 )
 def test_a_damaged_file_is_one_clear_error_and_is_not_written_over(board, content, told):

@@ -19,7 +19,7 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 202,
-    "lines of code": 51_936,
+    "lines of code": 51_946,
     "lines of code in one module": 600,
     "public names that stand for two things": 69,
 }

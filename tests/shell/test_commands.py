@@ -92,7 +92,7 @@ def test_without_a_command_it_says_what_there_is_and_where_to_begin(arguments, c
         (["check", "--nope"], "No such option"),
         (["explore", "--items"], "requires an argument"),
         (["explore", "Asks", "--items", "x"], "how long lists are"),
-        (["step", "many"], "no whole number"),
+        (["step", "many"], "not a whole number"),
         (["run", "hi", "--agent", "Judge"], "write NAME=WHO"),
         (["compare"], "Missing argument"),
     ],

@@ -155,7 +155,7 @@ def test_agents_are_one_choice_a_list_or_labels(wb):
         ({"requests": ()}, "needs requests"),
         ({"requests": [3]}, "needs requests"),
         ({"requests": "r", "repeat": 0}, "casts of them"),
-        ({"requests": "r", "agents": [good, good]}, "called alike"),
+        ({"requests": "r", "agents": [good, good]}, "have the same name"),
         ({"requests": "r", "agents": {"D": good, "label": good}}, "others are not"),
         ({"requests": "r", "loadouts": ["Nope"]}, "no loadout 'Nope'"),
         ({"requests": "r", "checks": {"x": lambda rout, state: True}}, "asks for 'rout'"),
