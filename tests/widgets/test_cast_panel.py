@@ -286,6 +286,15 @@ def test_two_buttons_say_where_each_leads_and_answer(bench, cast, make):
     assert cast.now.engine.follow_up[-1].reason == "a heading lacks its paragraph"
 
 
+def test_a_form_is_marked_where_a_person_is_asked_and_not_where_an_agent_would_answer(bench, cast, make):
+    panel = make(cast)
+    say(panel, "enter")
+    assert not content(panel, "answer")["form"]["person"]
+    bench.agent("Plan", "person")
+    panel.refresh()
+    assert content(panel, "answer")["form"]["person"]
+
+
 def test_an_answer_is_checked_as_it_is_typed_and_nothing_is_sent(bench, cast, make, monkeypatch):
     bench.agent("Eval", "person")
     panel = make(cast)
@@ -508,6 +517,18 @@ def test_a_failure_comes_first_with_buttons_for_what_it_names(tmp_path, make):
     say(panel, "recast")
     done(panel)
     assert len(tries) == 2
+
+
+def test_a_process_that_failed_is_told_by_what_it_printed_and_its_command(tmp_path, make):
+    code = "import sys; print('so far'); sys.exit('no disk')"
+    cast = h.start(tmp_path, h.one_config(h.python(code)))
+    panel = make(cast)
+    say(panel, "step")
+    done(panel)
+    failed = content(panel, "answer")["failed"]
+    assert failed["blocks"][0]["text"].endswith("ended with code 1")
+    assert failed["blocks"][-1]["text"] == "no disk"
+    assert [one["title"] for one in failed["more"]] == ["stdout", "command, and where its output is saved"]
 
 
 def test_files_that_a_failure_names_are_told_where_a_server_says_which_notebook_it_is(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from builders import at, config, edge, retry_loop
+from materia_nb.display.blocks import Table, blocks_as_text
 from materia_nb.loadout import build_graph
 from materia_nb.widgets.graph_inspector import Inspector
 
@@ -54,3 +55,25 @@ def test_a_loop_has_the_iterator_and_a_member_the_advance_that_were_derived():
     }
     advance = inspector.definition("socket", "Eval")["socket"]["advance"]
     assert (advance["when"], advance["derived"]) == ("satisfied", True)
+
+
+def test_what_was_decided_last_is_told_at_each_way_on(cast):
+    cast.run()
+    inspector = Inspector(cast.graph, cast.now)
+    exit_key = "loop-exit:items:exit:Socket-4:satisfied"
+    for kind, key, name, taken in (
+        ("edge", "edge:0:Socket-3", "edge 1", "yes"),
+        ("edge", "edge:1:Socket-3", "edge 2", "no"),
+        ("exit", exit_key, exit_key, "yes"),
+    ):
+        blocks = inspector.about(kind, key)
+        assert [(row[0], row[3]) for one in blocks if isinstance(one, Table) for row in one.rows] == [
+            (name, taken)
+        ]
+        assert ("It was taken." in blocks_as_text(blocks)) == (taken == "yes")
+
+
+def test_a_loop_is_told_with_the_list_it_goes_over_and_its_cursor():
+    told = blocks_as_text(Inspector(build_graph(retry_loop())).about("loop", "L"))
+    assert "state.workItems" in told
+    assert "workItemIndex" in told

@@ -68,6 +68,14 @@ def test_of_many_steps_only_the_latest_are_told_and_a_view_asks_for_the_others(c
     assert rows.between(now, told["total"] + 1, 10**9) == []
 
 
+def test_one_can_go_on_from_the_timeline_unless_a_step_runs_or_the_moment_is_past(cast):
+    cast.run(steps=2)
+    rows = StepRows()
+    for now, busy, can in ((cast.now, False, True), (cast.now, True, False), (cast.at(1), False, False)):
+        told = timeline_state(now, rows, None, busy=busy)
+        assert (told["can"], told["busy"]) == (can, busy)
+
+
 def test_marks_tell_of_edits_and_pins(cast):
     cast.run(steps=2)
     cast.edit.set("note", "x")

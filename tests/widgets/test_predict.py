@@ -1,0 +1,32 @@
+"""The panel in which a route is predicted, without its verdicts: what stands above them, and what it lets go of."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import ipywidgets as ui
+
+from materia_nb.widgets.base import widgets_in
+from materia_nb.widgets.predict import PredictPanel
+
+
+def shown(panel):
+    return "".join(one.value for one in widgets_in(panel.view) if isinstance(one, ui.HTML))
+
+
+def test_where_the_cast_stands_is_shown_while_there_is_a_question(cast):
+    with closing(PredictPanel(cast)) as panel:
+        assert " · ".join(panel.question.standing) in shown(panel)
+    cast.run()
+    with closing(PredictPanel(cast)) as panel:
+        assert panel.question is None
+        assert "no step to predict" in shown(panel)
+
+
+def test_a_closed_panel_leaves_no_twin_on_disk(cast):
+    panel = PredictPanel(cast)
+    folder = Path(panel.question.twin.run_dir)
+    assert folder.is_dir()
+    panel.close()
+    assert not folder.exists()
