@@ -99,6 +99,12 @@ def test_a_call_that_changes_something_waits_for_leave(tmp_path):
     reopened(cast)
 
 
+def test_a_cast_says_which_calls_it_waits_to_run(tmp_path):
+    cast = start(tmp_path, Toolsmith())
+    cast.run()
+    assert "asks for approval to run bash" in str(cast)
+
+
 def test_a_denied_call_is_told_with_the_reason_and_never_run(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent)
