@@ -33,7 +33,7 @@ class Call(NamedTuple):
 
 STATIONS: Final = (
     Station("cast/cast.py", "Cast.step", "takes the lock: one call at a time changes a cast."),
-    Station("cast/runner.py", "Runner.advance", "does what is due, and saves the results."),
+    Station("cast/runner.py", "Runner.advance", "does what is pending, and saves the results."),
     Station("engine/decide.py", "enter", "is the first command: the events of entering the next socket."),
     Station("engine/entering.py", "enter", "finds the item, counts the visit and lays out the prompt."),
     Station("engine/evolve.py", "fold", "makes the session after the events; it alone makes sessions."),
@@ -44,8 +44,8 @@ STATIONS: Final = (
     Station("store/journal.py", "Journal.append", "writes `socket_start` before anybody is asked."),
     Station("cast/work.py", "turn_of", "makes the `Turn`, everything an agent may know."),
     Station("agents/notebook_agents.py", "FunctionAgent.answer", "calls the function of the notebook."),
-    Station("agents/interface.py", "sound", "checks that the return value is a reply at all."),
-    Station("cast/work.py", "Work.arrived", "takes the reply, whoever gave it."),
+    Station("agents/interface.py", "sound", "checks that the agent returned a reply."),
+    Station("cast/work.py", "Work.arrived", "handles the reply, whichever agent it came from."),
     Station("errors.py", "scrubbed", "removes keys before anything is saved."),
     Station("engine/decide.py", "answer", "is the second command: the events of this answer."),
     Station("engine/outputs.py", "output", "has the protocol read it, then drafts, refuses or completes."),
@@ -67,7 +67,7 @@ STATIONS: Final = (
     Station("engine/evolve.py", "evolve", "folds `socket_output`, as a resumed cast will."),
     Station("engine/events.py", "to_json", "serializes the event: its JSON is its fields."),
     Station("store/journal.py", "Journal.append", "writes the step in one append."),
-    Station("store/rundir.py", "ArtifactWriter.soon", "hands the remaining files to a separate thread."),
+    Station("store/rundir.py", "ArtifactWriter.soon", "queues the remaining files for the thread that writes them."),
     Station("cast/runner.py", "Runner.snapshot", "gives a view a frozen copy of the cast."),
     Station("insight/why.py", "explain", "reads the decision back; nothing is reconstructed."),
     Station("cast/listing.py", "why_blocks", "turns it into a small document."),
