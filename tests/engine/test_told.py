@@ -188,6 +188,13 @@ def test_of_a_long_list_ten_titles_around_this_one_are_told_and_the_counts():
     lines = part(play, "place").splitlines()
     assert [line for line in lines if line.startswith("- ")][-1] == "- to come: t10"
     assert lines[-1] == "In all 29 to come."
+    play.go(*["built", YES] * 12)
+    assert part(play, "place").splitlines()[-1] == "In all 12 done, 17 to come."
+    cursor, _, outer = play.visit.item.id
+    passed = {(cursor, 3, outer): True, ("other", 4, outer): True, (cursor, 5, ((cursor, 0),)): True}
+    state = play.state._replace(passed=passed)
+    told = next(one.text for one in entering.prompt_for(play.rules, state).parts if one.name == "place")
+    assert told.splitlines()[-1] == "In all 11 done, 1 passed over, 17 to come."
 
 
 # -- handoffs -----------------------------------------------------------------------------------------
