@@ -67,7 +67,11 @@ STATIONS: Final = (
     Station("engine/evolve.py", "evolve", "folds `socket_output`, as a resumed cast will."),
     Station("engine/events.py", "to_json", "serializes the event: its JSON is its fields."),
     Station("store/journal.py", "Journal.append", "writes the step in one append."),
-    Station("store/rundir.py", "ArtifactWriter.soon", "queues the remaining files for the thread that writes them."),
+    Station(
+        "store/rundir.py",
+        "ArtifactWriter.soon",
+        "queues the remaining files for the thread that writes them.",
+    ),
     Station("cast/runner.py", "Runner.snapshot", "gives a view a frozen copy of the cast."),
     Station("insight/why.py", "explain", "reads the decision back; nothing is reconstructed."),
     Station("cast/listing.py", "why_blocks", "turns it into a small document."),

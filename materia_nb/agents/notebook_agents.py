@@ -590,6 +590,10 @@ class AgentTable:
         self._tools: dict[str, Tool] = {}
         self._over, self._renamed, self._check = over, dict(renamed or {}), check
 
+    def __setitem__(self, name: str, agent: AgentLike) -> None:
+        """Set who answers, as :meth:`set` does."""
+        self.set(name, agent)
+
     @property
     def default(self) -> Agent:
         """Who answers where nobody is set."""

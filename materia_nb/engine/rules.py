@@ -144,7 +144,7 @@ class SocketRules:
             and ``resuming`` what is to be reported once a person has answered (R51).
         assign: target, its segments, and source of each assignment.
         exits: the loop exits that leave from it, in order.
-        goes: which edge is taken for what an output says (R3), and ``leaves`` which exit of an exhausted loop (R16).
+        goes: which edge is taken for what happened to the visit (R3, R60), and ``leaves`` which exit of an exhausted loop (R16).
         reports: whether a failure that its output reports fails the cast (R48): a json utility without an edge or an
             exit for ``not_satisfied``.
         bounded: whether an edge has ``maxTraversals``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -465,6 +466,8 @@ class Exploration:
 
     def _taken_named(self, what: str | tuple[str, int]) -> set[Taken] | None:
         """The edge or the routes that a name stands for, None when it names something else."""
+        if isinstance(what, str) and (edge := re.fullmatch(r"edge (\d+) of (.+)", what)):
+            what = edge[2], int(edge[1])
         if isinstance(what, tuple):
             socket = self.graph.sockets.get(what[0])
             if socket is None or not 1 <= what[1] <= len(socket.edges):

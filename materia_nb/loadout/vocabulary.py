@@ -44,7 +44,7 @@ class Result(StrEnum):
 
     @property
     def silent(self) -> bool:
-        """Whether there is no output, so that nothing is said, and odds, witnesses and rehearsals let the visit fail."""
+        """Whether nothing came back at all; a refused output did come back, so it is not silent."""
         return self is Result.FAILED
 
     @property

@@ -1,6 +1,6 @@
 """The parts of a cast's panel, one row each: what a part is called, where it stands and what it shows.
 
-What is drawn, the tabs of the dock and their order, what can be shown alone, the help of the verb ``panel`` and what the
+What is drawn, the tabs of the dock and their order, what can be shown alone, the help of the verb ``show`` and what the
 page is told of the parts all follow from :data:`PARTS`. A part of the dock that is only to be read is a function that
 returns blocks (:mod:`materia_nb.display.blocks`) and a row here; one that is more than that has its body in
 ``front/bodies.js``, under its own name.

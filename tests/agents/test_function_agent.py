@@ -15,7 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from materia_nb.agents import AgentError, FunctionAgent, Message, Reply, Spent, Turn, Usage, agent_from
+from materia_nb.agents import (
+    AgentError,
+    AgentTable,
+    FunctionAgent,
+    Message,
+    PersonAgent,
+    Reply,
+    Spent,
+    Turn,
+    Usage,
+    agent_from,
+)
 from materia_nb.agents.background import SHARED
 from materia_nb.platform import Stop
 
@@ -460,3 +471,10 @@ def test_the_answer_of_an_agent_may_be_a_coroutine():
     )
     assert (agent.name, agent.answer(turn).text) == ("my own", "again from True")
     assert heard == [("told", True)]
+
+
+def test_an_agent_is_set_as_in_a_mapping():
+    table = AgentTable()
+    table["Write"] = lambda: "written"
+    assert isinstance(table.for_turn("Socket-1", "Write"), FunctionAgent)
+    assert isinstance(table.for_turn("Socket-2", "Read"), PersonAgent)

@@ -108,6 +108,7 @@ def test_an_edge_that_no_answer_takes_is_named_by_its_number():
     assert e.unreached == ("B",)
     assert e.can("B") is False
     assert e.can(("A", 2)) is True
+    assert e.can("edge 2 of A") is True, "as the table of what was seen names it"
     with pytest.raises(MateriaError, match="No way leads to B"):
         e.witness("B")
 

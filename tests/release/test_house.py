@@ -8,6 +8,7 @@ import tokenize
 from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 202,
-    "lines of code": 51_946,
+    "lines of code": 51_951,
     "lines of code in one module": 600,
     "public names that stand for two things": 69,
 }
@@ -53,18 +54,20 @@ def public_names(tree: ast.Module) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def measured() -> dict[str, int]:
+def measured() -> dict[str, Any]:
     texts = [path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))]
     trees = [ast.parse(text) for text in texts]
     lines = [code_lines(text, tree) for text, tree in zip(texts, trees, strict=True)]
     offered = Counter(name for tree in trees for name in public_names(tree))
-    sizes = (len(texts), sum(lines), max(lines), sum(count > 1 for count in offered.values()))
-    return dict(zip(LIMITS, sizes, strict=True))
+    doubled = sorted(name for name, count in offered.items() if count > 1)
+    sizes = (len(texts), sum(lines), max(lines), len(doubled))
+    return {**dict(zip(LIMITS, sizes, strict=True)), "doubled": doubled}
 
 
 @pytest.mark.parametrize("what", LIMITS)
 def test_the_package_does_not_grow_unnoticed(measured, what):
-    assert measured[what] <= LIMITS[what], "make it smaller, or raise the limit and say for what"
+    doubled = ", ".join(measured["doubled"]) if "names" in what else ""
+    assert measured[what] <= LIMITS[what], f"make it smaller, or raise the limit and say for what: {doubled}"
 
 
 def test_docstrings_and_comments_are_no_code():
