@@ -55,7 +55,6 @@ class DesignPanel(Panel):
         self.at_close(self.designing.close)
         self.front = DesignFront()
         self.front.on_msg(self.guarded(lambda _, content, __: self.heard(content)))
-        self.canvas.view.add_class("mnb-graph-cell")
         self.surface = ui.VBox([self.canvas.view, self.front], layout=ui.Layout(height=f"{height}px"))
         self.surface.add_class("mnb-surface")
         self.view.children = (self.surface,)
