@@ -27,7 +27,7 @@ graphs += [card.graph for card in gallery().values() if card.graph is not None]
 size = ipywidgets.Layout(width="523px", height="526px")  # what a cell of 848 pixels leaves beside the inspector
 ipywidgets.VBox([ipywidgets.Box([GraphPanel(graph, side=False).view], layout=size) for graph in graphs])
 """
-STANDS = """() => [...document.querySelectorAll(".mnb-canvas")].map((canvas) => {
+STANDS = """() => [...document.querySelectorAll(".mnb-canvas")].filter((one) => one.offsetWidth).map((canvas) => {
     const cy = canvas._cyreg.cy, graph = canvas.closest(".mnb-graph"), box = graph.getBoundingClientRect();
     const inside = cy.elements().filter((one) => !one.hasClass("anchor")).renderedBoundingBox({ includeOverlays: false, includeLabels: false });
     const tools = graph.querySelector(".mnb-c-tools").getBoundingClientRect();
@@ -47,7 +47,7 @@ def settled(lab: Lab) -> list[dict[str, Any]]:
     """How every canvas stands, once that does not change any more."""
     lab.page.wait_for_function(
         """() => {
-            const all = [...document.querySelectorAll(".mnb-canvas")];
+            const all = [...document.querySelectorAll(".mnb-canvas")].filter((one) => one.offsetWidth); // a closed notebook may still be there
             const now = all.map((one) => one._cyreg?.cy.edges().length && JSON.stringify([one._cyreg.cy.zoom(), one._cyreg.cy.pan()])).join();
             if (!all.length || all.some((one) => !one._cyreg?.cy.edges().length)) return false;
             if (window.mnbNow !== now) Object.assign(window, { mnbNow: now, mnbSince: performance.now() });
@@ -119,8 +119,7 @@ def test_a_dock_that_opens_moves_nothing_of_the_graph(lab: Lab, name: str, whole
     assert not (whole and now["cut"]), "what fits above the dock stands there from the beginning"
     panel.button("show the whole graph").click()
     (now,) = settled(lab)
-    assert now["zoom"] * SMALL_TEXT[now["level"]] >= LEAST_TEXT - 0.06
-    assert not (whole and now["cut"])
+    assert not now["cut"]
 
 
 def test_a_change_of_theme_keeps_zoom_and_direction(lab: Lab):
@@ -232,8 +231,4 @@ def test_what_cannot_be_read_as_a_whole_is_panned_with_a_map(lab: Lab):
     picture = Picture(lab, number=1, cell=0)
     least = picture.ask("cy.zoom()")
     fit = lab.cell(0).get_by_role("button", name="show the whole graph").nth(1)
-    picture.press(
-        lab.cell(0).get_by_role("button", name="smaller", exact=True).nth(1), f"cy.zoom() < {least} * 0.9"
-    )
-    picture.press(fit, f"Math.abs(cy.zoom() - {least}) < 0.01")  # as large as can be read
-    picture.press(fit, f"cy.zoom() < {least} * 0.95")  # the whole, for whoever asks again
+    picture.press(fit, f"cy.zoom() < {least} * 0.95")  # the whole, for whoever asks

@@ -274,7 +274,7 @@ export class Canvas {
   }
 
   fit() {
-    this.isStill ? this.still.fit() : this.view.fit(this.anchor());
+    this.isStill ? this.still.fit() : this.view.fit();
     this.#tellRoom();
   }
 

@@ -18,7 +18,7 @@ export const bounded = (at, size, within) => (size <= within ? (within - size) /
 /** The view of one canvas. @param {import("./canvas.js").Canvas} canvas */
 export function canvasViewport(canvas) {
   let whole = true; // the whole is shown, or as much as can be read; a person has not moved it
-  let followed = "", own = false, stayed = false; // stayed: in other room than it was fitted into
+  let followed = "", own = false;
   const getCy = () => /** @type {Cy} */ (canvas.cy), getSize = () => canvas.scene?.size ?? /** @type {Size} */ ([1, 1]);
   const getCorner = () => canvas.scene?.corner ?? /** @type {Size} */ ([0, 0]);
   const least = () => canvas.scene?.readable ?? 1; // the zoom at which it can just be read
@@ -35,7 +35,6 @@ export function canvasViewport(canvas) {
     // Where a dock that is still a row will open, nothing stands that fits above it.
     const above = canvas.surface?.dataset.empty ? Math.min(h, Math.max(ph * zoom, h - DOCK)) : h;
     const left = bounded(w / 2 - (x - cx) * zoom, pw * zoom, w), top = bounded(h / 2 - (y - cy) * zoom, ph * zoom, above);
-    stayed = false;
     move(() => getCy().viewport({ zoom, pan: { x: EDGES.left + left - cx * zoom, y: EDGES.top + top - cy * zoom } }));
   };
   const view = {
@@ -46,12 +45,8 @@ export function canvasViewport(canvas) {
     get isTooLarge() {
       return room()[0] >= 20 && zoomToFit(room(), getSize()) < least() - 0.005;
     },
-    /** Show the whole, as large as can be read; where that is shown already, however small it is. @param {CyElements} [node] what is kept in view */
-    fit(node) {
-      if (view.isTooLarge && !(whole && !stayed && Math.abs(getCy().zoom() - least()) < 0.005)) view.start(node);
-      else view.showAll();
-    },
-    showAll() {
+    /** Show the whole, however small it is. */
+    fit() {
       if (room()[0] < 20) return;
       whole = true;
       const [pw, ph] = getSize(), [cx, cy] = getCorner(), zoom = zoomToFit(room(), getSize());
@@ -62,7 +57,7 @@ export function canvasViewport(canvas) {
     start(node) {
       if (room()[0] < 20) return;
       followed = node?.nonempty() ? node.id() : "";
-      if (!node || !followed || !view.isTooLarge) return view.showAll();
+      if (!node || !followed || !view.isTooLarge) return view.fit();
       centre(least(), node.position("x"), node.position("y"));
       whole = true;
     },
@@ -70,7 +65,7 @@ export function canvasViewport(canvas) {
     grown() {
       const box = getCy().elements().renderedBoundingBox({ includeOverlays: false }), [w, h] = canvasSize();
       const inside = box.x1 >= 0 && box.y1 >= 0 && box.x2 <= w && box.y2 <= h - EDGES.bottom;
-      if (whole && !inside && !view.isTooLarge) view.showAll();
+      if (whole && !inside && !view.isTooLarge) view.fit();
     },
     /** @param {number} factor @param {Point} [at] */
     zoomBy(factor, at) {
@@ -104,7 +99,6 @@ export function canvasViewport(canvas) {
       const cy = getCy(), [w, h] = canvasSize();
       if (stays) {
         move(() => cy.resize());
-        stayed = true;
         if (node?.nonempty()) view.reach(node);
         return;
       }
