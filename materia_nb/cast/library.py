@@ -323,7 +323,7 @@ class Loadouts(Mapping[str, str], Shown):
         Args:
             design: what :meth:`design` returned.
             to: ``"notebook"``, or the name of another file for a copy.
-            anyway: also with problems; see :func:`~materia_nb.loadout.design.saving.save_design`.
+            anyway: also with problems; see ``materia_nb.loadout.design.saving.save_design``.
 
         Returns:
             Where it is now, in words.
