@@ -373,11 +373,13 @@ def way_words(step: StepRecord) -> str:
 
 def failure_words(kind: str) -> str:
     """Say what happened where a cast failed, as one goes on behind a name; an agent of other people may have a kind of its own."""
-    return str(FAILURES.get(kind, FAILURES["agent_error"])["words"])
+    return str(FAILURES.get(kind, FAILURES[OTHER_FAILURE])["words"])
 
 
-FAILURES: Final[Mapping[str, Mapping[str, Any]]] = read_own_table(__file__, "repairs.toml")["kinds"]
+FAILURES: Final[Mapping[str, Mapping[str, Any]]] = read_own_table(__file__, "failures.toml")
 """Every kind of failure of ours: its words, and the acts that mend it."""
+OTHER_FAILURE: Final = "agent_error"
+"""The kind that stands for any that is not ours."""
 
 
 def record_view(step: StepRecord) -> View:

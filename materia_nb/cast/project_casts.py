@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -184,7 +185,7 @@ class Casts(Shown):
         Args:
             reference: an id, the beginning of one, a name, ``-1`` for the latest, or a directory.
         """
-        return self.take(self._looked_at(reference))
+        return self.take(self.look_at(reference))
 
     def resume(self, reference: str | Path = "-1") -> Cast:
         """Open a cast to continue it, after a restart or a crash.
@@ -239,14 +240,8 @@ class Casts(Shown):
         Raises:
             MateriaError: as ``cast.labels.add`` and :meth:`resume`.
         """
-        path = self._find(reference)
-        if (cast := self.open_here(path)) is not None:
+        with self.writing(reference) as cast:
             return cast.labels.add(step, **said)
-        cast = resume_cast(path, self._table, sync=self.sync)
-        try:
-            return cast.labels.add(step, **said)
-        finally:
-            cast.close()
 
     def delete(self, reference: str | Path | CastEntry, *, yes: bool = False) -> str:
         """Delete a cast of this project and its run directory. This cannot be undone.
@@ -299,6 +294,23 @@ class Casts(Shown):
         """The cast in a directory, if it is open for writing here."""
         cast = self._open.get(path.resolve())
         return cast if cast is not None and cast.now.writable else None
+
+    @contextmanager
+    def writing(self, reference: str | Path) -> Iterator[Cast]:
+        """Give a cast to be written, without making it the current one; it is closed afterwards unless it was open here.
+
+        Raises:
+            MateriaError: as :meth:`resume`.
+        """
+        path = self._find(reference)
+        if (cast := self.open_here(path)) is not None:
+            yield cast
+            return
+        cast = resume_cast(path, self._table, utilities=(utility_folder(),), sync=self.sync)
+        try:
+            yield cast
+        finally:
+            cast.close()
 
     def held(self, reference: str | Path) -> Cast:
         """Return a cast as it is open here, if only to look at it; else read it."""
@@ -356,7 +368,7 @@ class Casts(Shown):
         problems = []
         for one in self() if casts is None else casts:
             try:
-                cast = snapshot_of(one) or self._looked_at(one).now
+                cast = snapshot_of(one) or self.look_at(one).now
             except MateriaError as error:
                 problems.append((str(_id_of(one)), error.what))
                 continue
@@ -383,7 +395,7 @@ class Casts(Shown):
         if isinstance(given, str) and given in self._loadouts.config.loadout_names:
             return self._loadouts.graph(given)
         if isinstance(given, str | Path | CastEntry):
-            given = self._looked_at(given)
+            given = self.look_at(given)
         then = snapshot_of(given)
         return then.side if then is not None else getattr(given, "graph", given)
 
@@ -406,7 +418,7 @@ class Casts(Shown):
         found, problems = [], []
         for one in self(loadout=graph.name) if casts is None else casts:
             try:
-                cast = one if isinstance(one, Cast) else self._looked_at(one)
+                cast = one if isinstance(one, Cast) else self.look_at(one)
                 found.append(cast.replay(graph))
             except MateriaError as error:
                 problems.append((str(_id_of(one)), error.what))
@@ -426,7 +438,7 @@ class Casts(Shown):
             if one.status not in ("waiting", "held") and not in_lanes:
                 continue
             try:
-                cast = self._looked_at(one)
+                cast = self.look_at(one)
                 if not in_lanes or any(lane.wants_a_person for lane in cast.now.lanes.values()):
                     found.append(what_awaits(one, cast, self._graph_now(one.loadout)))
             except MateriaError as error:  # it cannot be read
@@ -440,7 +452,7 @@ class Casts(Shown):
         except MateriaError as error:
             return error
 
-    def _looked_at(self, reference: object) -> Cast:
+    def look_at(self, reference: object) -> Cast:
         """Open a cast to look at it without making it the current one."""
         path = self._find(_id_of(reference))
         return self.open_here(path) or open_cast(path, self._table)

@@ -10,7 +10,7 @@ from difflib import ndiff
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from materia_nb.cast.listing import FAILURES
+from materia_nb.cast.listing import FAILURES, OTHER_FAILURE
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.engine import decide
 from materia_nb.engine.item_edits import WORKED_ON
@@ -55,7 +55,7 @@ def _kind_of(words: str, acts: str | list[str], note: str = "") -> FailureKind:
 FAILURE_KINDS: Final = {name: _kind_of(**row) for name, row in FAILURES.items()}
 """Every kind of failure of ours, and how it is mended. An agent of other people may fail with one of its own."""
 
-OTHER: Final = FAILURE_KINDS["agent_error"]
+OTHER: Final = FAILURE_KINDS[OTHER_FAILURE]
 """What is offered for a kind that is not ours."""
 
 

@@ -366,16 +366,19 @@ class Picture(Block):
         if not self.dark:
             return Html(svg)
         rules = "".join(f"--mnb-{light[1:]}:{dark};" for light, dark in self.dark)
-        for light, _ in self.dark:
-            svg = svg.replace(f'"{light}"', f'"var(--mnb-{light[1:]},{light})"')
+        svg = _recoloured(svg, {light: f"var(--mnb-{light[1:]},{light})" for light, _ in self.dark})
         return Html(
             f'<style>@media screen{{{_DARK_PAGE}{{{rules}}}}}</style><div class="mnb-drawn">{svg}</div>'
         )
 
     def as_json(self) -> dict[str, JSON]:
-        dark = {f'"{light}"': f'"{there}"' for light, there in self.dark}
-        there = re.sub(r'"#[0-9a-f]{6}"', lambda one: dark.get(one[0], one[0]), self.svg)
-        return {"is": "picture", "svg": self.svg, "dark": there, "text": self.as_text()}
+        dark = _recoloured(self.svg, dict(self.dark))
+        return {"is": "picture", "svg": self.svg, "dark": dark, "text": self.as_text()}
+
+
+def _recoloured(svg: str, colours: Mapping[str, str]) -> str:
+    """Put other colours into a picture, all at once: one that is put in may be another one's name."""
+    return re.sub(r'"(#[0-9a-f]{6})"', lambda one: f'"{colours.get(one[1], one[1])}"', svg)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -99,10 +100,10 @@ def files_named(blocks: Sequence[Block], folders: Sequence[Path]) -> dict[str, s
     """
     notebook = Path(os.environ.get("JPY_SESSION_NAME", ""))
     found: dict[str, str] = {}
-    names = dict.fromkeys(_NAME.findall(blocks_as_text(blocks))) if notebook.is_absolute() else {}
-    for name in [one for one in (name.strip("\"'") for name in names) if re.search(r"[./\\]", one)][
-        :_MOST_NAMES
-    ]:
+    if not notebook.is_absolute():
+        return found
+    names = dict.fromkeys(one.strip("\"'") for one in _NAME.findall(blocks_as_text(blocks)))
+    for name in islice((one for one in names if re.search(r"[./\\]", one)), _MOST_NAMES):
         for folder in folders:
             with contextlib.suppress(OSError, ValueError):  # what cannot be a path, or is on another drive
                 path = folder / name

@@ -10,12 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import singledispatchmethod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from traitlets import Dict, Unicode
 
-from materia_nb.cast import Cast, open_cast
+from materia_nb.cast import Cast
 from materia_nb.cast.listing import casts_view, cost_words, output_words, sought, verdict_mark, when_words
 from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.cast.views.status import status_lines
@@ -193,14 +192,9 @@ class CastExplorer(Panel):
 
     @_act.register
     def _fork(self, message: ToCasts.Fork) -> None:
-        path = Path(self._path(message.cast))
-        here = self._casts.open_here(path)
-        cast = here or self._casts.resume(path)
-        try:
+        entry = self._entry(message.cast)
+        with self._casts.writing(entry.path if entry is not None else message.cast) as cast:
             fork = self._casts.take(cast.fork())
-        finally:
-            if here is None:
-                cast.close()
         self._put_below(fork.id, fork)
         self.read()
 
@@ -214,11 +208,11 @@ class CastExplorer(Panel):
             sockets = compared.a.rules.graph.sockets.values()
             self._compared += compared.in_words({one.id: part(one.materia.label) for one in sockets})
 
-    def _path(self, id_: str) -> str | Path:
-        return next((one.path for one in self._entries if one.id == id_), id_)
+    def _entry(self, id_: str) -> CastEntry | None:
+        return next((one for one in self._entries if one.id == id_), None)
 
     def _name(self, id_: str) -> str:
-        entry = next((one for one in self._entries if one.id == id_), None)
+        entry = self._entry(id_)
         return plain(entry.name or f"{entry.request} ({id_})") if entry is not None else id_
 
     @_act.register
@@ -316,8 +310,7 @@ class CastExplorer(Panel):
         entry = self._glanced
         if entry is not None:
             try:
-                cast = self._casts.open_here(entry.path) or open_cast(entry.path)
-                sides = glance(cast.now)
+                sides = glance(self._casts.look_at(entry.path).now)
             except MateriaError as error:
                 sides = [Line(error.what, "bad")], []
             self.front.glance = {"id": entry.id, "sides": [[one.as_json() for one in side] for side in sides]}
