@@ -1,4 +1,4 @@
-"""The vectors through the public API, and the command that runs them."""
+"""How a vector is compared, and the command that runs them; the tests of each package run those about it."""
 
 from __future__ import annotations
 
@@ -7,25 +7,11 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from materia_nb.conformance import main, run_vector
-
-VECTORS = Path(__file__).parents[1] / "vectors"
-FILES = ["agent-contract.jsonl", "cast.jsonl", "envelope.jsonl", "handoff.jsonl", "validate.jsonl"]
-
-
-def read(name):
-    return [json.loads(line) for line in (VECTORS / name).read_text(encoding="utf-8").splitlines() if line]
-
-
-@pytest.mark.parametrize(
-    "vector", [v for name in FILES for v in read(name)], ids=lambda v: f"{v['kind']}-{v['id']}"
-)
-def test_vector(vector):
-    assert run_vector(vector) == []
+from vectors import read
 
 
 def of(name, identity):

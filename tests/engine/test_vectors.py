@@ -1,0 +1,11 @@
+"""The vectors of whole casts, through the public API."""
+
+from __future__ import annotations
+
+from materia_nb.conformance import run_vector
+from vectors import each_vector
+
+
+@each_vector("cast.jsonl")
+def test_vector(vector):
+    assert run_vector(vector) == []

@@ -1,0 +1,11 @@
+"""The vectors of what an agent hands over, through the public API."""
+
+from __future__ import annotations
+
+from materia_nb.conformance import run_vector
+from vectors import each_vector
+
+
+@each_vector("agent-contract.jsonl", "envelope.jsonl", "handoff.jsonl")
+def test_vector(vector):
+    assert run_vector(vector) == []

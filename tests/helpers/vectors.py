@@ -1,0 +1,22 @@
+"""The conformance vectors, for the tests of the package that each file is about."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+
+
+def read(name: str) -> list[dict[str, Any]]:
+    """Return the vectors of a file."""
+    return [json.loads(line) for line in (VECTORS / name).read_text(encoding="utf-8").splitlines() if line]
+
+
+def each_vector(*names: str) -> pytest.MarkDecorator:
+    """Run a test with every vector of some files."""
+    vectors = [vector for name in names for vector in read(name)]
+    return pytest.mark.parametrize("vector", vectors, ids=lambda one: f"{one['kind']}-{one['id']}")
