@@ -93,7 +93,10 @@ def test_what_travels_with_an_event_counts_only_in_the_state_that_it_was_told_in
         (ev.SocketComplete(about={"socket": "A"}, text="x"), "nothing waits"),
         (ev.SocketComplete(about={"socket": "A"}), "text is not there"),
         (ev.CastEnd(ok=True), "the cast is waiting"),
+        (ev.SocketFailed(about={"socket": "A"}, kind="agent_error", error="x"), "nothing waits there"),
+        (ev.StreamsStarted(loop="L", streams=(), limit=1), "not at the way into L"),
         (ev.CastBack(step=1), "no step 1"),
+        (ev.CastBack(step=-1), "no step -1"),
         (ev.EditUndone(), "no edit"),
         (ev.PromptEdited(part="task", text="x"), "no prompt"),
         (ev.Labelled(step=1, name="x"), "no step 1"),
@@ -107,6 +110,23 @@ def test_an_event_that_cannot_follow_is_refused(event, why):
     with pytest.raises(Unfit, match=why) as caught:
         evolve.evolve(cast.rules, cast.session, event)
     assert caught.value.kind == "damaged_journal"
+
+
+@pytest.mark.parametrize(
+    "event, why",
+    [
+        (ev.SocketStart(about={"socket": "A"}, visit=1), "the cast is waiting"),
+        (ev.SocketComplete(about={"socket": "B"}, text="x"), "nothing waits for it"),
+        (ev.SocketFailed(about={"socket": "B"}, kind="agent_error", error="x"), "nothing waits there"),
+        (ev.SocketRecommitted(), "no such step or text"),
+        (ev.Labelled(step=2, name="x"), "no step 2"),
+        (ev.CastBack(step=2), "no step 2"),
+    ],
+)
+def test_an_event_that_does_not_fit_what_waits_is_refused(event, why):
+    cast = Folded(CHAIN).do(decide.enter)
+    with pytest.raises(Unfit, match=why):
+        evolve.evolve(cast.rules, cast.session, event)
 
 
 def test_an_output_that_leads_elsewhere_than_its_event_says_is_refused():

@@ -163,6 +163,14 @@ def test_an_event_of_a_lane_that_is_not_there_does_not_fit():
         evolve(cast.rules, cast.session, ev.LaneEnded(lane="ui", status="accepted"))
 
 
+def test_lanes_begin_at_the_way_into_their_own_loop_alone():
+    cast = Folded(Rules(build_graph(streams_config(3))))
+    cast.do(decide.enter)
+    cast.do(decide.answer, decide.Answer(plan_of(STREAMS)))
+    with pytest.raises(Unfit, match="not at the way into elsewhere"):
+        evolve(cast.rules, cast.session, ev.StreamsStarted(loop="elsewhere", streams=(), limit=1))
+
+
 def test_nothing_more_is_due_in_the_lanes_of_a_cast_that_was_aborted():
     cast = forked()
     assert [one.lane for one in pending(cast.rules, cast.session)] == list(cast.session.streams[0].lanes)

@@ -41,6 +41,7 @@ def test_what_is_made_up_to_stop_needs_a_person(name, actions):
     maker = protocol(name)
     read_back = [read(name, maker.written(value)) for value in maker.stopping()]
     assert {one.action for one in read_back if one.accepted} == actions
+    assert not read_back[0].work_items
 
 
 @pytest.mark.parametrize("name", OTHERS)
