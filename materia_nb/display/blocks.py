@@ -544,10 +544,21 @@ class View(Shown):
 
 
 class Table(Shown):
-    """Rows under headers, or ``empty`` in their place; the rows are the values to work with."""
+    """Rows under headers, or ``empty`` in their place; the rows are the values to work with.
 
-    def __init__(self, headers: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str = "(none)") -> None:
+    The row at the index ``marked`` has a ground of its own: what the words around the table speak of.
+    """
+
+    def __init__(
+        self,
+        headers: Sequence[str],
+        rows: Iterable[Sequence[Cell]],
+        empty: str = "(none)",
+        *,
+        marked: int | None = None,
+    ) -> None:
         self.headers, self.rows, self.empty = tuple(headers), [tuple(row) for row in rows], empty
+        self.marked = marked
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -565,7 +576,9 @@ class Table(Shown):
     def as_html(self) -> Html:
         headers, rows = self._filled()
         return (
-            html_table(headers, [[*map(_cell_html, row)] for row in rows]) if rows else html_line(self.empty)
+            html_table(headers, [[*map(_cell_html, row)] for row in rows], marked=self.marked)
+            if rows
+            else html_line(self.empty)
         )
 
     def as_json(self) -> dict[str, JSON]:
@@ -574,6 +587,8 @@ class Table(Shown):
         if left := len(filled) - len(rows):
             rows.append([f"… {left:,} more", *[""] * (len(headers) - 1)])
         drawn: dict[str, JSON] = {"is": "table", "headers": [*map(cell_text, headers)], "rows": rows}
+        if self.marked is not None:
+            drawn["marked"] = self.marked
         return drawn if rows else Line(self.empty).as_json()
 
     def _filled(self) -> tuple[list[str], list[tuple[Cell, ...]]]:

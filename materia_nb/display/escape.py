@@ -171,6 +171,7 @@ _RULE: Final = "var(--jp-border-color2, #9aa3ad66)"
 _MONO: Final = "var(--jp-code-font-family, ui-monospace, Menlo, Consolas, monospace)"
 _CELL: Final = "padding:3px 6px;text-align:left;vertical-align:top"
 _ROW: Final = f'<tr style="border-bottom:1px solid {_RULE}">'
+_MARKED_ROW: Final = f'<tr style="border-bottom:1px solid {_RULE};background:#e0a10026">'
 _KEEPS: Final = "white-space:pre-wrap;overflow-wrap:anywhere"
 """How white space is kept and long words are broken; a page of notebooks takes no style sheet, so each text says it."""
 _SIMPLE: Final = re.compile(r"\S{0,20}(?: \S{1,20})*")
@@ -221,8 +222,14 @@ def html_pre(text: str, limit: int = 20_000) -> Html:
     )
 
 
-def html_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "") -> Html:
-    """Build a table; cells are escaped text or :class:`Html`."""
+def html_table(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    caption: str = "",
+    marked: int | None = None,
+) -> Html:
+    """Build a table, the row at the index ``marked`` on a ground of its own; cells are escaped text or :class:`Html`."""
     rows = [tuple(row) for row in rows]
     widths = (_word_width(column) for column in zip(headers, *rows, strict=True))
     head = "".join(
@@ -230,8 +237,10 @@ def html_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, capt
         for name, width in zip(headers, widths, strict=True)
     )
     body = "".join(
-        _ROW + "".join(f'<td style="{_CELL}">{html_text(cell)}</td>' for cell in row) + "</tr>"
-        for row in rows
+        (_MARKED_ROW if place == marked else _ROW)
+        + "".join(f'<td style="{_CELL}">{html_text(cell)}</td>' for cell in row)
+        + "</tr>"
+        for place, row in enumerate(rows)
     )
     title = (
         f'<caption style="text-align:left;color:{_SOFT}">{html_text(caption)}</caption>' if caption else ""

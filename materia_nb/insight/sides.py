@@ -591,5 +591,8 @@ def _loadouts(graphs: tuple[Graph, Graph] | None, one: StepRecord, other: StepRe
 
 
 def _both(a: JSON, b: JSON) -> str:
-    left, right = shown(a, b, _SHOWN)
+    left, right = (
+        f'"{text}"' if isinstance(value, str) else text
+        for value, text in zip((a, b), shown(a, b, _SHOWN), strict=True)
+    )
     return f"{left} in A, {right} in B"

@@ -65,8 +65,7 @@ def test_a_step_is_compared_with_the_last_visit_and_a_fork_with_what_it_left(lab
     assert "state, as each stands now" not in compared.inner_text()
     lab.run_cell(cell + 1)
     panel.press("Step")
-    panel.says("They first differ in step 4.")
-    panel.says("Build (WI-1) answered otherwise")
+    panel.says("They first differ in step 4: Build (WI-1) answered otherwise")
     assert [one.strip() for one in compared.locator("del").first.all_inner_texts()] == ["four"]
     assert [one.strip() for one in compared.locator("ins").first.all_inner_texts()] == ["three"]
 

@@ -47,8 +47,18 @@ def states(panel: Surface) -> list[str]:
     return [one.inner_text().split(" ", 1)[1] for one in panel.at.locator(".mnb-state").all()]
 
 
+def blue(panel: Surface) -> list[str]:
+    """The buttons that stand out as what to press next."""
+    accent = panel.at.evaluate("(one) => getComputedStyle(one).getPropertyValue('--mnb-accent').trim()")
+    red, green, blue = (int(accent[at : at + 2], 16) for at in (1, 3, 5))
+    grounds = "(all) => all.map((one) => [one.innerText, getComputedStyle(one).backgroundColor])"
+    buttons = panel.at.locator("button.mnb-main:visible:not([aria-disabled=true])").evaluate_all(grounds)
+    return [words for words, ground in buttons if ground == f"rgb({red}, {green}, {blue})"]
+
+
 def test_r46_the_last_item_dragged_first_is_worked_on_next(lab: Lab, panel: Surface):
     assert states(panel) == ["done", "done", "open, next", "open", "open"]
+    assert blue(panel) == ["Step"]
     grip = panel.at.locator(".mnb-grip").nth(4)
     grip.scroll_into_view_if_needed()
     grip.hover()
@@ -59,6 +69,7 @@ def test_r46_the_last_item_dragged_first_is_worked_on_next(lab: Lab, panel: Surf
     lab.page.mouse.up()
     panel.says("'Proofread' is 3, not 1")
     assert titles(panel) == ["Outline", "Draft", "Proofread", "Links", "Index"], "as it will be applied"
+    assert blue(panel) == ["Apply"], "one primary act"
     lab.screenshot("items-dragged", cell=3)
     lab.screenshot("items-dragged", cell=3, dark=True)
     panel.press("Apply")

@@ -51,7 +51,7 @@ def test_the_first_difference_is_the_verdict_and_says_which_edges(bench, cast_of
 def test_another_text_that_leads_the_same_way_is_a_difference_too(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(build="made"))
     assert (d.first.step, d.first.a, d.first.b) == (2, "Socket-3", "Socket-3")
-    assert "built a in A, made a in B" in d.first.why
+    assert '"built a" in A, "made a" in B' in d.first.why
     assert d.parted is None
 
 
@@ -84,7 +84,7 @@ def test_an_edit_of_a_person_is_named_as_the_cause(bench, cast_of):
     fork.edit.set("note", "by hand")
     fork.run()
     why = bench.compare(cast, fork).first.why
-    assert "changed by a person before it: state.note is (none) in A, by hand in B" in why
+    assert 'changed by a person before it: state.note is (none) in A, "by hand" in B' in why
 
 
 def test_time_cost_and_id_make_no_difference(bench):

@@ -9,7 +9,7 @@ from functools import reduce
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
-from materia_nb.cast.listing import TableOf
+from materia_nb.cast.listing import TableOf, output_words, verdict_mark
 from materia_nb.cast.views.tables import changes_table
 from materia_nb.display.blocks import (
     Block,
@@ -46,6 +46,8 @@ _CHANGES_SHOWN: Final = 20
 _LATER_SHOWN: Final = 20
 """So many steps behind the first that differs are compared word by word."""
 _VALUE_CHARS: Final = 120
+_SAID_CHARS: Final = 80
+"""So much of what a step said stands in its row."""
 
 _PAIR_COLUMNS: Final = ("step", "A", "B", "differs in")
 _SPENT_COLUMNS: Final = ("", "A", "B")
@@ -68,24 +70,25 @@ class CompareView(Shown, Comparison):
             return (self.picture,)
         return self.picture, GraphPicture(self.b.rules.graph, self.picture.marks)
 
-    def _lines(self) -> list[str]:
-        counts = [counted(len(all_steps(side.session)), "step") for side in (self.a, self.b)]
+    def _difference(self, names: Mapping[str, str]) -> tuple[Heading, list[str]]:
+        """Say in one sentence where they first differ, or that they do not, and then in what and why."""
         first = self.first
         if first is None:
-            return [f"A and B did the same, in {counts[0]}."]
+            steps = counted(len(all_steps(self.a.session)), "step")
+            return Heading(f"A and B did the same, in {steps}.", tone="good"), []
         if self.stands is not None:
             other = "B" if self.stands == "A" else "A"
             after = f"after {first.place}" if first.step else "at the start"
-            return [
-                f"{self.stands} stands {after}; nothing differs so far. {other} has continued from there."
-            ]
-        lines = [f"A has {counts[0]}, B {counts[1]}. They first differ in {first.place}."]
-        lines += [f"  {line}" for line in first.lines]
+            said = f"{self.stands} stands {after}; nothing differs so far. {other} has continued from there."
+            return Heading(said, tone="good"), []
+        why, *more = (_called(line, names) for line in first.lines)
+        headline, _, what = why.partition(": ")
+        more = [*([what] if what else []), *more]
         if found := self.loadouts.differences:
-            lines.append(f"Their loadouts differ in {counted(len(found), 'thing')} (.loadouts).")
+            more.append(f"Their loadouts differ in {counted(len(found), 'thing')} (.loadouts).")
         if self.parted is not None and self.parted > first.step and not first.lane:
-            lines.append(f"Their routes are the same up to step {self.parted}.")
-        return lines
+            more.append(f"Their routes are the same up to step {self.parted}.")
+        return Heading(f"They first differ in {first.place}: {headline}", tone="warn"), more
 
     def rows(self, names: Mapping[str, str] | None = None) -> list[tuple[str, ...]]:
         """The steps beside one another; those alike are left out but for the first and last few.
@@ -104,6 +107,7 @@ class CompareView(Shown, Comparison):
     def _spent(self) -> list[tuple[str, ...]]:
         rows = [
             ("ends", *(side.session.state.status for side in (self.a, self.b))),
+            ("steps", *(str(len(all_steps(side.session))) for side in (self.a, self.b))),
             ("tokens", *(one.tokens_words for one in self.usage)),
         ]
         if any(one.cost for one in self.usage):
@@ -112,9 +116,10 @@ class CompareView(Shown, Comparison):
 
     def in_words(self, names: Mapping[str, str] | None = None) -> list[Block]:
         """Return what it says beside its pictures; ``names`` is what sockets are called."""
-        names = names or {}
-        said = [_called(line, names) for line in self._lines()]
-        blocks = [*lines(said), Table(_PAIR_COLUMNS, self.rows(names))]
+        names, rows = names or {}, self.rows(names)
+        differing = (place for place, row in enumerate(rows) if row[-1] and self.stands is None)
+        headline, why = self._difference(names)
+        blocks = [headline, Table(_PAIR_COLUMNS, rows, marked=next(differing, None)), *lines(why)]
         if self.a.kept is not None and self.a.kept == self.b.kept:
             blocks += changes_table(self.a.kept, self.a.session.files, self.b.session.files)
         if steps := self.beside:
@@ -398,10 +403,13 @@ def _row(pair: Pair, names: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _way(step: StepRecord | None, names: Mapping[str, str]) -> str:
+    """Say where a step was, where it went, and what it said, as the timeline does."""
     if step is None:
         return ""
     place, way = _place(step, names), sides.went(step) or "failed"
-    return f"{place}, waiting" if step.decision is None else f"{place} → {names.get(way, way)}"
+    way = f"{place}, waiting" if step.decision is None else f"{place} → {names.get(way, way)}"
+    said = shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), _SAID_CHARS)
+    return f"{way}: {said}" if said else way
 
 
 def _numbered(step: StepRecord) -> str:

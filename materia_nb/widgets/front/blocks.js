@@ -46,7 +46,7 @@ function blockNode(one, open, send, say = (text) => text) {
       return h("div", { class: "mnb-tablebox", tabindex: "0", role: "group", "aria-label": one.headers.filter(Boolean).join(", ") },
         h("table", { class: "mnb-table" },
           h("thead", {}, h("tr", {}, one.headers.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
-          h("tbody", {}, one.rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, cellNode(cell))))))));
+          h("tbody", {}, one.rows.map((row, place) => h("tr", place === one.marked ? { class: "mnb-first" } : {}, row.map((cell) => h("td", {}, cellNode(cell))))))));
     case "fold": {
       const node = h("details", { class: "mnb-fold", "data-fold": one.title }, h("summary", {}, one.title), one.inside.map((inner) => blockNode(inner, open, send, say)));
       node.open = open.get(one.title) ?? one.open;

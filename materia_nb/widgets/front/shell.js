@@ -154,7 +154,7 @@ export function castView({ model, el }) {
     if (box) setAttr(box, "data-empty", data.empty && data.mode !== "design" && !data.alone ? "yes" : null);
     // What a failure or a result tells takes the whole height: nothing of the graph moves for it.
     if (box) setAttr(box, "data-tall", data.tall && data.mode !== "design" && !data.alone ? "yes" : null);
-    if (box) Object.assign(box.dataset, { mode: data.mode || "cast", alone: rows.find((one) => one.name === data.alone)?.at ?? "" });
+    if (box) Object.assign(box.dataset, { mode: data.mode || "cast", dock: data.dock ?? "", alone: rows.find((one) => one.name === data.alone)?.at ?? "" });
     called.call(data.name);
     docked.surface(data);
     drawNotice(data.notice);
