@@ -395,10 +395,15 @@ def record_view(step: StepRecord) -> View:
 VIEWS[StepRecord] = record_view
 
 
-def why_blocks(why: Why) -> list[Block]:
-    """Say why a step went where it went: the reasons, every edge and exit that was looked at, what its agent thought."""
+def why_blocks(why: Why, *, narrow: bool = False) -> list[Block]:
+    """Say why a step went where it went: the reasons, every edge and exit that was looked at, what its agent thought.
+
+    ``narrow`` is for a column beside the graph: it has room for three columns.
+    """
+    rows = [(f"{row[0]}, {row[1]} → {row[2]}", row[3], " · ".join(filter(None, row[4:]))) for row in why.rows]
+    ways = Table(("way", "taken", "reason"), rows) if narrow else Table(HEADERS, why.rows)
     thought = [Fold(THOUGHT, [Code(why.thinking)])] if why.thinking else []
-    return [*lines(why.lines), *([Table(HEADERS, why.rows)] if why.rows else []), *thought]
+    return [*lines(why.lines), *([ways] if rows else []), *thought]
 
 
 VIEWS[Why] = lambda why: View(why.title, why_blocks(why))

@@ -173,8 +173,7 @@ class Casts(Shown):
 
     def start(self, given: Prepared, request: str) -> Cast:
         """Start a cast and make it the current one."""
-        cast = start_cast(given.plan, request, given.table)
-        with _closing(cast):
+        with _closing(start_cast(given.plan, request, given.table)) as cast:
             for key, chosen in given.pins.items():
                 cast.pins.put(key, chosen)
             return self.take(cast)
@@ -194,12 +193,13 @@ class Casts(Shown):
             reference: as for :meth:`open`; the latest cast by default.
         """
         path = self._find(reference)
-        utilities = (utility_folder(),)
         if (cast := self.open_here(path)) is not None:
             return self.take(cast)
-        cast = resume_cast(path, self._table, utilities=utilities, sync=self.sync)
-        with _closing(cast):
+        with _closing(self._resumed(path)) as cast:
             return self.take(cast)
+
+    def _resumed(self, path: Path) -> Cast:
+        return resume_cast(path, self._table, utilities=(utility_folder(),), sync=self.sync)
 
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about; it stops where the casts of its loadout do."""
@@ -306,7 +306,7 @@ class Casts(Shown):
         if (cast := self.open_here(path)) is not None:
             yield cast
             return
-        cast = resume_cast(path, self._table, utilities=(utility_folder(),), sync=self.sync)
+        cast = self._resumed(path)
         try:
             yield cast
         finally:
@@ -473,18 +473,14 @@ class Casts(Shown):
         return find_cast(self.root, str(reference))
 
 
-class _closing:  # noqa: N801 - used like a function
-    """Closes a cast that nobody gets because of an error: the error's traceback would hold its lock."""
-
-    def __init__(self, cast: Cast) -> None:
-        self._cast = cast
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(self, kind: object, _: object, __: object) -> None:
-        if kind is not None:
-            self._cast.close()
+@contextmanager
+def _closing(cast: Cast) -> Iterator[Cast]:
+    """Close a cast that nobody gets because of an error: the error's traceback would hold its lock."""
+    try:
+        yield cast
+    except BaseException:
+        cast.close()
+        raise
 
 
 def _id_of(reference: object) -> object:

@@ -7,12 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.listing import cost_words, failure_words
-from materia_nb.cast.repairs import (
-    Redefinition,
-    changed_definition,
-    folders_asked,
-    offers,
-)
+from materia_nb.cast.repairs import Redefinition, changed_definition, folders_asked, offers
 from materia_nb.cast.views.status import loop_progress, steps_words, tried_words
 from materia_nb.display.blocks import Block, Code, Diff, FactTable, Fold, Heading, Line, Table, clipped, lines
 from materia_nb.display.escape import part
@@ -66,6 +61,7 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
         "socket": socket,
         "says": "what it would print" if here is not None and here.socket.is_utility else "the answer",
         "form": "as text" if text else "as JSON",
+        "refused": "" if failure.refused is None else failure.refused[1],
         "budget": _twice(now.engine),
         "folders": folders_asked(now),
     }
@@ -95,7 +91,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
         ]
     if command is not None:
         parts += _process(now, command)
-    elif failure.hint:
+    elif failure.hint and not now.writable:  # else the ways on are buttons
         parts.append(Line(f"To continue: {failure.hint}"))
     raised = now.live.raised
     if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):

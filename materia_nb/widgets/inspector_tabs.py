@@ -124,7 +124,7 @@ def step_tab(name: str, cast: Snapshot, step: StepRecord | None) -> list[Block]:
         return [Line(f"No step yet: {lacking}.", "quiet")]
     if name == "why":
         why = cast.why(step.number)
-        return [Heading(why.title), *why_blocks(why)]
+        return [Heading(why.title), *why_blocks(why, narrow=True)]
     return [*_worked_on(step), *handoff_blocks(cast, step)]
 
 

@@ -66,6 +66,15 @@ class Surface:
         self.says("this answer would be taken")
         self.press("Send")
 
+    def cut_off(self) -> list[str]:
+        """What of the open tab of the dock lies beyond its edge, where no click reaches it."""
+        found: list[str] = self.at.locator(".mnb-dock").evaluate(
+            """(dock) => [...dock.querySelectorAll("button, input, select, .mnb-gridhead > span")]
+                .filter((one) => one.checkVisibility({visibilityProperty: true}) && one.getBoundingClientRect().right > dock.getBoundingClientRect().right)
+                .map((one) => one.ariaLabel || one.textContent)"""
+        )
+        return found
+
     @property
     def height(self) -> float:
         """How high it is in pixels."""

@@ -56,6 +56,9 @@ class Clicks:
 def by_hand(text):
     def mend(at: Clicks) -> None:
         at.press("Answer it by hand…")
+        assert at.surface.field("the answer by hand").input_value() in ("", "prose"), (
+            "what was refused, to be corrected"
+        )
         at.write("the answer by hand", text)
         at.surface.says("this answer would be taken")
         at.press("Send")
@@ -152,6 +155,9 @@ def test_each_kind_of_failure_is_mended_in_the_panel_in_at_most_three_clicks(lab
             lab.run_cell(len(FAILURES) + 1)
             at.surface.says("changed since this cast began")
             assert violations(lab, kind) == []
+            assert at.surface.cut_off() == [], "the timeline beside the wide inspector"
+            at.surface.tab("Items")
+            assert at.surface.cut_off() == []
             lab.screenshot("failed-utility", cell=1)
             lab.screenshot("failed-utility", cell=1, dark=True)
         mend(at)

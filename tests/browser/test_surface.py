@@ -67,6 +67,7 @@ def test_a_cast_is_started_answered_and_finished_by_clicks_alone(lab: Lab):
     panel.tab("Items")
     panel.field("title of WI-2").fill("")
     panel.says("must not be blank")
+    assert panel.cut_off() == []
     panel.field("title of WI-2").fill("Paragraphs")
     panel.field("title of WI-2").press("Alt+ArrowUp")
     panel.says("changed, not applied yet")

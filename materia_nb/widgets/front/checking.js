@@ -25,7 +25,7 @@ export function checkedField(field, send, what, fine, checked = () => {}) {
     if (mine !== asked) return;
     setAttr(field, "aria-invalid", found.fine ? null : "true");
     /** @type {[string, string, string?][]} */
-    const issues = found.issues ?? [];
+    const issues = found.advice ? [] : found.issues ?? [];
     refill(host,
       found.advice && h("p", { class: "mnb-p mnb-t-bad" }, `Not JSON yet: ${found.advice}`),
       issues.map(([path, message, fix]) => h("p", { class: "mnb-p mnb-t-bad" }, `✖ ${path}: ${message}`, fix && h("span", { class: "mnb-dim" }, ` ${fix}`))),

@@ -11,8 +11,9 @@ export function failedBox(send, opens) {
   const why = h("div", {}), more = h("div", { class: "mnb-col" });
   const rows = h("div", { class: "mnb-ways", role: "group", "aria-label": "ways to continue" });
   const node = h("div", { class: "mnb-col mnb-failure", hidden: true }, why, more, rows);
-  /** @type {HTMLTextAreaElement|null} the answer by hand */
+  /** @type {HTMLTextAreaElement|null} the answer by hand; it begins as the one that was refused */
   let written = null;
+  let refused = "";
   /** @param {WayOn} way @param {HTMLElement} body @param {Attributes} style @returns {Made} */
   const opening = (way, body, style) => {
     body.hidden = true;
@@ -39,6 +40,7 @@ export function failedBox(send, opens) {
       const may = (/** @type {boolean} */ fine) => buttons.forEach((one) => setEnabled(one, fine, "write an answer that would be taken"));
       may(false);
       const check = checkedField(text, send, "by_hand", "this answer would be taken", may);
+      text.value = refused = data.refused;
       written = text;
       return opening(way, h("div", { class: "mnb-col" }, text, check.host, h("div", { class: "mnb-row" }, buttons)), style);
     },
@@ -86,6 +88,6 @@ export function failedBox(send, opens) {
         return [h("div", { class: "mnb-way" }, h("div", { class: "mnb-dim mnb-fine", title: way.does }, way.does), act), body];
       }));
     },
-    unsent: () => (written && written.value.trim() && !node.hidden ? [{ words: "the answer by hand", message: { kind: "by_hand", text: written.value } }] : []),
+    unsent: () => (written?.value.trim() && written.value !== refused && !node.hidden ? [{ words: "the answer by hand", message: { kind: "by_hand", text: written.value } }] : []),
   };
 }

@@ -88,13 +88,12 @@ export function makeGrid({ label, columns, height, template, cells, pick, menu, 
     event.stopPropagation();
     menu(Number(row.dataset.index), { x: event.clientX, y: event.clientY, within: scroller });
   });
-  let sized = false, following = false;
+  let high = 0, following = false;
   const watch = new ResizeObserver(() => {
-    if (!sized && scroller.clientHeight) {
-      sized = true;
-      if (active >= 0) show(active);
-      else if (following) scroller.scrollTop = scroller.scrollHeight;
-    }
+    const atEnd = scroller.scrollHeight - scroller.scrollTop - high < height * 1.5, first = !high;
+    high = scroller.clientHeight;
+    if (high && first && active >= 0) show(active);
+    else if (high && following && (first || atEnd)) scroller.scrollTop = scroller.scrollHeight;
     draw();
   });
   watch.observe(scroller);

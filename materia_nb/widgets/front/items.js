@@ -41,7 +41,7 @@ export function itemsPart(host, send, controls) {
   let moves = [];
   /** @type {number|null} the place of the item that one is asked about */
   let asking = null;
-  const words = h("span", { class: "mnb-dim", role: "status" });
+  const words = h("span", { role: "status" });
   const grid = makeGrid({
     label: "work items",
     height: HEIGHT,
@@ -60,10 +60,10 @@ export function itemsPart(host, send, controls) {
   const revert = button("Revert", "forget these edits, show the cast's items", () => take(), small);
   const undo = button("Undo", "take the last edit of the cast back", () => send("undo"), small);
   const question = h("div", { class: "mnb-row mnb-ask", role: "alert", hidden: true });
-  const trouble = button("", "go to the item that is not right yet", () => showTrouble(), { class: "mnb-b mnb-small mnb-t-bad", hidden: true });
-  const preview = h("div", { class: "mnb-moves", role: "status" });
-  controls.append(words, trouble, which, find, here, add, apply, revert, undo);
-  host.append(h("div", { class: "mnb-items" }, question, preview, grid.node));
+  const trouble = button("", "go to the item that is not right yet", () => showTrouble(), { class: "mnb-moves mnb-link mnb-t-bad", hidden: true });
+  const preview = h("div", { class: "mnb-moves", role: "status" }), others = h("div", { class: "mnb-moves mnb-t-bad", role: "status" });
+  controls.append(words, which, find, here, add, apply, revert, undo);
+  host.append(h("div", { class: "mnb-items" }, question, others, trouble, preview, grid.node));
 
   // -- the list that is typed ---------------------------------------------------------
 
@@ -309,8 +309,9 @@ export function itemsPart(host, send, controls) {
     setText(preview, moves.join(" "));
     drawQuestion();
     const count = counted(rows.length, "item");
-    setText(words, stale ? "The cast changed its items meanwhile: Apply puts your list in place of theirs, Revert shows theirs." : wrong ? "" : changed ? `${count} · changed, not applied yet` : !rows.length && data.lists ? "no items yet: a generator makes them" : count);
-    setAttr(words, "class", stale || wrong ? "mnb-t-bad" : changed ? "mnb-t-now" : "mnb-dim");
+    setText(others, stale ? "The cast changed its items meanwhile: Apply puts your list in place of theirs, Revert shows theirs." : "");
+    setText(words, changed ? "changed, not applied yet" : !rows.length && data.lists ? "no items yet: a generator makes them" : count);
+    setAttr(words, "class", `mnb-cut ${changed ? "mnb-t-now" : "mnb-dim"}`);
   };
   return {
     /** @param {Partial<Items>} now */

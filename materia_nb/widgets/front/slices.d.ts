@@ -32,7 +32,7 @@ type Correction = {key: string, words: string, text: string, open: boolean, why_
 
 // failed.js
 type WayOn = {name: string, words: string, does: string};
-type Failure = {key: string, socket: string, offers: WayOn[], form: string, says: string, budget: string, folders: string[], blocks: Blocks, more: Blocks, files?: Record<string, string>};
+type Failure = {key: string, socket: string, offers: WayOn[], form: string, refused: string, says: string, budget: string, folders: string[], blocks: Blocks, more: Blocks, files?: Record<string, string>};
 /** A button, and what it opens */
 type Made = [act: Node, opens?: Node];
 
