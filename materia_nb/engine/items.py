@@ -251,15 +251,11 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
 
 def _still_shown(draft: Draft, last: Shown, items: list[JSON], index: int, outer: tuple[Place, ...]) -> bool:
     """Whether the item at an index is the one that was shown last, and nothing has been put in its place."""
-    value, data = last.item.value, draft.data
+    value = last.item.value
     _, position, within = last.item.id
     if position != index or within != outer or index >= len(items) or items[index] is not value:
         return False
-    for path in last.walk.paths:
-        shown = data.get(path[0], MISSING) if len(path) == 1 else get_path(data, path)
-        if shown is not value:
-            return False
-    return True
+    return all(get_path(draft.data, path) is value for path in last.walk.paths)
 
 
 def item_at(walk: Walk, items: list[JSON], index: int, outer: tuple[Place, ...] = ()) -> Item | None:

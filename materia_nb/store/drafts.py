@@ -28,7 +28,7 @@ from materia_nb.loadout.design import Design, DesignChange
 from materia_nb.loadout.design.document import design_error, exact
 from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
-from materia_nb.store.files import disk, json_bytes
+from materia_nb.store.files import NO_FILE, disk, json_bytes
 from materia_nb.store.rundir import RunDir
 
 _FOLDER: Final = "drafts"
@@ -277,7 +277,7 @@ class _Keeper:
         self._undone: list[DesignChange] = []
         self._text = ""
         self._size = 0
-        self._handle = -1
+        self._handle = NO_FILE
         self._let_go: Callable[[], object] = lambda: None
 
     def heard(self, design: Design, *, anew: bool) -> str:

@@ -205,6 +205,10 @@ _TRIES: Final = 10  # whoever lists the casts looks at a lock for an instant, se
 _PAUSE_S: Final = 0.002
 
 
+NO_FILE: Final = -1
+"""In the place of the number of an open file."""
+
+
 class CastLock:
     """Holds ``cast.lock`` of a run directory until released or until the process ends."""
 
@@ -212,7 +216,7 @@ class CastLock:
         """Take the lock; raises MateriaError (kind ``locked``) naming the owner when another has it."""
         self.path = run_dir / _NAME
         self._process = os.getpid()
-        self._handle = -1
+        self._handle = NO_FILE
         try:  # around the interrupts that are held as well, since one of them arrives when they are let go
             with HeldInterrupts():
                 with disk(self.path, "open the lock of the cast"):
@@ -231,10 +235,10 @@ class CastLock:
 
     def release(self) -> None:
         """Let go of the lock; the file stays, since removing it would race with the next owner."""
-        if self._handle < 0:
+        if self._handle == NO_FILE:
             return
         with HeldInterrupts():
-            handle, self._handle = self._handle, -1
+            handle, self._handle = self._handle, NO_FILE
             if os.getpid() == self._process:
                 # Closing is not enough while a forked child holds a copy of the handle; and a child
                 # that lets go of its copy must not unlock what its parent still writes.

@@ -24,6 +24,7 @@ from materia_nb.file_io import open_plain, read_plain, replace_file, write_all
 from materia_nb.jsonvalue import JSON, too_deep_to_write
 from materia_nb.platform import HeldInterrupts
 from materia_nb.store.files import (
+    NO_FILE,
     CastLock,
     DiskError,
     disk,
@@ -110,7 +111,7 @@ class Journal:
         self._link = contents.link if contents else ""
         self._unsure = False
         self._closed = False
-        self._handle = -1
+        self._handle = NO_FILE
         try:  # as in CastLock
             with HeldInterrupts(), disk(path, "open the journal"):
                 self._handle = open_plain(path, _APPEND | os.O_CREAT)
@@ -157,7 +158,7 @@ class Journal:
         """
         block, link = encoded(lines, self._link)
         with HeldInterrupts():
-            if self._handle < 0 or os.getpid() != self._process:
+            if self.rests or os.getpid() != self._process:
                 self.wake()
             try:
                 if self._unsure:
@@ -207,7 +208,7 @@ class Journal:
     @property
     def rests(self) -> bool:
         """Whether file and lock are let go of."""
-        return self._handle < 0
+        return self._handle == NO_FILE
 
     def rest(self) -> None:
         """Let go of the file and the lock until the next append, unless the file is still to be cut."""
@@ -248,11 +249,11 @@ class Journal:
         self._unsure = False
 
     def _let_go(self) -> None:
-        if self._handle < 0 and self._lock is None:
+        if self.rests and self._lock is None:
             return
         with HeldInterrupts():
-            handle, self._handle = self._handle, -1
-            if handle >= 0:
+            handle, self._handle = self._handle, NO_FILE
+            if handle != NO_FILE:
                 os.close(handle)
             lock, self._lock = self._lock, None
             if lock is not None:

@@ -211,7 +211,17 @@ def test_threads_take_turns(tmp_path):
 def test_an_opened_cast_can_only_be_looked_at(cast):
     cast.run(steps=2)
     opened = open_cast(cast.run_dir)
-    calls = (opened.step, opened.run, opened.abort, lambda: opened.reply("x"), lambda: opened.edit.budget(1))
+    edit, labels, pins, approvals = opened.edit, opened.labels, opened.pins, opened.approvals
+    calls = (
+        *(opened.step, opened.run, opened.abort, opened.enter, opened.retry, edit.undo, edit.abandon),
+        *(labels.undo, approvals.disallow, lambda: opened.reply("x"), lambda: opened.refine("x")),
+        *(lambda: opened.back(1), lambda: opened.skip("x"), lambda: edit.budget(1), lambda: edit.set("a", 1)),
+        *(lambda: edit.items([]), lambda: edit.state({}), lambda: edit.reword("task", "x")),
+        *(lambda: edit.recommit("x"), lambda: edit.redefine("Build", {"prompt": "x"})),
+        *(lambda: edit.remember(1), lambda: labels.add(1, note="n"), lambda: pins.add("Socket-2", "x")),
+        *(lambda: approvals.allow("bash"), lambda: approvals.answer("yes")),
+        lambda: approvals.decide(satisfied=True),
+    )
     for call in calls:
         with pytest.raises(MateriaError, match="open read-only") as caught:
             call()

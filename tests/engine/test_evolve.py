@@ -14,7 +14,7 @@ from materia_nb.engine import decide, evolve
 from materia_nb.engine import events as ev
 from materia_nb.engine.events import Unfit, from_json, to_json
 from materia_nb.engine.session import Session
-from materia_nb.engine.state import Failure
+from materia_nb.engine.state import Failure, Pin
 
 FOLDING = {"materia_nb.engine.evolve", "materia_nb.engine.edit", "materia_nb.engine.session", "collections"}
 CHAIN = config({"A": at("P", edge("B")), "B": at("P")})
@@ -146,6 +146,22 @@ def test_an_end_that_is_told_of_a_cast_that_goes_on_is_refused():
     over = cast.answers("a", "b").do(decide.enter)
     with pytest.raises(Unfit, match="the cast is complete"):
         evolve.evolve(over.rules, over.session, ev.CastEnd(ok=False, kind="budget"))
+
+
+def test_a_cast_as_it_was_knows_nothing_of_what_came_later():
+    cast = Folded(CHAIN)
+    fresh = evolve.session_after(cast.rules, cast.session, cast.session.steps)
+    assert (fresh.state, fresh.pins) == (cast.session.start, {})
+    cast.do(lambda *_: (ev.FilesKept(step=0, by="start", commit="before", ts=0),))
+    cast.answers("a")
+    cast.do(lambda *_: (ev.FilesKept(step=1, by="step", commit="after", changed=("x",), ts=0),))
+    pin = Pin("text", "a text", "b")
+    cast.do(decide.pin, "B", pin).answers("b")
+    then = [evolve.session_after(cast.rules, cast.session, cast.session.steps.to(n)) for n in range(3)]
+    assert [one.pins for one in then] == [{}, {}, {"B": pin}]
+    assert [one.files for one in then] == ["before", "after", "after"]
+    assert [one.state.status for one in then] == ["ready"] * 3
+    assert then[0].state == cast.session.start
 
 
 def test_a_refused_output_stays_refused_whatever_would_be_made_of_it_now():

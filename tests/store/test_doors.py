@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import sys
@@ -195,6 +196,7 @@ def open_files():
 @pytest.fixture
 def few_handles():
     """As many handles as are open, and 30 more."""
+    gc.collect()  # what earlier tests have left open closes now, and not while this one counts
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + 30, before[1]))
     yield

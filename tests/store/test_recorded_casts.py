@@ -310,8 +310,18 @@ def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
 
 @pytest.mark.parametrize(
     "act",
-    [Cast.step, Cast.fork, Cast.retry, lambda cast: cast.edit.undo(), lambda cast: cast.edit.set("a", 1)],
-    ids=["step", "fork", "recast", "undo", "edit"],
+    [
+        Cast.step,
+        Cast.fork,
+        Cast.retry,
+        lambda cast: cast.edit.undo(),
+        lambda cast: cast.edit.set("a", 1),
+        lambda cast: cast.blame("a"),
+        lambda cast: cast.replay(h.one_config()),
+        lambda cast: cast.back(change="a"),
+        lambda cast: cast.export.test("a"),
+    ],
+    ids=["step", "fork", "recast", "undo", "edit", "blame", "replay", "back", "test"],
 )
 def test_a_cast_whose_loadout_cannot_be_cast_says_so_instead_of_going_on(act):
     """R41."""
