@@ -7,12 +7,12 @@ from math import inf, nan
 import pytest
 
 import protocol_helpers as ph
-from builders import Folded, asks, at, config, edge, items, retry_loop, say
+from builders import YES, Folded, asks, at, config, edge, items, retry_loop, say
 from materia_nb.agents.interface import ToolCall
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
 from materia_nb.engine.labels import Label
-from materia_nb.engine.state import Failure
+from materia_nb.engine.state import Failure, Pin
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.capabilities import request_of, sealed_from
 from materia_nb.loadout.graph import Budget
@@ -175,6 +175,11 @@ def test_an_item_is_skipped_where_the_cast_stopped_at_one():
     assert cast.do(decide.enter).state.at.item.key == "WI-2"
     plain = Folded(CHAIN).do(decide.enter).do(decide.fail, Failure("agent_error", "x", "A"), 0)
     assert refused(plain, decide.skip_item, "too hard") == "no_item"
+    going_on = Folded(retry_loop()).answers(items("a")).do(decide.enter)
+    assert refused(going_on, decide.skip_item, "too hard") == "no_item"
+    behind = Folded(retry_loop()).answers(items("a"), "built", YES).do(decide.enter)
+    behind.do(decide.fail, Failure("agent_error", "x", "Tell"), 0)
+    assert refused(behind, decide.skip_item, "too hard") == "no_item"
 
 
 def test_a_prompt_is_reworded_and_one_that_was_cut_short_waits_again():
@@ -225,6 +230,17 @@ def test_a_budget_is_a_number_from_nought(most):
 
 def test_a_complete_cast_is_not_edited():
     assert refused(Folded(CHAIN).answers("a", "b").do(decide.enter), decide.edit_state, {}, {}) == "over"
+
+
+def test_what_a_person_chooses_is_kept_with_its_time():
+    cast = Folded(CHAIN).answers("a")
+    cast.do(decide.pin, "B", Pin("text", "a text", "b"), ts=5)
+    assert cast.session.pins == {"B": Pin("text", "a text", "b")}
+    assert cast.do(decide.unpin, "B", ts=6).session.pins == {}
+    cast.do(decide.remember, 1, {"text": "x"}, ts=7)
+    cast.do(decide.redefine, "P", {"prompt": "new"}, {"prompt": "p"}, ts=8)
+    assert [one.ts for one in cast.events[-4:]] == [5, 6, 7, 8]
+    assert (cast.events[-1].step, cast.events[-1].previous) == (1, {"prompt": "p"})
 
 
 def test_labels_are_kept_taken_back_and_not_repeated():

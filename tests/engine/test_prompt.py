@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import Play, agent, asks, at, config, edge, items, loop, retry_loop, say
-from materia_nb.engine import entering
+from builders import Folded, Play, agent, asks, at, config, edge, items, loop, retry_loop, say
+from materia_nb.engine import decide, entering
 from materia_nb.engine.items import template
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Item
+from materia_nb.engine.state import CastState, Item, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
+from materia_nb.loadout.graph import Budget
 
 DATA = {
     "s": "text",
@@ -244,3 +245,19 @@ def test_r51_a_repair_turn_is_told_the_form_alone_and_a_first_turn_what_each_fie
     [asked] = [part.text for part in play.prompt.parts if part.name == "return"]
     assert "workItems" in asked
     assert "one object for each piece of work" not in asked
+
+
+def test_a_preview_is_the_prompt_of_entering_now_or_says_why_there_is_none():
+    cast = Folded(retry_loop())
+    found, why_not = entering.preview(cast.rules, cast.state, "Plan")
+    assert (found, why_not) == (cast.do(decide.enter).session.prompt, "")
+    assert "<prompt of request" in repr(found)
+    assert entering.preview(cast.rules, cast.state, "Build") == (
+        None,
+        "Its list has no item now, so it would be passed over.",
+    )
+    cast.do(decide.answer, decide.Answer(items("a"), Usage(1, 1)))
+    cast.do(decide.set_budget, Budget(max_tokens=1))
+    found, why_not = entering.preview(cast.rules, cast.state, "Build")
+    assert found is None
+    assert why_not.startswith("Entering it now would stop the cast: ")

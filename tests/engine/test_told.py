@@ -313,6 +313,38 @@ def test_an_object_takes_one_part_away(given, gone):
     assert part(play, gone).startswith("castContext leaves")
 
 
+LISTED = say(workItems=[{"title": "T", "context": "C"}, {"title": "U", "context": "D"}])
+
+
+@pytest.mark.parametrize(
+    "document, answer, name, why",
+    [
+        (
+            chain("{{state.workItems}}"),
+            LISTED,
+            "place",
+            "your own prompt tells the list: {{state.workItems}}",
+        ),
+        (chain(castContext={"items": "none"}), LISTED, "place", "castContext leaves the list out"),
+        (
+            retry("{{state.workItems}}"),
+            LISTED,
+            "place",
+            "your own prompt tells the list: {{state.workItems}}",
+        ),
+        (retry(castContext={"items": "none"}), LISTED, "place", "castContext leaves the list out"),
+        (chain("{{context}}"), say(context="C"), "handoffs", "your own prompt tells them: {{state.context}}"),
+        (chain("{{request}}"), "{}", "request", "your own prompt tells it: {{request}}"),
+        (chain(), "{}", "request", "it is empty"),
+    ],
+)
+def test_what_is_not_told_has_its_reason(document, answer, name, why):
+    play = Play(document, answer, request="" if why == "it is empty" else "R")
+    (found,) = (one for one in play.prompt.parts if one.name == name)
+    assert found.note == why
+    assert "work items" not in found.text.lower()
+
+
 def test_paths_of_the_state_can_be_chosen():
     play = Play(chain(castContext={"state": ["plan.name"]}), say(state={"plan": {"name": "N"}, "vcs": "git"}))
     assert state_of(play) == {"plan.name": "N"}
