@@ -12,10 +12,9 @@ from builders import Folded, Play, agent, asks, at, config, edge, items, loop, r
 from materia_nb.engine import decide, entering
 from materia_nb.engine.items import template
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Item, Usage
+from materia_nb.engine.state import CastState, Item
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
-from materia_nb.loadout.graph import Budget
 
 DATA = {
     "s": "text",
@@ -256,8 +255,3 @@ def test_a_preview_is_the_prompt_of_entering_now_or_says_why_there_is_none():
         None,
         "Its list has no item now, so it would be passed over.",
     )
-    cast.do(decide.answer, decide.Answer(items("a"), Usage(1, 1)))
-    cast.do(decide.set_budget, Budget(max_tokens=1))
-    found, why_not = entering.preview(cast.rules, cast.state, "Build")
-    assert found is None
-    assert why_not.startswith("Entering it now would stop the cast: ")
