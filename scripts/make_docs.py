@@ -216,7 +216,7 @@ def with_failures(page: str) -> str:
     ]
     kinds = ["| kind | what happened | ways to continue, the likeliest first |", "|---|---|---|"]
     kinds += [
-        f"| {name} | {kind.words} | {', '.join(kind.acts)}{kind.note and f' ({kind.note})'} |"
+        f"| {name} | {kind.words} | {', '.join(ACTS[act].words.format(**says) for act in kind.acts)}{kind.note and f' ({kind.note})'} |"
         for name, kind in [*((f"`{name}`", one) for name, one in FAILURE_KINDS.items()), ("any other", OTHER)]
     ]
     tables = {"acts": acts, "kinds": kinds}

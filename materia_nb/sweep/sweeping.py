@@ -465,7 +465,7 @@ class Sweeps:
                 see the same directories.
             pins: what is pinned in every cast, as for ``wb.cast``. All casts work in one project: pin what changes it.
             allow: tools of agents that need not ask; a cast that waits for a person ends with ``person``.
-            retry: recast casts that did not finish.
+            retry: cast again what did not finish.
             most: how much all casts of the sweep may use together, those that were there included: ``"200000 tokens"``, ``"2.5 usd"``,
                 ``"600 seconds"`` or ``"100 turns"``. Then no more are begun, and those under way come to their end; the same
                 sweep with more goes on. What judges use is not counted.

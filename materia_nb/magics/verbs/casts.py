@@ -299,7 +299,7 @@ def _sweep(
         repeat: how often each is cast; once if left out
         checks: a $function, or a $list or $dict of checks and judges
         dir_: where rows and casts are saved
-        retry: recast casts that did not finish
+        retry: cast again what did not finish
         most: start no more casts once all have used this much: 200000 tokens, 2.5 usd, 600 seconds, 100 turns
     """
     if call.body is not None:

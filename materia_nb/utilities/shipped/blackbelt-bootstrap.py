@@ -77,7 +77,7 @@ def prepare(project: str, found: dict[str, Any]) -> None:
     if (here / ".git").exists() and not (here / ".jj").exists():
         raise Failed(
             "there is a Git repository here and none of jj, and jj makes none of its own beside it. Choose, run it once, and "
-            "recast: jj git init --colocate (jj and Git share this directory), or "
+            "retry: jj git init --colocate (jj and Git share this directory), or "
             f"jj git clone . ../{shlex.quote(here.name + '-jj')} (a directory of its own for jj; cast there)"
         )
     try:
