@@ -66,6 +66,8 @@ class Designing:
 
     def _with_spots(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Read pixels of the picture as column and row; who places one card keeps the others where they are seen."""
+        if isinstance(then := values.get("then"), Mapping):
+            return {**values, "then": self._with_spots(then)}
         x, y = values.get("x"), values.get("y")
         if self.canvas is None or not (is_number(x) and is_number(y)):
             return values

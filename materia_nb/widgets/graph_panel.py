@@ -146,7 +146,7 @@ class GraphPanel(Panel):
         """Lay the graph out for the room that it has, in the direction that a person or a cast that has begun keeps.
 
         While it is designed nothing moves that was not moved: what stood somewhere stays there, and a new card stands beside
-        what leads to it.
+        what leads to it. With a card that nobody has placed, cards say no more than their names once all are seen only so.
         """
         directions: tuple[Direction, ...] = (self._direction,) if self._direction else ("right", "down")
         if len(self.graph.sockets) < 2 and self._room[0] < 1.5 * self._room[1]:
@@ -155,13 +155,14 @@ class GraphPanel(Panel):
             placed = best_place(self.graph, self._room, directions=directions, folded=self._folded)
             return Scene(self.graph, placed)
         given = spots_of(self.graph)
+        stands = self.graph.sockets.keys() <= self._spots.keys() | given.keys()
         placed = best_place(
             self.graph,
             self._room,
             directions=directions,
             folded=self._folded,
             spots=self._spots | given,
-            levels=(2, 1) if self._level is None else (self._level,),
+            levels=(self._level,) if self._level and (stands or self._level == 1) else (2, 1),
         )
         self._direction, self._level = placed.direction, placed.level
         self._spots |= {key: spot for key, spot in placed.spots().items() if key not in given}
@@ -278,7 +279,8 @@ class GraphPanel(Panel):
         if self.selected not in self._named().values():
             self.selected = None
         self._direction = self._scene.placed.direction  # what is changed is not turned too
-        self._draw_anew(fresh=False)
+        before, scene = self._scene.placed.level, self._laid_out()
+        self._draw_anew(scene, fresh=self._mode == "design" and scene.placed.level != before)
 
     def turn(self, direction: Direction) -> None:
         """Let the flow run ``right`` or ``down``, whatever room there is."""

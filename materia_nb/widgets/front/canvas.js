@@ -194,7 +194,7 @@ export class Canvas {
   seen() {
     const { cy } = this;
     if (this.isStill) this.map.frame(...this.still.seen());
-    else if (cy) this.map.need(this.view.isTooLarge && cy.width() >= 340), this.map.frame(-cy.pan().x / cy.zoom(), -cy.pan().y / cy.zoom(), cy.width() / cy.zoom(), cy.height() / cy.zoom());
+    else if (cy) this.map.need(this.view.isTooLarge && this.view.isPanned && cy.width() >= 340), this.map.frame(-cy.pan().x / cy.zoom(), -cy.pan().y / cy.zoom(), cy.width() / cy.zoom(), cy.height() / cy.zoom());
   }
 
   restyle() {

@@ -55,11 +55,13 @@ export function canvasDesign(canvas) {
     canvas.send("marquee", { ids });
   };
 
-  /** A line was let go where nothing is: whoever knows the materia asks what comes there. @param {string} from @param {Point} at */
+  /** A line was let go where nothing is: whoever knows the materia asks what comes there, the edge of its card where the line ends. @param {string} from @param {Point} at */
   const goOn = (from, at) => {
-    const { cy } = canvas, source = canvas.picks.get(from)?.[1];
-    if (!cy || !source) return;
-    const { x, y } = inPicture(cy, at), box = host.getBoundingClientRect();
+    const { cy } = canvas, one = canvas.element(from), source = canvas.picks.get(from)?.[1];
+    if (!cy || !one || !source) return;
+    const end = inPicture(cy, at), dx = end.x - one.position("x"), dy = end.y - one.position("y"), box = host.getBoundingClientRect();
+    const beside = Math.abs(dx) * one.data("h") > Math.abs(dy) * one.data("w");
+    const x = end.x + (beside ? (Math.sign(dx) * one.data("w")) / 2 : 0), y = end.y + (beside ? 0 : (Math.sign(dy) * one.data("h")) / 2);
     graph.dispatchEvent(new CustomEvent("mnb-go-on", { bubbles: true, detail: { source, x: Math.round(x), y: Math.round(y), at: { x: box.x + at.x, y: box.y + at.y } } }));
   };
 
@@ -140,7 +142,7 @@ export function canvasDesign(canvas) {
       const one = canvas.element(id);
       if (!one?.nonempty()) return;
       const right = canvas.scene?.direction === "right", { x, y } = one.renderedPosition(), zoom = canvas.cy?.zoom() ?? 1;
-      goOn(id, { x: x + (right ? 264 * zoom : 0), y: y + (right ? 0 : 110 * zoom) });
+      goOn(id, { x: x + (right ? one.data("w") / 2 + 72 : 0) * zoom, y: y + (right ? 0 : one.data("h") / 2 + 54) * zoom });
     },
     get marked() {
       return marked;

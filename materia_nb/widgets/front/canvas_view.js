@@ -5,6 +5,8 @@ const MOST = 1;
 const DOCK = 154;
 /** Pixels at each side that nothing is fitted under: at the bottom stand the tools. */
 const EDGES = { left: 8, top: 8, right: 8, bottom: 42 };
+/** What the map takes of the height above the tools, where the picture runs under it. */
+const MAP = 58;
 
 /** The room in which a picture is fitted, of a canvas of this size. @param {Size} size @param {number} [beside] what the map takes at the right @returns {Size} */
 export const roomIn = ([w, h], beside = 0) => [w - EDGES.left - EDGES.right - beside, h - EDGES.top - EDGES.bottom];
@@ -34,7 +36,8 @@ export function canvasViewport(canvas) {
     const [w, h] = room(), [pw, ph] = getSize(), [cx, cy] = getCorner();
     // Where a dock that is still a row will open, nothing stands that fits above it.
     const above = canvas.surface?.dataset.empty ? Math.min(h, Math.max(ph * zoom, h - DOCK)) : h;
-    const left = bounded(w / 2 - (x - cx) * zoom, pw * zoom, w), top = bounded(h / 2 - (y - cy) * zoom, ph * zoom, above);
+    const clear = canvas.map.wide || ph * zoom <= h ? above : h - MAP; // of what is panned, the end can be brought above the map
+    const left = bounded(w / 2 - (x - cx) * zoom, pw * zoom, w), top = bounded(h / 2 - (y - cy) * zoom, ph * zoom, clear);
     move(() => getCy().viewport({ zoom, pan: { x: EDGES.left + left - cx * zoom, y: EDGES.top + top - cy * zoom } }));
   };
   const view = {
@@ -44,6 +47,10 @@ export function canvasViewport(canvas) {
     /** Whether the whole cannot be read. */
     get isTooLarge() {
       return room()[0] >= 20 && zoomToFit(room(), getSize()) < least() - 0.005;
+    },
+    /** Whether a part of the picture is out of sight. */
+    get isPanned() {
+      return getCy().zoom() > zoomToFit(room(), getSize()) + 0.005;
     },
     /** Show the whole, however small it is. */
     fit() {
@@ -76,7 +83,8 @@ export function canvasViewport(canvas) {
     /** Bring an element into view, if it is not there, or is smaller than what can be read where that is asked for. @param {CyElements} one @param {boolean} [toRead] */
     reach(one, toRead = false) {
       const box = one.renderedBoundingBox({ includeOverlays: false }), [w, h] = canvasSize(), zoom = getCy().zoom();
-      const inside = box.x1 >= 0 && box.y1 >= 0 && box.x2 <= w && box.y2 <= h - EDGES.bottom;
+      const foot = EDGES.bottom + (canvas.map.box.hidden || canvas.map.wide ? 0 : MAP);
+      const inside = box.x1 >= 0 && box.y1 >= 0 && box.x2 <= w && box.y2 <= h - foot;
       const small = toRead && zoom < least();
       if ((inside && !small) || w < 20) return;
       const at = one.isNode() ? one.position() : one.midpoint();

@@ -10,13 +10,17 @@ export const closeMenu = () => close();
  * Open a menu at an element, or at a point of the window.
  * @param {HTMLElement|(Point & {within: HTMLElement})} at
  * @param {MenuEntry[]} entries
- * @param {{label?: string, sought?: boolean}} [options] `sought`: a field that filters, for long lists
+ * @param {{label?: string, sought?: boolean, named?: {words: string, act: (name: string) => void}[]}} [options] `sought`: a field that
+ *   filters, for long lists; `named`: what can be done with a name that is typed there and that no entry has
  */
-export function openMenu(at, entries, { label = "menu", sought = false } = {}) {
+export function openMenu(at, entries, { label = "menu", sought = false, named = [] } = {}) {
   closeMenu();
   const anchor = at instanceof HTMLElement ? at : null, within = at instanceof HTMLElement ? at : at.within;
   const host = /** @type {HTMLElement} */ (within.closest(".mnb-surface") ?? within.closest(".mnb-graph") ?? document.body);
-  const items = entries.map(({ words, act, tone, off, why }) => {
+  const typed = () => field?.value.trim() ?? "";
+  /** @type {MenuEntry[]} */
+  const others = named.map(({ words, act }) => ({ words, act: () => act(typed()) }));
+  const items = [...entries, ...others].map(({ words, act, tone, off, why }) => {
     if (!act) return h("div", { class: "mnb-menu-text" }, words);
     const press = () => {
       if (off) return;
@@ -53,10 +57,16 @@ export function openMenu(at, entries, { label = "menu", sought = false } = {}) {
   });
   box.addEventListener("keydown", (event) => event.stopPropagation());
   box.addEventListener("contextmenu", (event) => (event.preventDefault(), event.stopPropagation()));
-  field?.addEventListener("input", () => {
-    const wanted = field.value.trim().toLowerCase();
-    for (const one of items) one.hidden = !one.textContent?.toLowerCase().includes(wanted);
-  });
+  const filter = () => {
+    const wanted = typed().toLowerCase(), has = entries.some((one) => one.words.toLowerCase() === wanted);
+    for (const [number, one] of items.entries()) {
+      const other = named[number - entries.length];
+      if (other) one.textContent = `${other.words} ${typed()}`;
+      one.hidden = other ? !wanted || has : !one.textContent?.toLowerCase().includes(wanted);
+    }
+  };
+  field?.addEventListener("input", filter);
+  filter();
   (field ?? buttons()[0] ?? box).focus({ preventScroll: true });
 }
 
