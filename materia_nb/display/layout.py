@@ -256,7 +256,7 @@ class _Picture:
         self.card = card_size(level)
         self.pitch = (self.card[0] + _GAPS[level][0], self.card[1] + _GAPS[level][1])
         self.boxes = self._boxes(self._spots(spots, longest, abreast))
-        self.frames, self.titles = self._frames({})
+        self.frames, self.titles = self._frames({}), dict[str, Box]()
 
     def _end(self, key: str) -> str:
         """What an end of a line is drawn as: a socket, or the folded loop around it."""
@@ -293,10 +293,9 @@ class _Picture:
 
     # -- loops -----------------------------------------------------------------------
 
-    def _frames(self, chips: Mapping[str, Sequence[Box]]) -> tuple[dict[str, Box], dict[str, Box]]:
-        """Frames round the members of loops and their ``chips``, the inner ones first, each with its heading; all chips are those of ``""``."""
+    def _frames(self, chips: Mapping[str, Sequence[Box]]) -> dict[str, Box]:
+        """Frames round the members of loops and their ``chips``, the inner ones first; all chips are those of ``""``."""
         frames: dict[str, Box] = {}
-        titles: dict[str, Box] = {}
         for loop in sorted(self.graph.loops.values(), key=lambda loop: len(loop.sockets)):
             members = [self.boxes[key] for key in map(self._end, loop.sockets) if key in self.boxes]
             if loop.id in self.folded or not members:
@@ -304,16 +303,22 @@ class _Picture:
             members += chips.get(loop.id, ())
             members += [frames[key] for key in frames if self._holds(loop, self.graph.loops[key])]
             room = around(members, _FRAME + ARROW_ROOM)
-            frames[loop.id] = frame = Box(
+            frames[loop.id] = Box(
                 room.x, room.y - _HEADING + ARROW_ROOM, room.w, room.h + _HEADING - ARROW_ROOM
             )
+        return frames
+
+    def _frame(self, chips: Mapping[str, Sequence[Box]]) -> None:
+        """Put the frames round the loops, each with its heading."""
+        self.frames, self.titles = self._frames(chips), {}
+        for key, frame in self.frames.items():
+            loop = self.graph.loops[key]
             # Where the flow runs down it comes in above the first card: the heading stands left of it, progress right.
             middle = self.boxes[self._end(loop.sockets[0])].cx if self.direction == "down" else frame.right
             wide = middle - frame.x - 14 if middle > frame.x + 80 else frame.w
             w, h = title_size(self.graph, loop, min(wide, frame.w) - 6, self.level)
-            taken = [*self.boxes.values(), *titles.values(), *chips.get("", ())]
-            titles[loop.id] = _free_title(Box(frame.x + 6, frame.y + 4, w, h), frame, taken)
-        return frames, titles
+            taken = [*self.boxes.values(), *self.titles.values(), *chips.get("", ())]
+            self.titles[key] = _free_title(Box(frame.x + 6, frame.y + 4, w, h), frame, taken)
 
     @staticmethod
     def _holds(outer: Loop, inner: Loop) -> bool:
@@ -353,6 +358,7 @@ class _Picture:
 
     def placed(self) -> PlacedGraph:
         """Lead the lines, and give the whole its bounds."""
+        self._frame({})
         lines = self._lines()
         nodes = {key: self.boxes[key] for key in self.graph.sockets if key in self.boxes}
         cards = {
@@ -419,7 +425,7 @@ class _Picture:
                 if line.label is not None and link.source in loop.sockets and link.target in loop.sockets:
                     chips.setdefault(loop.id, []).append(line.label)
         chips[""] = [line.label for line in led if line.label is not None]
-        self.frames, self.titles = self._frames(chips)
+        self._frame(chips)
 
     def _led(self, links: Iterable[Link]) -> list[Led]:
         """List the lines between what is drawn; exits from the same socket to the same one are one."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final
 
 from materia_nb.display.geometry import Box, Point
 from materia_nb.display.graph_parts import Link
@@ -25,8 +25,7 @@ UP: Final = 3
 AHEAD: Final = ((1, 0), (0, 1), (-1, 0), (0, -1))
 """One step in each direction; a side of a box is named by the direction in which one leaves it."""
 
-_State: TypeAlias = tuple[int, int, int]
-"""A point of the grid, and the direction in which one has come to it."""
+_COLUMNS, _ROWS = zip(*AHEAD, strict=True)
 ARROW_ROOM: Final = 12.0
 """How far from a box a line runs along it, and the room for the head of an arrow."""
 CLEAR: Final = 4.0
@@ -86,23 +85,24 @@ def _ahead(point: Point, way: int, far: float) -> Point:
 
 
 class _Grid:
-    """The heights and widths at which lines may run, and what stands in the way between them."""
+    """The heights and widths at which lines may run, and what stands in the way between them.
+
+    A point of the grid is a number, column by column; so is the piece that begins there and runs right or down.
+    """
 
     def __init__(self, wanted: Sequence[LineToLead], solid: Sequence[Box], frames: Mapping[str, Box]) -> None:
         ends = [end for way in wanted for end in self._ends(way)]
         boxes = [*solid, *frames.values()]
         self.xs = _lines([x for x, _ in ends], [(box.x, box.right) for box in boxes])
         self.ys = _lines([y for _, y in ends], [(box.y, box.bottom) for box in boxes])
-        self.frames: tuple[dict[tuple[int, int], list[str]], dict[tuple[int, int], list[str]]] = ({}, {})
-        self.used: tuple[dict[tuple[int, int], set[str]], dict[tuple[int, int], set[str]]] = ({}, {})
-        long = [[b - a for a, b in pairwise(lines)] for lines in (self.xs, self.ys)]
-        self.cost = (
-            {(i, j): wide for i, wide in enumerate(long[0]) for j in range(len(self.ys))},
-            {(i, j): high for j, high in enumerate(long[1]) for i in range(len(self.xs))},
-        )
+        self.used: tuple[dict[int, set[str]], dict[int, set[str]]] = ({}, {})
+        wide, high = ([b - a for a, b in pairwise(lines)] for lines in (self.xs, self.ys))
+        rows = len(self.ys)
+        self.costs = [one for one in wide for _ in range(rows)], [*high, 0.0] * len(self.xs)
         for box in solid:
             for axis, piece in self._pieces(box, CLEAR):
-                self.cost[axis][piece] = long[axis][piece[axis]] * _THROUGH
+                self.costs[axis][piece] = (high[piece % rows] if axis else wide[piece // rows]) * _THROUGH
+        self.frames: tuple[dict[int, list[str]], dict[int, list[str]]] = ({}, {})
         for loop, box in frames.items():
             for axis, piece in self._pieces(box, 0):
                 self.frames[axis].setdefault(piece, []).append(loop)
@@ -112,68 +112,72 @@ class _Grid:
         """Where a line may bend first and last."""
         return _ahead(way.start, way.out, ARROW_ROOM / 2), _ahead(way.tip, way.into, -ARROW_ROOM)
 
-    def _pieces(self, box: Box, margin: float) -> Iterator[tuple[int, tuple[int, int]]]:
-        """The pieces of the grid that run through a box, by axis, each as the place where it begins."""
+    def _pieces(self, box: Box, margin: float) -> Iterator[tuple[int, int]]:
+        """The pieces of the grid that run through a box, with their axis."""
         x, y, right, bottom = box.x - margin, box.y - margin, box.right + margin, box.bottom + margin
         left, past = bisect_right(self.xs, x), bisect_left(self.xs, right)
         top, below = bisect_right(self.ys, y), bisect_left(self.ys, bottom)
-        for j in range(top, below):
-            for i in range(max(left - 1, 0), min(past, len(self.xs) - 1)):
-                yield 0, (i, j)
+        rows = len(self.ys)
+        for i in range(max(left - 1, 0), min(past, len(self.xs) - 1)):
+            yield from ((0, i * rows + j) for j in range(top, below))
         for i in range(left, past):
-            for j in range(max(top - 1, 0), min(below, len(self.ys) - 1)):
-                yield 1, (i, j)
+            yield from ((1, i * rows + j) for j in range(max(top - 1, 0), min(below, rows - 1)))
 
-    def _cost(self, axis: int, piece: tuple[int, int], way: LineToLead) -> float:
+    def lead(self, way: LineToLead) -> list[Point]:
+        """Find the cheapest way of a line: its points, without those on a straight piece."""
+        rows, (first, last) = len(self.ys), self._ends(way)
+        column, row = bisect_left(self.xs, last[0]), bisect_left(self.ys, last[1])
+        start = (bisect_left(self.xs, first[0]) * rows + bisect_left(self.ys, first[1])) * 4 + way.out
+        nodes, before = [(column * rows + row) * 4 + way.into], self._search(way, start, column, row)
+        while nodes[-1] in before:
+            nodes.append(before[nodes[-1]])
+        places = [state >> 2 for state in reversed(nodes)]
+        for a, b in pairwise(places):
+            if a != b:
+                self.used[int(abs(a - b) == 1)].setdefault(min(a, b), set()).add(way.net)
+        points = [(self.xs[place // rows], self.ys[place % rows]) for place in places]
+        return straightened([way.start, *points, way.tip])
+
+    def _cost(self, axis: int, piece: int, way: LineToLead) -> float:
         """How long a piece counts for a line."""
-        cost = self.cost[axis][piece]
+        cost = self.costs[axis][piece]
         if (loops := self.frames[axis].get(piece)) and not way.loops.issuperset(loops):
             cost *= _FOREIGN
         if nets := self.used[axis].get(piece):
             cost *= _SHARED if len(nets) == 1 and way.net in nets else _CROWDED
         return cost
 
-    def lead(self, way: LineToLead) -> list[Point]:
-        """Find the cheapest way of a line: its points, without those on a straight piece."""
-        first, last = self._ends(way)
-        start = (bisect_left(self.xs, first[0]), bisect_left(self.ys, first[1]), way.out)
-        goal = (bisect_left(self.xs, last[0]), bisect_left(self.ys, last[1]), way.into)
-        todo: list[tuple[float, float, _State]] = [(0.0, 0.0, start)]
-        best = {start: 0.0}
-        before: dict[_State, _State] = {}
+    def _search(self, way: LineToLead, start: int, column: int, row: int) -> dict[int, int]:
+        """Look for the cheapest way to a place: from where each state is reached, a point and the direction in which one came."""
+        xs, ys, rows = self.xs, self.ys, len(self.ys)
+        goal = (column * rows + row) * 4 + way.into
+        todo = [(0.0, 0.0, start)]
+        best, before = {start: 0.0}, dict[int, int]()
         while todo:
             _, cost, state = heappop(todo)
             if state == goal:
                 break
             if cost > best[state]:
                 continue
-            for to, more in self._on(state, goal, way):
-                price = cost + more
-                if price < best.get(to, 1e12):
-                    best[to] = price
-                    before[to] = state
-                    bends = (to[0] != goal[0]) + (to[1] != goal[1]) - 1
-                    left = abs(self.xs[to[0]] - last[0]) + abs(self.ys[to[1]] - last[1])
-                    heappush(todo, (price + left + max(0, bends) * _BEND, price, to))
-        nodes = [goal]
-        while nodes[-1] in before:
-            nodes.append(before[nodes[-1]])
-        nodes.reverse()
-        for (i, j, _), (k, m, _) in pairwise(nodes):
-            if (i, j) != (k, m):
-                self.used[int(i == k)].setdefault((min(i, k), min(j, m)), set()).add(way.net)
-        return straightened([way.start, *((self.xs[i], self.ys[j]) for i, j, _ in nodes), way.tip])
-
-    def _on(self, state: _State, goal: _State, way: LineToLead) -> Iterator[tuple[_State, float]]:
-        """Where one can go from a point of the grid, straight on or round a corner, and what that costs."""
-        i, j, heading = state
-        for ahead, bend in ((heading, 0.0), ((heading + 1) % 4, _BEND), ((heading + 3) % 4, _BEND)):
-            if bend and (i, j, ahead) == goal:
-                yield goal, bend
-            k, m = i + AHEAD[ahead][0], j + AHEAD[ahead][1]
-            if 0 <= k < len(self.xs) and 0 <= m < len(self.ys):
-                piece = (min(i, k), min(j, m))
-                yield (k, m, ahead), bend + self._cost(ahead % 2, piece, way)
+            at, heading = state >> 2, state & 3
+            i, j = divmod(at, rows)
+            for turn in (0, 1, 3):
+                ahead = (heading + turn) & 3
+                bend = _BEND if turn else 0.0
+                if turn and at * 4 + ahead == goal and cost + bend < best.get(goal, 1e12):
+                    best[goal], before[goal] = cost + bend, state
+                    heappush(todo, (cost + bend, cost + bend, goal))
+                k, m = i + _COLUMNS[ahead], j + _ROWS[ahead]
+                if not (0 <= k < len(xs) and 0 <= m < rows):
+                    continue
+                to = k * rows + m
+                price = cost + (bend + self._cost(ahead & 1, to if ahead > 1 else at, way))
+                then = to * 4 + ahead
+                if price < best.get(then, 1e12):
+                    best[then], before[then] = price, state
+                    left = price + (abs(xs[k] - xs[column]) + abs(ys[m] - ys[row]))
+                    heappush(todo, (left + _BEND if k != column and m != row else left, price, then))
+        return before
 
 
 def _lines(ends: Iterable[float], spans: Iterable[tuple[float, float]]) -> list[float]:
