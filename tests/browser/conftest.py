@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -60,7 +61,8 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture(scope="package")
 def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
     python = oldest_kernel.python()
-    server = LabServer(tmp_path_factory.mktemp("jupyterlab"), {OLDEST: python} if python else {})
+    kernels = {NEWEST: Path(sys.executable)} | ({OLDEST: python} if python else {})
+    server = LabServer(tmp_path_factory.mktemp("jupyterlab"), kernels)
     server.start()
     yield server
     server.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from dataclasses import dataclass, field
@@ -215,16 +216,20 @@ class Lab:
         # JupyterLab fades its start picture in and out over the page while it changes.
         self.page.wait_for_function("() => !document.getElementById('jupyterlab-splash')")
 
-    def screenshot(self, name: str, *, dark: bool = False, cell: int | None = None) -> Path:
-        """A picture of the notebook, or of one cell, in one theme; the path of the PNG."""
+    def seen(self, *, dark: bool = False, cell: int | None = None) -> bytes:
+        """The notebook, or one cell, in one theme as PNG."""
         self.set_theme(DARK if dark else LIGHT)
-        path = SCREENSHOTS / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)}{'-dark' if dark else ''}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
         target = (
             self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)") if cell is None else self.cell(cell)
         )
-        target.screenshot(path=path)
-        return path
+        return target.screenshot()
+
+    def screenshot(self, name: str, *, dark: bool = False, cell: int | None = None) -> None:
+        """Keep what is seen, where ``MATERIA_SCREENSHOTS`` is set: for people to look at, no test needs it."""
+        if "MATERIA_SCREENSHOTS" in os.environ:
+            SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+            path = SCREENSHOTS / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)}{'-dark' if dark else ''}.png"
+            path.write_bytes(self.seen(dark=dark, cell=cell))
 
     def close(self) -> None:
         """Close the notebook and end its kernel, so that the next test starts with a quiet machine and a light page."""

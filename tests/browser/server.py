@@ -14,6 +14,8 @@ import threading
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from prepared_kernel import PreparedKernels
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -36,7 +38,8 @@ class LabServer:
 
     Args:
         folder: receives its root (``work``), its settings and its log.
-        kernels: further kernels that it offers, and nobody else does: name to the Python that runs them.
+        kernels: those that it offers, each forked from what was prepared for it: name to the Python that runs them.
+            Without, it has the one of this Python, started when a notebook is opened.
     """
 
     def __init__(self, folder: Path, kernels: Mapping[str, Path] = MappingProxyType({})) -> None:
@@ -46,6 +49,7 @@ class LabServer:
         self.token = secrets.token_hex(16)
         self.url = ""
         self._folder = folder
+        self._prepared: list[PreparedKernels] = []
         self._listening = threading.Event()
         self._process: subprocess.Popen[str] | None = None
 
@@ -60,7 +64,11 @@ class LabServer:
         for name, python in self._kernels.items():
             path = self._folder / "jupyter_data_dir" / "kernels" / name / "kernel.json"
             path.parent.mkdir(parents=True)
-            argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+            command = [str(python), "-m", "ipykernel_launcher"]
+            if sys.platform == "linux":
+                self._prepared.append(PreparedKernels(python, self._folder / name, self._environment()))
+                command = self._prepared[-1].command
+            argv = [*command, "-f", "{connection_file}"]
             path.write_text(json.dumps({"argv": argv, "display_name": name, "language": "python"}))
         command = [
             *(sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root"),
@@ -98,6 +106,8 @@ class LabServer:
                 process.wait(STOP_SECONDS)
                 break
         self._process = None
+        for one in self._prepared:
+            one.stop()
 
     def _environment(self) -> dict[str, str]:
         # The file-based settings of whoever runs the tests must not reach the server.
@@ -106,6 +116,8 @@ class LabServer:
             for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
         }
         profile = {"MATERIA_PROFILE_DIR": str(self._folder / "profile")}
+        # Before the kernel that is installed beside JupyterLab.
+        profile["JUPYTER_PATH"] = places["JUPYTER_DATA_DIR"]
         # The token goes by the environment: a command line is there for every user to read.
         return {**os.environ, **places, **profile, "JUPYTER_TOKEN": self.token, "PYTHONUNBUFFERED": "1"}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from browser.lab import DARK, LIGHT
 from browser.surface import violations
 from materia_nb.loadout.vocabulary import DESCRIBED
 
@@ -527,6 +528,7 @@ def test_axe_finds_nothing_wrong_while_designing(lab: Lab, dark: bool):
     lab.open(lab.notebook("%load_ext materia_nb", "%materia design Plan-Build-Eval"))
     lab.run_all()
     hand = Hand(lab, 1)
+    lab.set_theme(DARK if dark else LIGHT)
     lab.screenshot("design", dark=dark, cell=1)
     found = []
 

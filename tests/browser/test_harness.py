@@ -38,9 +38,9 @@ def test_runs_a_notebook_and_sees_its_outputs_in_both_themes(lab: Lab):
     assert "ValueError: no such socket" in lab.cell_text(3)
     assert lab.outputs(4) == [], "a run ends at the first error"
 
-    pictures = [lab.screenshot("harness", dark=dark) for dark in (False, True)]
-    assert [path.read_bytes()[:4] for path in pictures] == [b"\x89PNG"] * 2
-    assert pictures[0].read_bytes() != pictures[1].read_bytes()
+    pictures = [lab.seen(dark=dark) for dark in (False, True)]
+    assert [png[:4] for png in pictures] == [b"\x89PNG"] * 2
+    assert pictures[0] != pictures[1]
 
 
 @both_kernels

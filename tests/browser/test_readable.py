@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
+from browser.lab import DARK, LIGHT
 from browser.picture import Picture
 from browser.surface import Surface
 
@@ -58,19 +57,21 @@ def settled(lab: Lab) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_every_loadout_can_be_read_at_first_sight(lab: Lab, theme: str):
+def test_every_loadout_can_be_read_at_first_sight(lab: Lab):
     """No text is too small, and nothing is cut or under the buttons."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     lab.open(lab.notebook(ALL))
-    lab.set_theme(theme)
-    lab.run_all()
-    all_of_them = settled(lab)
-    assert len(all_of_them) > 15
-    print(*(one for one in all_of_them if one["cut"] or one["share"] < 35), sep="\n")
-    assert [one for one in all_of_them if one["zoom"] * SMALL_TEXT[one["level"]] < LEAST_TEXT - 0.06] == []
-    assert [one for one in all_of_them if not one["begins"]] == []
-    assert [one for one in all_of_them if one["cut"] or one["under"]] == []
+    for theme in (LIGHT, DARK):
+        lab.set_theme(theme)
+        lab.run_all()
+        all_of_them = settled(lab)
+        assert len(all_of_them) > 15
+        print(*(one for one in all_of_them if one["cut"] or one["share"] < 35), sep="\n")
+        assert [
+            one for one in all_of_them if one["zoom"] * SMALL_TEXT[one["level"]] < LEAST_TEXT - 0.06
+        ] == []
+        assert [one for one in all_of_them if not one["begins"]] == []
+        assert [one for one in all_of_them if one["cut"] or one["under"]] == []
 
 
 DESIGNED = ("Plan-Build-Eval", "Parallel-Build", "Full-Auto", "Teach-Exits")
@@ -90,36 +91,28 @@ def test_a_bundled_loadout_is_whole_at_first_sight_in_the_designer(lab: Lab):
     assert said.evaluate_all(cut) == [], "names in the palette and states in the bar are whole"
 
 
-@pytest.mark.parametrize(
-    "name, whole", [("Hello-Utility", True), ("Plan-Build-Eval", False), ("Parallel-Build", False)]
-)
-def test_a_dock_that_opens_moves_nothing_of_the_graph(lab: Lab, name: str, whole: bool):
+def test_a_dock_that_opens_moves_nothing_of_the_graph(lab: Lab):
     """Neither with the first step, nor when the inspector takes the whole height for the end."""
     lab.page.set_viewport_size({"width": 1280, "height": 800})
+    names = ("Hello-Utility", "Plan-Build-Eval", "Parallel-Build")
     answer = "{'satisfied': True, 'workItems': [], 'state': {}}"
-    lab.open(
-        lab.notebook(
-            "%load_ext materia_nb",
-            f"%materia use {name}",
-            f"wb.agent('*', lambda: {answer})",
-            "%materia cast x",
-        )
-    )
+    start = f"%load_ext materia_nb\n%materia use {names[0]}\nwb.agent('*', lambda: {answer})"
+    lab.open(lab.notebook(start, *(f"%materia use {name}\n%materia cast x" for name in names)))
     lab.run_all()
-    panel = Surface(lab, 3)
-    assert panel.picture is not None
+    panels = [Surface(lab, cell) for cell, _ in enumerate(names, 1)]
     settled(lab)
     where = "[cy.zoom(), cy.pan(), cy.nodes('.socket').map((one) => one.renderedPosition())]"
-    before, high = panel.picture.ask(where), panel.picture.ask("cy.height()")
-    panel.press("Step")
-    panel.at.get_by_role("grid", name="steps").locator("[data-index='0']").wait_for()
-    (now,) = settled(lab)
-    assert panel.picture.ask("cy.height()") < high - 100
-    assert panel.picture.ask(where) == before
-    assert not (whole and now["cut"]), "what fits above the dock stands there from the beginning"
-    panel.button("show the whole graph").click()
-    (now,) = settled(lab)
-    assert not now["cut"]
+    before = [(panel.picture.ask(where), panel.picture.ask("cy.height()")) for panel in panels]
+    for panel in panels:
+        panel.press("Step")
+        panel.at.get_by_role("grid", name="steps").locator("[data-index='0']").wait_for()
+    fits, *_ = settled(lab)
+    for panel, (place, high) in zip(panels, before, strict=True):
+        assert panel.picture.ask("cy.height()") < high - 100
+        assert panel.picture.ask(where) == place
+        panel.button("show the whole graph").click()
+    assert not fits["cut"], "what fits above the dock stands there from the beginning"
+    assert [now for now in settled(lab) if now["cut"]] == []
 
 
 def test_a_change_of_theme_keeps_zoom_and_direction(lab: Lab):

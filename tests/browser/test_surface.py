@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.kernels import both_kernels
+from browser.lab import DARK, LIGHT
 from browser.surface import Surface, violations
 from stream_helpers import stream_agents, streams_config
 
@@ -442,6 +443,7 @@ def test_axe_finds_nothing_wrong(lab: Lab, dark: bool):
     lab.open(lab.notebook(BREAKS))
     lab.run_all()
     panel = Surface(lab, 0)
+    lab.set_theme(DARK if dark else LIGHT)
     lab.screenshot("surface", dark=dark)
     found = []
 

@@ -1,0 +1,127 @@
+"""Kernels that are forked from a process that has imported what they need: a test's kernel starts in no time.
+
+:func:`serve` is that process. :func:`start` is what Jupyter runs as the kernel: it has the fork made, passes signals on
+to it, and lives as long as it does. Linux only. The interpreter of an old kernel runs this file too, so it imports
+nothing else of the tests.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+IMPORTED = (
+    "ipykernel.kernelapp",
+    "jedi",
+    "materia_nb.loadout.rules",
+    "materia_nb.magics.magic",
+    "materia_nb.widgets.cast_panel",
+)
+MOST_BYTES = 1 << 20
+
+
+class PreparedKernels:
+    """The process that kernels of one interpreter are forked from.
+
+    Args:
+        python: the interpreter.
+        address: where its socket is made.
+        environ: what it is started with; a kernel has the one that Jupyter gives it.
+    """
+
+    def __init__(self, python: Path, address: Path, environ: dict[str, str]) -> None:
+        self.command = [str(python), "-I", "-S", __file__, "start", str(address)]
+        # Whoever connects before all is imported waits for it.
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+            listening.bind(str(address))
+            listening.listen()
+            number = listening.fileno()
+            self._process = subprocess.Popen(
+                [str(python), __file__, "serve", str(number)],
+                env=environ,
+                pass_fds=[number],
+                stdin=subprocess.PIPE,
+                start_new_session=True,
+            )
+
+    def stop(self) -> None:
+        """End it; its kernels end with what Jupyter started for them."""
+        self._process.communicate()
+
+
+def serve(number: int) -> None:
+    """Fork for whoever asks at this socket, until the input ends; returns in the fork, which then is the kernel."""
+    for name in IMPORTED:
+        __import__(name)
+    listening = socket.socket(fileno=number)
+    while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
+        asking, _ = listening.accept()
+        if os.fork() == 0:
+            listening.close()
+            become(asking)
+            return
+        asking.close()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+    os._exit(0)
+
+
+def become(asking: socket.socket) -> None:
+    """Take over the folder, the environment and the output of who asks, and end when that one does."""
+    os.setsid()
+    sent, files, *_ = socket.recv_fds(asking, MOST_BYTES, 3)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    request = json.loads(sent)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["environ"])
+    sys.argv = ["ipykernel_launcher.py", *request["arguments"]]
+    asking.send(str(os.getpid()).encode())
+
+    def end_with_it() -> None:
+        asking.recv(1)
+        os._exit(1)
+
+    threading.Thread(target=end_with_it, daemon=True).start()
+
+
+def start(address: str, arguments: list[str]) -> None:
+    """Be a kernel to Jupyter."""
+    asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    asking.connect(address)
+    request = {"cwd": str(Path.cwd()), "environ": dict(os.environ), "arguments": arguments}
+    socket.send_fds(asking, [json.dumps(request).encode()], [0, 1, 2])
+    kernel = int(asking.recv(MOST_BYTES))
+
+    def pass_on(number: int, _: object) -> None:
+        os.killpg(kernel, number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, pass_on)
+    asking.recv(1)
+
+
+if __name__ == "__main__":
+    verb, where, *rest = sys.argv[1:]
+    if verb == "start":
+        start(where, rest)
+    else:
+        del sys.path[0]
+        serve(int(where))
+        from ipykernel import kernelapp
+
+        kernelapp.launch_new_instance()
+        atexit._run_exitfuncs()
+        os._exit(0)  # it takes long to take every module apart
