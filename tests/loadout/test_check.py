@@ -306,6 +306,34 @@ def test_a_wrong_source_is_answered_with_the_right_one_r27(source):
     assert "'Socket-1'" in problem.hint
 
 
+@pytest.mark.parametrize(
+    "source, why",
+    [
+        ("Socket-4", "'Socket-4' is not a generator"),
+        ("Socket-2", "'Socket-2' is a member of the loop that consumes it"),
+        ("Socket-1", "no edge of a generator leads into the loop"),
+    ],
+)
+def test_a_loop_that_nothing_leads_into_is_told_why_r27(source, why):
+    (problem,) = check_config(looped({"consumes": {"from": source}}, Socket_1={"edges": []})).problems
+    assert problem.message == why
+
+
+@pytest.mark.parametrize(
+    "name, server, problems",
+    [
+        ("time_-1", {"command": "t"}, set()),
+        ("time", {"url": "http://localhost/mcp"}, set()),
+        ("the time", {"command": "t"}, {("invalid-config", "mcpServers.the time")}),
+        ("time", {}, {("invalid-config", "mcpServers.time")}),
+        ("time", {"command": "t", "url": "http://localhost"}, {("invalid-config", "mcpServers.time")}),
+    ],
+)
+def test_a_server_has_a_name_and_one_way_to_it(name, server, problems):
+    document = {**looped(), "mcpServers": {name: server}}
+    assert found(document) == problems
+
+
 def test_exactly_one_edge_of_one_generator_leads_into_a_loop_r27():
     two_edges = looped(Socket_1={"edges": [edge("Socket-2", "satisfied"), edge("Socket-3")]})
     assert found(two_edges) == {("invalid-loop", "loops.L.consumes")}

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import read_config, read_text, write_config
+from materia_nb.loadout.config_files import line_of
 
 
 def fault(text, format_=None):
@@ -312,3 +313,66 @@ def test_halves_of_a_character_are_joined_as_in_json():
     document = {"a": "\U0001f469", "\U0001f469": ["\ud83d"]}
     assert [read_text(escaped, format_) for format_ in ("json", "yaml")] == [document, document]
     assert read_text(escaped.replace('"a"', "a"), "jsonc") == document
+
+
+BROKEN = """\
+{
+  "loadouts": {
+    "Good": {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Say"}}},
+    "Bad": {
+      "entry": "Socket-1",
+      "sockets": {
+        "Socket-1": {
+          "materia": "Say",
+          "edges": [
+            {"when": "always", "to": "Sockt-2"}
+          ]
+        },
+        "Socket-2": {"materia": "Say"}
+      }
+    }
+  },
+  "materia": {
+    "Say": {"tools": "none",
+            "prompt": 3}
+  }
+}
+"""
+AS_YAML = """\
+# a comment
+loadouts:
+  "A.B":
+    entry: Socket-1
+    sockets:
+      Socket-1:
+        materia: Say
+        edges:
+          - when: always
+            to: Sockt-2
+"""
+
+
+@pytest.mark.parametrize(
+    "text, source, loadout, line, left",
+    [
+        (BROKEN, "Socket-1.edges[0].to", "Bad", 10, 0),
+        (BROKEN, "Socket-1.edges[0].maxTraversals", "Bad", 10, len("maxTraversals")),
+        (BROKEN, "Socket-9", "Bad", 6, len("Socket-9")),
+        (BROKEN, "materia.Say.prompt", None, 19, 0),
+        (BROKEN, "materia.Say.prompt", "Bad", 19, 0),
+        (BROKEN, "limits", None, 1, len("limits")),
+        (AS_YAML, "Socket-1.edges[0].to", "A.B", 10, 0),
+        (
+            '// c\n{\n\t/* d */ "limits": {\n\t\t"maxSocketVisits": 1,\n},\n}',
+            "limits.maxSocketVisits",
+            None,
+            4,
+            0,
+        ),
+        ("[", "limits", None, 1, len("limits")),
+        ("a: " + "x" * 2**21, "a", None, 1, 1),
+        (AS_YAML, "Socket-1.edges[1].to", "A.B", 8, len("[1].to")),
+    ],
+)
+def test_a_finding_has_the_line_that_says_it(text, source, loadout, line, left):
+    assert line_of(text, source, loadout) == (line, left)

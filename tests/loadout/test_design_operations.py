@@ -16,6 +16,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.design import SOCKET_FIELDS, Design, next_socket_id
+from materia_nb.loadout.design.sockets import clip_of, new_sockets
 from materia_nb.loadout.resolve import sketch_graph
 
 
@@ -159,7 +160,128 @@ def test_what_was_given_is_not_shared():
     assert draft.document["sockets"]["Socket-4"]["assign"] == {"plan": "$.context"}
 
 
+def test_several_sockets_are_moved_or_removed_as_one_step(draft):
+    assert draft.place_sockets({"Socket-1": (0, 1), "Socket-4": (2.5, 0)}) == "moved Socket-1, Socket-4"
+    assert draft.document["layout"]["sockets"]["Socket-4"] == {"x": 2.5, "y": 0}
+    assert draft.place_socket("Socket-2", None) == "Socket-2 has no place"
+    assert draft.place_socket("Socket-1", None) == "Socket-1 has no place of its own now"
+    words = draft.remove_sockets(["Socket-4", "Socket-3", "Socket-4"])
+    assert words.startswith("removed Socket-4, with 1 exit; removed Socket-3, with 3 edges")
+    assert list(draft.document["sockets"]) == ["Socket-1", "Socket-2"]
+    assert len(draft.steps) == 3, "what changes nothing is no step"
+
+
+def test_a_field_is_spelled_otherwise_and_one_that_nobody_knows_taken_away():
+    draft = design(config({"Socket-1": {"materia": "P", "pares": "json", "lable": "L"}}))
+    assert draft.rename_field("Socket-1", "pares", "parse") == "pares of Socket-1 is parse"
+    assert draft.set_socket("Socket-1", "lable", None) == "removed lable from Socket-1"
+    assert draft.set_socket("Socket-1", "label", None) == "Socket-1 has no label"
+    assert draft.set_socket("Socket-1", "label", "L") == "set label of Socket-1 to L"
+    assert draft.document["sockets"]["Socket-1"] == {"materia": "P", "parse": "json", "label": "L"}
+    for old, new in (("label", "parse"), ("nothing", "finalize")):
+        with pytest.raises(MateriaError, match="cannot become"):
+            draft.rename_field("Socket-1", old, new)
+
+
+def test_fields_of_the_loadout_are_set_and_taken_away(draft):
+    assert draft.set_loadout("label", "L") == "set label"
+    assert draft.set_loadout("label", None) == "removed label"
+    assert "label" not in draft.document
+    with pytest.raises(MateriaError, match="did you mean 'handoff'"):
+        draft.set_loadout("handof", "envelope")
+
+
+def test_a_materia_is_made_and_changed_for_every_loadout_that_places_it(draft):
+    assert draft.make_materia("New", "agent") == "made the agent New"
+    assert draft.set_materia("New", "prompt", "x" * 39) == f"set prompt of New to {'x' * 39}"
+    assert draft.set_materia("New", "prompt", "x" * 40) == "set prompt of New"
+    assert draft.set_materia("New", "label", None) == "New has no label"
+    assert draft.set_materia("P", "prompt", None) == "removed prompt from P"
+    assert draft.definitions["New"]["prompt"] == "x" * 40
+    assert draft.materia == ("P", "G", "U", "UG", "New")
+    assert {(one["op"], one["path"]) for one in draft.materia_patch()} == {
+        ("remove", "/P/prompt"),
+        ("add", "/New"),
+    }
+    assert draft.make_materia("x" * 100, "utility") == f"made the utility {'x' * 100}"
+
+
+@pytest.mark.parametrize(
+    "act, why",
+    [
+        (lambda d: d.set_materia("Q", "prompt", "x"), "there is no materia 'Q'"),
+        (lambda d: d.set_materia("P", "promt", "x"), "has no field 'promt'"),
+        (lambda d: d.set_materia("P", "prompt", {1}), "not JSON"),
+        (lambda d: d.make_materia("P", "agent"), "there is a materia 'P' already"),
+        (lambda d: d.make_materia("New", "agents"), "is not a kind of materia"),
+        (lambda d: d.make_materia(" New", "agent"), "cannot be the name of a materia"),
+        (lambda d: d.make_materia("x" * 101, "agent"), "cannot be the name of a materia"),
+        (lambda d: d.make_materia("a\nb", "agent"), "cannot be the name of a materia"),
+        (lambda d: d.make_materia(3, "agent"), "cannot be the name of a materia"),
+        (lambda d: d.remove_sockets([]), "no socket is selected"),
+        (lambda d: d.paste({"sockets": {"end": {}, "Socket-1": 3}}), "no sockets in what was copied"),
+        (lambda d: clip_of(d.document, []), "no socket is selected"),
+        (lambda d: clip_of(d.document, ["Socket-9"]), "Socket-9"),
+    ],
+)
+def test_what_cannot_be_copied_or_defined_is_refused_with_advice(draft, act, why):
+    with pytest.raises(MateriaError, match=why) as caught:
+        act(draft)
+    assert caught.value.hint
+    assert draft.steps == ()
+
+
+def test_what_is_copied_keeps_what_lies_inside_and_comes_under_free_ids(draft):
+    draft.place_sockets({"Socket-2": (1, 2), "Socket-1": (0, 0)})
+    draft.add_edge("Socket-3", "end", "failed")
+    before = draft.document
+    clip = clip_of(before, ["Socket-2", "Socket-3", "Socket-2"])
+    ways = {name: [one["to"] for one in socket["edges"]] for name, socket in clip["sockets"].items()}
+    assert ways == {"Socket-2": ["Socket-3"], "Socket-3": ["Socket-2", "Socket-2", "end"]}
+    assert clip["layout"] == {"sockets": {"Socket-2": {"x": 1, "y": 2}}}
+    assert draft.paste(clip) == "copied Socket-2, Socket-3 as Socket-5, Socket-6"
+    assert new_sockets(before, draft.document) == ["Socket-5", "Socket-6"]
+    sockets = draft.document["sockets"]
+    assert [one["to"] for one in sockets["Socket-6"]["edges"]] == ["Socket-5", "Socket-5", "end"]
+    assert draft.document["layout"]["sockets"]["Socket-5"] == {"x": 1, "y": 3}
+    assert draft.document["loops"] == before["loops"]
+    assert {name: sockets[name] for name in before["sockets"]} == before["sockets"]
+
+
+def test_what_is_copied_into_an_empty_loadout_begins_there():
+    clip = clip_of(design().document, ["Socket-4", "Socket-1"])
+    assert clip == {"sockets": {"Socket-4": {"materia": "P"}, "Socket-1": {"materia": "G"}}}
+    empty = Design("New", {}, config({}))
+    assert empty.paste(clip) == "copied Socket-4, Socket-1 as Socket-5, Socket-6"
+    assert empty.document["entry"] == "Socket-5"
+    assert "layout" not in empty.document
+
+
+def test_a_cursor_called_after_a_socket_that_is_copied_is_called_after_the_copy():
+    walks = {"items": "state.rows", "as": "row"}
+    socket = {"materia": "P", "foreach": walks, "advance": {"when": "always", "cursor": "Socket-1Index"}}
+    draft = design(config({"Socket-1": socket}))
+    draft.paste(clip_of(draft.document, ["Socket-1"]))
+    assert draft.document["sockets"]["Socket-2"]["advance"]["cursor"] == "Socket-2Index"
+    spelled = design(config({"Socket-1": {**socket, "foreach": {**walks, "cursor": "Socket-1Index"}}}))
+    spelled.paste(clip_of(spelled.document, ["Socket-1"]))
+    assert spelled.document["sockets"]["Socket-2"]["advance"]["cursor"] == "Socket-1Index"
+
+
 # -- edges ------------------------------------------------------------------------------
+
+
+def test_an_exit_becomes_an_edge_and_an_edge_an_exit(draft):
+    before = draft.document
+    assert draft.exit_to_edge("L", 0) == "exit 1 of loop L is an edge of Socket-3 now"
+    assert draft.document["sockets"]["Socket-3"]["edges"][-1] == edge("Socket-4", "satisfied")
+    assert "exits" not in draft.document["loops"]["L"]
+    assert draft.edge_to_exit("Socket-3", 2, "L") == "edge 3 of Socket-3 is an exit of loop L now"
+    assert draft.document == before
+    with pytest.raises(MateriaError, match="there is no place 2"):
+        draft.edge_to_exit("Socket-3", 2, "L")
+    assert draft.likely_generator(["Socket-2", "Socket-3"]) == "Socket-1"
+    assert draft.likely_generator(["Socket-4"]) is None
 
 
 def test_r3_a_guarded_edge_goes_before_the_always_edge(draft):

@@ -199,6 +199,22 @@ class TestN8n:
         members = [imported.document["sockets"][one]["materia"] for one in loop["sockets"]]
         assert members == ["Sum-up", "Long", "Shorten", "Next"]
         assert "note" not in [note.node for note in imported.notes]
+        assert [imported.document["sockets"][one["targetSocketId"]]["materia"] for one in loop["exits"]] == [
+            "Send"
+        ]
+
+    @pytest.mark.parametrize(
+        "outputs, goes_to",
+        [([["Sum"], ["Work"]], "Work"), ([["Sum"]], "Sum"), ([[], ["Work"]], "Work"), ([], "end")],
+    )
+    def test_no_loop_is_made_of_what_does_not_come_back(self, outputs, goes_to):
+        nodes = {"Each": "splitInBatches", "Work": "code", "Sum": "code"}
+        imported = import_graph(n8n(nodes, {"Each": outputs}))
+        assert "loops" not in imported.document
+        assert edges(imported.document)["Each"] == [("always", goes_to)]
+        assert [note.text for note in imported.notes if note.node == "Each"] == [
+            "nothing comes back to it, so no loop was made of it"
+        ]
 
     def test_every_item_is_worked_on_once(self, tmp_path):
         with closing(Workbench(tmp_path)) as wb:

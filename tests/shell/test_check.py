@@ -8,7 +8,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from materia_nb import Workbench
-from materia_nb.loadout.config_files import line_of
 from materia_nb.shell.commands import main
 from materia_nb.shell.terminal import FORMATS
 
@@ -35,42 +34,6 @@ BROKEN = """\
   }
 }
 """
-AS_YAML = """\
-# a comment
-loadouts:
-  "A.B":
-    entry: Socket-1
-    sockets:
-      Socket-1:
-        materia: Say
-        edges:
-          - when: always
-            to: Sockt-2
-"""
-
-
-@pytest.mark.parametrize(
-    "text, source, loadout, line, left",
-    [
-        (BROKEN, "Socket-1.edges[0].to", "Bad", 10, 0),
-        (BROKEN, "Socket-1.edges[0].maxTraversals", "Bad", 10, len("maxTraversals")),
-        (BROKEN, "Socket-9", "Bad", 6, len("Socket-9")),
-        (BROKEN, "materia.Say.prompt", None, 19, 0),
-        (BROKEN, "materia.Say.prompt", "Bad", 19, 0),
-        (BROKEN, "limits", None, 1, len("limits")),
-        (AS_YAML, "Socket-1.edges[0].to", "A.B", 10, 0),
-        (
-            '// c\n{\n\t/* d */ "limits": {\n\t\t"maxSocketVisits": 1,\n},\n}',
-            "limits.maxSocketVisits",
-            None,
-            4,
-            0,
-        ),
-        ("[", "limits", None, 1, len("limits")),
-    ],
-)
-def test_a_finding_has_the_line_that_says_it(text, source, loadout, line, left):
-    assert line_of(text, source, loadout) == (line, left)
 
 
 @pytest.fixture
