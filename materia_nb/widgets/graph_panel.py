@@ -65,8 +65,8 @@ class _Moment(NamedTuple):
     """A cast at one moment: whether that is over, and whether a step runs."""
 
     shown: Snapshot
-    past: bool = False
-    working: bool = False
+    past: bool
+    working: bool
 
 
 class GraphPanel(Panel):
@@ -253,9 +253,7 @@ class GraphPanel(Panel):
         self._shown_marks = marks
         self.refresh()
 
-    def show_moment(
-        self, shown: Snapshot, selected: Pick | None = None, *, past: bool = False, working: bool = False
-    ) -> None:
+    def show_moment(self, shown: Snapshot, selected: Pick | None, *, past: bool, working: bool) -> None:
         """Show how a cast of this graph stands, or stood, at the moment that everything around it shows.
 
         Args:
@@ -320,7 +318,7 @@ class GraphPanel(Panel):
         if self._led is not None or self.cast is None:
             return self._led
         working = runs_of(self.cast).busy_for(self)
-        return _Moment(self.cast.now, working=working)
+        return _Moment(self.cast.now, past=False, working=working)
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the grid of text and the static picture of this moment."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 
 import pytest
 
 import cast_helpers as h
 from materia_nb.agents import Reply
-from materia_nb.cast import open_cast
+from materia_nb.cast import Cast, open_cast
 from materia_nb.engine.events import CastEnd, Event, SocketComplete
 from materia_nb.errors import MateriaError
+
+NOT_CASTABLE = Path(__file__).parents[1] / "data" / "recorded-casts" / "not-castable-legacy-exit"
 
 
 @pytest.fixture
@@ -210,6 +213,7 @@ def test_threads_take_turns(tmp_path):
 
 def test_an_opened_cast_can_only_be_looked_at(cast):
     cast.run(steps=2)
+    cast.pins.add("Socket-3", "pinned")
     opened = open_cast(cast.run_dir)
     edit, labels, pins, approvals = opened.edit, opened.labels, opened.pins, opened.approvals
     calls = (
@@ -220,7 +224,7 @@ def test_an_opened_cast_can_only_be_looked_at(cast):
         *(lambda: edit.recommit("x"), lambda: edit.redefine("Build", {"prompt": "x"})),
         *(lambda: edit.remember(1), lambda: labels.add(1, note="n"), lambda: pins.add("Socket-2", "x")),
         *(lambda: approvals.allow("bash"), lambda: approvals.answer("yes")),
-        lambda: approvals.decide(satisfied=True),
+        *(lambda: approvals.decide(satisfied=True), lambda: pins.remove("Socket-3")),
     )
     for call in calls:
         with pytest.raises(MateriaError, match="open read-only") as caught:
@@ -330,3 +334,25 @@ def test_what_was_answered_is_on_disk_before_the_next_is_asked(tmp_path, at_once
     agent.at_once = at_once
     assert h.start(tmp_path, h.loop_config(), agent).run() == "complete"
     assert kept == list(range(6))
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        Cast.step,
+        Cast.fork,
+        Cast.retry,
+        lambda cast: cast.edit.undo(),
+        lambda cast: cast.edit.set("a", 1),
+        lambda cast: cast.blame("a"),
+        lambda cast: cast.replay(h.one_config()),
+        lambda cast: cast.back(change="a"),
+        lambda cast: cast.export.test("a"),
+    ],
+    ids=["step", "fork", "recast", "undo", "edit", "blame", "replay", "back", "test"],
+)
+def test_a_cast_whose_loadout_cannot_be_cast_says_so_instead_of_going_on(act):
+    """R41."""
+    with pytest.raises(MateriaError, match=r"cannot be cast here.*Socket-9\.parse") as caught:
+        act(open_cast(NOT_CASTABLE))
+    assert caught.value.kind == "not_castable"

@@ -385,6 +385,13 @@ def test_a_lane_that_leaves_the_loop_before_its_last_item_fails(tmp_path):
 # -- persons -----------------------------------------------------------------------------------
 
 
+def test_a_lane_that_goes_on_waits_for_nobody(tmp_path):
+    cast = h.start(tmp_path, streams_config(), stream_agents(Check="person"))
+    cast.run()
+    cast.reply(h.YES, lane="ui")
+    assert cast.reply(h.YES).lane == "api", "the other one has only to enter its next socket"
+
+
 def test_a_person_answers_in_a_lane_while_the_others_go_on(tmp_path):
     config = streams_config()
     cast = h.start(tmp_path, config, stream_agents(Check="person"))

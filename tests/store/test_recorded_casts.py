@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast import Cast, open_cast, resume_cast
+from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.status import CastView, StatusView, steps_view
 from materia_nb.cast.views.step_views import StepView, cast_page_html
 from materia_nb.errors import MateriaError
@@ -306,28 +306,6 @@ def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
     assert any("Socket-9.parse" in message for message in cast.now.messages)
     output = NOT_CASTABLE / "sockets" / "Socket-3" / "2-WI-2.md"
     assert cast.steps.at(5).output == output.read_text()
-
-
-@pytest.mark.parametrize(
-    "act",
-    [
-        Cast.step,
-        Cast.fork,
-        Cast.retry,
-        lambda cast: cast.edit.undo(),
-        lambda cast: cast.edit.set("a", 1),
-        lambda cast: cast.blame("a"),
-        lambda cast: cast.replay(h.one_config()),
-        lambda cast: cast.back(change="a"),
-        lambda cast: cast.export.test("a"),
-    ],
-    ids=["step", "fork", "recast", "undo", "edit", "blame", "replay", "back", "test"],
-)
-def test_a_cast_whose_loadout_cannot_be_cast_says_so_instead_of_going_on(act):
-    """R41."""
-    with pytest.raises(MateriaError, match=r"cannot be cast here.*Socket-9\.parse") as caught:
-        act(open_cast(NOT_CASTABLE))
-    assert caught.value.kind == "not_castable"
 
 
 def test_resuming_a_cast_of_our_own_whose_loadout_cannot_be_cast_says_why(tmp_path):

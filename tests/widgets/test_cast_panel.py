@@ -571,7 +571,8 @@ def test_an_output_is_corrected_and_it_is_said_beforehand_when_it_cannot_be(cast
     cast.run(steps=3)
     assert cast.now.next_socket == "Socket-2"
     panel = make(cast)
-    assert content(panel, "answer")["correct"]["why_not"] == ""
+    correct = content(panel, "answer")["correct"]
+    assert (correct["why_not"], correct["text"]) == ("", cast.steps[-1].output)
     say(panel, "set_value", path="note", text="x", as_text=True)
     assert "undo the edit first" in content(panel, "answer")["correct"]["why_not"]
     say(panel, "undo")

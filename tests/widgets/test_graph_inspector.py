@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import cast_helpers as h
 from builders import at, config, edge, retry_loop
-from materia_nb.display.blocks import Table, blocks_as_text
+from materia_nb.display.blocks import FactTable, Table, blocks_as_text
 from materia_nb.loadout import build_graph
 from materia_nb.widgets.graph_inspector import Inspector
 
@@ -77,3 +78,35 @@ def test_a_loop_is_told_with_the_list_it_goes_over_and_its_cursor():
     told = blocks_as_text(Inspector(build_graph(retry_loop())).about("loop", "L"))
     assert "state.workItems" in told
     assert "workItemIndex" in told
+
+
+def test_each_way_is_told_with_the_rows_that_it_has(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(1))
+    cast.run()
+
+    def rows(inspector, kind, key):
+        (table,) = (one for one in inspector.about(kind, key) if isinstance(one, FactTable))
+        return dict(table.rows)
+
+    told = Inspector(cast.graph, cast.now)
+    guarded = rows(told, "edge", "edge:1:Socket-3")
+    assert guarded.pop("may be taken")
+    assert guarded == {
+        "from": "Socket-3",
+        "to": "Socket-2",
+        "when": "not_satisfied",
+        "taken": "0 times in all",
+    }
+    out = {"from": "Socket-3", "to": "Socket-4", "id": "loop-exit:L:e", "loop": "L"}
+    out["when"] = "the list is exhausted, and satisfied"
+    assert rows(told, "exit", "loop-exit:L:e") == {**out, "taken": "1 times in all"}
+    assert rows(told, "edge", "implied:Socket-4") == {
+        "from": "Socket-4",
+        "to": "the end",
+        "when": "always: a socket without edges ends the cast, as a success",
+        "taken": "1 times in all",
+    }
+    bare = Inspector(cast.graph)
+    assert rows(bare, "exit", "loop-exit:L:e") == out
+    assert rows(bare, "edge", "edge:0:Socket-1").keys() == {"from", "to", "when", "may be taken"}
+    cast.close()

@@ -1,0 +1,171 @@
+"""The tab about the present, without a panel: what it says and offers at each point of a cast."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.agents.interface import Asking, ToolCall
+from materia_nb.cast import open_cast
+from materia_nb.display.blocks import Fold, blocks_as_text
+from materia_nb.errors import MateriaError
+from materia_nb.widgets.answering import answer_state, checked, clicked_text, typed_value
+from materia_nb.widgets.ended import end_blocks, failure_state, result_blocks
+
+
+def shown(cast):
+    """The state of the tab without its key, which names moments; only what is there."""
+    state = answer_state(cast.now, busy=False)
+    del state["key"]
+    return {name: value for name, value in state.items() if value not in (None, [], {}, False)}
+
+
+def test_the_tab_follows_a_cast_from_its_start_to_its_end(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(1), "Check": "person"})
+    first = shown(cast)
+    assert first.keys() == {"is", "alive", "enter"}
+    assert first["enter"]["words"] == "Plan is next: a function answers when you step."
+    cast.step()
+    assert shown(cast)["correct"] == {
+        "key": "0 1 1",
+        "text": cast.steps[-1].output,
+        "words": "Correct the output of step 1",
+        "open": False,
+        "why_not": "",
+    }
+    cast.step()
+    assert shown(cast)["enter"] == {
+        "words": "Check is next, and you answer there.",
+        "kind": "enter",
+        "button": "Show what it is asked",
+    }
+    cast.run()
+    waiting = shown(cast)
+    assert waiting.keys() == {"is", "alive", "live", "form"}
+    form = waiting["form"]
+    assert form["words"] == "You answer here. Wanted: satisfied."
+    assert form["verdict"] == {"yes": "Tell", "no": "Build (1 of 3 used then)"}
+    assert form["previous"] == {"who": "Build", "text": cast.steps[-2].output, "cut": False}
+    assert form["task"] == [["request", "the widget"], ["item", "Part 1: about Part 1"]]
+    assert [form[name] for name in ("person", "text", "draft", "items")] == [True, False, False, False]
+    busy = answer_state(cast.now, busy=True)
+    assert not {"form", "enter", "correct", "asks"} & busy.keys()
+    cast.reply(h.YES)
+    cast.run()
+    over = shown(cast)
+    assert over.keys() == {"is", "alive", "top", "next", "correct"}
+    assert [one["kind"] for one in over["next"]] == [
+        *("again", "fork", "compare", "label", "keep_test", "page")
+    ]
+    told = blocks_as_text(end_blocks(cast.now))
+    assert "Complete: 1 of 1 item done, after 4 steps" in told
+    assert "final output · Tell, step 4" in told
+    assert "as it was written" not in told
+    cast.close()
+
+
+def test_a_result_that_is_shown_otherwise_is_there_as_it_was_written_too(tmp_path):
+    answer = '{"satisfied": true, "context": "All is well."}'
+    cast = h.start(tmp_path, h.one_config(parse="json"), lambda: answer)
+    cast.run()
+    (fold,) = (one for one in result_blocks(cast.now) if isinstance(one, Fold))
+    assert "as it was written" in blocks_as_text([fold])
+    assert "All is well." in blocks_as_text(result_blocks(cast.now)[:3])
+    cast.close()
+
+
+def test_what_a_person_typed_is_checked_before_it_is_sent(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(1), "Check": "person"})
+    fine, nothing = {"issues": [], "advice": "", "fine": True}, {"issues": [], "advice": "", "fine": False}
+    assert checked(cast.now, "x", "correction") == nothing, "there is no step yet"
+    assert checked(cast.now, "x", "reply") == fine, "nothing waits"
+    cast.run()
+    assert checked(cast.now, h.YES, "reply") == fine
+    unclosed = checked(cast.now, '{"satisfied": true', "reply")
+    assert not unclosed["fine"]
+    assert "not closed" in unclosed["advice"]
+    prose = checked(cast.now, "well", "reply")
+    assert (prose["fine"], prose["advice"], prose["issues"][0][0]) == (False, "", "$")
+    assert checked(cast.now, "3", "value") == fine
+    assert checked(cast.now, "x", "value") == {**nothing, "advice": 'line 1: put x into double quotes: "x"'}
+    assert checked(cast.now, h.YES, "correction") == fine
+    assert checked(cast.now, "x", "by_hand") == fine, "nothing failed"
+    cast.close()
+
+
+def test_buttons_a_reason_and_a_table_make_an_answer(tmp_path):
+    cast = h.start(tmp_path, h.one_config(), "person")
+    items = [h.item("a")]
+    assert json.loads(clicked_text(cast.now, None, "")) == {"context": ""}
+    assert json.loads(clicked_text(cast.now, False, "why")) == {"satisfied": False, "context": "why"}
+    assert json.loads(clicked_text(cast.now, None, "", items)) == {"workItems": items}
+    made = json.loads(clicked_text(cast.now, True, "why", []))
+    assert made == {"workItems": [], "satisfied": True, "context": "why"}
+    cast.close()
+
+
+def test_a_value_is_read_as_json_unless_text_is_meant():
+    assert typed_value("[1]", as_text=True) == "[1]"
+    assert typed_value("[1]", as_text=False) == [1]
+    with pytest.raises(MateriaError) as caught:
+        typed_value("x", as_text=False)
+    assert caught.value.kind == "not_json"
+    assert "double quotes" in caught.value.hint
+
+
+def test_calls_that_wait_for_approval_come_before_the_answer(tmp_path):
+    call = ToolCall(id="1", tool="bash", args={"command": "make it"}, said="To see it.")
+
+    class Asks:
+        name = "asks"
+
+        def answer(self, turn):
+            return Asking((call,))
+
+    cast = h.start(tmp_path, h.one_config(), Asks())
+    cast.run()
+    state = shown(cast)
+    assert "form" not in state
+    asks = state["asks"]
+    assert (asks["is"], asks["words"], asks["said"]) == (
+        "calls",
+        "M asks for approval to run",
+        "To see it.",
+    )
+    assert "make it" in blocks_as_text(asks["blocks"])
+    cast.close()
+
+
+@pytest.mark.parametrize(
+    "code, headline, kept",
+    [
+        ("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)", "ended with code 3", True),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", "ended with signal SIGTERM", False),
+    ],
+)
+def test_a_process_that_failed_is_told_with_what_it_said(tmp_path, code, headline, kept):
+    cast = h.start(tmp_path, h.one_config(h.python(code)), {})
+    cast.run()
+    state = failure_state(cast.now)
+    told, more = blocks_as_text(state["blocks"]), blocks_as_text(state["more"])
+    assert headline in told
+    assert "step 1" in told
+    lines = [line.strip() for line in f"{told}\n{more}".splitlines()]
+    assert [one in lines for one in ("err", "out")] == [kept, kept]
+    assert "command, and where its output is saved" in more
+    assert (state["socket"], state["says"]) == ("Socket-1", "what it would print")
+    assert state["offers"]
+    cast.close()
+    assert failure_state(open_cast(cast.run_dir).now)["offers"] == []
+
+
+def test_a_program_that_is_not_there_could_not_be_started(tmp_path):
+    missing = {"type": "utility", "command": ["/no/such/program"]}
+    cast = h.start(tmp_path, h.one_config(missing), {})
+    cast.run()
+    told = blocks_as_text(failure_state(cast.now)["blocks"])
+    assert "could not be started" in told
+    assert "stderr" not in told
+    cast.close()
