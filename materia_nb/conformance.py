@@ -317,10 +317,10 @@ _LONG = re.compile(r"(.*)…\[string of (\d+) chars\]", re.DOTALL)
 def run_vector(vector: Mapping[str, Any]) -> list[str]:
     """Run one vector and say what differed from what it expects."""
     kind = vector.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        return [f"kind: {kind!r} is not one of {', '.join(KINDS)}"]
+    if not isinstance(kind, str) or kind not in _KINDS:
+        return [f"kind: {kind!r} is not one of {', '.join(_KINDS)}"]
     try:
-        return KINDS[kind](vector)
+        return _KINDS[kind](vector)
     except MateriaError as error:
         return [f"stopped by an error: {error.what}"]
     except Exception as error:  # noqa: BLE001 - a crash on one vector is a failure of that vector
@@ -487,7 +487,7 @@ def _abbreviated(found: JSON, wanted: JSON) -> JSON:
     return found
 
 
-KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+_KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "cast": _run_cast,
     "validate": _run_validate,
     "handoff": _run_handoff,

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-SUFFIX = ".materia-case.json"  # not imported: this module is loaded by every run of pytest, and must be quick
+_SUFFIX = (
+    ".materia-case.json"  # not imported: this module is loaded by every run of pytest, and must be quick
+)
 
 
 class CaseFailed(Exception):
@@ -17,7 +19,7 @@ class CaseFailed(Exception):
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Take the files of cases."""
-    return CaseFile.from_parent(parent, path=file_path) if file_path.name.endswith(SUFFIX) else None
+    return CaseFile.from_parent(parent, path=file_path) if file_path.name.endswith(_SUFFIX) else None
 
 
 class CaseFile(pytest.File):
@@ -25,7 +27,7 @@ class CaseFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """Give the test, named as the file."""
-        yield CaseItem.from_parent(self, name=self.path.name.removesuffix(SUFFIX))
+        yield CaseItem.from_parent(self, name=self.path.name.removesuffix(_SUFFIX))
 
 
 class CaseItem(pytest.Item):

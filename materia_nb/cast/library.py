@@ -36,7 +36,7 @@ from materia_nb.utilities.utility_step import missing_program, moved
 
 if TYPE_CHECKING:
     from materia_nb.loadout.design import Design
-    from materia_nb.store.drafts import Draft
+    from materia_nb.store.drafts import KeptDraft
 
 DEFAULT_ARTIFACT_DIR: Final = ".pi/pi-materia"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
@@ -260,7 +260,7 @@ class Loadouts(Mapping[str, str], Shown):
         """
         return export_graph(self.show(name).picture.graph, to)
 
-    def drafts(self, name: str | None = None) -> tuple[Draft, ...]:
+    def drafts(self, name: str | None = None) -> tuple[KeptDraft, ...]:
         """Return what was designed and neither saved nor thrown away, and that no design has open, the newest first.
 
         Args:
@@ -270,7 +270,9 @@ class Loadouts(Mapping[str, str], Shown):
 
         return drafts_in(self.casts_root, name)
 
-    def design(self, name: str | None = None, *, new: bool = False, draft: bool | Draft = False) -> Design:
+    def design(
+        self, name: str | None = None, *, new: bool = False, draft: bool | KeptDraft = False
+    ) -> Design:
         """Begin to edit a loadout, the chosen one by default, as its file has it now.
 
         No config file is changed before :meth:`save`, and a cast keeps the loadout that it started with. Each
@@ -303,7 +305,7 @@ class Loadouts(Mapping[str, str], Shown):
             made = open_design(self.config, self.needs(name or self.chosen), self.project)
         return keep_draft(made, self.casts_root)
 
-    def _draft_of(self, name: str | None) -> Draft:
+    def _draft_of(self, name: str | None) -> KeptDraft:
         if not (found := self.drafts(name or self.chosen)):
             raise MateriaError(
                 f"There is no draft of {name or self.chosen}.",
@@ -312,7 +314,7 @@ class Loadouts(Mapping[str, str], Shown):
             )
         return found[0]
 
-    def _from_draft(self, draft: Draft) -> Design:
+    def _from_draft(self, draft: KeptDraft) -> Design:
         design = self.design(draft.name, new=draft.name not in self.config.loadout_names)
         draft.take_into(design)
         return design

@@ -35,7 +35,7 @@ from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.graph import END, Graph
-from materia_nb.store.kept_files import FOLDER
+from materia_nb.store.kept_files import REPOSITORY
 from materia_nb.store.reader import Difference
 from materia_nb.store.rundir import usage_report as report_of
 
@@ -522,7 +522,10 @@ class Snapshot:
     def side(self) -> Side:
         """The cast as one side of a comparison."""
         return Side(
-            self.id, self.rules, self.session, self.run_dir.parent / FOLDER if self.session.keeps else None
+            self.id,
+            self.rules,
+            self.session,
+            self.run_dir.parent / REPOSITORY if self.session.keeps else None,
         )
 
     def __repr__(self) -> str:

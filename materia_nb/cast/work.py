@@ -50,8 +50,7 @@ from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
 from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
 from materia_nb.platform import Stop, resting
-from materia_nb.store.files import MOST_CHANGED, changed_files, take_snapshot, to_bytes
-from materia_nb.store.files import Snapshot as Files
+from materia_nb.store.files import MOST_CHANGED, FilesSeen, changed_files, take_snapshot, to_bytes
 from materia_nb.store.kept_files import KeptFiles
 from materia_nb.store.rundir import RunDir, keep_beside, missing_evidence
 from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility, stdin_document
@@ -313,7 +312,7 @@ class Work(ABC):
         self.main = main
         self.saying: list[str] = []
         self.worked = 0
-        self._seen: Files | None = None
+        self._seen: FilesSeen | None = None
         self._kept: KeptFiles | None = None
         self._left_out: tuple[str, ...] = ()
 
@@ -663,7 +662,7 @@ class Work(ABC):
         missing = missing_evidence(naming, reading, project, self.files.path)
         return decide.lacking(events, tuple(missing)) if missing else events
 
-    def _look(self) -> Files | None:
+    def _look(self) -> FilesSeen | None:
         """Look at the files of the project, for a visit whose protocol wants to know what changes."""
         project = self.base / self.session.state.scope.cwd
         return take_snapshot(project, self.files.path.parent)

@@ -27,7 +27,7 @@ from materia_nb.engine.state import (
     Item,
     OfLane,
     Past,
-    View,
+    StateView,
     Visit,
     waiting_visit,
 )
@@ -44,7 +44,7 @@ _MOST_ROUNDS: Final = 3
 """How often a loop may be taken whose edge has no ``maxTraversals``."""
 
 
-def turn_facts(rules: Rules, here: SocketRules, state: View, visit: Visit) -> TurnFacts:
+def turn_facts(rules: Rules, here: SocketRules, state: StateView, visit: Visit) -> TurnFacts:
     """Gather what a protocol may want to know of the turn that ``visit`` is in."""
     rounds, most = _rounds(rules, here, state, visit)
     return TurnFacts(
@@ -65,7 +65,7 @@ def turn_facts(rules: Rules, here: SocketRules, state: View, visit: Visit) -> Tu
     )
 
 
-def form_for(rules: Rules, here: SocketRules, state: View, visit: Visit, *, short: bool = False) -> str:
+def form_for(rules: Rules, here: SocketRules, state: StateView, visit: Visit, *, short: bool = False) -> str:
     """Return what the agent of a turn is told to return: only what is legal in it, ``short`` where it was told before (R51)."""
     if visit.mode in here.works:
         return ASKED_LATER
@@ -75,7 +75,7 @@ def form_for(rules: Rules, here: SocketRules, state: View, visit: Visit, *, shor
     return here.forms.form(here.wanted, facts, short=short)
 
 
-def given_to(rules: Rules, here: SocketRules, state: View) -> Mapping[str, JSON]:
+def given_to(rules: Rules, here: SocketRules, state: StateView) -> Mapping[str, JSON]:
     """Return the envelope that the agent of a socket is handed before its turn; empty where its protocol has none."""
     if here.teller is None:
         return {}
@@ -98,7 +98,7 @@ def _provider(model: str | None) -> str:
 
 
 def learned_from(
-    rules: Rules, here: SocketRules, state: View, value: JSON, knowledge: Mapping[str, JSON]
+    rules: Rules, here: SocketRules, state: StateView, value: JSON, knowledge: Mapping[str, JSON]
 ) -> Learned:
     """Return what is kept about the project after an accepted output."""
     if here.learner is None or not isinstance(value, dict):
@@ -111,7 +111,7 @@ def agent_id(request: str, socket: str) -> str:
     return "a" + hashlib.sha256(f"{request}\0{socket}".encode("utf-8", "replace")).hexdigest()[:8]
 
 
-def _rounds(rules: Rules, here: SocketRules, state: View, visit: Visit) -> tuple[int, int]:
+def _rounds(rules: Rules, here: SocketRules, state: StateView, visit: Visit) -> tuple[int, int]:
     """How often the socket sent work back, and how often it may."""
     edge = next((edge for edge in here.socket.edges if edge.when in SENDING_BACK), None)
     if edge is None:

@@ -18,7 +18,17 @@ from materia_nb.engine.items import (
     standing,
 )
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Draft, FollowUp, Handoff, Handoffs, ItemId, Place, View, Walk
+from materia_nb.engine.state import (
+    CastState,
+    Draft,
+    FollowUp,
+    Handoff,
+    Handoffs,
+    ItemId,
+    Place,
+    StateView,
+    Walk,
+)
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, FrozenList, frozen, get_path, same, set_path
 
@@ -398,7 +408,7 @@ def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> No
         draft.failure = draft.failure._replace(allow=next(iter(allowed.items()), None))
 
 
-def governing(rules: Rules, state: View, path: Path) -> tuple[Walk, bool]:
+def governing(rules: Rules, state: StateView, path: Path) -> tuple[Walk, bool]:
     """Return the walk over a list that the cast is in, or was in last, and whether it is in it now.
 
     Several loops may go over one list; an edit is laid out for this one, and a table shows its marks.
@@ -419,7 +429,7 @@ def governing(rules: Rules, state: View, path: Path) -> tuple[Walk, bool]:
     return walks[0], False
 
 
-def _stopped(state: View) -> bool:
+def _stopped(state: StateView) -> bool:
     """Whether the cast is at a visit that is not over."""
     return state.status in ("waiting", "held") or (
         state.status in ("failed", "aborted") and state.next is None

@@ -8,7 +8,7 @@ from collections.abc import Iterator as Iterating
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from materia_nb.engine.state import Draft, Handoff, Item, ItemId, OfLane, Place, Shown, View, Walk
+from materia_nb.engine.state import Draft, Handoff, Item, ItemId, OfLane, Place, ShownItem, StateView, Walk
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import reader
 from materia_nb.jsonvalue import (
@@ -27,10 +27,10 @@ from materia_nb.loadout.facts import variables
 from materia_nb.loadout.graph import Iterator
 from materia_nb.loadout.vocabulary import Result
 
-Source: TypeAlias = Callable[[View, Item | None, JSON], JSON]
+Source: TypeAlias = Callable[[StateView, Item | None, JSON], JSON]
 """Reads a value from the state, the current item and a parsed output; MISSING when nothing is there."""
 
-Template: TypeAlias = Callable[[View, Item | None], str]
+Template: TypeAlias = Callable[[StateView, Item | None], str]
 """Fills a materia prompt for the state and the current item."""
 
 Standing: TypeAlias = Literal["done", "being worked on", "open", "passed over"]
@@ -87,7 +87,7 @@ def template(text: str, quoting: frozenset[str] = frozenset()) -> Template:
         return lambda _state, _item: text
     parts.append(text[done:])
 
-    def fill(state: View, item: Item | None) -> str:
+    def fill(state: StateView, item: Item | None) -> str:
         texts = []
         for number, part in enumerate(parts):
             value = part if isinstance(part, str) else part(state, item, MISSING)
@@ -149,13 +149,13 @@ def _pretty(value: JSON) -> str:
         ) from None
 
 
-def list_at(text: str, state: View, item: Item | None = None) -> list[JSON]:
+def list_at(text: str, state: StateView, item: Item | None = None) -> list[JSON]:
     """Read a list; anything that is missing or not a list is an empty one (R12)."""
     value = source(text)(state, item, state.last_json)
     return value if isinstance(value, list) else []
 
 
-def standing(state: View, item: ItemId) -> Standing:
+def standing(state: StateView, item: ItemId) -> Standing:
     """Return how an item stands for its cursor, by its visits (R46): what ticks, counts and tables are made from."""
     cursor, index, outer = item
     if item in state.joined:
@@ -172,12 +172,12 @@ def standing(state: View, item: ItemId) -> Standing:
     return "passed over" if state.status == "complete" else "open"
 
 
-def _lane_of(state: View, cursor: str) -> OfLane | None:
+def _lane_of(state: StateView, cursor: str) -> OfLane | None:
     """Return the lane of a state whose items the cursor walks; None for any other cursor, and outside lanes."""
     return state.lane if state.lane is not None and state.lane.cursor == cursor else None
 
 
-def moved_on(state: View, cursor: str, length: int) -> int:
+def moved_on(state: StateView, cursor: str, length: int) -> int:
     """Return where a cursor goes from the item that it is at: to the next one, in a lane to that of its stream (R14)."""
     lane, at = _lane_of(state, cursor), state.cursors.get(cursor, 0)
     if lane is None:
@@ -186,7 +186,7 @@ def moved_on(state: View, cursor: str, length: int) -> int:
     return onward.get(at, length)
 
 
-def moved_back(state: View, cursor: str) -> int:
+def moved_back(state: StateView, cursor: str) -> int:
     """Return where a cursor was before it moved on."""
     lane, at = _lane_of(state, cursor), state.cursors[cursor]
     if lane is None:
@@ -195,7 +195,7 @@ def moved_back(state: View, cursor: str) -> int:
     return back.get(at, lane.indexes[-1])
 
 
-def standings(state: View, walk: Walk) -> list[Standing]:
+def standings(state: StateView, walk: Walk) -> list[Standing]:
     """Return how each item stands of the list that ``walk`` goes over now."""
     cursor = walk.iterator.cursor
     outer = state.within.get(cursor, ())
@@ -249,7 +249,9 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
     return item
 
 
-def _still_shown(draft: Draft, last: Shown, items: list[JSON], index: int, outer: tuple[Place, ...]) -> bool:
+def _still_shown(
+    draft: Draft, last: ShownItem, items: list[JSON], index: int, outer: tuple[Place, ...]
+) -> bool:
     """Whether the item at an index is the one that was shown last, and nothing has been put in its place."""
     value = last.item.value
     _, position, within = last.item.id
@@ -320,7 +322,7 @@ def _unlinked(entries: Iterable[Handoff], gone: Callable[[ItemId], bool]) -> Ite
             yield entry._replace(item=("", entry.step, ()))
 
 
-def _outer_count(walk: Walk, shown: tuple[Shown, ...]) -> int:
+def _outer_count(walk: Walk, shown: tuple[ShownItem, ...]) -> int:
     """How many of the items shown stay: up to the innermost one of another iterator whose alias leads to the list."""
     iterator = walk.iterator
     for count in range(len(shown), 0, -1):
@@ -352,7 +354,7 @@ def item_label(value: JSON, key: str) -> str:
     return key
 
 
-def show_only(draft: Draft, kept: tuple[Shown, ...] = ()) -> None:
+def show_only(draft: Draft, kept: tuple[ShownItem, ...] = ()) -> None:
     """Take every item out of the data that is not among the first ones, ``kept``."""
     gone = draft.shown[len(kept) :]
     if not gone:
@@ -366,7 +368,7 @@ def show_only(draft: Draft, kept: tuple[Shown, ...] = ()) -> None:
     draft.data, draft.shown = data, kept
 
 
-def _without(data: Mapping[str, JSON], gone: tuple[Shown, ...]) -> Mapping[str, JSON]:
+def _without(data: Mapping[str, JSON], gone: tuple[ShownItem, ...]) -> Mapping[str, JSON]:
     if not gone:
         return data
     whole = {path[0] for walk, _, _ in gone for path in walk.paths if len(path) == 1}
@@ -392,7 +394,7 @@ def show(draft: Draft, walk: Walk, item: Item) -> None:
         parents = [path[:length] for length in range(1, len(path))]
         made += [parent for parent in parents if not isinstance(get_path(data, parent), dict)]
         data = dict(set_path(data, path, item.value))
-    draft.data, draft.shown = FrozenDict(data), (*draft.shown, Shown(walk, item, tuple(made)))
+    draft.data, draft.shown = FrozenDict(data), (*draft.shown, ShownItem(walk, item, tuple(made)))
 
 
 @lru_cache(maxsize=1024)

@@ -22,8 +22,8 @@ from materia_nb.engine.state import (
     Failure,
     Handoffs,
     Hold,
+    StateView,
     Usage,
-    View,
     Visit,
     at_work,
     waiting_visit,
@@ -258,7 +258,7 @@ def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]
     return () if reading.error is None else reading.issues
 
 
-def _read(rules: Rules, here: SocketRules, state: View, visit: Visit, text: str) -> Reading:
+def _read(rules: Rules, here: SocketRules, state: StateView, visit: Visit, text: str) -> Reading:
     facts = turn_facts(rules, here, state, visit) if here.needs_facts else UNKNOWN
     reading = here.protocol.read(text, here.wanted, facts)
     if not isinstance(reading.value, dict | list):

@@ -31,7 +31,7 @@ _RemarkCode: TypeAlias = Literal[
 
 _CODES: Final[tuple[_RemarkCode, ...]] = get_args(_RemarkCode)
 
-Said: TypeAlias = frozenset[tuple[str, str]]
+_Said: TypeAlias = frozenset[tuple[str, str]]
 
 FEWER: int = 10
 """An accepted answer is hollow with fewer than one in so many of the characters that a refused one had in a field."""
@@ -131,7 +131,7 @@ def repeats(
     return sorted(found, key=lambda step: step.number)
 
 
-def _said(step: StepRecord) -> Said:
+def _said(step: StepRecord) -> _Said:
     turn = step.turns[-1]
     if turn.mode == "correction" or (turn.reading is not None and not turn.reading.accepted):
         return frozenset()

@@ -19,7 +19,7 @@ from materia_nb.engine.state import (
     Item,
     ItemId,
     ItemRecord,
-    View,
+    StateView,
     Visit,
 )
 from materia_nb.errors import counted
@@ -238,7 +238,7 @@ def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
     )
 
 
-def used_up(state: View) -> str | None:
+def used_up(state: StateView) -> str | None:
     """Say which maximum of the budget is reached, by what is known (R20, R56); None when none is."""
     for one in BOUNDS:
         if one.reached(state.usage, state.budget):
@@ -247,7 +247,7 @@ def used_up(state: View) -> str | None:
     return None
 
 
-def nearly_used_up(state: View) -> bool:
+def nearly_used_up(state: StateView) -> bool:
     """Whether the budget warns (R20)."""
     budget = state.budget
     return any(one.reached(state.usage, budget, budget.warn_at_percent) for one in BOUNDS)
@@ -266,7 +266,7 @@ def edges_used(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:
     }
 
 
-def edge_use(rules: Rules, state: View, visit: Visit, edge: Edge) -> tuple[int, int | None]:
+def edge_use(rules: Rules, state: StateView, visit: Visit, edge: Edge) -> tuple[int, int | None]:
     """How often the edge has been used where it is counted, and its limit there (None: not counted).
 
     Inside an item only edges with ``maxTraversals`` are counted, per item; outside
@@ -288,7 +288,7 @@ def edge_use(rules: Rules, state: View, visit: Visit, edge: Edge) -> tuple[int, 
     return used, limit
 
 
-def with_uses(rules: Rules, here: SocketRules, state: View, visit: Visit, choice: Choice) -> Choice:
+def with_uses(rules: Rules, here: SocketRules, state: StateView, visit: Visit, choice: Choice) -> Choice:
     """Return the choice of an edge with how often each edge that was looked at was used, and its limit."""
     used, limit, looks = 0, None, []
     for look, edge in zip(choice.looks, here.socket.edges, strict=False):
@@ -367,17 +367,17 @@ def _count_outside(
     )
 
 
-def repairs_allowed(rules: Rules, state: View, visit: Visit) -> int:
+def repairs_allowed(rules: Rules, state: StateView, visit: Visit) -> int:
     """How many repair turns a visit may have (R19)."""
     return rules.graph.limits.repair_attempts + state.extra.get(("repair", visit.step), 0)
 
 
-def cycles_allowed(rules: Rules, state: View, item: ItemId) -> int:
+def cycles_allowed(rules: Rules, state: StateView, item: ItemId) -> int:
     """How often an item may go round without advancing (R18)."""
     return rules.graph.limits.max_no_advance_cycles + state.extra.get(("cycles", item), 0)
 
 
-def cycles_failed(rules: Rules, state: View, socket: str, item: Item, limit: int, step: int) -> Failure:
+def cycles_failed(rules: Rules, state: StateView, socket: str, item: Item, limit: int, step: int) -> Failure:
     """Return the failure of an item that went round too often without advancing; ``step`` is the visit's."""
     begun = next(step for seen, step in state.items[item.id].path if seen == socket)
     return Failure(
@@ -422,7 +422,7 @@ def _round_of(trail: tuple[str, ...], socket: str, length: int) -> str:
     return " -> ".join([*names, socket])
 
 
-def enter_path(state: View, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:
+def enter_path(state: StateView, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:
     """Put a socket on the path of the current item; coming back to one closes a cycle (R18).
 
     A cycle does not count when an edge with ``maxTraversals`` was taken since the

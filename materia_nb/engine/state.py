@@ -77,7 +77,7 @@ class Walk(NamedTuple):
     numbered: bool
 
 
-class Shown(NamedTuple):
+class ShownItem(NamedTuple):
     """An item that the data shows, and which objects were made to hold its paths (R12)."""
 
     walk: Walk
@@ -479,7 +479,7 @@ class CastState(NamedTuple):
     status: Status = "ready"
     next: str | None = None
     at: Visit | None = None
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[ShownItem, ...] = ()
     within: Mapping[str, tuple[Place, ...]] = NOTHING
     trail: tuple[str, ...] = ()
     told: int = 0
@@ -566,7 +566,7 @@ class Draft:
     status: Status
     next: str | None
     at: Visit | None
-    shown: tuple[Shown, ...]
+    shown: tuple[ShownItem, ...]
     within: Mapping[str, tuple[Place, ...]]
     trail: tuple[str, ...]
     told: int
@@ -599,7 +599,7 @@ class Draft:
 _in_order = operator.attrgetter(*CastState._fields)
 
 
-View: TypeAlias = CastState | Draft
+StateView: TypeAlias = CastState | Draft
 """A state to read from, finished or in the making."""
 
 

@@ -44,7 +44,7 @@ _MOST_KEPT: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class KeptDraft:
     """What was done in a design and neither saved nor thrown away.
 
     Attributes:
@@ -142,7 +142,7 @@ class Draft:
             self.path.unlink(missing_ok=True)
 
 
-def drafts_in(root: Path, name: str | None = None) -> tuple[Draft, ...]:
+def drafts_in(root: Path, name: str | None = None) -> tuple[KeptDraft, ...]:
     """Return the drafts that nobody has open, the newest first; what cannot be read is none.
 
     Args:
@@ -187,7 +187,7 @@ def _files(root: Path, name: str | None) -> list[Path]:
     return [path for path, form in listed if form and (name is None or form[1] == _stem(name))]
 
 
-def _read_free(path: Path) -> Draft | None:
+def _read_free(path: Path) -> KeptDraft | None:
     """Read a draft that no design writes now."""
     try:
         with HeldInterrupts():
@@ -201,7 +201,7 @@ def _read_free(path: Path) -> Draft | None:
         return None
 
 
-def _draft_of(path: Path, content: bytes) -> Draft | None:
+def _draft_of(path: Path, content: bytes) -> KeptDraft | None:
     lines = [_line(one) for one in content.split(b"\n")]
     head = lines[0]
     if head.get("format") != _FORMAT:
@@ -228,7 +228,7 @@ def _draft_of(path: Path, content: bytes) -> Draft | None:
         at = int(line["ts"])
     name = str(head["name"])
     by, home = outgoing_line(str(head.get("by", ""))), None if home is None else str(home)
-    return Draft(name, at, home, began, (*steps,), (*undone,), path, by)
+    return KeptDraft(name, at, home, began, (*steps,), (*undone,), path, by)
 
 
 def _line(raw: bytes) -> dict[str, Any]:

@@ -147,7 +147,7 @@ class OwnFormat:
         )
 
 
-Snapshot: TypeAlias = Mapping[str, tuple[int, int, int]]
+FilesSeen: TypeAlias = Mapping[str, tuple[int, int, int]]
 """The files of a project by relative path: when content and inode last changed, and the size."""
 
 MOST_FILES: Final = 20_000
@@ -157,7 +157,7 @@ MOST_CHANGED: Final = 200
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "venv"})
 
 
-def take_snapshot(project: Path, skip: Path) -> Snapshot | None:
+def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
     """Look at the files of a project; None when there are more than :data:`MOST_FILES`.
 
     No program is started for it: the settings of a git repository can name others that git runs.
@@ -191,7 +191,7 @@ def take_snapshot(project: Path, skip: Path) -> Snapshot | None:
     return found
 
 
-def changed_files(before: Snapshot | None, after: Snapshot | None) -> tuple[str, ...]:
+def changed_files(before: FilesSeen | None, after: FilesSeen | None) -> tuple[str, ...]:
     """Return the files that were made or written between two snapshots, sorted; none where one is missing."""
     if before is None or after is None:
         return ()

@@ -33,7 +33,7 @@ from materia_nb.store.files import (
 )
 from materia_nb.store.rundir import Mark, RunDir, alone_in_its_artifact
 
-LONGEST: Final = 2**30
+_LONGEST: Final = 2**30
 """The longest journal that is read, in bytes."""
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND
@@ -287,7 +287,7 @@ def read_journal(
         MateriaError: there is no journal to read (``no_journal``), or it is damaged (``damaged_journal``).
     """
     try:
-        content = read_plain(path, LONGEST)
+        content = read_plain(path, _LONGEST)
     except OSError as error:
         raise MateriaError(
             f"There is no readable journal here: {error.strerror}.",

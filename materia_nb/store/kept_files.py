@@ -24,7 +24,7 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.store.files import DiskError, disk
 
-FOLDER: Final = "files.git"
+REPOSITORY: Final = "files.git"
 """The Git directory, in the directory of the casts."""
 OWN: Final = "files"
 """The folder of its own that a fork works in, in its run directory."""
@@ -34,7 +34,7 @@ OF_LANE: Final = "-lane-"
 FOLDERS: Final = (OWN, ATTEMPTS, "worktrees")
 """What a run directory holds that is work, and no artifact: those of attempts, and the worktrees that Git-Spawn makes."""
 
-LONGEST: Final = 2**25
+LONGEST_FILE: Final = 2**25
 """Bytes of a file that is kept; a longer one is left out and named."""
 MOST: Final = 50_000
 """Files that are kept; more are refused."""
@@ -55,7 +55,7 @@ class Entry(NamedTuple):
     blob: str
 
 
-Tree = Mapping[bytes, Entry]
+_Tree = Mapping[bytes, Entry]
 """The files of one moment, by their paths from the folder."""
 
 
@@ -108,7 +108,7 @@ class KeptFiles:
         own: bool = False,
         skip: Path | None = None,
     ) -> None:
-        self.folder, self.git_dir = folder, casts / FOLDER
+        self.folder, self.git_dir = folder, casts / REPOSITORY
         self._name, self._ignored, self._own, self._skip = name, ignored, own, skip or casts
         self._seen: dict[bytes, _Seen] = {}
         self._commit: str | None = None
@@ -118,7 +118,7 @@ class KeptFiles:
             self._init(casts)
 
     def _init(self, casts: Path) -> None:
-        beside = casts / f"{FOLDER}.{os.getpid()}.new"
+        beside = casts / f"{REPOSITORY}.{os.getpid()}.new"
         with disk(casts, "make the directory of kept files"):
             casts.mkdir(parents=True, exist_ok=True)
             git(beside, "init", "--quiet", "--bare", "--object-format=sha1", "--template=", str(beside))
@@ -162,7 +162,7 @@ class KeptFiles:
             self._commit, left_out, tuple(sorted(path.decode("utf-8", "replace") for path in changed | gone))
         )
 
-    def _latest(self) -> Tree:
+    def _latest(self) -> _Tree:
         """Return what any cast kept last, whose contents need not be kept again."""
         latest = git(
             self.git_dir, "for-each-ref", "--sort=-committerdate", "--count=1", "--format=%(objectname)"
@@ -189,7 +189,7 @@ class KeptFiles:
                 continue
             if not (stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode)):
                 continue
-            if info.st_size > LONGEST:
+            if info.st_size > LONGEST_FILE:
                 left_out.append(os.fsdecode(path))
                 continue
             size += info.st_size
@@ -216,7 +216,7 @@ class KeptFiles:
 
     def _content(self, path: bytes, *, link: bool) -> bytes:
         whole = os.path.join(os.fsencode(self.folder), path)  # noqa: PTH118 - a path of bytes
-        return os.readlink(whole) if link else read_plain(os.fsdecode(whole), LONGEST)  # noqa: PTH115 - as above
+        return os.readlink(whole) if link else read_plain(os.fsdecode(whole), LONGEST_FILE)  # noqa: PTH115 - as above
 
     def listing(self, inner: bytes = b"") -> Iterator[bytes]:
         """Yield the paths of the files, of repositories inside as well; not those of casts, of Git itself, and what is ignored."""
@@ -334,7 +334,7 @@ class KeptFiles:
             for path, content in self._contents(new):
                 self._write(path, wanted[path].mode, content)
 
-    def _occupied(self, path: bytes, present: Tree, gone: Iterable[bytes]) -> bool:
+    def _occupied(self, path: bytes, present: _Tree, gone: Iterable[bytes]) -> bool:
         """Whether something that is not kept stands where a file is to be written, or where its folder is to be."""
         whole = os.fsencode(self.folder)
         parts = path.split(b"/")
@@ -452,7 +452,7 @@ def note(git_dir: Path, commit: str) -> str:
 
 def forget(casts: Path, name: str) -> None:
     """Let go of what a cast kept that is deleted; with the last one the Git directory goes too."""
-    git_dir = casts / FOLDER
+    git_dir = casts / REPOSITORY
     if not git_dir.is_dir():
         return
     with contextlib.suppress(MateriaError):  # without Git it stays as it is
@@ -519,7 +519,7 @@ def _needs_git() -> str:
 
 def _refuse_foreign(git_dir: Path, arguments: Sequence[str]) -> None:
     """Refuse a Git directory with other settings than ours: it came with somebody's casts, and settings can name programs."""
-    if git_dir.name != FOLDER or arguments[0] == "init":
+    if git_dir.name != REPOSITORY or arguments[0] == "init":
         return  # made by us just now
     with disk(git_dir, "read the settings of kept files"):
         if read_plain(git_dir / "config") != _CONFIG:

@@ -39,7 +39,7 @@ from materia_nb.loadout.models import (
 )
 from materia_nb.loadout.report import MendStep, do
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
-from materia_nb.store.drafts import Draft
+from materia_nb.store.drafts import KeptDraft
 from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField, spots_in
 from materia_nb.widgets.picks import Pick, members_of, owner_of, way_pick, ways_of
 
@@ -699,7 +699,7 @@ def review(session: DesignState, file: JSON = None, at: int = 0, kept: int = 0) 
 
 
 def _ask_to_keep(
-    session: DesignState, draft: Draft, number: int, kept: int, left: Sequence[str] = ()
+    session: DesignState, draft: KeptDraft, number: int, kept: int, left: Sequence[str] = ()
 ) -> None:
     asked = {"kind": "judge", "file": draft.path.name, "at": number, "kept": kept}
     answers = {"Keep it": "keep", "Refuse it": "refuse", "Keep all": "all", "Refuse all": "none"}
@@ -732,7 +732,7 @@ def judge(session: DesignState, file: JSON, at: int, kept: int, verdict: str) ->
     return review(session, file, at + 1, kept)
 
 
-def _draft_named(session: DesignState, file: JSON) -> Draft:
+def _draft_named(session: DesignState, file: JSON) -> KeptDraft:
     drafts = session.bench.loadouts.drafts(session.design.name)
     kept = next((one for one in drafts if one.path.name == file), None)
     if kept is None:

@@ -233,7 +233,7 @@ def test_a_repository_inside_is_kept_without_its_git(tmp_path):
 
 
 def test_a_file_that_is_too_long_is_left_out_and_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_files, "LONGEST", 10)
+    monkeypatch.setattr(kept_files, "LONGEST_FILE", 10)
     cast = start(tmp_path, h.chain_config(2), writer(("long", "x" * 11), ("short", "x")))
     cast.run()
     assert '"leftOut":["long"]' in (cast.run_dir / "events.jsonl").read_text()

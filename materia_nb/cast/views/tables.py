@@ -37,7 +37,7 @@ from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.loadout.graph import Graph
 from materia_nb.store import kept_files
 from materia_nb.store.catalogue import CastEntry
-from materia_nb.store.kept_files import FOLDER, Change
+from materia_nb.store.kept_files import REPOSITORY, Change
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -289,7 +289,7 @@ class FilesView(Shown):
 
     @property
     def _git_dir(self) -> Path:
-        return self._cast.run_dir.parent / FOLDER
+        return self._cast.run_dir.parent / REPOSITORY
 
     def _files(self, step: int) -> StepFiles:
         # Those of a lane are numbered from where it began.
@@ -405,7 +405,7 @@ def files_blocks(cast: Snapshot, now: Snapshot) -> list[Block]:
     of_cast = cast is not now and cast.engine.lane is None
     then = files_after(now.session, number) if of_cast and now.session.steps else None
     if then is not None and now.session.files is not None:
-        found = changes(now.run_dir.parent / FOLDER, now.session.files, then)
+        found = changes(now.run_dir.parent / REPOSITORY, now.session.files, then)
         names = ", ".join(one.path for one in found[:_NAMES]) + (" ..." if len(found) > _NAMES else "")
         if found and now.writable:
             said.append(
@@ -449,7 +449,7 @@ def line_blame(cast: Snapshot, path: str, line: int) -> LineBlame:
     Raises:
         MateriaError: files are not kept (``not_kept``), or there is no such file or line (``bad_path``).
     """
-    session, git_dir = cast.session, cast.run_dir.parent / FOLDER
+    session, git_dir = cast.session, cast.run_dir.parent / REPOSITORY
     if session.files is None:
         raise MateriaError("This cast keeps no files.", hint="cast with files='kept'", kind="not_kept")
     try:
