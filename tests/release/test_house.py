@@ -20,9 +20,9 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 202,
-    "lines of code": 51_987,
+    "lines of code": 52_003,
     "lines of code in one module": 600,
-    "public names that stand for two things": 69,
+    "public names that stand for two things": 59,
 }
 
 
