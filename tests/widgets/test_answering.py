@@ -64,6 +64,8 @@ def test_the_tab_follows_a_cast_from_its_start_to_its_end(tmp_path):
     assert "final output · Tell, step 4" in told
     assert "as it was written" not in told
     cast.close()
+    opened = shown(open_cast(cast.run_dir))
+    assert opened.keys() == {"is", "top"}, "nothing can be done with it"
 
 
 def test_a_result_that_is_shown_otherwise_is_there_as_it_was_written_too(tmp_path):

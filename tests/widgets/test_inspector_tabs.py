@@ -1,0 +1,153 @@
+"""The inspector without a panel: which tabs there are for what is looked at, and what each says."""
+
+from __future__ import annotations
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import open_cast
+from materia_nb.widgets.inspector_tabs import Element, inspector_state, stops_at
+
+OF_SOCKET = ["answer", "prompt", "why", "state", "calls", "about"]
+OF_STEP = ["output", "prompt", "why", "state", "calls"]
+
+
+@pytest.fixture(scope="module")
+def cast(tmp_path_factory):
+    """A cast of one item that waits for a person to check it."""
+    made = h.start(
+        tmp_path_factory.mktemp("inspected"), h.loop_config(), {**h.loop_agents(1), "Check": "person"}
+    )
+    made.run()
+    yield made
+    made.close()
+
+
+def looked(cast, tab="", selected=None, past=None, *, busy=False, only=""):
+    """What the inspector shows; of each tab only its name."""
+    pick = None if selected is None else Element(*selected)
+    state = inspector_state(cast.now, pick, past, tab, busy=busy, only=only)
+    return {**state, "tabs": [name for name, _, _ in state["tabs"]]}
+
+
+def test_a_past_moment_has_the_tabs_of_its_step_and_the_start_its_state_alone(cast):
+    seen = looked(cast, past=cast.at(2))
+    assert (seen["tabs"], seen["tab"]) == (OF_STEP, "output")
+    assert seen["title"] == {
+        "kind": "step",
+        "name": "Build",
+        "chips": ["step 2", "visit 1", "WI-1 Part 1"],
+        "id": None,
+        "step": 2,
+    }
+    assert "correct" not in seen["content"], "only the latest step is corrected"
+    start = looked(cast, "why", past=cast.at(0))
+    assert (start["tabs"], start["tab"], start["title"]["name"]) == (["state"], "state", "the start")
+    assert start["title"]["chips"] == ["looking back"]
+    assert (start["content"]["edit"], start["content"]["steps"], start["content"]["at"]) == (False, 3, 0)
+    assert start["content"]["blocks"] == []
+
+
+def test_the_tab_that_was_open_stays_if_there_is_one_and_an_answer_becomes_an_output(cast):
+    assert looked(cast, "why", past=cast.at(2))["tab"] == "why"
+    assert looked(cast, "about", past=cast.at(2))["tab"] == "output"
+    assert looked(cast, "answer", past=cast.at(2))["tab"] == "output"
+    assert looked(cast, "output")["tab"] == "answer"
+    assert looked(cast, "state")["tab"] == "state"
+    assert looked(cast, only="calls")["tabs"] == ["calls"]
+
+
+def test_the_present_is_where_the_cast_waits(cast):
+    seen = looked(cast)
+    assert seen["tabs"] == OF_SOCKET
+    title = seen["title"]
+    assert (title["kind"], title["name"], title["id"], title["present"]) == (
+        "agent",
+        "Check",
+        "Socket-3",
+        True,
+    )
+    assert title["chips"][-1] == "visit 1 · WI-1 Part 1"
+    assert (title["pinned"], title["answered"]) == (False, False)
+    assert seen["content"]["is"] == "answer"
+    prompt = looked(cast, "prompt")["content"]
+    assert prompt["words"].startswith("The prompt. Changes are for this turn only.")
+    assert prompt["edit"]
+    assert not looked(cast, "prompt", busy=True)["content"]["edit"]
+    state = looked(cast, "state")["content"]
+    assert (state["edit"], state["steps"], state["at"]) == (True, 3, 3)
+    assert not looked(cast, "state", busy=True)["content"]["edit"]
+    assert looked(cast, selected=("socket", "Socket-3")) == seen
+
+
+def test_another_socket_tells_what_it_did_and_where_the_cast_is(cast):
+    seen = looked(cast, selected=("socket", "Socket-2"))
+    assert seen["tabs"] == OF_SOCKET
+    assert (seen["title"]["chips"][-1], seen["title"]["present"]) == ("1 visit", False)
+    assert seen["title"]["answered"]
+    action = seen["content"]["blocks"][0]
+    assert (action["text"], action["words"]) == ("The cast is at Check.", "Show it")
+    asked = looked(cast, "prompt", ("socket", "Socket-2"))["content"]
+    assert (asked["words"].startswith("What step 2 was asked."), asked["edit"]) == (True, False)
+    never = looked(cast, "prompt", ("socket", "Socket-4"))["content"]
+    assert never["words"] == "A preview: what would be asked if it were entered now."
+    assert not never["edit"]
+    assert looked(cast, selected=("socket", "Socket-1"))["title"]["kind"] == "generator"
+    assert looked(cast, selected=("socket", "Socket-4"))["title"]["chips"][-1:] != ["1 visit"]
+
+
+def test_what_is_no_socket_has_one_tab_and_a_title_of_its_own(cast):
+    way = looked(cast, "state", ("edge", "edge:1:Socket-3"))
+    assert (way["tabs"], way["tab"]) == (["about"], "about")
+    assert (way["title"]["name"], way["title"]["chips"]) == ("Check → Build", ["not_satisfied · 2nd way"])
+    out = looked(cast, "", ("exit", "loop-exit:L:e"))["title"]
+    assert (out["name"], out["chips"]) == ("Check → Tell", ["exit · satisfied"])
+    assert looked(cast, "", ("loop", "L"))["title"]["name"] == "loop L"
+    item = looked(cast, "", ("item", "1"))
+    assert item["title"] == {"kind": "item", "name": "WI-1", "chips": ["work item"], "id": None}
+    assert "Part 1" in str(item["content"]["blocks"])
+    assert "Build" in str(item["content"]["blocks"])
+    for number in ("0", "2"):
+        assert "Part" not in str(looked(cast, "", ("item", number))["content"]["blocks"])
+
+
+def test_where_a_part_can_stop_a_run(cast):
+    def kinds(*element):
+        return [one.kind for one in stops_at(cast.now, Element(*element))]
+
+    assert kinds("socket", "Socket-2") == [
+        *("before", "after", "refused", "not_satisfied", "hollow_answer", "same_again")
+    ]
+    assert len(kinds("edge", "edge:1:Socket-3")) == 2
+    assert len(kinds("exit", "loop-exit:L:e")) == 1
+    assert kinds("loop", "L") == kinds("item", "1") == []
+    assert len(looked(cast, "", ("edge", "edge:1:Socket-3"))["title"]["stops"]) == 1, "the plainest"
+
+
+def test_a_process_has_no_prompt_and_a_pinned_socket_says_so(tmp_path):
+    config = h.config(
+        {"Socket-1": h.at("U", ("always", "Socket-2")), "Socket-2": h.at("M")},
+        {"U": h.python("print('{}')"), "M": h.agent()},
+    )
+    cast = h.start(tmp_path, config, lambda: "done")
+    no_prompt = "A utility is a process: it gets the state and its parameters, no prompt."
+    assert no_prompt in str(looked(cast, "prompt")["content"]["blocks"])
+    ready = looked(cast)["title"]
+    assert (ready["kind"], ready["chips"][:2]) == ("utility", ["Socket-1", "a process"])
+    cast.step()
+    assert "A process was run" in str(looked(cast, "prompt", past=cast.at(1))["content"]["blocks"])
+    entered = looked(cast, "prompt")["content"]
+    assert "Change a layer here, and it is entered with it" in entered["words"]
+    assert entered["edit"]
+    cast.pins.add("Socket-2", "pinned")
+    assert looked(cast)["title"]["pinned"]
+    cast.step()
+    assert (looked(cast)["title"]["kind"], looked(cast)["title"]["name"]) == ("cast", "the end")
+    cast.run()
+    over = looked(cast)
+    assert over["title"]["name"] == "the cast"
+    assert over["tabs"] == ["answer", "why", "state", "calls"]
+    cast.close()
+    opened = open_cast(cast.run_dir)
+    assert not looked(opened, "state")["content"]["edit"]
+    assert opened.now.status == "complete"
