@@ -8,7 +8,7 @@ import pytest
 
 from materia_nb.handoff import TurnFacts, protocol
 from materia_nb.handoff.capabilities import Task
-from materia_nb.handoff.contract_fields import assignment_of
+from materia_nb.handoff.contract_fields import StatusRecord, assignment_of, contract_form
 from materia_nb.handoff.protocol import Gist, Issue, RefusedAnswer
 from protocol_helpers import FREE, OTHERS, contract
 
@@ -89,6 +89,18 @@ def test_updates_are_learned_where_they_may_be_written_and_the_rest_is_told_wher
     nobody_said = CONTRACT.learn(updates, {}, {"stack": {}})
     assert nobody_said.knowledge == {"stack": {}}
     assert len(nobody_said.warnings) == 2
+
+
+def test_what_matters_most_stands_first_behind_the_block():
+    def behind(wanted, **facts):
+        return [line.split()[0] for line in contract_form(wanted, TurnFacts(**facts)).splitlines()[4:]]
+
+    assert behind(FREE) == ["APPROVAL_REQUEST:"]
+    assert behind(WORK) == ["Each", "APPROVAL_REQUEST:"]
+    sections = assignment_of(Task("g", "Socket-1", "T", {"writable_sections": ["stack"]}))
+    assert behind(WORK, given=sections) == ["update_contracts:", "Each"], "there is no more room"
+    asked = StatusRecord("APPROVAL_REQUEST", 0).as_json()
+    assert behind(FREE, memory=asked) == [], "only IN_PROGRESS may follow"
 
 
 def test_suggestions_are_listed_with_those_of_the_form_first():

@@ -87,11 +87,12 @@ def test_another_socket_tells_what_it_did_and_where_the_cast_is(cast):
     assert seen["title"]["answered"]
     action = seen["content"]["blocks"][0]
     assert (action["text"], action["words"]) == ("The cast is at Check.", "Show it")
-    asked = looked(cast, "prompt", ("socket", "Socket-2"))["content"]
+    for socket in ("Socket-2", "Socket-4"):
+        asked = looked(cast, "prompt", ("socket", socket))["content"]
+        assert asked["words"] == "A preview: what would be asked if it were entered now."
+        assert not asked["edit"]
+    asked = looked(cast, "prompt", past=cast.at(2))["content"]
     assert (asked["words"].startswith("What step 2 was asked."), asked["edit"]) == (True, False)
-    never = looked(cast, "prompt", ("socket", "Socket-4"))["content"]
-    assert never["words"] == "A preview: what would be asked if it were entered now."
-    assert not never["edit"]
     assert looked(cast, selected=("socket", "Socket-1"))["title"]["kind"] == "generator"
     assert looked(cast, selected=("socket", "Socket-4"))["title"]["chips"][-1:] != ["1 visit"]
 

@@ -8,8 +8,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import cast_helpers as h
 from display_hostile import HOSTILE, harmless
-from materia_nb.cast.views.step_views import HandoffView, way_of
+from materia_nb.agents.interface import Asking, Reply, ToolCall
+from materia_nb.cast.views.step_views import HandoffView, StepView, way_of
 from materia_nb.display.blocks import blocks_as_text, html_of
 from materia_nb.display.sections import (
     MOST_ROWS,
@@ -280,3 +282,32 @@ def test_long_sections_are_cut_and_say_so():
     assert "… 5 more" in blocks_as_text(section_blocks([section]))
     assert "… 5 more" in html_of(section_blocks([section]))
     assert str(MOST_ROWS) not in html_of(section_blocks([section]))
+
+
+# -- a step ----------------------------------------------------------------------------
+
+
+def test_a_step_that_asks_for_approval_shows_what_it_would_do_and_what_it_was_asked(tmp_path):
+    call = ToolCall(id="1", tool="bash", args={"command": "make it"})
+
+    class Asks:
+        name = "asks"
+
+        def answer(self, turn):
+            return Reply("made") if turn.calls else Asking((call,))
+
+    cast = h.start(tmp_path, h.one_config(), Asks())
+    cast.step()
+    asking = repr(StepView(cast.now))
+    assert "bash make it (asks for approval)" in asking
+    assert "command: make it" in asking
+    assert "Do the widget" in asking
+    assert "approved: " not in asking
+    cast.approvals.approve()
+    cast.step()
+    done = repr(StepView(cast.now, ["bash make it", "and on"]))
+    assert "approved: bash make it" in done
+    assert "approved: and on" not in done
+    assert "made" in done
+    assert "make it" not in done.replace("bash make it", "")
+    cast.close()
