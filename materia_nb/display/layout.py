@@ -178,7 +178,8 @@ def best_place(
     """Lay out a graph for so much room: cards say as much as can be read there, in the direction that is seen larger.
 
     A flow that is too long for its room goes on in another row or column, and if it does not fit even so, nothing stands
-    abreast. Where the whole cannot be read however it is laid out, it is as wide as the room and goes on below.
+    abreast. Where the whole cannot be read however it is laid out, it is as wide as the room and goes on below. Places that
+    the loadout gives are left only where two cards have no room beside each other.
     """
     given = spots_of(graph) if spots is None else spots
     many, those = len(graph.sockets) > _MANY, links(graph)
@@ -200,11 +201,33 @@ def best_place(
                 if placed is not None and placed.scale(room) >= least_zoom(level):
                     return placed
     scale, picture = max(best, key=lambda one: one[0])
-    if scale < _AS_LARGE and not given:
-        level = 1 if many and 1 in levels else 2
-        longest = _longest(room, directions[0], level)
-        picture = _Picture(graph, directions[0], folded, level, given, longest, those=those)
-    return picture.placed()
+    if scale >= _AS_LARGE or (given and (spots is not None or _longest(room, "right", 1) > 1)):
+        return picture.placed()
+    if given:
+        return best_place(graph, room, directions=directions, folded=folded, spots={}, levels=levels)
+    return _going_on_below(graph, room, directions, folded, levels)
+
+
+def _going_on_below(
+    graph: Graph,
+    room: tuple[float, float],
+    directions: Sequence[Direction],
+    folded: frozenset[str],
+    levels: Sequence[Level],
+) -> PlacedGraph:
+    """Lay out what is too large for a room as wide as that, or else as narrow as it can be read."""
+    many, those = len(graph.sockets) > _MANY, links(graph)
+    level: Level = 1 if many and 1 in levels else 2
+    few: Sequence[Level] = () if many else [one for one in levels if one < 3]
+    tried = [(directions[0], level), *((direction, one) for direction in directions[::-1] for one in few)]
+    found: list[tuple[float, PlacedGraph]] = []
+    for direction, one in tried:
+        longest = None if found else _longest(room, direction, one)
+        placed = _Picture(graph, direction, folded, one, {}, longest, those=those).placed()
+        found.append((min(1.0, room[0] / placed.size[0] / least_zoom(one)), placed))
+        if found[-1][0] == 1:
+            break
+    return max(found, key=lambda one: one[0])[1]
 
 
 def _longest(room: tuple[float, float], direction: Direction, level: Level) -> float:

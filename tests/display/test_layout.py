@@ -273,6 +273,11 @@ def test_all_that_is_bundled_can_be_read_as_a_whole():
             small[graph.name] = placed.scale(room)
     assert len(known) > 25
     assert small == {}
+    # In a surface of 400 pixels one goes on below, and not aside too, wherever cards that are read leave that.
+    aside = [
+        one.name for one in known if (it := best_place(one, (266, 400))).size[0] * least_zoom(it.level) > 266
+    ]
+    assert set(aside) <= {"Mime-Aside", "Parallel-Build"}
 
 
 def test_cards_say_as_much_as_there_is_room_for():

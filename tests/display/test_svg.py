@@ -115,10 +115,9 @@ def test_both_themes_can_be_read_and_differ_in_colours_alone():
             *((use, "plate") for use in (*CONDITIONS, "A", "B")),
             *(("loop", "loop-pale"), ("now-ink", "now-pale"), ("bad", "bad-pale")),
         ]
-        assert [(a, b) for a, b in pairs if contrast(colours[a], colours[b]) < 4.5] == []
-        assert [
-            use for use in ("line", "loop", "now", "pick") if contrast(colours[use], colours["ground"]) < 2.2
-        ] == []
+        assert [(a, b) for a, b in pairs if contrast(colours[a], colours[b]) < 5.1] == []
+        lines = ("line", "loop", "now", "pick", "aim", "bad", *CONDITIONS)
+        assert [use for use in lines if contrast(colours[use], colours["ground"]) < 3] == []
 
 
 def test_edges_say_their_condition_order_and_budget_r3_r18():

@@ -199,7 +199,6 @@ export class Canvas {
 
   restyle() {
     this.dark = canvasIsDark(this.graph);
-    this.graph.dataset.dark = this.dark ? "yes" : "no";
     if (this.isStill) this.still.colours(this.colours);
     this.drawing?.restyle();
   }
