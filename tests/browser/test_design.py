@@ -235,6 +235,63 @@ def test_new_cards_stand_one_after_another_and_all_are_seen(lab: Lab):
     hand.press("It is an exit")
     hand.said("made loop")
 
+    _by_finger_and_by_keys_in_a_narrow_surface(hand)
+
+
+def _by_finger_and_by_keys_in_a_narrow_surface(hand: Hand) -> None:
+    """In one of 400 pixels: all is large enough, a line into the void asks what comes there, a finger that rests opens the menu."""
+    lab = hand.lab
+    fingers = lab.page.context.new_cdp_session(lab.page)
+    fingers.send("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 1})
+    fingers.send("Emulation.setEmulatedMedia", {"features": [{"name": "pointer", "value": "coarse"}]})
+
+    def finger(kind: str, *points: tuple[float, float]) -> None:
+        given = [{"x": x, "y": y} for x, y in points]
+        fingers.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": given})
+
+    lab.page.set_viewport_size({"width": 530, "height": 900})
+    lab.page.evaluate("() => jupyterapp.shell.collapseLeft()")
+    hand.panel.locator(".mnb-surface[data-narrow]").wait_for()
+    hand.panel.locator(".mnb-surface").evaluate("(one) => one.scrollIntoView({ block: 'start' })")
+    assert hand.panel.locator(".mnb-surface").evaluate(TOO_SMALL) == []
+    hand.there("Socket-5")
+    x, y, _ = hand.at("Socket-5")
+    finger("Start", (x, y))
+    finger("End")
+    hand.panel.locator(".mnb-d-sub").get_by_text("Socket-5", exact=True).wait_for()
+    box = hand.panel.locator(".mnb-c-handle").bounding_box()
+    assert box is not None
+    finger("Start", (box["x"] + 9, box["y"] + 9))
+    for far in (10, 20, 30):
+        finger("Move", (box["x"] + 9 + 3 * far, box["y"] + 9))
+    finger("End")
+    offered = hand.panel.get_by_role("menuitem")
+    offered.get_by_text("the end of the cast").wait_for(state="attached")
+    assert hand.panel.locator(".mnb-menu").evaluate(TOO_SMALL) == []
+    lab.page.keyboard.press("Escape")
+    finger("Start", (x, y))
+    offered.get_by_text("Connect from here").wait_for()
+    finger("End")
+    lab.page.keyboard.press("Escape")
+
+    # And by keys there: undo, and when the edge of a socket is taken.
+    lab.page.keyboard.press("Control+z")
+    hand.said("undone: made loop")
+    x, y, _ = hand.at("Socket-2")
+    lab.page.mouse.click(x, y)
+    for key in ("e", "2"):
+        lab.page.keyboard.press(key)
+    hand.said("edge 1 of Socket-2 is satisfied to Socket-3")
+    fingers.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
+    fingers.detach()
+    lab.page.evaluate("() => jupyterapp.shell.expandLeft()")
+
+
+TOO_SMALL: Final = """(part) => [...part.querySelectorAll("button, input:not([type=radio]), select, textarea, summary, .mnb-d-radios span")]
+    .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest(".mnb-c-find"))
+    .map((one) => { const { width, height } = one.getBoundingClientRect(), least = one.type === "checkbox" ? 24 : 44; return [one.className, one.textContent, width, height, least]; })
+    .filter(([, , width, height, least]) => width < least || height < least)"""
+"""What a finger does not meet well."""
 
 # -- by keyboard alone ---------------------------------------------------------------------
 

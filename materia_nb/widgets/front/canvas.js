@@ -360,9 +360,9 @@ export class Canvas {
     if (selected && !this.designs && ["socket", "edge", "exit"].includes(this.kind(selected) ?? "")) this.send("break", { what: selected });
   }
 
-  /** Whether an element is a way out that is designed: an edge, or an exit. @param {string|null|undefined} id */
+  /** Whether an element is a way out that is designed: an edge that is written down, or an exit. @param {string|null|undefined} id */
   #isWay(id) {
-    return this.designs && ["edge", "exit"].includes(this.kind(id) ?? "");
+    return this.designs && ["edge", "exit"].includes(this.kind(id) ?? "") && !this.element(id)?.hasClass("implied");
   }
 
   /** Let a way out wait for the condition at a place of their list. @param {number} place @param {string|null|undefined} [id] */

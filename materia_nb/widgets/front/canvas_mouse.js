@@ -85,7 +85,8 @@ export function hearElements(canvas, cy) {
     canvas.design.clear();
     canvas.unpick();
   });
-  cy.on("cxttap", (event) => {
+  cy.on("cxttap taphold", (event) => {
+    if (event.type === "taphold" && !/touch/.test(event.originalEvent?.type ?? "")) return; // a finger that rests; a mouse has another button
     canvas.hover.hide();
     canvas.openMenu(event.renderedPosition, isGround(event) ? null : idOf(event.target));
   });

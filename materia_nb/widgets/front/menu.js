@@ -72,8 +72,8 @@ export function openMenu(at, entries, { label = "menu", sought = false, named = 
 
 /** @param {HTMLElement} box @param {HTMLElement} host @param {{left: number, bottom: number, top: number}} at */
 function place(box, host, at) {
-  const room = host.getBoundingClientRect();
+  const room = host.getBoundingClientRect(), low = Math.min(room.height, window.innerHeight - room.top - 4); // what is seen of it
   const left = Math.min(at.left - room.left, room.width - box.offsetWidth - 8), below = at.bottom - room.top + 2;
-  const top = below + box.offsetHeight < room.height ? below : Math.max(4, Math.min(at.top - room.top, room.height) - box.offsetHeight - 2);
-  Object.assign(box.style, { left: `${Math.max(4, left)}px`, top: `${top}px`, maxHeight: `${Math.max(80, room.height - top - 8)}px` });
+  const top = below + box.offsetHeight < low ? below : Math.max(4, Math.min(at.top - room.top, low) - box.offsetHeight - 2);
+  Object.assign(box.style, { left: `${Math.max(4, left)}px`, top: `${top}px`, maxHeight: `${Math.max(80, low - top - 8)}px` });
 }

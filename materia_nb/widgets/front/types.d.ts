@@ -137,6 +137,7 @@ interface CyElements {
 }
 
 interface CyEvent {
+  type: string;
   target: CyElements;
   position: Point;
   renderedPosition: Point;
