@@ -11,7 +11,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents.interface import Reply, Usage
-from materia_nb.cast import open_cast
+from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from materia_nb.store import catalogue
 from materia_nb.store.catalogue import find_cast, list_casts
@@ -247,3 +247,44 @@ def test_a_fork_was_started_when_it_was_forked(tmp_path, root):
     latest, *earlier = list_casts(root)
     assert latest.id == fork.id
     assert latest.started > catalogue.cast_entry(between.run_dir).started >= earlier[-1].started
+
+
+def test_casts_are_filtered_by_all_that_is_given(tmp_path):
+    def entry(id_, **fields):
+        return catalogue.CastEntry(id_, tmp_path / id_, **fields)
+
+    entries = [
+        entry("a", name="first", tags=("x", "y"), verdict="good", loadout="T", status="complete"),
+        entry("b", tags=("x",), verdict="bad", loadout="T", status="failed", remarks=()),
+        entry("c", loadout="U", status="complete", remarks=("odd", "late")),
+    ]
+
+    def ids(**wanted):
+        return "".join(one.id for one in catalogue.filter_casts(entries, **wanted))
+
+    assert ids() == "abc"
+    assert ids(tag="x") == "ab"
+    assert ids(tag=("x", "y")) == "a"
+    assert ids(name="first") == "a"
+    assert ids(verdict="bad") == "b"
+    assert ids(loadout="T", status="complete") == "a"
+    assert ids(status="complete") == "ac"
+    assert [one.outcome for one in entries] == ["complete", "failed", "complete, with remarks: odd, late"]
+
+
+def test_only_casts_that_were_written_to_are_read_again(tmp_path, root):
+    h.start(tmp_path, h.one_config(), lambda: "done").close()
+    known = catalogue.Catalogue(root)
+    ((first, count),) = known.read()
+    assert (len(first), count) == (1, 1)
+    ((again, _),) = known.read()
+    assert again[0] is first[0]
+    h.start(tmp_path, h.one_config(), lambda: "done").close()
+    ((both, _),) = known.read()
+    assert len(both) == 2
+    assert both[1] is first[0]
+    resumed = resume_cast(first[0].path)
+    resumed.step()
+    resumed.close()
+    ((then, _),) = known.read()
+    assert [one.status for one in then] == ["ready", "waiting"], "nobody answers here"
