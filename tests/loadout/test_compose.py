@@ -227,6 +227,20 @@ def test_cursors_are_kept_apart_and_prompts_follow():
     assert play.prompt.instruction == "at 1"
 
 
+def test_a_materia_is_copied_once_for_all_sockets_that_read_the_same_cursor():
+    counted = config(
+        {"Plan": asks(edge("Do"), materia="G"), "Do": at("C", edge("Then")), "Then": at("C", edge("Do"))},
+        {"L": loop("Do", "Then", exits=[exit_route("Then", "always", "end")])},
+        materia={"C": agent("at {{cursor.workItemIndex}}")},
+    )
+    made = linked(both(counted, counted))
+    assert made.copies == {"C-2": "C"}
+    placed = [socket["materia"] for socket in loadout(made)["sockets"].values()]
+    assert [placed.count(name) for name in ("C", "C-2")] == [2, 2]
+    third = compose(both(counted, counted), ["A", "B", "A"])
+    assert third.copies == {"C-2": "C", "C-3": "C"}
+
+
 def test_a_list_of_rows_is_gone_through_by_both_parts():
     """State is shared; a cursor that the first part left at the end would hide the rows from the second."""
     rows = config(

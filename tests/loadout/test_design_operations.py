@@ -458,6 +458,39 @@ def test_undo_and_redo(draft):
     assert len(draft.steps) == 2, "what changes nothing is not a step"
 
 
+def test_a_draft_is_taken_up_with_what_was_undone_in_it(draft):
+    draft.set_materia("P", "prompt", "other")
+    draft.set_socket("Socket-4", "label", "L")
+    draft.set_materia("U", "label", "utility")
+    *steps, undone = draft.unsaved[1]
+    draft.undo()
+    kept = []
+    taken_up = design()
+    taken_up.keep = lambda one, anew: kept.append(anew) or "no room"
+    taken_up.take_up(steps, [undone])
+    assert (taken_up.document, taken_up.definitions) == (draft.document, draft.definitions)
+    assert taken_up.originals.keys() == {"P", "U"}
+    assert taken_up.originals["P"]["prompt"] != "other"
+    assert (kept, taken_up.not_kept) == ([True], "no room")
+    assert taken_up.redo() == "set label of U to utility"
+    assert (kept, "no room" in repr(taken_up)) == ([True, False], True)
+    assert [taken_up.undo() for _ in range(3)][-1] == "set prompt of P to other"
+    assert taken_up.document == design().document
+
+
+def test_a_file_that_was_changed_is_loaded_as_one_step_that_can_be_undone(draft):
+    draft.set_materia("P", "prompt", "mine")
+    changed = looped({"exits": []})
+    changed["materia"]["P"]["prompt"] = "theirs"
+    assert draft.reload(design(changed)) == "reloaded"
+    assert draft.document == changed["loadouts"]["T"]
+    assert draft.definitions["P"]["prompt"] == "theirs"
+    assert not draft.changed
+    assert draft.undo() == "reloaded"
+    assert draft.definitions["P"]["prompt"] == "mine"
+    assert draft.changed
+
+
 def test_the_patch_is_small_and_of_what_is_not_saved(draft):
     assert draft.patch() == []
     draft.add_edge("Socket-4", "end")

@@ -18,10 +18,20 @@ def shown(panel):
 def test_where_the_cast_stands_is_shown_while_there_is_a_question(cast):
     with closing(PredictPanel(cast)) as panel:
         assert " · ".join(panel.question.standing) in shown(panel)
+        assert panel.sure in list(widgets_in(panel.view))
+        assert panel.next.layout.display == "none"
+        assert list(panel.buttons) == list(panel.question.places)
+        assert "long dashes" in shown(panel)
+        text, picture = panel.fallback()
+        assert text.splitlines()[-1] == " | ".join(panel.buttons)
+        assert picture == panel.picture.svg
     cast.run()
     with closing(PredictPanel(cast)) as panel:
         assert panel.question is None
         assert "no step to predict" in shown(panel)
+        assert panel.sure not in list(widgets_in(panel.view))
+        assert not panel.buttons
+        assert "no step to predict" in panel.fallback()[0]
 
 
 def test_a_closed_panel_leaves_no_twin_on_disk(cast):
