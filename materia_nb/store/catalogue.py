@@ -406,6 +406,14 @@ def _readable_entry(path: Path) -> CastEntry:
     )
 
 
+def last_events(path: Path) -> list[dict[str, Any]]:
+    """Return the events at the end of a journal, as far as 64 KB reach; raises OSError where it cannot be read."""
+    with opened(path / "events.jsonl") as handle:
+        start = max(os.fstat(handle).st_size - 65_536, 0)
+        lines = os.pread(handle, 65_536, start).splitlines()[1 if start else 0 :]
+    return [event for line in lines if (event := _event(line)) is not None]
+
+
 def _first_line(piece: bytes, more: Callable[[], bytes]) -> bytes:
     if b"\n" not in piece:
         piece += more()

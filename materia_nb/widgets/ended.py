@@ -173,12 +173,7 @@ def checked_by_hand(now: Snapshot, text: str) -> list[Issue]:
 
 
 def end_blocks(now: Snapshot) -> list[Block]:
-    """Tell the result of a complete cast, and what it took; empty where it is not."""
-    return [*result, *cost_blocks(now)] if (result := result_blocks(now)) else []
-
-
-def result_blocks(now: Snapshot) -> list[Block]:
-    """Tell the final output of a complete cast, the remarks, what changed in the state; empty where it is not."""
+    """Tell the final output of a complete cast, the remarks, what changed in the state, what it took; empty where it is not."""
     if now.status != "complete":
         return []
     remarks = now.remarks
@@ -207,7 +202,7 @@ def result_blocks(now: Snapshot) -> list[Block]:
             rest = said[1:_REMARKS] + ([f"and {len(said) - _REMARKS} more"] if len(said) > _REMARKS else [])
             parts += [Fold(f"{len(said) - 1} more of {code}", lines(rest))] if rest else []
     changed = changed_blocks(dict(now.session.start.data), dict(now.state), "what changed in the state")
-    return [*parts, *changed]
+    return [*parts, *changed, Heading("cost and time", small=True), FactTable(_spent(now))]
 
 
 def _remark_words(now: Snapshot, one: Remark) -> str:
@@ -217,11 +212,6 @@ def _remark_words(now: Snapshot, one: Remark) -> str:
     who = f"{now.names.get(socket, socket)} " if about != one.message else ""
     step = f"step {one.step}, " if one.step is not None else ""
     return f"{who}{about} ({step}{one.code})"
-
-
-def cost_blocks(now: Snapshot) -> list[Block]:
-    """Tell what a cast took so far."""
-    return [Heading("cost and time", small=True), FactTable(_spent(now))]
 
 
 def _spent(now: Snapshot) -> list[tuple[str, str]]:

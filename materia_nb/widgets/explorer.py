@@ -15,24 +15,23 @@ from typing import TYPE_CHECKING, Any, Final
 from traitlets import Dict, Unicode
 
 from materia_nb.cast import Cast
-from materia_nb.cast.listing import casts_view, cost_words, output_words, sought, verdict_mark, when_words
+from materia_nb.cast.listing import casts_view, cost_words, failure_words, sought, when_words
 from materia_nb.cast.views.compare_view import CompareView
-from materia_nb.cast.views.status import status_lines
-from materia_nb.display.blocks import Block, Heading, Line, Table, blocks_as_text, clipped, lines
+from materia_nb.display.blocks import Block, Code, Heading, Line, Table, blocks_as_text, clipped
 from materia_nb.display.escape import part
 from materia_nb.errors import MateriaError, counted, plain
+from materia_nb.handoff.jsontext import agent_object
 from materia_nb.platform import start_thread
-from materia_nb.store.catalogue import CastEntry, Catalogue, cast_entry
+from materia_nb.store.catalogue import CastEntry, Catalogue, cast_entry, last_events
 from materia_nb.store.files import lock_owner
+from materia_nb.store.rundir import RunDir
 from materia_nb.widgets.base import Panel, error_words, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
-from materia_nb.widgets.ended import cost_blocks, failure_state, result_blocks
 from materia_nb.widgets.frontend import FrontWidget
 from materia_nb.widgets.messages import PageMessage, ToCasts, read_message
 
 if TYPE_CHECKING:
     from materia_nb.cast.project_casts import Casts
-    from materia_nb.cast.snapshot import Snapshot
 
 FIRST: Final = 60
 """How many rows the page is told without asking."""
@@ -310,9 +309,9 @@ class CastExplorer(Panel):
         entry = self._glanced
         if entry is not None:
             try:
-                sides = glance(self._casts.look_at(entry.path).now)
-            except MateriaError as error:
-                sides = [Line(error.what, "bad")], []
+                sides = glance(entry)
+            except OSError as error:
+                sides = [Line(f"The journal cannot be read: {error.strerror}.", "bad")], []
             self.front.glance = {"id": entry.id, "sides": [[one.as_json() for one in side] for side in sides]}
 
     def fallback(self) -> tuple[str, str | None]:
@@ -333,24 +332,80 @@ def _is(entry: CastEntry, only: str) -> bool:
     return only == "all" or bool(_ONLY[only](entry))
 
 
-def glance(now: Snapshot) -> tuple[list[Block], list[Block]]:
-    """Return what one wants to know of a cast: how it ended or stands; and its last steps, and what it took."""
-    failure = failure_state(now)
-    said = result_blocks(now) or (failure or {}).get("blocks") or lines(status_lines(now))
+def glance(entry: CastEntry) -> tuple[list[Block], list[Block]]:
+    """Return what one wants to know of a cast: how it ended or stands, and its last steps.
+
+    Only the end of its journal is read, so that a long cast is looked at as soon as a short one.
+
+    Raises:
+        OSError: the journal cannot be read.
+    """
+    steps: dict[int, dict[str, Any]] = {}  # by number: its latest output
+    names: dict[str, str] = {}
+    last: dict[str, Any] = {}
+    for event in last_events(entry.path):
+        last = event["data"]
+        numbers = (event["steps"], last.get("step"), len(steps) + 1)  # a recording may say anything
+        number = next(one for one in numbers if isinstance(one, int))
+        if event["type"] == "cast_back":
+            steps = {step: one for step, one in steps.items() if step <= number}
+        elif "text" in last or "artifact" in last:
+            steps[number] = last
+        if "materiaLabel" in last:
+            names[str(last.get("socket"))] = part(str(last["materiaLabel"]), 40)
     rows = [
         (
-            str(step.number),
-            clipped(now.names[step.socket], 40),
-            part(step.item_label or "", 30),
-            clipped(f"{verdict_mark(step)} {output_words(step)}".strip(), 120),
+            str(step),
+            names.get(str(one.get("socket")), ""),
+            part(str(one.get("itemLabel") or ""), 30),
+            part(_said(entry, one), 120),
         )
-        for step in now.steps[-_LAST:]
+        for step, one in list(steps.items())[-_LAST:]
     ]
+    said = _stands(entry, last, names)
+    if entry.status == "complete" and rows:
+        final = Code(clipped(_said(entry, steps[int(rows[-1][0])]), 4_000))
+        said += [Heading(f"final output · {rows[-1][1]}, step {rows[-1][0]}", small=True), final]
+    remarks = last.get("remarks") if entry.remarks else None
+    for one in remarks[:_LAST] if isinstance(remarks, list) else ():
+        said.append(Line(clipped(str(one.get("message") if isinstance(one, dict) else one), 600), "warn"))
     return said, [
         Heading("last steps", small=True),
         Table(("step", "who", "item", "said"), rows, "no steps yet"),
-        *cost_blocks(now),
     ]
+
+
+def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str]) -> list[Block]:
+    """Say how a cast ended, or what it waits for, by its last event."""
+    who = names.get(str(last.get("socket")), "The cast")
+    if entry.status == "complete":
+        steps = "" if entry.steps is None else f", after {counted(entry.steps, 'step')}"
+        return [
+            Heading(f"Complete, with remarks{steps}", tone="warn")
+            if entry.remarks
+            else Heading(f"Complete{steps}", tone="good")
+        ]
+    if entry.status in ("failed", "broken", "aborted"):
+        words = "was aborted" if entry.status == "aborted" else failure_words(str(last.get("kind")))
+        why = clipped(str(last.get("error") or entry.problem or ""), 2_000)
+        return [Heading(f"{who} {words}", tone="bad"), Line(why)]
+    if entry.status == "ready":
+        return [Line(f"paused, next: {part(str(last.get('next') or 'as at its beginning'), 60)}")]
+    reason = clipped(str(last.get("reason") or ""), 600)
+    return [Line(f"{who} asks: {reason}" if reason else f"{who} has not answered yet")]
+
+
+def _said(entry: CastEntry, output: Mapping[str, Any]) -> str:
+    """What a step said in plain words: its verdict and context, or else its text."""
+    text, value = output.get("text"), {}
+    try:
+        text = text if isinstance(text, str) else RunDir(entry.path).text_of(str(output.get("artifact")))
+        value = agent_object(text).value if output.get("parsed") else {}
+    except (MateriaError, ValueError):  # it is not kept, or no JSON: a part of it is said
+        text = str(text or "")
+    if not isinstance(satisfied := value.get("satisfied"), bool):
+        return plain(text)
+    return plain(f"{'✓' if satisfied else '✗'} {value.get('context') or ''}".strip())
 
 
 def _acts_of(entry: CastEntry) -> dict[str, Any]:

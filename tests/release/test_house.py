@@ -20,7 +20,7 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 202,
-    "lines of code": 52_022,
+    "lines of code": 52_066,
     "lines of code in one module": 600,
     "public names that stand for two things": 59,
 }

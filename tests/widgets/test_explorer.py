@@ -8,8 +8,9 @@ import pytest
 
 from materia_nb import Workbench
 from materia_nb.display.blocks import Heading, Line
-from materia_nb.widgets.ended import result_blocks
-from materia_nb.widgets.explorer import FIRST, CastExplorer, in_order, row_of
+from materia_nb.store.catalogue import cast_entry
+from materia_nb.widgets.ended import end_blocks
+from materia_nb.widgets.explorer import FIRST, CastExplorer, glance, in_order, row_of
 
 HOSTILE = "\x1b[31m<img src=x>"
 
@@ -129,11 +130,27 @@ def test_below_the_list_stands_how_the_selected_cast_ended(panel, casts):
     assert "Complete, after 1 step" in said
     assert "answered a guide to trains" in said
     assert "'1', 'Answer', 'answered a guide to trains'" in steps
-    assert "cost and time" in steps
-    assert "next: Socket-1" in looked_at(panel, readme)[0]
+    assert "paused" in looked_at(panel, readme)[0]
     assert "Answer failed" in looked_at(panel, notes)[0]
     assert "no steps yet" in looked_at(panel, readme)[1]
     assert "\x1b" not in str(panel.front.glance)
+
+
+def test_of_a_long_cast_only_the_end_of_the_journal_is_read(panel, casts):
+    trains = casts[0]
+    journal = trains.run_dir / "events.jsonl"
+    first, *others = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(first + b"no event" * 10_000 + b"\n" + b"".join(others))
+    said, steps = looked_at(panel, trains.id)
+    assert "answered a guide to trains" in said
+    assert "'1', 'Answer', 'answered a guide to trains'" in steps
+
+
+def test_steps_that_were_gone_back_over_are_not_among_the_last(panel, wb):
+    cast = wb.cast("once more")
+    cast.run()
+    cast.back(0)
+    assert "no steps yet" in str(glance(cast_entry(cast.run_dir)))
 
 
 def test_a_cast_that_cannot_be_read_says_so_below_the_list(panel, casts):
@@ -200,7 +217,7 @@ def test_the_end_of_a_cast_counts_its_items_and_names_the_socket_and_step_of_a_r
     }
     cast = wb.cast("rain", loadout="Plan-Build-Eval", agents=agents)
     assert cast.run() == "complete"
-    said = [one.text for one in result_blocks(cast.now) if isinstance(one, Heading | Line)]
+    said = [one.text for one in end_blocks(cast.now) if isinstance(one, Heading | Line)]
     assert said[0] == "Complete, with remarks: 1 of 1 item done, after 7 steps"
     assert any(
         one.startswith("Build said for item WI-1") and one.endswith("(step 4, same-again)") for one in said
