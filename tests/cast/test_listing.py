@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 
 import pytest
 
-from materia_nb.cast.listing import CAST_FIELDS, STEP_FIELDS
+from materia_nb.cast.listing import CAST_FIELDS, STEP_FIELDS, cost_words, sought, when_words
 from materia_nb.errors import MateriaError
+from materia_nb.store.catalogue import CastEntry
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -76,3 +78,64 @@ def test_without_pandas_the_extra_is_named(bench, monkeypatch):
     with pytest.raises(MateriaError, match="pandas") as error:
         bench.casts().frame()
     assert "materia-nb[data]" in error.value.hint
+
+
+# -- how the list of a project says it ------------------------------------------------------
+
+
+def at(*when):
+    """A moment of this machine's time zone, in seconds."""
+    return datetime(*when).timestamp()  # noqa: DTZ001 - days are those of this machine
+
+
+@pytest.mark.parametrize(
+    "then, words",
+    [
+        (at(2026, 5, 15, 9, 5), "today 9:05"),
+        (at(2026, 5, 14, 23, 59), "yesterday 23:59"),
+        (at(2026, 5, 13, 0, 0), "Wednesday 0:00"),
+        (at(2026, 5, 9, 12, 30), "Saturday 12:30"),
+        (at(2026, 5, 8, 12, 30), "8 May"),
+        (at(2026, 5, 16, 1, 0), "16 May"),
+        (at(2026, 1, 1, 1, 0), "1 January"),
+        (at(2025, 12, 31, 1, 0), "31 December 2025"),
+    ],
+)
+def test_a_moment_is_said_as_one_says_it_aloud(then, words):
+    assert when_words(round(then * 1000), at(2026, 5, 15, 12, 0)) == words
+
+
+@pytest.mark.parametrize("then", [None, 10**18, -(10**18)])
+def test_what_is_no_moment_is_not_said(then):
+    assert when_words(then, at(2026, 5, 15)) == ""
+
+
+def test_a_cost_is_said_with_the_digits_that_count():
+    given = ((None, 0), (0, 0), (0.5, 0), (0.99994, 1), (1, 0), (12.345, 2))
+    assert [cost_words(*one) for one in given] == [
+        *("", "$0.00", "$0.5000", "at least $0.9999", "$1.00", "at least $12.35")
+    ]
+
+
+def test_casts_are_sought_by_each_word_in_any_field_or_in_one(tmp_path):
+    def entry(id_, **fields):
+        return CastEntry(id_, tmp_path / id_, **fields)
+
+    entries = [
+        entry("2026-a", name="First", request="the rain", loadout="Essay", tags=("wet",), status="complete"),
+        entry("2026-b", request="the first sun", loadout="Review", status="failed", failure="no agent"),
+        entry("2026-c", note="rain again", verdict="bad", status="complete", remarks=("odd",)),
+    ]
+
+    def ids(query):
+        return "".join(one.id[-1] for one in sought(entries, query))
+
+    assert ids("") == "abc"
+    assert ids("RAIN") == "ac"
+    assert ids("rain complete") == "ac"
+    assert ids("rain essay") == "a"
+    assert ids("first") == "ab"
+    assert (ids("name:first"), ids("request:first")) == ("a", "b")
+    assert (ids("loadout:ess"), ids("tag:wet"), ids("status:odd")) == ("a", "a", "c")
+    assert (ids("agent"), ids("bad"), ids("2026-b"), ids("nothing")) == ("b", "c", "b", "")
+    assert ids("other:first") == ""

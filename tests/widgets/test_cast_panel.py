@@ -23,6 +23,7 @@ from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.widgets import cast_panel as panels
 from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.cast_panel import CastPanel
+from materia_nb.widgets.inspector_tabs import Element
 from protocol_helpers import ASK, report
 from stream_helpers import stream_agents, streams_config
 
@@ -565,6 +566,26 @@ def test_files_that_a_failure_names_are_told_where_a_server_says_which_notebook_
         f"{tmp_path}/a.py": "../a.py",
         "a.py": "../a.py",
     }
+
+
+def test_what_is_selected_in_the_past_leads_back_unless_it_is_a_socket(cast, make):
+    cast.run(steps=2)
+    panel = make(cast)
+    for element, stays in (
+        ({"kind": "socket", "id": "Socket-1"}, True),
+        (None, True),
+        ({"kind": "edge", "id": "edge:0:Socket-1"}, False),
+    ):
+        panel.look(1)
+        assert say(panel, "select", element=element) == ""
+        assert (panel.past is not None) == stays, element
+    assert panel.front.surface["selected"] == {"kind": "edge", "id": "edge:0:Socket-1"}
+    panel.look_at_row(0)
+    assert len(panel.past.steps) == 0
+    panel.look_at_row(2)
+    assert len(panel.past.steps) == 2
+    panel.select(Element("step", "1"))
+    assert (len(panel.past.steps), panel.selected.kind) == (1, "edge")
 
 
 def test_an_output_is_corrected_and_it_is_said_beforehand_when_it_cannot_be(cast, make):

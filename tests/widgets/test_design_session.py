@@ -343,6 +343,56 @@ def test_sockets_are_dragged_to_places_of_the_layout_as_one_step(session):
     assert "Socket-6" not in session.design.document["sockets"]
 
 
+def test_what_is_marked_is_removed_together_and_forgotten_when_it_is_gone(session):
+    do(session, "mark", id="Socket-1")
+    do(session, "mark", id="Socket-2")
+    do(session, "mark", id="Socket-1")
+    assert session.marked == ["Socket-2"]
+    do(session, "entry", id="Socket-2")
+    assert session.design.document["entry"] == "Socket-2"
+    do(session, "mark", id="Socket-1")
+    do(session, "delete")
+    assert session.marked == []
+    assert not {"Socket-1", "Socket-2"} & session.design.document["sockets"].keys()
+    do(session, "undo")
+    do(session, "pick", of=["socket", "Socket-1"])
+    do(session, "mark", id="Socket-2")
+    do(session, "remove_socket", id="Socket-2")
+    assert (session.marked, session.selected) == ([], None)
+    assert "click what to remove" in refused(session, "delete")
+
+
+def test_a_loop_gets_members_and_exits_by_what_is_marked_and_named(fresh):
+    for materia in ("Plan", "Build", "Eval", "Narrate"):
+        do(fresh, "add", materia=materia)
+    ids = list(fresh.design.document["sockets"])
+    loop = "L"
+    fresh.design.make_loop(ids[1:2], loop)
+    for one in ids[1:3]:
+        do(fresh, "mark", id=one)
+    do(fresh, "members", loop=loop)
+    assert (fresh.design.document["loops"][loop]["sockets"], fresh.marked) == (ids[1:3], [])
+    do(fresh, "members", loop=loop, ids=ids[2:3])
+    assert fresh.design.document["loops"][loop]["sockets"] == ids[2:3]
+    do(fresh, "exit", loop=loop, **{"from": ids[2]}, when="satisfied", to=ids[3])
+    assert fresh.selected[0] == "exit"
+    assert fresh.design.document["loops"][loop]["exits"][0]["targetSocketId"] == ids[3]
+    assert "choose work items, a list, or nothing" in refused(fresh, "source", loop=loop, source="else")
+    do(fresh, "source", loop=loop, source="iterator")
+    assert "iterator" in fresh.design.document["loops"][loop]
+    do(fresh, "source", loop=loop, source="")
+    assert not {"iterator", "consumes"} & fresh.design.document["loops"][loop].keys()
+
+
+def test_what_cannot_be_looked_at_or_mended_says_what_to_do_first(fresh):
+    assert "press Explore" in refused(fresh, "witness", what="complete")
+    assert "check the list again" in refused(fresh, "mend", code="no-effect", source="here")
+    assert "stands in the way: fix them first" in refused(fresh, "explore")
+    assert "is not there any more" in refused(fresh, "review", file="none.jsonl")
+    do(fresh, "estimate")
+    assert fresh.estimated[1].startswith("what a cast takes is not known: ")
+
+
 def test_a_part_of_the_picture_and_a_part_of_the_form_are_the_same(session):
     told = do(session, "pick", what=["exit", "loop-exit:items:exit:Socket-4:satisfied"])
     assert session.selected == ("exit", "exit:0:items")
