@@ -209,3 +209,14 @@ def test_r46_pairs_stay_with_the_outer_item_being_worked_on_and_go_when_it_is_ab
     laid = lay_out(play.rules, state, {**state.data, "workItems": new}, abandoned)
     assert [item for item in laid.state.items if item[0] in "pw"] == []
     assert (laid.state.within, laid.state.follow_up, laid.state.next) == ({}, (), "Do")
+
+
+def test_r46_a_list_that_is_edited_through_the_item_that_holds_it_is_edited_in_its_list_too():
+    play = Play(nested(), ROWS)
+    play.go("{}")
+    assert (play.at, play.prompt.instruction) == ("Sub", "a 1")
+    row = {**play.data["row"], "subs": [1, 9, 2]}
+    laid = lay_out(play.rules, play.state, {**play.data, "row": row}, {"row.subs": ListEdit((0, None, 1))})
+    assert laid.data["rows"][0] == laid.data["row"] == row
+    assert laid.data["rows"][1:] == play.data["rows"][1:]
+    assert [one.item.value for one in laid.state.shown] == [row, 1]

@@ -16,7 +16,7 @@ from materia_nb.engine.evolve import begin, evolve, fold
 from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import all_steps, every_step, lanes_at_work, pending
-from materia_nb.engine.state import Failure, Usage
+from materia_nb.engine.state import Failure, Pin, Usage
 from materia_nb.engine.streams import folders
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.capabilities import Stream
@@ -169,6 +169,28 @@ def test_lanes_begin_at_the_way_into_their_own_loop_alone():
     cast.do(decide.answer, decide.Answer(plan_of(STREAMS)))
     with pytest.raises(Unfit, match="not at the way into elsewhere"):
         evolve(cast.rules, cast.session, ev.StreamsStarted(loop="elsewhere", streams=(), limit=1))
+
+
+def test_what_a_person_says_of_a_cast_holds_in_its_lanes_and_what_lanes_began_from_stays():
+    cast = forked()
+    pin = Pin("text", "a text", "x")
+    cast.do(decide.pin, "Build", pin)
+    cast.do(decide.allow, frozenset({"bash"}))
+    sessions = [cast.session, *(lane.session for lane in cast.session.streams[-1].lanes.values())]
+    assert [(one.pins, one.allowed) for one in sessions] == [({"Build": pin}, {"bash"})] * 4
+    cast.do(decide.unpin, "Build")
+    assert [lane.session.pins for lane in cast.session.streams[-1].lanes.values()] == [{}] * 3
+    with pytest.raises(MateriaError, match="Its lanes are at work") as caught:
+        cast.do(decide.enter)
+    assert caught.value.kind == "lanes"
+    for command, *values in ((decide.edit_state, {}, {}), (decide.recommit, "x")):
+        with pytest.raises(MateriaError, match="Its lanes have begun") as caught:
+            cast.do(command, *values)
+        assert (caught.value.kind, "back 1" in caught.value.hint) == ("lanes", True)
+    cast.do(decide.abort, "enough")
+    for command, *values in ((decide.skip, "why"), (decide.by_hand,)):
+        with pytest.raises(MateriaError, match="The cast stopped in its lanes"):
+            cast.do(command, *values)
 
 
 def test_nothing_more_is_due_in_the_lanes_of_a_cast_that_was_aborted():
