@@ -12,11 +12,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cast_helpers as h
+from builders import YES, Folded, items, retry_loop
 from materia_nb.cast import open_cast
 from materia_nb.cast.views.status import loop_progress, status_lines
 from materia_nb.engine import decide, events, evolve
 from materia_nb.engine.events import from_json, to_json
-from materia_nb.engine.item_edits import ListEdit, governing, origins_of
+from materia_nb.engine.item_edits import ListEdit, governing, lay_out, origins_of
 from materia_nb.engine.items import standing, standings
 from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.rules import Rules
@@ -457,6 +458,46 @@ def test_r46_an_item_is_the_one_that_is_equal_else_the_one_of_its_title():
     assert origins_of([a, b], [changed, a]) == [None, 0], "an exact match wins over a guess"
     assert origins_of([a, b], [{**a, "title": "A"}]) == [None], "the same context is no reason"
     assert origins_of(["x", "x", 1], ["x", 1, "x", True]) == [0, 2, 1, None]
+
+
+@pytest.fixture(scope="module")
+def two_done():
+    """A cast that has worked on the first two of eight items."""
+    return Folded(retry_loop()).answers(items(*"abcdefgh"), "built", YES, "built", YES)
+
+
+def laid(cast, order, again=()):
+    """The items of a cast in another order, by the places where they stood; one from elsewhere is new."""
+    listed = dict(enumerate(cast.state.data["workItems"]))
+    new = [listed.get(origin, h.item("new")) for origin in order]
+    wanted = {"workItems": ListEdit(tuple(order), tuple(again))}
+    return lay_out(cast.rules, cast.state, {**cast.state.data, "workItems": new}, wanted)
+
+
+@pytest.mark.parametrize(
+    "order, again, titles, said",
+    [
+        (range(8), (), "abcdefgh", ""),
+        (range(2, 8), (), "cdefgh", ""),
+        (range(8), (0,), "bacdefgh", "'a' is worked on again, first of the open items."),
+        (range(8), (0, 1), "abcdefgh", "'a', 'b' are worked on again, first of the open items."),
+        ((2, 0, 1, *range(3, 8)), (), "abcdefgh", "Moved: 'c' is 3, not 1. "),
+        ((7, 6, 0, 1, 2, 3, 4, 5), (), "abhgcdef", "Moved: 'h' is 3, not 1, 'g' is 4, not 2. "),
+        (range(7, -1, -1), (), "abhgfedc", "'e' is 6, not 4, and 2 more. "),
+    ],
+)
+def test_r46_what_is_done_stays_first_and_what_moves_for_that_is_said(two_done, order, again, titles, said):
+    found = laid(two_done, order, again)
+    assert "".join(one["title"] for one in found.data["workItems"]) == titles
+    assert said in "".join(found.said)
+    assert bool(found.said) == bool(said)
+
+
+@pytest.mark.parametrize("order, again", [((0, 0), ()), ((8,), ()), ((-1,), ()), ((0, 1), (2,))])
+def test_r46_places_that_do_not_fit_the_list_are_refused(two_done, order, again):
+    with pytest.raises(MateriaError, match="do not fit the list") as caught:
+        laid(two_done, order, again)
+    assert caught.value.kind == "items"
 
 
 def test_loops_that_were_never_entered_are_counted_and_not_called_done(tmp_path):

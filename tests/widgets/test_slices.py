@@ -97,6 +97,16 @@ def test_items_tell_which_is_done_and_which_is_current(cast):
     assert told["base"] == base_of(cast.work_items)
 
 
+def test_a_list_that_is_too_long_for_a_table_is_cut_and_cannot_be_changed_there(tmp_path):
+    for count, more in ((10_000, 0), (10_001, 1)):
+        cast = h.start(tmp_path, h.loop_config(), h.loop_agents(count))
+        cast.step()
+        told = items_state(cast.now, busy=False)
+        assert (len(told["items"]), len(told["stands"]), told["more"]) == (10_000, 10_000, more)
+        assert told["can"] == (not more)
+        cast.close()
+
+
 def test_rows_know_where_they_came_from_and_keep_what_was_not_changed():
     items = [{"title": "a", "context": "x"}, "loose"]
     rows = [ItemRow("new", "y"), ItemRow("loose", "", 1), ItemRow("a", "z", 0)]
