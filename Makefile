@@ -19,8 +19,10 @@ NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 PYTEST_ARGS ?=
 # Folders in tests/, such as "engine store"; all of them if left out.
 PART ?=
-# Two workers: what a small machine has; each takes half of the browser tests.
-WORKERS ?= 2
+# Three workers keep the two processors of a small machine busy; each takes a third of the browser tests.
+WORKERS ?= 3
+# There something is slow to import that Jupyter takes along and that no test needs.
+TESTS := PYTHONPATH=$(CURDIR)/tests/quick $(PY) -m pytest
 
 help: ## these lines
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -37,11 +39,11 @@ ladder: env-local-model ## measure how that model answers each handoff protocol;
 test: env-test lint ## all checks, all notebooks, all tests
 	@$(PY) scripts/chromium.py
 	@$(PY) scripts/oldest_kernel.py
-	MATERIA_PROFILE_DIR=$(CURDIR)/build/profile $(PY) -m pytest -n $(WORKERS) --dist loadgroup \
+	MATERIA_PROFILE_DIR=$(CURDIR)/build/profile $(TESTS) -n $(WORKERS) --dist loadgroup \
 		--nbval --nbval-current-env --nbval-sanitize-with tests/nbval-sanitize.cfg $(NOTEBOOKS) tests $(PYTEST_ARGS)
 
 unit: env-test ## the tests that need no browser; PART=engine takes those of one package, PYTEST_ARGS="-k word" narrows them
-	$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "not browser" $(PYTEST_ARGS) $(PART:%=tests/%)
+	$(TESTS) -n $(WORKERS) --dist loadgroup -m "not browser" $(PYTEST_ARGS) $(PART:%=tests/%)
 
 lab: env-lab ## open JupyterLab on notebooks/
 	@mkdir -p notebooks

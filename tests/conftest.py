@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import json
 import os
@@ -36,15 +37,16 @@ if TYPE_CHECKING:
 comm.create_comm, comm.get_comm_manager = comm._create_comm, comm._get_comm_manager
 
 SHARING: Final = (
-    "tests/browser/test_[a-g]",
+    "tests/browser/test_([a-f]|mending)",
+    "tests/browser/test_[g-l]",
     "tests/browser/",
     "tests/magics/test_notebook_record.py",
     "tests/release/test_site.py",
     "tests/release/test_wheel.py",
 )
 """Patterns of what shares something slow to make: a server and browser, an executed notebook, the site, the wheel. The
-browser's tests are two such groups of about the same length, or one worker would go on with them long after the other is
-done."""
+browser's tests are three such groups of about the same length: page, server and kernel wait for one another, so that three
+keep two processors busy."""
 
 EXAMPLES: Final = int(os.environ.get("MATERIA_EXAMPLES", "40"))
 """How many a property is tried with that does not say it itself; more for a long search."""
@@ -89,6 +91,11 @@ def _write_to_memory() -> None:
     if there.f_bavail * there.f_frsize >= ROOM and not there.f_flag & os.ST_NOEXEC:
         os.environ["TMPDIR"] = MEMORY
         tempfile.tempdir = None  # or it stays with what it found before
+
+
+def pytest_collection_finish() -> None:
+    """Let no collection of garbage go through the thousands of tests and what their modules imported."""
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

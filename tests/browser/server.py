@@ -14,6 +14,7 @@ import threading
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from browser.kernels import NEWEST
 from prepared_kernel import PreparedKernels
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ class LabServer:
                 self._prepared.append(PreparedKernels(python, self._folder / name, self._environment()))
                 command = self._prepared[-1].command
             argv = [*command, "-f", "{connection_file}"]
-            path.write_text(json.dumps({"argv": argv, "display_name": name, "language": "python"}))
+            # A notebook counts as changed that is opened with a kernel of another name to show.
+            shown = "Python 3 (ipykernel)" if name == NEWEST else name
+            path.write_text(json.dumps({"argv": argv, "display_name": shown, "language": "python"}))
         command = [
             *(sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root"),
             *("--ServerApp.ip=127.0.0.1", "--ServerApp.port=0", f"--ServerApp.root_dir={self.root}"),
