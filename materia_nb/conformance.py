@@ -29,7 +29,6 @@ from materia_nb.handoff import (
     capabilities,
     contract_fields,
     contract_protocol,
-    contract_texts,
     protocol,
     requirements,
 )
@@ -129,7 +128,7 @@ def _run_transition(vector: Mapping[str, Any]) -> list[str]:
         "parsed": {"recorded_state": step.record.status, "in_progress_count": step.record.in_progress},
     }
     if step.issue is None:
-        way = contract_texts.contract_verdict(contract_fields.Contract({}), step.record.status or "")
+        way = contract_fields.contract_verdict(contract_fields.Contract({}), step.record.status or "")
         found["routing"] = {"satisfied": way.satisfied, "action": way.action}
     else:
         found["routing"] = {"satisfied": None, "action": contract_fields.refusal(step.issue)}

@@ -21,7 +21,7 @@ from typing import (
     runtime_checkable,
 )
 
-from materia_nb.agents.tools.tool import MoreTools
+from materia_nb.agents.tools import MoreTools
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.state import NOTHING, Handoff, Mode

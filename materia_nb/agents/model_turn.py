@@ -42,7 +42,8 @@ from materia_nb.agents.interface import (
     part_thinking,
 )
 from materia_nb.agents.model_requests import Made, ModelOptions, Requests, Spending, empty, refused
-from materia_nb.agents.tools import Tool, Toolbox, choose_tools
+from materia_nb.agents.tools import Tool, choose_tools
+from materia_nb.agents.tools.file_tools import Toolbox
 from materia_nb.agents.tools.more_tools import Finder
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.errors import did_you_mean

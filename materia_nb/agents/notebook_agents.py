@@ -31,7 +31,7 @@ from materia_nb.agents.interface import (
     turn_has,
 )
 from materia_nb.agents.model_agent import ModelAgent, meant
-from materia_nb.agents.tools.tool import Tool
+from materia_nb.agents.tools import Tool
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin

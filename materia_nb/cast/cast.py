@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from materia_nb.cast.views.compare_view import BlameView, ReplayView
     from materia_nb.cast.views.tables import FilesView, LineBlame, SpentView
     from materia_nb.insight.compare import Replay
-    from materia_nb.insight.why import Why
+    from materia_nb.insight.queries import Why
 
 
 _E = TypeVar("_E", bound=Event)

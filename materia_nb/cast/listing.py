@@ -15,8 +15,7 @@ from materia_nb.errors import MateriaError, counted, needs_one_of, plain
 from materia_nb.file_io import read_own_table
 from materia_nb.handoff.protocol import EVENT_SEVERITIES
 from materia_nb.insight import sides
-from materia_nb.insight.queries import FoundValue, ask_outputs
-from materia_nb.insight.why import HEADERS, THOUGHT, Why
+from materia_nb.insight.queries import HEADERS, THOUGHT, FoundValue, Why, ask_outputs
 from materia_nb.jsonvalue import compact
 from materia_nb.late import VIEWS
 from materia_nb.loadout.graph import Graph

@@ -40,7 +40,7 @@ from materia_nb.store.reader import Difference
 from materia_nb.store.rundir import usage_report as report_of
 
 if TYPE_CHECKING:
-    from materia_nb.insight.why import Why
+    from materia_nb.insight.queries import Why
 
 
 LIMITS: Final = frozenset(
@@ -493,7 +493,7 @@ class Snapshot:
 
     def why(self, step: int | None = None) -> Why:
         """Explain why a step went where it went; the latest one by default."""
-        from materia_nb.insight.why import explain
+        from materia_nb.insight.queries import explain
 
         if not self.steps:
             raise MateriaError("The cast has no step yet.", hint="step first", kind="no_step")

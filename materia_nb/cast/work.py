@@ -32,7 +32,7 @@ from materia_nb.agents.interface import (
     turn_kind,
 )
 from materia_nb.agents.notebook_agents import AgentTable, PinnedAgent
-from materia_nb.agents.tools.tool import MoreTools, Tool
+from materia_nb.agents.tools import MoreTools, Tool
 from materia_nb.engine import decide, routing
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import ToolCall

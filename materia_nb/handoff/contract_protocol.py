@@ -31,25 +31,23 @@ from materia_nb.handoff.contract_fields import (
     Contract,
     apply_updates,
     assignment_of,
+    conclusion,
     consolidation_required,
+    contract_context,
     contract_form,
+    contract_from_gist,
     contract_in,
+    contract_layout,
+    contract_verdict,
+    gist_of_contract,
     is_agent_id,
     legal_next,
     refusal,
     rejected,
     remembered,
     report,
-    writable_sections,
-)
-from materia_nb.handoff.contract_texts import (
-    conclusion,
-    contract_context,
-    contract_from_gist,
-    contract_layout,
-    contract_verdict,
-    gist_of_contract,
     work_items_of_gaps,
+    writable_sections,
 )
 from materia_nb.handoff.jsontext import too_deep, without_infinities
 from materia_nb.handoff.protocol import (

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
-from materia_nb.loadout.check_graph import check_loops, check_sockets
 from materia_nb.loadout.facts import (
     BUILT_IN,
     WORK_ITEMS,
@@ -89,7 +88,13 @@ def find_problems(document: JSON, loadout: str | None = None) -> list[Problem]:
 
 def _find_problems(document: JSON, loadout: str | None) -> list[Problem]:
     """Check a document. The models are loaded here: pydantic is slow to import, and not everyone needs it."""
-    from materia_nb.loadout.check_fields import check_fields, check_materia, check_servers
+    from materia_nb.loadout.check_graph import (
+        check_fields,
+        check_loops,
+        check_materia,
+        check_servers,
+        check_sockets,
+    )
     from materia_nb.loadout.models import Config, Loadout
 
     findings = Findings()

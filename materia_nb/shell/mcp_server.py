@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb import __version__
+from materia_nb.agents.tools import Refused, Tool, ToolResult, readable, within_most
 from materia_nb.agents.tools.more_tools import arguments_of, function_tool
-from materia_nb.agents.tools.tool import Refused, Tool, ToolResult, readable, within_most
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Block
 from materia_nb.errors import MateriaError, counted, outgoing_line

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from materia_nb.agents.tools import MOST_TEXT, Toolbox, choose_tools
-from materia_nb.agents.tools.tool import TOOLS, named, readable, within_most
+from materia_nb.agents.tools import MOST_TEXT, TOOLS, Toolbox, choose_tools, named, readable, within_most
 from materia_nb.loadout.facts import TOOL_SCOPES
 
 LOOKING = ["read", "grep", "find", "ls"]

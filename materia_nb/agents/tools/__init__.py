@@ -1,170 +1,152 @@
-"""Tools for agents that are models: files inside the project, and a shell that needs leave.
+"""Tools for agents that are models: what one is, what it gives back, which there are, and which of them a scope allows.
 
-The toolbox is the one door to them: arguments checked, results bounded and without keys, nothing raised at the model.
+``Toolbox``, of :mod:`.file_tools`, runs those for files inside the project, and a shell that needs leave.
 """
 
 from __future__ import annotations
 
-import math
+import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
-from pathlib import Path
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from materia_nb.agents.tools.confine import Root, Workplace
-from materia_nb.agents.tools.file_tools import bash, edit, find, grep, ls, read, write
-from materia_nb.agents.tools.tool import (
-    MOST_TEXT,
-    TOOLS,
-    MoreTools,
-    Refused,
-    Tool,
-    ToolResult,
-    choose_tools,
-    named,
-    readable,
-    within_most,
-)
-from materia_nb.errors import did_you_mean, scrubbed
+from materia_nb.file_io import read_own_table
 from materia_nb.jsonvalue import JSON
-from materia_nb.platform import HeldInterrupts
 
-__all__ = ["MOST_TEXT", "MoreTools", "Tool", "ToolResult", "Toolbox", "choose_tools"]
+MOST_TEXT: Final = 32_000
+"""The longest result that a model is told, in characters."""
 
-_WORDS: Final = {
-    "string": "a text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-}
+_NAME_SHOWN: Final = 200
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_TAIL_SHARE: Final = 3  # of a text that is too long the last third is kept, the rest from its beginning
 
 
-def checked_arguments(tool: Tool, given: object) -> dict[str, JSON]:
-    """Return the arguments of a call as its tool wants them.
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as a model is told of it.
 
-    An optional argument that is null counts as left out, a whole number may be written as 3.0.
-
-    Raises:
-        Refused: naming everything that is wrong, and what to give instead.
+    Attributes:
+        name: what the model calls it by.
+        description: what it does, for the model.
+        parameters: its arguments as a JSON schema of type object, without additional properties.
+        changes: whether it can change something, and so needs a person's leave. It is kept that it was called before it runs.
+        free: whether it needs no leave all the same.
+        run: what runs it, for one from elsewhere: the Toolbox has those of the project.
     """
-    if not isinstance(given, Mapping):
-        raise Refused(f"The arguments of {tool.name} must be an object with {_listed(tool)}.")
-    problems = list(_problems(tool, given))
-    if problems:
-        raise Refused(f"{tool.name} was not run: {'; '.join(problems)}. It takes {_listed(tool)}.")
-    properties = tool.parameters["properties"]
-    return {
-        name: int(value) if properties[name]["type"] == "integer" else value
-        for name, value in given.items()
-        if value is not None
+
+    name: str
+    description: str
+    parameters: Mapping[str, JSON]
+    changes: bool
+    free: bool = False
+    run: Run | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a model is told of a call: ``text``, at most ``MOST_TEXT`` characters, and whether it worked."""
+
+    text: str
+    ok: bool
+
+
+Run: TypeAlias = "Callable[[Mapping[str, JSON], threading.Event | None], ToolResult]"
+"""Runs a tool with its arguments; the event is set when the cast is to stop."""
+
+
+class MoreTools(NamedTuple):
+    """The tools from elsewhere that an agent may be given: functions by name, MCP servers as the config has them."""
+
+    functions: Mapping[str, Tool] = {}
+    servers: Mapping[str, JSON] = {}
+
+
+class Refused(Exception):
+    """A call cannot be done as it was asked for. The message is for the model: what is wrong, what to do."""
+
+
+def readable(text: str) -> str:
+    r"""Return text without control characters: they become escapes such as ``\x1b``; line feeds and tabs stay.
+
+    Bytes that were not UTF-8 and were decoded with ``surrogateescape`` become the same kind of escape.
+    """
+    return _CONTROL.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def named(text: str) -> str:
+    """Return a name or another short foreign text on one line, to be put between words of our own."""
+    line = readable(text[:_NAME_SHOWN]).replace("\n", "\\n").replace("\t", "\\t")
+    return line + "…" if len(text) > _NAME_SHOWN else line
+
+
+def within_most(text: str) -> str:
+    """Return text in at most :data:`MOST_TEXT` characters: its beginning, how much is left out, its end."""
+    if len(text) <= MOST_TEXT:
+        return text
+    room = MOST_TEXT - 60
+    tail = room // _TAIL_SHARE
+    gap = f"\n[... {len(text) - room:,} characters left out ...]\n"
+    return text[: room - tail] + gap + text[-tail:]
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if match[0] == "\r":
+        return "\\r"
+    if 0xDC80 <= code <= 0xDCFF:
+        code -= 0xDC00
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"
+
+
+SHELL_SECONDS: Final = 120
+"""How long a command may run when the model does not say."""
+
+LINES: Final = 1_000
+"""How many lines of a file are read when the model does not say."""
+
+
+def _tool(name: str, told: dict[str, Any]) -> Tool:
+    parameters: dict[str, JSON] = {
+        "type": "object",
+        "properties": told["properties"],
+        "required": told.get("required", []),
+        "additionalProperties": False,
     }
+    return Tool(name, told["description"], parameters, told.get("changes", False))
 
 
-def _problems(tool: Tool, given: Mapping[object, JSON]) -> Iterator[str]:
-    properties, required = tool.parameters["properties"], tool.parameters["required"]
-    for name in given:
-        if name not in properties:
-            yield f"there is no argument {named(str(name))!r} ({did_you_mean(str(name), properties)})"
-    for name, schema in properties.items():
-        value = given.get(name)
-        if value is None:
-            if name in required:
-                yield f"{name} is missing: give {_WORDS[schema['type']]}, {schema['description']}"
-        elif not _is(schema["type"], value):
-            yield f"{name} must be {_WORDS[schema['type']]}, not {_kind(value)}"
-        elif not isinstance(value, str) and (bound := _out_of_bounds(schema, value)):
-            yield f"{name} must be {bound}"
+_TABLE: Final = read_own_table(__file__, "tools.toml")
+TOOLS: Final = {name: _tool(name, told) for name, told in _TABLE.items()}
+"""Every tool by its name."""
+
+SCOPES: Final = {
+    "none": (),
+    "readOnly": tuple(tool.name for tool in TOOLS.values() if not tool.changes),
+    "coding": tuple(TOOLS),
+}
+"""The names of the tools that a scope allows."""
 
 
-def _out_of_bounds(schema: Mapping[str, JSON], value: float) -> str | None:
-    """Say within which bound a number is not."""
-    if "minimum" in schema and value < schema["minimum"]:
-        return f"at least {schema['minimum']:,}"
-    if "exclusiveMinimum" in schema and value <= schema["exclusiveMinimum"]:
-        return f"more than {schema['exclusiveMinimum']:,}"
-    if "maximum" in schema and value > schema["maximum"]:
-        return f"at most {schema['maximum']:,}"
-    return None
-
-
-def _is(wanted: str, value: JSON) -> bool:
-    if wanted == "string":
-        return isinstance(value, str)
-    if wanted == "boolean" or isinstance(value, bool):
-        return wanted == "boolean" and isinstance(value, bool)
-    if isinstance(value, float):
-        return math.isfinite(value) and (wanted == "number" or value.is_integer())
-    return isinstance(value, int)
-
-
-def _kind(value: JSON) -> str:
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, str):
-        return "a text"
-    if isinstance(value, int | float):
-        return "a number"
-    return "a list" if isinstance(value, list) else "an object"
-
-
-def _listed(tool: Tool) -> str:
-    required = tool.parameters["required"]
-    return ", ".join(
-        name if name in required else f"{name} (optional)" for name in tool.parameters["properties"]
-    )
-
-
-_RUN: Final = {one.__name__: one for one in (read, grep, find, ls, bash, edit, write)}
-
-
-class Toolbox:
-    """The tools, at work in one project.
-
-    Which of them a model may use, and whether it needs leave, is for the caller to decide: see
-    :func:`~materia_nb.agents.tools.choose_tools` and ``Tool.changes``.
+def choose_tools(
+    scope: str | tuple[str, ...], more: Callable[[str], Iterable[Tool]] = lambda _: ()
+) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
+    """Return the tools of a scope, and the names in it that no tool has.
 
     Args:
-        project: the directory that the tools for files stay inside, and commands start in.
-        stop: ends a call when set.
-        more: tools from elsewhere, each with what runs it.
+        scope: ``none``, ``readOnly``, ``coding``, or the names of tools; names keep their order, a
+            name that comes again counts once.
+        more: gives the tools from elsewhere of a name.
     """
+    names = SCOPES.get(scope, (scope,)) if isinstance(scope, str) else tuple(dict.fromkeys(scope))
+    found = {name: [TOOLS[name]] if name in TOOLS else list(more(name)) for name in names}
+    known = {tool.name: tool for tools in found.values() for tool in tools}
+    return tuple(known.values()), tuple(name for name, tools in found.items() if not tools)
 
-    def __init__(self, project: Path, stop: threading.Event | None = None, more: Iterable[Tool] = ()) -> None:
-        self._work = Workplace(Root(project), stop)
-        self._more = {tool.name: tool for tool in more if tool.run is not None}
-        # A model can ask for several edits of a file at once: each must see what the one before left.
-        self._files = threading.Lock()
 
-    def call(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
-        """Run a tool and wait for it. May be called from several threads.
-
-        What cannot be done, for whatever reason in the name or the arguments, is a result that is not
-        ``ok`` and says why.
-
-        Raises:
-            KeyboardInterrupt: interrupted; nothing is left running or half-written.
-        """
-        more = self._more.get(name)
-        if more is not None and more.run is not None:  # an interrupt reaches it
-            try:
-                result = more.run(args, self._work.stop)
-            except Refused as error:
-                result = ToolResult(str(error), ok=False)
-            return ToolResult(within_most(scrubbed(readable(result.text))), ok=result.ok)
-        # Nothing that a tool has opened may stay open; one that runs a process ends it.
-        with HeldInterrupts():
-            try:
-                result = self._run(name, args)
-            except (Refused, OSError) as error:
-                result = ToolResult(readable(str(error)), ok=False)
-            # Before it is cut: of a key that was cut in two a half would stay.
-            return ToolResult(within_most(scrubbed(result.text)), ok=result.ok)
-
-    def _run(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
-        if name not in TOOLS:
-            raise Refused(f"There is no tool {named(name)!r}: {did_you_mean(name, TOOLS)}")
-        given = checked_arguments(TOOLS[name], args)
-        self._work.go_on()
-        with self._files if name in ("edit", "write") else nullcontext():
-            return _RUN[name](self._work, given)
+def __getattr__(name: str) -> Any:
+    """Load what runs tools on first use: whoever only says what a tool is starts no process."""
+    if name != "Toolbox":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("materia_nb.agents.tools.file_tools").Toolbox

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, TypeAlias
 
+from materia_nb.agents.tools import Refused, named
 from materia_nb.agents.tools.search import RECORD, NotPlain, open_plain
-from materia_nb.agents.tools.tool import Refused, named
 from materia_nb.errors import close_match
 
 _Purpose: TypeAlias = Literal["look", "change", "make"]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, get_type_hints
 from materia_nb import platform
 from materia_nb.agents.background import CALLERS, BackgroundLoop, can_leave, leavable
 from materia_nb.agents.interface import AgentError
-from materia_nb.agents.tools.tool import (
+from materia_nb.agents.tools import (
     SCOPES,
     TOOLS,
     MoreTools,

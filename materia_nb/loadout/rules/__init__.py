@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final
 
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.check_fields import FIELD_HINTS, hint_fields
+from materia_nb.loadout.check_graph import FIELD_HINTS, hint_fields
 from materia_nb.loadout.facts import Facts, as_object, is_object, placed_materia
 from materia_nb.loadout.report import MISSING_COMMAND, Findings, HintRule, Problem
 from materia_nb.loadout.rules import socket_rules, way_rules

@@ -5,28 +5,55 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Mapping
-from typing import Any, Final
+from contextlib import closing
+from typing import Any, Final, cast
 
+from materia_nb import lessons
 from materia_nb.agents.command_agent import COMMAND_PREFIX
 from materia_nb.agents.interface import AGENT_CELL
 from materia_nb.agents.model_agent import ModelAgent, meant
 from materia_nb.agents.notebook_agents import is_model
+from materia_nb.cast import Cast
+from materia_nb.cast.edits import most_of
 from materia_nb.cast.library import Loadouts
 from materia_nb.cast.views.loadout_views import (
+    EstimateView,
     ReportView,
     agents_view,
     fields_view,
     loadouts_view,
     materia_view,
 )
-from materia_nb.cast.views.status import marks_of
-from materia_nb.cast.views.tables import pins_view
+from materia_nb.cast.views.status import StatusView, marks_of, steps_view
+from materia_nb.cast.views.step_views import HandoffView, PromptView, TranslationView
+from materia_nb.cast.views.tables import found_view, pins_view
 from materia_nb.cast.workbench import Workbench
-from materia_nb.display.blocks import Table, Text
+from materia_nb.display.blocks import JsonView, Table, Text
 from materia_nb.display.svg import GraphPicture
-from materia_nb.errors import MateriaError
+from materia_nb.engine.state import Bound
+from materia_nb.errors import MateriaError, outgoing_traceback
+from materia_nb.handoff.protocol import SAMPLE
+from materia_nb.insight.compare import visit_before
+from materia_nb.insight.odds import Chances, Likely, PerSocket
+from materia_nb.insight.queries import query_of
+from materia_nb.late import late
 from materia_nb.loadout.exporting import OTHER_TOOLS, export_graph
-from materia_nb.magics.registry import VERBS, Argument, Call, Rest, Verb, from_method, parse, value_of, verb
+from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
+from materia_nb.magics.cast_display import counting, running
+from materia_nb.magics.registry import (
+    VERBS,
+    Argument,
+    Call,
+    Rest,
+    Several,
+    Verb,
+    from_method,
+    one_of_words,
+    parse,
+    value_of,
+    verb,
+)
+from materia_nb.widgets.cast_parts import alone_names
 
 from_method(
     "load",
@@ -347,3 +374,401 @@ def _utility(
         name, call.body or "", parse=parse_as, generator=generator, **fields
     )
     return Text(f"Utility {name} runs {path.name}.")
+
+
+@verb("explore", example="%materia explore Plan-Build-Eval")
+def _explore(call: Call, loadout: str | None = None, *, items: str = "0-3") -> Any:
+    """Show what a loadout can do: every route that its casts can take, without asking an agent.
+
+    Args:
+        items: the lengths of lists to try, such as 0-3 or 2,5
+    """
+    with counting("states") as told:
+        return call.bench.explore(loadout, _lengths(str(items)), progress=told)
+
+
+@verb("explore odds", example="%materia explore odds Plan-Build-Eval --satisfied 0.7")
+def _odds(
+    call: Call, loadout: str | None = None, *, satisfied: Any = 0.5, failed: Any = 0.0, items: int = 3
+) -> Any:
+    """Show the exact chance of each end of a cast, and the average number of turns."""
+    with counting("states") as told:
+        explored = call.bench.explore(loadout, (items,), progress=told)
+    return explored.odds(_chances(satisfied), items, failed=_failing(failed))
+
+
+@verb("estimate", example="%materia estimate Plan-Build-Eval --items 10 --satisfied 0.8 --answer 300")
+def _estimate(
+    call: Call,
+    loadout: str | None = None,
+    *,
+    request: str = SAMPLE,
+    items: int = 3,
+    satisfied: Any = 0.5,
+    failed: Any = 0.0,
+    most: str | None = None,
+    answer: int | None = None,
+    model: str | None = None,
+) -> Any:
+    """Estimate how many turns and tokens a cast would take, and what it would cost, without asking an agent.
+
+    Args:
+        most: fail if the mean is above this: 20000 tokens in all, 2.50 USD, 10 turns
+        answer: the number of tokens of an answer; the fewest possible if left out
+        model: use the prices of this model, such as openai:gpt-4o
+    """
+    bound = None if most is None else most_of(most)
+    yes, no_output = _chances(satisfied), _failing(failed)
+    made = call.bench.estimate(loadout, request, items, yes, failed=no_output, answer=answer, model=model)
+    if bound is not None:
+        _refuse_above(made, *bound)
+    return made
+
+
+def _refuse_above(made: EstimateView, of: Bound, most: float) -> None:
+    """Raise MateriaError (``over_limit``) where the mean is above a maximum, or where that cannot be known (R56)."""
+    total, priced = made.total, made.total.cost is not None and not made.unpriced
+    means = {"tokens": total.input.mean + total.output.mean, "turns": total.turns.mean}
+    used = means.get(of.of, total.cost.mean if total.cost is not None else 0.0)
+    hint = None
+    if of.of == "seconds" or (of.of == "cost" and made.sockets and not priced):
+        without = "no time is estimated"
+        if of.of == "cost":
+            without = f"there is no price for {', '.join(made.unpriced)}"
+            hint = '"prices" in the config set them; those of known models come with pip install "materia-nb[models]"'
+        what = f"Whether a cast takes more than {most:g} {of.unit} is not known: {without}"
+    elif used > most:
+        what = f"A cast takes some {of.form.format(round(used, 4))} {of.unit} on average, more than {most:g}"
+    else:
+        return
+    raise MateriaError(f"{what}.", where=made.graph.name, hint=hint, more=[made.line], kind="over_limit")
+
+
+@verb("explore rehearse", example="%materia explore rehearse Plan-Build-Eval --n 200 --satisfied 0.7")
+def _rehearse(
+    call: Call,
+    loadout: str | None = None,
+    *,
+    n: int = 1000,
+    satisfied: Any = 0.5,
+    failed: Any = 0.0,
+    items: int = 3,
+    seed: int = 1,
+) -> Any:
+    """Cast a loadout many times in memory, with random answers, and show how the casts end.
+
+    Args:
+        n: how many casts; 1000 if left out
+        seed: the random seed; 1 if left out
+    """
+    yes, no_output = _chances(satisfied), _failing(failed)
+    with counting("casts") as told:
+        return call.bench.rehearse(loadout, n, yes, items, seed, failed=no_output, progress=told)
+
+
+@verb(
+    "explore prompts",
+    example="%materia explore prompts Plan-Build-Eval --items 10 --contexts full,request",
+)
+def _prompts(
+    call: Call,
+    loadout: str | None = None,
+    *,
+    items: int = 3,
+    request: str = SAMPLE,
+    contexts: str = "",
+    rework: bool = False,
+    later: bool = False,
+) -> Any:
+    """Show every prompt that a cast would have, with its size, without asking an agent; answers are made up.
+
+    Args:
+        contexts: values of castContext to compare side by side, such as full,request
+        rework: send work back once wherever possible
+        later: include later turns: of conversations, and one repair per socket
+    """
+    sides = [one.strip() for one in str(contexts).split(",") if one.strip()]
+    return call.bench.prompts(loadout, request, items, sides, rework=rework, later=later)
+
+
+def _lengths(text: str) -> list[int]:
+    found: list[int] = []
+    for piece in text.split(","):
+        first, _, last = piece.partition("-")
+        if not first.strip().isdecimal() or not (last or "0").strip().isdecimal():
+            raise MateriaError(
+                f"{text!r} does not say how long lists are.", hint="write 0-3, or 2,5", kind="usage"
+            )
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def _chances(given: object) -> Chances:
+    if isinstance(given, float | int | tuple | dict):
+        return given
+    text = str(given)
+    pairs = [piece.rpartition("=") for piece in text.split(",")]
+    try:
+        if len(pairs) == 1 and not pairs[0][1]:
+            return _chance(text)
+        return {name.strip(): _chance(chance) for name, _, chance in pairs}
+    except ValueError:
+        raise MateriaError(
+            f"{text!r} is not a chance.",
+            hint="write 0.7, or Check=0.7,*=0.9; 0.6/0.3 says nothing in 0.3",
+            kind="usage",
+        ) from None
+
+
+def _failing(given: object) -> PerSocket:
+    """Return the chances to fail, of which each is one number."""
+    chances = _chances(given)
+    each = chances.values() if isinstance(chances, Mapping) else (chances,)
+    if any(isinstance(one, tuple) for one in each):
+        raise MateriaError("A chance to fail is one number.", hint="write 0.1, or Build=0.1", kind="usage")
+    return cast("PerSocket", chances)
+
+
+def _chance(text: str) -> Likely:
+    yes, pair, nothing = text.partition("/")
+    return (float(yes), float(nothing)) if pair else float(yes)
+
+
+@verb(
+    "compare",
+    a={"completes": "cast"},
+    b={"completes": "cast"},
+    example="%materia compare -2 -1\n%materia compare Plan-Build-Eval Full-Auto\n%materia compare --steps 3 5\n"
+    "%materia compare --visit 5",
+)
+def _compare(call: Call, a: Any, b: Any = None, *, steps: bool = False, visit: bool = False) -> Any:
+    """Show where two casts first differ and why, and how, word by word; or how two steps or two loadouts differ.
+
+    Args:
+        a: a cast (an id, its beginning, -1 for the latest, -2 for the one before), or a loadout
+        b: the other; the current cast if left out
+        steps: A and B are step numbers of the current cast
+        visit: A is a step number: compare it with the previous visit of its socket
+    """
+    bench = call.bench
+    if visit:
+        made = bench.current.steps
+        step = made.at(_number(a))
+        return bench.compare(visit_before(made, step.number), step)
+    if steps:
+        return bench.compare(*(bench.current.steps.at(_number(-1 if one is None else one)) for one in (a, b)))
+    return bench.compare(a, b or bench.current)
+
+
+@verb("replay", example="%materia replay Plan-Build-Eval\n%materia replay Plan-Build-Eval --go-on")
+def _replay(call: Call, loadout: str | None = None, *, all_: bool = False, go_on: bool = False) -> Any:
+    """Show where the recorded answers would have led in another loadout, or in this one as it is now; nothing runs.
+
+    Args:
+        all_: every cast of the loadout with that name, not just the current cast
+        go_on: turn it into a cast, which continues where the recorded answers end
+    """
+    bench = call.bench
+    if all_ and go_on:
+        raise MateriaError(
+            "Only one replay at a time can continue.", hint="open the cast, then replay --go-on", kind="usage"
+        )
+    if all_:
+        return bench.casts.replay(loadout)
+    found = bench.current.replay(bench.graph(loadout))
+    return StatusView(bench.casts.take(found.go_on()).now) if go_on else found
+
+
+def _number(given: object) -> int:
+    text = str(given)
+    try:
+        return int(text)
+    except ValueError:
+        raise MateriaError(
+            f"{text!r} is not a step: it must be a whole number.", hint="compare --steps 3 5", kind="usage"
+        ) from None
+
+
+from_method("blame", Cast.blame, value_of, example="%materia blame workItems.0.title")
+
+
+@verb("status")
+def _status(call: Call) -> Any:
+    """Show the status of the cast and what comes next."""
+    return StatusView(call.cast.now)
+
+
+@verb("state", example="%materia state workItems.0")
+def _state(call: Call, path: str | None = None, *, step: int | None = None, lane: str | None = None) -> Any:
+    """Show the state, or the value at a path in it; several matches of a JSONPath as a list.
+
+    Args:
+        path: a dotted path, such as workItems.0.title, or JSONPath; in quotes if it has spaces
+        step: the state after this step
+        lane: the state of this lane
+    """
+    current = call.cast.now.lane(lane)
+    data = dict(current.state if step is None else current.steps.at(step).after.data)
+    if path is None:
+        return JsonView("state", data)
+    found = query_of(str(path))(data)
+    if not found:
+        raise MateriaError(
+            f"There is nothing at {path!r} in the state.",
+            hint=f"its fields: {', '.join(data)}" if data else "the state is empty",
+        )
+    name = f"state {path}" if str(path).startswith("$") else f"state.{path}"
+    return JsonView(name, found[0] if len(found) == 1 else found)
+
+
+@verb("steps")
+def _steps(call: Call) -> Any:
+    """List the steps so far."""
+    return steps_view(call.cast.now)
+
+
+@verb(
+    "steps ask",
+    example="%materia steps ask $.workItems[*].title\n%materia steps ask --tag rain $.context",
+)
+def _ask(call: Call, expression: Rest, *, all_: bool = False, tag: str | None = None) -> Any:
+    """Search the outputs of all steps with JSONPath: each match, with its step, socket and item.
+
+    Args:
+        expression: JSONPath, or a dotted path
+        all_: search every cast of this project; reads them completely
+        tag: search the casts with this tag
+    """
+    if all_ or tag is not None:
+        return call.bench.casts.ask(str(expression), call.bench.casts(tag=tag or ()))
+    return found_view(call.cast.now.all_steps.ask(str(expression)))
+
+
+@verb("steps events", example="%materia steps events --severity warning")
+def _events(
+    call: Call, *, severity: str | None = None, type_: str | None = None, socket: str | None = None
+) -> Any:
+    """List the events that outputs reported.
+
+    Args:
+        severity: only this severity or higher, such as warning
+        type_: only events of this type
+        socket: only events of this socket
+    """
+    return call.cast.now.all_steps.events(severity=severity, type=type_, socket=socket)
+
+
+@verb("usage", example="%materia usage socket,item")
+def _usage(call: Call, by: str = "socket") -> Any:
+    """Show where tokens, cost and time went, including steps abandoned by going back.
+
+    Args:
+        by: socket, materia or item, or several separated by commas; socket if left out
+    """
+    return call.cast.usage(*filter(None, str(by).split(",")))
+
+
+@verb(
+    "handoff",
+    as_={
+        "help": f"in another format, with a list of what it cannot hold: {one_of_words(OWN_PROTOCOLS)}, or one from another package"
+    },
+    example="%materia handoff 3\n%materia handoff --as sparse 3",
+)
+def _handoff(call: Call, step: int = -1, *, as_: str | None = None, lane: str | None = None) -> Any:
+    """Show the handoff of a step: raw, parsed, issues, requirements, assignments."""
+    record = call.cast.now.lane(lane).steps.at(step)
+    if as_ is not None:
+        return TranslationView(call.cast.now, record, str(as_))
+    return HandoffView(call.cast.now, record)
+
+
+@verb("prompt")
+def _prompt(call: Call, step: int | None = None, *, lane: str | None = None) -> Any:
+    """Show the prompt that is waiting for an answer, or that of a step."""
+    current = call.cast.now.lane(lane)
+    if step is None and current.prompt is not None:
+        return PromptView(current.steps[-1], current.prompt, current.steps)
+    record = current.steps.at(-1 if step is None else step)
+    if record.prompt is None:
+        raise MateriaError(
+            f"{record.socket} is a utility and has no prompt.",
+            hint="handoff shows what it was given and what it wrote",
+            kind="no_prompt",
+        )
+    return PromptView(record, record.prompt, current.steps)
+
+
+@verb("why", example="%materia why 3")
+def _why(call: Call, step: int | None = None, *, traceback: bool = False, lane: str | None = None) -> Any:
+    """Explain why a step went where it went.
+
+    Args:
+        traceback: show the traceback of the agent's function that made the cast fail
+    """
+    if not traceback:
+        return call.cast.why(step, lane=lane)
+    raised = call.cast.raised
+    if raised is None:
+        raise MateriaError("No agent of this cast raised anything in this kernel.", kind="no_traceback")
+    return Text(outgoing_traceback(raised))
+
+
+@verb(
+    "show",
+    panel={"help": f"one of its panels alone: {one_of_words(alone_names())}"},
+    example="%materia show\n%materia show items",
+)
+def _show(call: Call, panel: str | None = None) -> Any:
+    """Show the cast's panel: run it, see its graph, edit items and state, answer, read handoffs; or one part of it."""
+    from materia_nb.widgets import cast_panel
+
+    if panel is not None:
+        return cast_panel.show_one(call.cast, str(panel))
+    return cast_panel.show(call.cast, call.bench.casts.take, bench=call.bench)
+
+
+@verb("doctor", example="%materia doctor\n%materia doctor -1")
+def _doctor(call: Call, cast: Rest = None) -> Any:
+    """Check what is installed and working: software, keys (names only), programs, folders, config, agents; or a recorded cast.
+
+    Args:
+        cast: a cast: check up to which step its record is unmodified, even if it cannot be opened
+    """
+    return late("checkup")(call.bench) if cast is None else call.bench.casts.verify(cast)
+
+
+@verb("predict", example="%materia predict Socket-2")
+def _predict(
+    call: Call,
+    socket: Several = None,
+    *,
+    sure: bool = False,
+    unsure: bool = False,
+    as_: str | None = None,
+    progress: bool = False,
+    example: bool = False,
+) -> Any:
+    """Guess where the next step leads, and see whether you are right, and why; the cast does not move. Without arguments: with buttons.
+
+    Args:
+        socket: where the next step leads, and the steps after it: sockets, end, or stop; or $variables
+        sure: you are sure of it
+        unsure: you are guessing
+        as_: the name that the guess is kept under, such as 03-loops/first-item
+        progress: show what you guessed and answered in the lessons so far
+        example: an example, not your guess: it is not recorded
+    """
+    if progress:
+        return lessons.progress()
+    current = call.cast
+    name = "" if example else as_ or f"{current.graph.name}/predict {current.id}"
+    if socket is None:
+        from materia_nb.widgets.predict import show
+
+        return show(current, name)
+    certain = True if sure else False if unsure else None
+    with closing(lessons.question(current, name=name)) as asked, running(asked.twin):
+        if len(socket) == 1:
+            return asked.guess(socket[0], sure=certain)
+        return asked.walk(socket, sure=certain)
