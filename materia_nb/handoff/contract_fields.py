@@ -34,12 +34,13 @@ from materia_nb.handoff.protocol import (
     Outcome,
     Piece,
     Reaction,
+    Reading,
     Requirements,
-    RoutingVerdict,
     TurnFacts,
     as_text,
     labelled,
     one_line,
+    verdict,
     within,
 )
 from materia_nb.jsonvalue import JSON, compact
@@ -654,29 +655,28 @@ def _texts_of(entries: Sequence[JSON]) -> list[str]:
     return [as_text(entry) for entry in entries if entry is not None]
 
 
-def contract_verdict(contract: Contract, status: str) -> RoutingVerdict:
+def contract_verdict(contract: Contract, status: str) -> Reading:
     """Turn the status of a valid contract into a route or an action."""
     if status == "COMPLETE":
-        return RoutingVerdict(_ownership(contract) != "not_my_surface")
+        return verdict(_ownership(contract) != "not_my_surface")
     if status == "IN_PROGRESS":
         if contract.passed is False or contract.loop_state is not None:
-            return RoutingVerdict(False)
-        return RoutingVerdict(None, "reissue", f"The agent is still at work: {_next_action(contract)}")
+            return verdict(False)
+        return verdict(None, "reissue", f"The agent is still at work: {_next_action(contract)}")
     if status == "APPROVAL_REQUEST":
         return _approval(contract.approval_request)
     if status == "NEEDS_INPUT":
-        return RoutingVerdict(None, "pause", _next_action(contract), needs="question")
-    return RoutingVerdict(
-        None, "escalate", "; ".join(["The agent is blocked", *_gaps(contract), *_helper(contract)])
-    )
+        return verdict(None, "pause", _next_action(contract), needs="question")
+    why = "; ".join(["The agent is blocked", *_gaps(contract), *_helper(contract)])
+    return verdict(None, "escalate", why)
 
 
-def _approval(request: Mapping[str, JSON]) -> RoutingVerdict:
+def _approval(request: Mapping[str, JSON]) -> Reading:
     asked = one_line(as_text(request.get("exact_content") or request.get("operation") or ""))
     if not can_be_granted(request):
-        return RoutingVerdict(None, "pause", f"The agent asks for direction: {asked}", needs="direction")
+        return verdict(None, "pause", f"The agent asks for direction: {asked}", needs="direction")
     own = f"nothing here issued the id {request['approval_id']}: it is the agent's own"
-    return RoutingVerdict(None, "pause", f"The agent asks for consent: {asked} ({own})", needs="consent")
+    return verdict(None, "pause", f"The agent asks for consent: {asked} ({own})", needs="consent")
 
 
 def contract_context(contract: Contract, warnings: Sequence[Issue]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from materia_nb.handoff import contract_fields
 from materia_nb.handoff.capabilities import (
     Learned,
     Section,
@@ -18,36 +19,6 @@ from materia_nb.handoff.capabilities import (
     SuggestionKind,
     can_be_granted,
     is_approval_id,
-)
-from materia_nb.handoff.contract_fields import (
-    AROUND_IN_PROGRESS,
-    EVIDENCE,
-    FINDINGS,
-    FORM_WORDS_OF_CONTRACTS,
-    OWNERSHIP,
-    PLAN_STATUSES,
-    RISKS,
-    TAG,
-    Contract,
-    apply_updates,
-    assignment_of,
-    conclusion,
-    consolidation_required,
-    contract_context,
-    contract_form,
-    contract_from_gist,
-    contract_in,
-    contract_layout,
-    contract_verdict,
-    gist_of_contract,
-    is_agent_id,
-    legal_next,
-    refusal,
-    rejected,
-    remembered,
-    report,
-    work_items_of_gaps,
-    writable_sections,
 )
 from materia_nb.handoff.jsontext import too_deep, without_infinities
 from materia_nb.handoff.protocol import (
@@ -63,13 +34,13 @@ from materia_nb.handoff.protocol import (
     Reading,
     Refusal,
     Requirements,
-    RoutingVerdict,
     TurnFacts,
     form_words,
     is_missing,
     missing_sources,
     no_object,
     sample_gist,
+    verdict,
     without_backticks,
 )
 from materia_nb.jsonvalue import JSON, set_path
@@ -88,7 +59,7 @@ _MOST_SHOWN: Final = 200
 class CheckedContract(NamedTuple):
     """A contract, why it is refused, what is odd about it, and who could repair it."""
 
-    contract: Contract
+    contract: contract_fields.Contract
     issues: tuple[Issue, ...]
     warnings: tuple[Issue, ...]
     tier: _Tier
@@ -103,30 +74,30 @@ class CheckedContract(NamedTuple):
 
 def check_contract(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> CheckedContract:
     """Check a contract, None for a block that is missing; never raises, whatever the fields hold."""
-    found = Contract(contract or {})
+    found = contract_fields.Contract(contract or {})
     status, request = found.plan_status, found.approval_request
     asks_approval = status == "APPROVAL_REQUEST" or bool(request)
     issues, warnings = list(_status(found, status)), []
     if contract is not None:
         issues += [
-            *(_evidence(found) if status in PLAN_STATUSES else ()),
+            *(_evidence(found) if status in contract_fields.PLAN_STATUSES else ()),
             *(_verification(found) if status == "COMPLETE" else ()),
-            *_consolidation(found, demanded=consolidation_required(facts.given)),
+            *_consolidation(found, demanded=contract_fields.consolidation_required(facts.given)),
             *(_wrong({"approval_request": _REQUEST}, {"approval_request": request}) if asks_approval else ()),
             *(_loop(found) if status == "COMPLETE" else ()),
         ]
         warnings += [*(_approval_remarks(request) if asks_approval else ()), *_unproven(found)]
         if not issues:
             warnings += _updates(found, facts)
-    hopeless = not found.agent_status or status not in PLAN_STATUSES
+    hopeless = not found.agent_status or status not in contract_fields.PLAN_STATUSES
     tier: _Tier = "ok" if not issues else "reissue" if hopeless else "repair"
     return CheckedContract(found, tuple(issues), tuple(warnings), tier, _repair(found, facts, tier))
 
 
-def _repair(contract: Contract, facts: TurnFacts, tier: _Tier) -> Repair:
+def _repair(contract: contract_fields.Contract, facts: TurnFacts, tier: _Tier) -> Repair:
     if tier == "ok":
         return "none"
-    known = is_agent_id(contract.agent_id) or is_agent_id(facts.agent_id)
+    known = contract_fields.is_agent_id(contract.agent_id) or contract_fields.is_agent_id(facts.agent_id)
     return "resume_same_agent_contract_repair" if known else "escalate_contract_repair"
 
 
@@ -154,7 +125,7 @@ _STATUS: Final = _section(
     "AGENT_STATUS",
     "end the reply with a block ```agent_contract_handoff that holds one JSON object",
     {
-        "plan_status": _word(PLAN_STATUSES, "PLAN_STATUS"),
+        "plan_status": _word(contract_fields.PLAN_STATUSES, "PLAN_STATUS"),
         **_given(
             {
                 "pending_steps": "list the steps left, [] for none",
@@ -167,14 +138,16 @@ _STATUS: Final = _section(
 _EVIDENCE: Final = _section(
     "EVIDENCE_REPORT",
     "add it, an object with seven lists",
-    _given(dict.fromkeys(EVIDENCE, "add it, [] when there is nothing")),
+    _given(dict.fromkeys(contract_fields.EVIDENCE, "add it, [] when there is nothing")),
 )
 _CONSOLIDATION: Final = _section(
     "CONSOLIDATION_REPORT",
     "add it: others work on this too",
     {
-        "ownership_assessment": _word(OWNERSHIP, "OWNERSHIP_ASSESSMENT"),
-        **_given(dict.fromkeys(FINDINGS, 'fill it; write ["none"] for none'), lacks=operator.not_),
+        "ownership_assessment": _word(contract_fields.OWNERSHIP, "OWNERSHIP_ASSESSMENT"),
+        **_given(
+            dict.fromkeys(contract_fields.FINDINGS, 'fill it; write ["none"] for none'), lacks=operator.not_
+        ),
     },
 )
 _UNDO: Final = {"rollback": "say how to undo it", "verification": "say how to see that it worked"}
@@ -193,11 +166,11 @@ def _wrong(fields: Fields, contract: Mapping[str, JSON]) -> list[Issue]:
     return check.issues
 
 
-def _status(contract: Contract, status: str) -> Iterator[Issue]:
+def _status(contract: contract_fields.Contract, status: str) -> Iterator[Issue]:
     given, name = contract.agent_status, contract.agent_id
     folded = {**given, "plan_status": status, "agent_id": name} if given else {}
     yield from _wrong({"agent_status": _STATUS}, {"agent_status": folded})
-    if name and not is_agent_id(name):
+    if name and not contract_fields.is_agent_id(name):
         yield Issue(
             "$.agent_status.agent_id",
             "agent_status.agent_id is not an agent id.",
@@ -206,13 +179,13 @@ def _status(contract: Contract, status: str) -> Iterator[Issue]:
         )
 
 
-def _evidence(contract: Contract) -> list[Issue]:
+def _evidence(contract: contract_fields.Contract) -> list[Issue]:
     given = contract.evidence_report
-    report = {**given, **{name: True for name in EVIDENCE if name in given or name.upper() in given}}
-    return _wrong({"evidence_report": _EVIDENCE}, {"evidence_report": report})
+    there = {name: True for name in contract_fields.EVIDENCE if name in given or name.upper() in given}
+    return _wrong({"evidence_report": _EVIDENCE}, {"evidence_report": {**given, **there}})
 
 
-def _verification(contract: Contract) -> Iterator[Issue]:
+def _verification(contract: contract_fields.Contract) -> Iterator[Issue]:
     path = "$.evidence_report.verification"
     fix = 'verify the work and write {"result": "pass", ...}; if it does not pass, report IN_PROGRESS or BLOCKED'
     if contract.passed is None:
@@ -226,10 +199,10 @@ def _verification(contract: Contract) -> Iterator[Issue]:
         )
 
 
-def _consolidation(contract: Contract, *, demanded: bool) -> list[Issue]:
-    report = contract.consolidation_report
-    fields = {"consolidation_report": _CONSOLIDATION}
-    return _wrong(fields, {"consolidation_report": report}) if report or demanded else []
+def _consolidation(contract: contract_fields.Contract, *, demanded: bool) -> list[Issue]:
+    given = {"consolidation_report": contract.consolidation_report}
+    needed = demanded or bool(contract.consolidation_report)
+    return _wrong({"consolidation_report": _CONSOLIDATION}, given) if needed else []
 
 
 def _approval_remarks(request: Mapping[str, JSON]) -> Iterator[Issue]:
@@ -251,8 +224,8 @@ def _approval_remarks(request: Mapping[str, JSON]) -> Iterator[Issue]:
         )
     risk = request.get("risk_level")
     folded = _shown(risk).strip().upper()
-    if not is_missing(risk) and folded not in RISKS:
-        choices = ", ".join(RISKS)
+    if not is_missing(risk) and folded not in contract_fields.RISKS:
+        choices = ", ".join(contract_fields.RISKS)
         yield Issue(
             "$.approval_request.risk_level",
             f"The risk is none of {choices}.",
@@ -261,7 +234,7 @@ def _approval_remarks(request: Mapping[str, JSON]) -> Iterator[Issue]:
         )
 
 
-def _loop(contract: Contract) -> Iterator[Issue]:
+def _loop(contract: contract_fields.Contract) -> Iterator[Issue]:
     loop = contract.loop_state
     if loop is not None and loop.unfinished:
         yield Issue(
@@ -273,7 +246,7 @@ def _loop(contract: Contract) -> Iterator[Issue]:
         )
 
 
-def _unproven(contract: Contract) -> Iterator[Issue]:
+def _unproven(contract: contract_fields.Contract) -> Iterator[Issue]:
     """Commands were run, and no output of any is shown."""
     commands, outputs = (_listed(contract, name) for name in ("commands_run", "verbatim_outputs"))
     if any(map(_is_command, commands)) and not any(map(_is_output, outputs)):
@@ -285,10 +258,10 @@ def _unproven(contract: Contract) -> Iterator[Issue]:
         )
 
 
-def _listed(contract: Contract, name: str) -> list[str]:
+def _listed(contract: contract_fields.Contract, name: str) -> list[str]:
     """The texts of a list, an object's by its command, output or content; empty for anything but a list."""
-    report = contract.evidence_report
-    given = report.get(name, report.get(name.upper()))
+    evidence = contract.evidence_report
+    given = evidence.get(name, evidence.get(name.upper()))
     return [_text(entry) for entry in given] if isinstance(given, list) else []
 
 
@@ -306,13 +279,13 @@ def _is_output(text: str) -> bool:
     return bool(text) and not _PLACEHOLDER.fullmatch(text)
 
 
-def _updates(contract: Contract, facts: TurnFacts) -> Iterator[Issue]:
-    writable = writable_sections(facts.given)
+def _updates(contract: contract_fields.Contract, facts: TurnFacts) -> Iterator[Issue]:
+    writable = contract_fields.writable_sections(facts.given)
     if writable is None:
         return
     for place, entry in enumerate(contract.update_contracts):
         if entry.contract not in writable:
-            yield rejected(place, entry.contract, facts.agent_id, writable)
+            yield contract_fields.rejected(place, entry.contract, facts.agent_id, writable)
 
 
 MOST_REPAIRS: Final = 2
@@ -334,34 +307,34 @@ class ContractProtocol:
     """Reads and asks for agent contracts."""
 
     name = "agent-contract"
-    to_gist = staticmethod(gist_of_contract)
-    from_gist = staticmethod(contract_from_gist)
-    ask = staticmethod(contract_form)
-    form = staticmethod(contract_form)
+    to_gist = staticmethod(contract_fields.gist_of_contract)
+    from_gist = staticmethod(contract_fields.contract_from_gist)
+    ask = staticmethod(contract_fields.contract_form)
+    form = staticmethod(contract_fields.contract_form)
     after_answer = "Report IN_PROGRESS and go on."
-    conclusion = staticmethod(conclusion)
-    given = staticmethod(assignment_of)
-    layout = staticmethod(contract_layout)
+    conclusion = staticmethod(contract_fields.conclusion)
+    given = staticmethod(contract_fields.assignment_of)
+    layout = staticmethod(contract_fields.contract_layout)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Read an agent's reply; text sockets accept anything."""
         if wanted.parse == "text":
             return Reading(text.strip())
-        return examine(contract_in(text), wanted, facts).reading
+        return examine(contract_fields.contract_in(text), wanted, facts).reading
 
     def learn(
         self, value: Mapping[str, JSON], given: Mapping[str, JSON], knowledge: Mapping[str, JSON]
     ) -> Learned:
         """Merge ``update_contracts`` into what is kept about the project (section 10)."""
-        writable = writable_sections(given)
-        done = apply_updates(knowledge, value.get("update_contracts"), writable or ())
+        writable = contract_fields.writable_sections(given)
+        done = contract_fields.apply_updates(knowledge, value.get("update_contracts"), writable or ())
         # Where the agent was given what it may write, the reading has already refused the rest, by the agent's id.
         refused = done.warnings if writable is None else ()
         return Learned(done.document, (*refused, *done.issues))
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
         """List what an agent suggests to remember (section 9)."""
-        contract = Contract(value)
+        contract = contract_fields.Contract(value)
         found: list[tuple[SuggestionKind, Mapping[str, str]]] = []
         found += [("memory", one) for one in contract.memorialize_suggestions.suggestions]
         return found + [("note", {"text": note}) for note in contract.memory_suggestions]
@@ -373,9 +346,9 @@ class ContractProtocol:
             return []
         way = StatusPath(
             statuses,
-            legal_next(statuses[-1]),
-            PLAN_STATUSES[0],
-            AROUND_IN_PROGRESS,
+            contract_fields.legal_next(statuses[-1]),
+            contract_fields.PLAN_STATUSES[0],
+            contract_fields.AROUND_IN_PROGRESS,
         )
         return [Section("plan_status", statuses=way)]
 
@@ -385,15 +358,17 @@ class ContractProtocol:
         """Yield contracts that may say an outcome."""
         # What is not satisfied is told as done and not of this agent's making: work in progress may be asked to go on.
         told: Outcome = "done" if outcome == "again" else outcome
-        value = contract_from_gist(sample_gist(told, count, agent=_NOBODY))
+        value = contract_fields.contract_from_gist(sample_gist(told, count, agent=_NOBODY))
         if outcome != "again":
             yield value
         owner = "not_my_surface" if outcome == "again" else "owned_here"
-        report: dict[str, JSON] = {name: [SAMPLE] for name in FINDINGS if name != "open_gaps"}
+        findings: dict[str, JSON] = {
+            name: [SAMPLE] for name in contract_fields.FINDINGS if name != "open_gaps"
+        }
         evidence = value.get("evidence_report")
         gaps: JSON = evidence.get("open_gaps") if isinstance(evidence, dict) else None
         for open_gaps in (gaps, [SAMPLE]):
-            found = {**report, "ownership_assessment": owner, "open_gaps": open_gaps}
+            found = {**findings, "ownership_assessment": owner, "open_gaps": open_gaps}
             yield {**value, "consolidation_report": found}
 
     def stopping(self) -> Iterator[dict[str, JSON]]:
@@ -411,22 +386,22 @@ class ContractProtocol:
     def by_person(self, gist: Gist, facts: TurnFacts) -> str:
         """Write a contract that a person verified, in the name of the agent; who says no verdict is done."""
         outcome: Outcome = "done" if gist.outcome == "open" else gist.outcome
-        value = contract_from_gist(replace(gist, outcome=outcome, agent=facts.agent_id))
+        value = contract_fields.contract_from_gist(replace(gist, outcome=outcome, agent=facts.agent_id))
         value = set_path(value, ["evidence_report", "verification", "method"], "A person judged.")
-        if consolidation_required(facts.given):
-            nothing: dict[str, JSON] = {name: ["none"] for name in FINDINGS}
+        if contract_fields.consolidation_required(facts.given):
+            nothing: dict[str, JSON] = {name: ["none"] for name in contract_fields.FINDINGS}
             value = {**value, "consolidation_report": {"ownership_assessment": "owned_here", **nothing}}
         return _fenced(value)
 
 
 def _fenced(value: Mapping[str, JSON]) -> str:
-    return f"```{TAG}\n{without_backticks(value)}\n```"
+    return f"```{contract_fields.TAG}\n{without_backticks(value)}\n```"
 
 
 def _recorded(readings: Sequence[Reading]) -> Iterator[str]:
     for reading in readings:
         if reading.accepted and isinstance(reading.value, dict):
-            status = Contract(reading.value).plan_status
+            status = contract_fields.Contract(reading.value).plan_status
             # Work that says itself that it is not done is accepted, and yet its status is not recorded.
             if isinstance(reading.memory, dict) and reading.memory.get("plan_status") == status:
                 yield status
@@ -438,7 +413,7 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
     checked = check_contract(found, facts)
     value = without_infinities(found)
     missing = (
-        (*missing_sources(value, wanted), *form_words(found, FORM_WORDS_OF_CONTRACTS))
+        (*missing_sources(value, wanted), *form_words(found, contract_fields.FORM_WORDS_OF_CONTRACTS))
         if found is not None
         else ()
     )
@@ -453,42 +428,45 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
 def _reading(value: JSON, checked: CheckedContract, wanted: Requirements, facts: TurnFacts) -> Reading:
     contract, status = checked.contract, checked.contract.plan_status
     if checked.only_unfinished:
-        way = RoutingVerdict(False, reason=checked.issues[0].message)
+        way = verdict(False, reason=checked.issues[0].message)
         return _accepted(value, checked, way, wanted, facts.memory)
-    step = report(remembered(facts.memory), status)
+    step = contract_fields.report(contract_fields.remembered(facts.memory), status)
     if checked.issues:
-        late = (step.issue,) if step.issue is not None and status in PLAN_STATUSES else ()
+        late = (step.issue,) if step.issue is not None and status in contract_fields.PLAN_STATUSES else ()
         return _refused(value, checked._replace(issues=checked.issues + late), facts)
     if step.issue is not None:
         return Reading(
             value,
             "contract",
             (step.issue,),
-            action=refusal(step.issue),
+            action=contract_fields.refusal(step.issue),
             warnings=checked.warnings,
             reason=f"{step.issue.message} {step.issue.fix}.",
             memory=facts.memory,
         )
     if step.warning is not None:
         checked = checked._replace(warnings=(*checked.warnings, step.warning))
-    return _accepted(value, checked, contract_verdict(contract, status), wanted, step.record.as_json())
+    return _accepted(
+        value, checked, contract_fields.contract_verdict(contract, status), wanted, step.record.as_json()
+    )
 
 
 def _accepted(
-    value: JSON, checked: CheckedContract, way: RoutingVerdict, wanted: Requirements, memory: JSON
+    value: JSON, checked: CheckedContract, way: Reading, wanted: Requirements, memory: JSON
 ) -> Reading:
     contract = checked.contract
     unfinished = checked.only_unfinished or contract.plan_status == "IN_PROGRESS"
     if way.action == "route" and way.satisfied is False and unfinished and not wanted.sends_back:
         way = way._replace(satisfied=None, action="reissue")  # run the node again (section 14)
-    made = way._replace(warnings=checked.warnings).reading(
-        value,
-        context=contract_context(contract, checked.warnings),
-        work_items=work_items_of_gaps(contract) if wanted.work_items else None,
+    return way._replace(
+        value=value,
+        context=contract_fields.contract_context(contract, checked.warnings),
+        work_items=contract_fields.work_items_of_gaps(contract) if wanted.work_items else None,
         issues=checked.issues,
+        warnings=checked.warnings,
         memory=memory,
+        notes=tuple(contract.memorialize_suggestions.warnings),
     )
-    return made._replace(notes=tuple(contract.memorialize_suggestions.warnings))
 
 
 def _refused(value: JSON, checked: CheckedContract, facts: TurnFacts) -> Reading:

@@ -22,8 +22,8 @@ from materia_nb.handoff.protocol import (
     Issue,
     Outcome,
     Piece,
+    Reading,
     Requirements,
-    RoutingVerdict,
     TurnFacts,
     as_text,
     closed_object,
@@ -33,6 +33,7 @@ from materia_nb.handoff.protocol import (
     labelled,
     one_line,
     schema_of,
+    verdict,
 )
 from materia_nb.jsonvalue import JSON
 
@@ -84,14 +85,14 @@ class Envelope:
     @property
     def has_evidence(self) -> bool:
         """Whether anything can be looked up: an artifact, a command, a measurement or a place."""
-        measured = (self.measurements or {}).values()
-        return (
-            any(text.strip() for text in (*self.artifacts, *self.commands))
-            or any(
-                value is not None and not (isinstance(value, str) and not value.strip()) for value in measured
-            )
-            or any(concern.location for concern in self.concerns)
+        places = (concern.location for concern in self.concerns)
+        pointers = (
+            *self.artifacts,
+            *self.commands,
+            *(self.measurements or {}).values(),
+            *filter(None, places),
         )
+        return not all(map(is_blank, pointers))
 
 
 def _upper(word: str) -> str:
@@ -222,9 +223,7 @@ def envelope_of(value: Mapping[str, JSON]) -> Envelope:
 
 def _content(check: Checker, envelope: Envelope, summary: Mapping[str, JSON], profile: Profile) -> None:
     texts = [summary.get(name) for name in ("what_i_did", "what_i_found")]
-    says = bool(envelope.did or envelope.found) or any(
-        one is not None and not isinstance(one, str) for one in texts
-    )
+    says = not all(map(is_blank, texts))
     if not says:
         check.refuse(
             "SUMMARY_CONTENT",
@@ -284,47 +283,39 @@ def _with_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
     return {**value, "routing": {**routing, name: flag}}
 
 
-def envelope_verdict(envelope: Envelope, facts: TurnFacts) -> RoutingVerdict:
+def envelope_verdict(envelope: Envelope, facts: TurnFacts) -> Reading:
     """Turn status and recommendation into a route or an action; the envelope must be valid."""
     return _decided(envelope, facts)._replace(warnings=tuple(_remarks(envelope, facts)))
 
 
-def _decided(envelope: Envelope, facts: TurnFacts) -> RoutingVerdict:
+def _decided(envelope: Envelope, facts: TurnFacts) -> Reading:
     if envelope.status == "BLOCKED":
-        return RoutingVerdict(None, "pause", envelope.reason, needs="help")
+        return verdict(None, "pause", envelope.reason, needs="help")
     satisfied = True if envelope.status == "VERIFIED" else None
     if envelope.recommendation == "DETOUR":
         return _detour(satisfied, envelope, facts)
     if envelope.recommendation == "ESCALATE":
-        return RoutingVerdict(satisfied, "escalate", envelope.reason)
-    return RoutingVerdict(True) if satisfied else _unverified(envelope, facts)  # LOOP too: the status wins
+        return verdict(satisfied, "escalate", envelope.reason)
+    return verdict(True) if satisfied else _unverified(envelope, facts)  # LOOP too: the status wins
 
 
-def _unverified(envelope: Envelope, facts: TurnFacts) -> RoutingVerdict:
+def _unverified(envelope: Envelope, facts: TurnFacts) -> Reading:
     if envelope.recommendation == "CONTINUE":
-        return RoutingVerdict(None if envelope.can_help is None else True)
+        return verdict(None if envelope.can_help is None else True)
     if envelope.can_help is False:
-        return RoutingVerdict(None, "escalate", f"Another round would not help: {envelope.reason}")
+        return verdict(None, "escalate", f"Another round would not help: {envelope.reason}")
     if _at_cap(facts):
-        return RoutingVerdict(
-            None,
-            "escalate",
-            f"The loop was taken {facts.rounds} of {facts.most_rounds} times: {envelope.reason}",
-        )
-    return RoutingVerdict(False)
+        taken = f"The loop was taken {facts.rounds} of {facts.most_rounds} times"
+        return verdict(None, "escalate", f"{taken}: {envelope.reason}")
+    return verdict(False)
 
 
-def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> RoutingVerdict:
-    target = _target(envelope, facts)
-    if target:
-        return RoutingVerdict(satisfied, "detour", envelope.reason, target)
-    named = envelope.suggestion
-    lost = (
-        f"A detour to {named[:100]!r}, which is not a socket here"
-        if named
-        else "A detour without a socket to go to"
-    )
-    return RoutingVerdict(satisfied, "escalate", f"{lost}: {envelope.reason}")
+def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Reading:
+    if target := _target(envelope, facts):
+        return verdict(satisfied, "detour", envelope.reason)._replace(target=target)
+    named = f"to {envelope.suggestion[:100]!r}, which is not a socket here"
+    lost = named if envelope.suggestion else "without a socket to go to"
+    return verdict(satisfied, "escalate", f"A detour {lost}: {envelope.reason}")
 
 
 def _target(envelope: Envelope, facts: TurnFacts) -> str:
@@ -342,30 +333,22 @@ def _remarks(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
     if status == "UNVERIFIED" and not envelope.concerns:
         yield _remark("concerns", "UNVERIFIED_WITHOUT_CONCERNS", "It is unverified and names no concern.")
     if status == "VERIFIED" and any(concern.severity == "HIGH" for concern in envelope.concerns):
-        yield _remark(
-            "concerns", "VERIFIED_WITH_HIGH_CONCERN", "It is verified with a concern of severity HIGH."
-        )
+        what = "It is verified with a concern of severity HIGH."
+        yield _remark("concerns", "VERIFIED_WITH_HIGH_CONCERN", what)
     if _conflict(status, wish, can_help=can_help):
-        yield _remark(
-            "routing.recommendation",
-            f"STATUS_RECOMMENDATION_CONFLICT:{status}+{wish}",
-            f"{wish} does not go with {status} here; the status counts.",
-        )
+        code = f"STATUS_RECOMMENDATION_CONFLICT:{status}+{wish}"
+        what = f"{wish} does not go with {status} here; the status counts."
+        yield _remark("routing.recommendation", code, what)
     if wish == "DETOUR" and not _target(envelope, facts):
-        yield _remark(
-            "routing.next_step_suggestion",
-            "DETOUR_WITHOUT_TARGET",
-            f"The detour names {envelope.suggestion[:100]!r}, which is not a socket of the loadout and no materia placed once."
-            if envelope.suggestion
-            else "The detour names no socket of the loadout.",
+        named = (
+            f"{envelope.suggestion[:100]!r}, which is not a socket of the loadout and no materia placed once"
         )
+        what = f"The detour names {named if envelope.suggestion else 'no socket of the loadout'}."
+        yield _remark("routing.next_step_suggestion", "DETOUR_WITHOUT_TARGET", what)
     if status == "UNVERIFIED" and wish == "LOOP":
         if can_help is None:
-            yield _remark(
-                "routing.can_further_iteration_help",
-                "CAN_FURTHER_ITERATION_HELP_MISSING",
-                "It does not say whether another round can help.",
-            )
+            name, what = "can_further_iteration_help", "It does not say whether another round can help."
+            yield _remark(f"routing.{name}", "CAN_FURTHER_ITERATION_HELP_MISSING", what)
         if can_help is not False and _at_cap(facts):
             yield _remark("routing.recommendation", "LOOP_CAP_REACHED", "The loop has no rounds left.")
 
@@ -393,10 +376,7 @@ def _lines(envelope: Envelope) -> Iterator[str]:
         yield f"Done: {envelope.did}"
     if envelope.found:
         yield f"Found: {envelope.found}"
-    if (envelope.status, envelope.recommendation) == (
-        "UNVERIFIED",
-        "CONTINUE",
-    ) and envelope.can_help is not None:
+    if _outcome(envelope) == "accepted":
         yield "verified=false (accepted with concerns)"
     for concern in envelope.concerns:
         place = f" {one_line(concern.location)}" if concern.location else ""
@@ -507,12 +487,8 @@ def _concern(piece: Piece) -> JSON:
     if details is None:
         return {"severity": _PLAIN, "description": piece.title, "recommendation": piece.context}
     place = {"location": details["place"]} if details["place"] else {}
-    return {
-        "severity": details["severity"],
-        "description": piece.title,
-        **place,
-        "recommendation": details["advice"],
-    }
+    told = {"severity": details["severity"], "description": piece.title}
+    return {**told, **place, "recommendation": details["advice"]}
 
 
 def schema(wanted: Requirements) -> dict[str, JSON] | None:
@@ -540,8 +516,7 @@ def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
     if envelope.concerns:
         rows = [_concern_row(one, find) for one in sorted(envelope.concerns, key=_rank)]
         sections.append(Section("concerns", ("severity", "what", "where", "what to do"), tuple(rows)))
-    evidence = _envelope_evidence(envelope, find)
-    if evidence:
+    if evidence := _envelope_evidence(envelope, find):
         sections.append(Section("evidence", ("kind", "pointer"), tuple(evidence)))
     if envelope.assumptions:
         assumed = tuple((one.assumption, one.why, one.impact) for one in envelope.assumptions)

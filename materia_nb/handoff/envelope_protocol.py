@@ -263,10 +263,11 @@ def read_object(
     way = envelope_fields.envelope_verdict(checked.envelope, facts)
     if way.satisfied is None and way.action == "route" and wanted.only_guarded:
         way = way._replace(satisfied=False)  # every way on is guarded: a review without a verdict goes back
-    return way._replace(warnings=checked.warnings + way.warnings).reading(
-        finished(value, checked.envelope, facts.meta),
+    return way._replace(
+        value=finished(value, checked.envelope, facts.meta),
         context=envelope_fields.envelope_context(checked.envelope),
         work_items=envelope_fields.work_items_of_concerns(checked.envelope) if wanted.work_items else None,
+        warnings=checked.warnings + way.warnings,
     )
 
 

@@ -144,31 +144,6 @@ def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
     return None
 
 
-class RoutingVerdict(NamedTuple):
-    """Whether the step is satisfied, what happens next and why, and what was odd; as in ``Reading``."""
-
-    satisfied: bool | None
-    action: Reaction = "route"
-    reason: str = ""
-    target: str | None = None
-    needs: Needs | None = None
-    warnings: tuple[Issue, ...] = ()
-
-    def reading(
-        self,
-        value: JSON,
-        *,
-        context: str,
-        work_items: list[JSON] | None,
-        issues: tuple[Issue, ...] = (),
-        memory: JSON = None,
-    ) -> Reading:
-        """Return the reading of an accepted output with this verdict."""
-        return Reading(
-            value, issues=issues, context=context, work_items=work_items, memory=memory, **self._asdict()
-        )
-
-
 EVENT_SEVERITIES: Final = ("debug", "info", "warning", "error", "critical")
 """How grave an event may be that an output tells, the gravest last; one that does not say so is ``info``."""
 
@@ -290,6 +265,13 @@ class Reading(NamedTuple):
     def accepted(self) -> bool:
         """Whether the step can be completed with this output."""
         return self.error is None
+
+
+def verdict(
+    satisfied: bool | None, action: Reaction = "route", reason: str = "", *, needs: Needs | None = None
+) -> Reading:
+    """Return a reading that says where an output leads and why; what it gives is filled in by whoever read it."""
+    return Reading(None, satisfied=satisfied, action=action, reason=reason, needs=needs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,22 +24,7 @@ from materia_nb.cast.gallery import code_cell, markdown_cell, notebook
 from materia_nb.display.blocks import Table
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.file_io import read_own, read_plain, replace_file
-from materia_nb.lessons.checks import (
-    LEARNER,
-    PLACE,
-    QUESTIONS,
-    AnswerKey,
-    Ask,
-    Numbers,
-    csv_text,
-    is_right,
-    is_unanswered,
-    key_of,
-    kind_of,
-    table_of_learners,
-    taken,
-    told_of,
-)
+from materia_nb.lessons import checks
 from materia_nb.lessons.variants import TOPICS, exercise, right_answers
 from materia_nb.loadout.config_files import write_text
 from materia_nb.store.files import disk
@@ -73,7 +58,7 @@ learner = ...
 ### BEGIN SOLUTION
 learner = "teacher"
 ### END SOLUTION"""
-_NAMED: Final = f"%env {LEARNER}={{learner}}"
+_NAMED: Final = f"%env {checks.LEARNER}={{learner}}"
 
 
 def lessons_folder() -> Path:
@@ -90,14 +75,14 @@ def lessons_folder() -> Path:
 
 def lesson_names() -> tuple[str, ...]:
     """The lessons that have questions, and the exercises."""
-    return (*QUESTIONS, EXERCISES)
+    return (*checks.QUESTIONS, EXERCISES)
 
 
 def marked(name: str) -> tuple[str, ...]:
     """The questions of a lesson that are marked: those whose right answers vary by the learner."""
     if name == EXERCISES:
         return tuple(f"{topic}_{one}" for topic, kind in TOPICS.items() for one in kind.asks)
-    return tuple(one for one, ask in QUESTIONS[name].items() if ask.varies)
+    return tuple(one for one, ask in checks.QUESTIONS[name].items() if ask.varies)
 
 
 def release(folder: Path, lessons: Sequence[str] = ()) -> list[Path]:
@@ -156,7 +141,7 @@ def _lesson_cells(name: str, book: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 yield from _learner_cells()
         elif "parameters" in _tags_of(cell):
             yield _tagged(_solved(source), "answers", solution=True)
-            given = ", ".join(f"{one}={one}" for one in QUESTIONS[name])
+            given = ", ".join(f"{one}={one}" for one in checks.QUESTIONS[name])
             yield code_cell(f"mine.form({given})  # what your answers are read as")
             yield from map(_point, marked(name))
         elif "raises-exception" not in _tags_of(cell):  # the check cell, which works the answers out
@@ -259,7 +244,7 @@ class MarkedAnswer(NamedTuple):
 
 
 @cache
-def key(lesson: str, learner: str) -> Mapping[str, AnswerKey]:
+def key(lesson: str, learner: str) -> Mapping[str, checks.AnswerKey]:
     """Return what is right in a lesson for a learner, by question: the teacher's key.
 
     Args:
@@ -273,14 +258,14 @@ def key(lesson: str, learner: str) -> Mapping[str, AnswerKey]:
     if lesson == EXERCISES:
         drawn = [exercise(topic, learner) for topic in TOPICS]
         return {
-            f"{one.topic}_{name}": AnswerKey(truth, Ask(kind_of(truth)), one.graph)
+            f"{one.topic}_{name}": checks.AnswerKey(truth, checks.Ask(checks.kind_of(truth)), one.graph)
             for one in drawn
             for name, truth in right_answers(one).items()
         }
-    return key_of(_run(lesson, learner))
+    return checks.key_of(_run(lesson, learner))
 
 
-def _run(lesson: str, learner: str) -> Numbers:
+def _run(lesson: str, learner: str) -> checks.Numbers:
     """Run the lesson of the package in a folder that goes again; what it drew and compared."""
     from materia_nb.magics import run_cells
 
@@ -289,12 +274,12 @@ def _run(lesson: str, learner: str) -> Numbers:
     (check,) = (place for place, cell in enumerate(code) if "raises-exception" in _tags_of(cell))
     with tempfile.TemporaryDirectory(prefix="materia-marks-") as place:
         _copy_recordings(Path(place), json.dumps(book))
-        own = {LEARNER: learner, PLACE: str(Path(place) / "guesses.jsonl")}
+        own = {checks.LEARNER: learner, checks.PLACE: str(Path(place) / "guesses.jsonl")}
         with contextlib.chdir(place), _environment(own):
             names = run_cells((_source_of(cell), cell is code[check]) for cell in code[: check + 1])
             names["wb"].close()
     mine = names["mine"]
-    assert isinstance(mine, Numbers)  # noqa: S101 - a lesson of the package
+    assert isinstance(mine, checks.Numbers)  # noqa: S101 - a lesson of the package
     return mine
 
 
@@ -358,18 +343,18 @@ def marks(lesson: str, who: str, book: Mapping[str, Any]) -> list[MarkedAnswer]:
     return found
 
 
-def _marked(answer: object, right: AnswerKey) -> tuple[int, str]:
+def _marked(answer: object, right: checks.AnswerKey) -> tuple[int, str]:
     if answer is _UNREAD:
         return 0, f"It is not written as a plain value, so it was not read. The answer is {right.ask.form}."
-    if is_unanswered(answer):
+    if checks.is_unanswered(answer):
         return 0, "It was not answered."
     try:
-        answer = taken(answer, right.truth, right.graph)
+        answer = checks.taken(answer, right.truth, right.graph)
     except MateriaError as error:
         return 0, str(error)
-    if is_right(answer, right.truth):
+    if checks.is_right(answer, right.truth):
         return 1, "It is right."
-    return 0, " ".join(["It is not right.", *told_of(answer, right.truth, right.ask)])
+    return 0, " ".join(["It is not right.", *checks.told_of(answer, right.truth, right.ask)])
 
 
 def mark_all(folders: Iterable[Path]) -> list[MarkedAnswer]:
@@ -411,12 +396,12 @@ def marks_table(found: Sequence[MarkedAnswer]) -> Table:
         "points": lambda all_: f"{sum(one.points for one in all_)} of {len(all_)}",
         "not right": lambda all_: ", ".join(one.question for one in all_ if not one.points),
     }
-    return table_of_learners(found, columns)
+    return checks.table_of_learners(found, columns)
 
 
 def marks_as_csv(found: Sequence[MarkedAnswer]) -> str:
     """Return marks as CSV, a line for each question."""
-    return csv_text(MarkedAnswer._fields, found)
+    return checks.csv_text(MarkedAnswer._fields, found)
 
 
 def key_text(lesson: str, learner: str) -> str:

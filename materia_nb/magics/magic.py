@@ -16,21 +16,9 @@ from materia_nb.agents.interface import CELL_NAMES
 from materia_nb.cast.workbench import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.facts import as_object
+from materia_nb.magics import registry
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.cast_display import CastDisplay
-from materia_nb.magics.registry import (
-    VERBS,
-    Argument,
-    Call,
-    Verb,
-    family,
-    find_verb,
-    first_words,
-    help_text,
-    is_silenced,
-    parse,
-    split_verb,
-)
 from materia_nb.widgets.cast_parts import alone_names
 
 _BENCH_NAME = "wb"
@@ -73,17 +61,17 @@ class MateriaMagics(Magics):
         """Run a verb of Materia NB."""
         # IPython's output_can_be_silenced reads the text as Python to find the semicolon, and prose is none.
         value = self.run(line, cell)
-        return None if is_silenced(line, cell) else value
+        return None if registry.is_silenced(line, cell) else value
 
     def run(self, line: str, cell: str | None) -> Any:
         """Find the verb, parse, and return what its handler returns."""
-        name, rest = split_verb(line)
+        name, rest = registry.split_verb(line)
         if name in ("", "-h", "--help"):
             name, rest = "help", ""
         if rest in ("-h", "--help") or (name.endswith("?") and not rest):
             name = name.rstrip("?")
             name, rest = "help", name
-        verb = find_verb(name)
+        verb = registry.find_verb(name)
         if cell is None and verb.cell == "must":
             raise MateriaError(
                 f"{name} takes the body of a cell.",
@@ -96,9 +84,9 @@ class MateriaMagics(Magics):
                 hint=f"write {verb.usage} on a line",
                 kind="usage",
             )
-        arguments = parse(verb, rest, self.namespace)
+        arguments = registry.parse(verb, rest, self.namespace)
         try:
-            return verb.handler(Call(self.bench, arguments, cell, self.namespace))
+            return verb.handler(registry.Call(self.bench, arguments, cell, self.namespace))
         except KeyboardInterrupt:
             cast = self.bench.cast_
             where = cast.now.next_socket if cast else None
@@ -110,7 +98,7 @@ class MateriaMagics(Magics):
             ) from None
 
 
-MateriaMagics.materia.__doc__ = help_text()
+MateriaMagics.materia.__doc__ = registry.help_text()
 
 
 IDENTIFIER = "materia_nb"
@@ -147,11 +135,11 @@ def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
     """Offer what may stand behind the words ``before``."""
     before = [word for word in before if word]
     if not before:
-        return first_words()
-    seconds = family(before[0]) if len(before) == 1 else []
-    if (whole := " ".join(before[:2])) in VERBS and len(before) > 1:
+        return registry.first_words()
+    seconds = registry.family(before[0]) if len(before) == 1 else []
+    if (whole := " ".join(before[:2])) in registry.VERBS and len(before) > 1:
         before = [whole, *before[2:]]
-    verb = VERBS.get(before[0])
+    verb = registry.VERBS.get(before[0])
     if verb is None:
         return seconds
     options = verb.options
@@ -165,7 +153,7 @@ def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
     ]
 
 
-def _place(verb: Verb, given: list[str]) -> Argument | None:
+def _place(verb: registry.Verb, given: list[str]) -> registry.Argument | None:
     """The positional argument that comes next."""
     places = [argument for argument in verb.arguments if argument.placed]
     taken, skip = 0, False
@@ -182,13 +170,13 @@ def _place(verb: Verb, given: list[str]) -> Argument | None:
     return places[taken] if taken < len(places) else None
 
 
-def _names(bench: Callable[[], Workbench], argument: Argument | None) -> list[str]:
+def _names(bench: Callable[[], Workbench], argument: registry.Argument | None) -> list[str]:
     if argument is not None and argument.choices:
         return list(argument.choices)
     if argument is None or argument.completes is None:
         return []
     if argument.completes == "verb":
-        return first_words()
+        return registry.first_words()
     return _NAMES[argument.completes](bench())
 
 

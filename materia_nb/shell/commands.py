@@ -42,18 +42,7 @@ from materia_nb.magics.registry import (
     parse,
     summary_of,
 )
-from materia_nb.shell.terminal import (
-    FORMATS,
-    bars,
-    can_ask,
-    choose_own,
-    data_of,
-    findings_of,
-    findings_text,
-    is_fine,
-    let_answer,
-    text_of,
-)
+from materia_nb.shell import terminal
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 ROOTS: Final = [PACKAGE] if (PACKAGE / "notebooks").is_dir() else [PACKAGE, PACKAGE.parent]
@@ -335,7 +324,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what a command line says; the exit code: 0 fine, 1 problems, 2 misuse."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        with bars():
+        with terminal.bars():
             code = program.main(given or ["--help"], "materia", standalone_mode=False)
     except click.ClickException as error:
         if "--json" not in given:
@@ -463,12 +452,12 @@ def _bench(
     """Make the bench of one command: for verbs that test, one that has nobody to ask and nothing that starts a process."""
     if given == "tests":
         dry = DryBench(project)
-        dry.load(on_top) if on_top is not None else choose_own(dry)
+        dry.load(on_top) if on_top is not None else terminal.choose_own(dry)
         yield cast("Workbench", dry)
         return
     bench = Workbench(project)
     try:
-        bench.load(on_top) if on_top is not None else choose_own(bench)
+        bench.load(on_top) if on_top is not None else terminal.choose_own(bench)
         for one in agents:
             name, equals, who = one.partition("=")
             if not equals:
@@ -497,12 +486,16 @@ def _arguments(verb: Verb, values: dict[str, Any], bench: Workbench) -> dict[str
 
 def _told(verb: Verb, value: object, bench: Workbench, *, as_json: bool) -> int:
     """Write what came of a verb; the exit code."""
-    fine = is_fine(verb.name, value, bench)
+    fine = terminal.is_fine(verb.name, value, bench)
     if as_json:
-        click.echo(json.dumps({"ok": fine, **data_of(verb.name, value, bench)}, ensure_ascii=False, indent=2))
+        click.echo(
+            json.dumps(
+                {"ok": fine, **terminal.data_of(verb.name, value, bench)}, ensure_ascii=False, indent=2
+            )
+        )
     elif value is not None:
         width = shutil.get_terminal_size((100, 0)).columns
-        click.echo(text_of(value, width))
+        click.echo(terminal.text_of(value, width))
     return FINE if fine else PROBLEMS
 
 
@@ -523,8 +516,8 @@ def _check(
     """Check files of loadouts, loadouts and cases; see the help of the command."""
     with _bench("tests", project, on_top) as bench:
         if not mend:
-            found = findings_of(bench, names, strict=strict)
-            click.echo(findings_text(found, "json" if as_json else form))
+            found = terminal.findings_of(bench, names, strict=strict)
+            click.echo(terminal.findings_text(found, "json" if as_json else form))
             return FINE if found.ok else PROBLEMS
         if len(names) > 1:
             raise MateriaError("One loadout is mended at a time.", kind="usage")
@@ -552,7 +545,7 @@ def _run(
             bench.resume(of or "-1")
         call = Call(bench, _arguments(run, values, bench), None, {})
         value = run.handler(call)
-        while can_ask(as_json=as_json) and let_answer(bench.current):
+        while terminal.can_ask(as_json=as_json) and terminal.let_answer(bench.current):
             value = (
                 run.handler(call)
                 if bench.current.status in ("ready", "waiting")
@@ -590,7 +583,7 @@ def _add_commands() -> None:
     check.callback, run.callback = _check, _run
     named = click.Argument(["names"], nargs=-1, metavar="[FILE|LOADOUT]...")
     check.params = [named, *(one for one in check.params if one.name != "loadout")]
-    check.params.append(click.Option(["--format", "form"], type=click.Choice(FORMATS), default="text", help="how findings are written"))  # fmt: skip
+    check.params.append(click.Option(["--format", "form"], type=click.Choice(terminal.FORMATS), default="text", help="how findings are written"))  # fmt: skip
     check.help = (
         f"{VERBS['check'].summary}\n\nFILE: a file of loadouts, all of which are checked, or a case "
         "(*.materia-case.json), whose answers are sent through its loadout. LOADOUT: a loadout of the project. Left out: "

@@ -28,21 +28,8 @@ from materia_nb.loadout.config_files import expanded
 from materia_nb.sharing import Progress, ProgressBar, shared
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.files import disk
+from materia_nb.sweep import results
 from materia_nb.sweep.grid import GridPlace, Seen, places_of
-from materia_nb.sweep.results import (
-    FIELDS,
-    LEFT_OUT,
-    Check,
-    Judge,
-    Row,
-    Sweep,
-    Verdict,
-    checks_of,
-    is_dataset,
-    named_checks,
-    requests_of,
-    verdict_of,
-)
 
 _FEW: Final = 3
 _UNDER_WAY: Final = ("stopped", "person")
@@ -181,7 +168,7 @@ class KeptRows:
         self._path = folder / ROWS
         self.casts: dict[str, Came] = {}
         self.axes: set[tuple[object, ...]] = set()
-        self.verdicts: dict[tuple[str, str], Verdict] = {}
+        self.verdicts: dict[tuple[str, str], results.Verdict] = {}
         with disk(self._path, "read the rows of the sweep"), suppress(FileNotFoundError):
             for line in read_plain(self._path, _MOST_BYTES).splitlines():
                 self._read(line)
@@ -194,7 +181,9 @@ class KeptRows:
                 self.axes.add(tuple(given["place"]))
             else:
                 usage = Usage(*given["verdict"].pop("usage"))
-                self.verdicts[given["cast"], given["judge"]] = Verdict(**given["verdict"], usage=usage)
+                self.verdicts[given["cast"], given["judge"]] = results.Verdict(
+                    **given["verdict"], usage=usage
+                )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return  # a line that was cut off: its cast is looked up again
 
@@ -203,7 +192,7 @@ class KeptRows:
         self.casts[place.key] = came
         self._append({"key": place.key, "place": list(place.axes), "came": came._asdict()})
 
-    def keep_verdict(self, cast: str, judge: str, verdict: Verdict) -> None:
+    def keep_verdict(self, cast: str, judge: str, verdict: results.Verdict) -> None:
         """Keep what a judge said of a cast, which need not be paid again."""
         self.verdicts[cast, judge] = verdict
         told = {**verdict._asdict(), "usage": list(verdict.usage)}
@@ -221,14 +210,14 @@ while it is asked makes no other agent of one."""
 
 def run_sweep(
     look: Callable[[], Sequence[GridPlace]],
-    checks: Mapping[str, Check],
+    checks: Mapping[str, results.Check],
     folder: Path,
     executor: Executor | None,
     *,
     retry: bool,
     progress: Progress,
     most: tuple[float, Unit] | None = None,
-) -> Sweep:
+) -> results.Sweep:
     """Cast all places that are not done yet; rows are kept as they come, so that a run that is cut off goes on later.
 
     ``look`` gives the places as their agents are now; it is asked again when they have answered. Once the rows have used
@@ -259,21 +248,21 @@ def run_sweep(
     finally:
         bar.close()
         _are_the_same((now.key, then.key) for now, then in zip(look(), places, strict=True))
-    judging = {name: check for name, check in checks.items() if isinstance(check, Judge)}
+    judging = {name: check for name, check in checks.items() if isinstance(check, results.Judge)}
     judges = {name: _known_as(check.seen()) for name, check in judging.items()}
     pause = spent.words
     rows = [
-        Row(*one.axes, LEFT_OUT, pause)
+        results.Row(*one.axes, results.LEFT_OUT, pause)
         if pause and one.key not in kept.casts and one.key not in lost
         else _row(one, kept, checks, judges, lost.get(one.key))
         for one in places
     ]
-    left_out = sum(one.ends == LEFT_OUT for one in rows)
+    left_out = sum(one.ends == results.LEFT_OUT for one in rows)
     _are_the_same((check.seen().key, judges[name].key) for name, check in judging.items())
     notes = _notes(todo, changed, judges)
     if left_out:
         notes.append(f"{counted(left_out, 'cast')} not made: {pause}")
-    return Sweep(rows, list(checks), folder, len(todo) - len(lost) - left_out, notes)
+    return results.Sweep(rows, list(checks), folder, len(todo) - len(lost) - left_out, notes)
 
 
 class Together:
@@ -385,31 +374,31 @@ def _is_done(came: Came | None, *, retry: bool) -> bool:
 def _row(
     place: GridPlace,
     kept: KeptRows,
-    checks: Mapping[str, Check],
+    checks: Mapping[str, results.Check],
     judges: Mapping[str, Seen],
     lost: str | None,
-) -> Row:
+) -> results.Row:
     came = kept.casts.get(place.key)
     if lost is not None or came is None:
-        return Row(*place.axes, "lost", lost or "")
+        return results.Row(*place.axes, "lost", lost or "")
     facts = came._asdict() | {"cast": None if came.cast is None else Path(came.cast)}
-    return Row(*place.axes, **facts, checks=_checked(came, kept, checks, judges))
+    return results.Row(*place.axes, **facts, checks=_checked(came, kept, checks, judges))
 
 
 def _checked(
-    came: Came, kept: KeptRows, checks: Mapping[str, Check], judges: Mapping[str, Seen]
-) -> dict[str, Verdict]:
+    came: Came, kept: KeptRows, checks: Mapping[str, results.Check], judges: Mapping[str, Seen]
+) -> dict[str, results.Verdict]:
     """Ask every check; what a judge said of this very cast is not asked again, functions always are."""
     if not checks or came.cast is None or not Path(came.cast).is_dir():
         return {}
     cast, found = open_cast(Path(came.cast)), {}
     for name, check in checks.items():
-        if not isinstance(check, Judge):
-            found[name] = verdict_of(name, check, cast)
+        if not isinstance(check, results.Judge):
+            found[name] = results.verdict_of(name, check, cast)
             continue
         key, unseen = judges[name]
         known = None if unseen else kept.verdicts.get((came.cast, key))
-        found[name] = known or verdict_of(name, check, cast)
+        found[name] = known or results.verdict_of(name, check, cast)
         if known is None and found[name].value is not None and not unseen:
             kept.keep_verdict(came.cast, key, found[name])
     return found
@@ -431,7 +420,7 @@ class Sweeps:
         requests: str | Sequence[str] | Mapping[str, str] | Any = (),
         agents: object = None,
         repeat: int = 1,
-        checks: Mapping[str, Check] | Sequence[Check] | Check | None = None,
+        checks: Mapping[str, results.Check] | Sequence[results.Check] | results.Check | None = None,
         dir: str | Path | None = None,  # noqa: A002 - its name in a notebook
         executor: Executor | None = None,
         *,
@@ -440,7 +429,7 @@ class Sweeps:
         retry: bool = False,
         most: str | None = None,
         progress: Progress = False,
-    ) -> Sweep:
+    ) -> results.Sweep:
         """Make real casts of every loadout with every request and all agents, and check what comes of them.
 
         A cast that is done is not made again: the same sweep goes on where it was cut off, and one with more
@@ -483,10 +472,10 @@ class Sweeps:
         folder = (
             self._bench.casts.root / "sweep" if dir is None else self._bench.project / expanded(Path(dir))
         )
-        asked = named_checks(checks, (*FIELDS, "passed"))
-        if is_dataset(requests):
-            evaluated = named_checks(checks_of(requests), (*FIELDS, "passed", *asked))
-            requests, asked = requests_of(requests), {**evaluated, **asked}
+        asked = results.named_checks(checks, (*results.FIELDS, "passed"))
+        if results.is_dataset(requests):
+            evaluated = results.named_checks(results.checks_of(requests), (*results.FIELDS, "passed", *asked))
+            requests, asked = results.requests_of(requests), {**evaluated, **asked}
         look = partial(
             places_of,
             names,
