@@ -164,7 +164,7 @@ class Comparison:
     @cached_property
     def state(self) -> list[ValueChange]:
         """Where their states differ as they stand now."""
-        return sides.state_changes(self.a.session.state.data, self.b.session.state.data, self._names)
+        return sides.told_changes(self.a.session.state.data, self.b.session.state.data, self._names)
 
     @property
     def loadouts(self) -> LoadoutComparison:
@@ -237,12 +237,12 @@ class StepComparison:
     @cached_property
     def state(self) -> list[ValueChange]:
         """Where the states that they left differ."""
-        return sides.state_changes(self.a.after.data, self.b.after.data, self.names)
+        return sides.told_changes(self.a.after.data, self.b.after.data, self.names)
 
     @cached_property
     def prompt(self) -> tuple[str, ...]:
         """The layers of their prompts that differ, by name."""
-        return sides.prompt_parts(self.a, self.b, self.names)
+        return sides.parts_that_differ(self.a.prompt, self.b.prompt, self.names)
 
 
 def visit_before(steps: Sequence[StepRecord], number: int) -> StepRecord:
@@ -390,22 +390,19 @@ class Replay:
 
         Their answers could have been others. A utility counts when its command or parameters differ.
         """
-        found = []
-        for step, source in zip(
-            self.replayed.session.steps, _sources(self.original, self.replayed), strict=True
-        ):
-            if source is not None and self._differs(step, source):
-                found.append(step.number)
-        return tuple(found)
+        known = _by_key([step for part in parts_of(self.original.session) for step in part.steps])
+        pairs = ((step, known.get(key)) for key, step in _by_key(self.replayed.session.steps).items())
+        return tuple(
+            step.number for step, source in pairs if source is not None and self._differs(step, source)
+        )
 
     def _differs(self, step: StepRecord, source: StepRecord) -> bool:
-        one, other = (
-            side.rules.sockets[step.socket].socket.materia for side in (self.original, self.replayed)
-        )
+        both = (self.original, self.replayed)
+        one, other = (side.rules.sockets[step.socket].socket.materia for side in both)
         if one.kind == "utility" or other.kind == "utility":
             return (one.command, one.script, one.params) != (other.command, other.script, other.params)
         names = self.original.name, self.replayed.name
-        return one.model != other.model or bool(sides.prompt_parts(source, step, names))
+        return one.model != other.model or bool(sides.parts_that_differ(source.prompt, step.prompt, names))
 
 
 def replay_answers(original: Side, rules: Rules) -> Replay:
@@ -568,12 +565,6 @@ def _answer_key(step: StepRecord) -> _AnswerKey:
 
 def _by_key(steps: Sequence[StepRecord]) -> Mapping[tuple[_AnswerKey, int], StepRecord]:
     return dict(zip(sides.counted_keys(map(_answer_key, steps)), steps, strict=True))
-
-
-def _sources(original: Side, replayed: Side) -> list[StepRecord | None]:
-    """For each step of a replay the one whose answers it used."""
-    known = _by_key([step for part in parts_of(original.session) for step in part.steps])
-    return [known.get(key) for key in _by_key(replayed.session.steps)]
 
 
 def _turns(source: StepRecord) -> list[TurnRecord]:

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil
 from random import Random
 from typing import Final, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
@@ -290,7 +290,7 @@ def _moves(
     space: Space, chances: Mapping[str, Chance], often: list[float], success: list[float], left: list[float]
 ) -> dict[str, Moves]:
     """Sum over the states of a socket: how often it is there, times what its two answers differ by."""
-    found = {socket: (0.0, 0.0) for socket, chance in chances.items() if chance.nothing < 1}
+    found = {socket: Moves(0.0, 0.0) for socket, chance in chances.items() if chance.nothing < 1}
     for number, node in enumerate(space.nodes):
         if node.end is not None or node.socket is None or node.socket not in found:
             continue
@@ -298,12 +298,10 @@ def _moves(
             if way.answer.result in YES_OR_NO:
                 sign = often[number] * (1 if way.answer.result is Result.YES else -1)
                 sign *= 1 - chances[node.socket].failed
-                complete, turns = found[node.socket]
-                found[node.socket] = (
-                    complete + sign * success[way.to],
-                    turns + sign * (way.turns + left[way.to]),
-                )
-    return {socket: Moves(*moved) for socket, moved in found.items()}
+                complete, turns = sign * success[way.to], sign * (way.turns + left[way.to])
+                before = found[node.socket]
+                found[node.socket] = Moves(before.complete + complete, before.turns + turns)
+    return found
 
 
 def _total(graph: Graph, visits: Mapping[str, float], each: PerSocket | None) -> float | None:
@@ -357,19 +355,15 @@ def chances_of(rules: Rules, satisfied: Chances, failed: PerSocket = 0.0) -> dic
             continue
         given = at(rules.graph, id_, satisfied)
         if given is None:
-            raise _bad_chance(
-                f"{id_} says whether it is satisfied, and no chance of that is given.",
-                id_,
-                f'satisfied={{"{id_}": 0.7, ...}}, or "*" for all others',
-            )
+            what = f"{id_} says whether it is satisfied, and no chance of that is given."
+            raise _bad_chance(what, id_, f'satisfied={{"{id_}": 0.7, ...}}, or "*" for all others')
         yes, nothing = map(float, given) if isinstance(given, tuple) else (float(given), 0.0)
         chance = Chance(yes, nothing, fails)
         if min(yes, nothing) < 0 or yes + nothing > 1:
             raise _bad_chance(f"The chance of {id_} is {given}.", id_, "a chance is 0 to 1, two together too")
         if chance.nothing and (Result.NOTHING not in possible or here.socket.handoff != DEFAULT_HANDOFF):
-            raise _bad_chance(
-                f"{id_} must say whether it is satisfied.", id_, "give the chance of true alone: 0.7"
-            )
+            what = f"{id_} must say whether it is satisfied."
+            raise _bad_chance(what, id_, "give the chance of true alone: 0.7")
         chances[id_] = chance
     return chances
 
@@ -386,11 +380,8 @@ def _chance_to_fail(rules: Rules, here: SocketRules, failed: PerSocket) -> float
     if Result.FAILED in here.goes:
         return fails
     if fails and _named(here, failed):
-        raise _bad_chance(
-            f"No edge of {id_} waits for a failure: it would stop the cast.",
-            id_,
-            "give it an edge for failed",
-        )
+        what = f"No edge of {id_} waits for a failure: it would stop the cast."
+        raise _bad_chance(what, id_, "give it an edge for failed")
     return 0.0
 
 
@@ -467,28 +458,8 @@ class Rehearsal:
         return dict(found)
 
 
-class _Job(NamedTuple):
-    """Some of the casts of a rehearsal: those numbered from ``start`` up to ``end``.
-
-    Attributes:
-        graph: the loadout, pickled: a worker makes it ready once, for all jobs that bring the same.
-        chances: how likely it is what is said of ``satisfied``, by socket.
-        items: how long every list is.
-        seed: what the chances are drawn from.
-        start: the number of the first cast.
-        end: the number behind the last one.
-    """
-
-    graph: bytes
-    chances: Mapping[str, Chance]
-    items: int
-    seed: int
-    start: int
-    end: int
-
-
 class Batch(NamedTuple):
-    """What came of a job: one end, number of turns and number of retries a cast, and what was visited and taken in all."""
+    """What came of some casts: one end, number of turns and number of retries a cast, and what was visited and taken in all."""
 
     ends: tuple[str, ...]
     turns: tuple[int, ...]
@@ -529,20 +500,20 @@ def rehearse_casts(
     check_names(graph, satisfied, failed)
     small = quiet(graph)
     chances = chances_of(Rules(small), satisfied, failed)
-    sent = pickle.dumps(small)
-    jobs = [_Job(sent, chances, items, seed, at, min(at + BATCH, n)) for at in range(0, n, BATCH)]
+    # Pickled, as a worker makes it ready once, for all batches that bring the same.
+    batch = partial(_batch, pickle.dumps(small), chances, items, seed)
+    numbers = [range(at, min(at + BATCH, n)) for at in range(0, n, BATCH)]
     batches: dict[int, Batch] = {}
     bar = ProgressBar(progress, n, "casts")
     try:
-        for done in shared(_run_job, jobs, executor):
-            job = jobs[done.place]
-            batches[done.place] = _run_job(job) if done.result is None else done.result
-            bar.add(job.end - job.start)
+        for done in shared(batch, numbers, executor):
+            batches[done.place] = batch(numbers[done.place]) if done.result is None else done.result
+            bar.add(len(numbers[done.place]))
     finally:
         bar.close()
     visits: Counter[str] = Counter(dict.fromkeys(graph.sockets, 0))
     taken: Counter[Taken] = Counter()
-    whole = [batches[place] for place in range(len(jobs))]
+    whole = [batches[place] for place in range(len(numbers))]
     for one in whole:
         visits.update(one.visits)
         taken.update(one.taken)
@@ -568,14 +539,14 @@ def ready(graph: bytes, items: int) -> tuple[Rules, PossibleAnswers]:
     return rules, PossibleAnswers(rules, (items,))
 
 
-def _run_job(job: _Job) -> Batch:
-    """Do the casts of a job, each with a seed of its own."""
-    rules, answers = ready(job.graph, job.items)
+def _batch(graph: bytes, chances: Mapping[str, Chance], items: int, seed: int, numbers: range) -> Batch:
+    """Do the casts of these numbers, each with a seed of its own."""
+    rules, answers = ready(graph, items)
     visits: Counter[str] = Counter()
     taken: Counter[Taken] = Counter()
     runs = [
-        _run(rules, answers, job.chances, Random(f"{job.seed}:{number}"), visits, taken)  # noqa: S311 - chances, no secrets
-        for number in range(job.start, job.end)
+        _run(rules, answers, chances, Random(f"{seed}:{number}"), visits, taken)  # noqa: S311 - chances, no secrets
+        for number in numbers
     ]
     ends, turns, retries = zip(*runs, strict=True)
     return Batch(ends, turns, retries, visits, taken)
@@ -604,7 +575,8 @@ def _run(
         taken.update(done.taken)
         state = done.state
     all_taken.update(taken)
-    return end_of(state) or _UNFINISHED, turns, _retries(rules.graph, taken)
+    back = (count for edge, count in taken.items() if _sends_back(rules.graph, edge))
+    return end_of(state) or _UNFINISHED, turns, sum(back)
 
 
 def drawn(given: tuple[Scripted, ...], chance: Chance | None, rng: Random) -> Scripted:
@@ -622,9 +594,5 @@ def drawn(given: tuple[Scripted, ...], chance: Chance | None, rng: Random) -> Sc
     return next((one for one in given if one.result is result), given[0])
 
 
-def _retries(graph: Graph, taken: Mapping[Taken, int]) -> int:
-    return sum(
-        count
-        for edge, count in taken.items()
-        if isinstance(edge, tuple) and graph.sockets[edge[0]].edges[edge[1] - 1].when in SENDING_BACK
-    )
+def _sends_back(graph: Graph, way: Taken) -> bool:
+    return isinstance(way, tuple) and graph.sockets[way[0]].edges[way[1] - 1].when in SENDING_BACK

@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, short
-from materia_nb.engine.rules import Look, Rules
+from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.errors import alike, counted
@@ -333,11 +333,6 @@ def seconds_words(milliseconds: int) -> str:
     return f"{seconds:.{digits}f} s"
 
 
-def prompt_parts(a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> tuple[str, ...]:
-    """Name the parts of the prompts of two steps that differ; ids of the casts do not count."""
-    return parts_that_differ(a.prompt, b.prompt, names)
-
-
 def parts_that_differ(
     a: Prompt | None, b: Prompt | None, names: tuple[str, str] = ("", "")
 ) -> tuple[str, ...]:
@@ -379,13 +374,6 @@ def counted_keys(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
 def told_changes(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> list[ValueChange]:
     """Return where two values differ, but for the ids of their casts."""
     return [one for one in value_changes(a, b) if not _alike(one.a, one.b, names)]
-
-
-def state_changes(
-    a: Mapping[str, JSON], b: Mapping[str, JSON], names: tuple[str, str] = ("", "")
-) -> list[ValueChange]:
-    """Return where two states differ, but for the ids of their casts."""
-    return told_changes(dict(a), dict(b), names)
 
 
 def differs(a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> tuple[Aspect, ...]:
@@ -480,7 +468,7 @@ def between(
     if "socket" in aspects:
         told.append(f"A is at {_place_words(one)}, B at {_place_words(other)}.")
     if "given" in aspects:
-        places = _places(state_changes(one.before.data, other.before.data, names), "state")
+        places = _places(told_changes(one.before.data, other.before.data, names), "state")
         told.append(f"The state was changed by a person before it: {places}.")
     if "answer" in aspects and "socket" not in aspects:
         told.append(_answers(one, other, names))
@@ -489,7 +477,7 @@ def between(
     elif "answer" in aspects:
         told.append(f"Both went to {went(one) or 'nowhere'}.")
     if "state" in aspects and not {"answer", "socket", "given"} & {*aspects}:
-        places = _places(state_changes(one.after.data, other.after.data, names), "state")
+        places = _places(told_changes(one.after.data, other.after.data, names), "state")
         told.append(f"What was put into the state differs: {places}.")
     told += _loadouts(graphs, one, other)
     return FirstDifference(one.number, went(one), went(other), tuple(told), aspects, one.lane)
@@ -531,7 +519,7 @@ def _place_words(step: StepRecord) -> str:
 def _answers(one: StepRecord, other: StepRecord, names: tuple[str, str]) -> str:
     a, b = answer_of(one), answer_of(other)
     where = _place_words(one)
-    asked = prompt_parts(one, other, names)
+    asked = parts_that_differ(one.prompt, other.prompt, names)
     given = f"What it was asked differs, in: {', '.join(asked)}." if asked else ""
     if a is None or b is None:
         who = "neither" if a is b else "only B" if a is None else "only A"
@@ -571,11 +559,8 @@ def _way_words(name: str, decision: Decision | None) -> str:
     look = decision.chosen
     if look is None:
         return f"{name} went to {decision.target} ({decision.by})."
-    return f"{name} took {_edge_of_look(look)} to {look.to}: {look.reason(decision.result)}."
-
-
-def _edge_of_look(look: Look) -> str:
-    return f"exit {look.route}" if look.place is None else f"edge {look.place + 1}"
+    way = f"exit {look.route}" if look.place is None else f"edge {look.place + 1}"
+    return f"{name} took {way} to {look.to}: {look.reason(decision.result)}."
 
 
 def _loadouts(graphs: tuple[Graph, Graph] | None, one: StepRecord, other: StepRecord) -> list[str]:

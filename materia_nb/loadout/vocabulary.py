@@ -244,7 +244,7 @@ def source_fault(source: str) -> tuple[str, str] | None:
     """
     if not source.startswith("$"):
         return None
-    if (endless := _may_run_long(source)) is not None:
+    if (endless := takes_long(source)) is not None:
         return f"{brief(source)} {endless[0]}", endless[1]
     if (fault := jsonpath_fault(source)) is None:
         return None
@@ -254,7 +254,7 @@ def source_fault(source: str) -> tuple[str, str] | None:
     )
 
 
-def _may_run_long(source: str) -> tuple[str, str] | None:
+def takes_long(source: str) -> tuple[str, str] | None:
     """Say what makes an expression that an output can keep busy for ever, and what to write; None for nothing."""
     if "=~" in source or "`sub(" in source:
         return (
