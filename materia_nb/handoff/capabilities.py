@@ -25,6 +25,7 @@ from materia_nb.handoff.protocol import (
     Requirements,
     TurnFacts,
     closed_object,
+    issue_of,
     listed_as,
 )
 from materia_nb.jsonvalue import JSON
@@ -265,7 +266,7 @@ class WritesForAPerson(Protocol):
         ...
 
 
-MISSING_ENVELOPE: Final = Issue("$", "There is no envelope.", "return one JSON object", "ENVELOPE_MISSING")
+MISSING_ENVELOPE: Final = issue_of("ENVELOPE_MISSING")
 _FINAL: Final = ".json"
 _DRAFT: Final = ".draft.json"
 _MOST_BYTES: Final = 200
@@ -331,8 +332,7 @@ def look_for(files: Collection[str], flow: str, step_id: str, agent_key: str, ru
         return Lookup(final)
     if draft not in files:
         return Lookup(None, (MISSING_ENVELOPE,))
-    lone = Issue("$", "There is a draft only: the turn was not finished.", "finish the turn", "DRAFT_PRESENT")
-    return Lookup(None, (MISSING_ENVELOPE,), (lone,))
+    return Lookup(None, (MISSING_ENVELOPE,), (issue_of("DRAFT_PRESENT"),))
 
 
 def _require(field: str, part: str) -> None:

@@ -38,6 +38,7 @@ from materia_nb.handoff.protocol import (
     Requirements,
     TurnFacts,
     as_text,
+    issue_of,
     labelled,
     one_line,
     verdict,
@@ -180,14 +181,7 @@ def apply_updates(
             names.append(name)
             warnings.append(rejected(place, name, agent, writable))
         elif not isinstance(payload, dict):
-            issues.append(
-                Issue(
-                    f"$.update_contracts.{place}.payload",
-                    f"The payload for {name[:100]!r} is not an object.",
-                    "write the keys to add or change",
-                    f"UPDATE_CONTRACT_PAYLOAD:{name[:200]}",
-                )
-            )
+            issues.append(issue_of("UPDATE_CONTRACT_PAYLOAD", name[:200], place=place, name=name[:100]))
         else:
             changed[name] = merged_context(changed.get(name, {}), payload)
             applied.append(name)
@@ -198,13 +192,8 @@ def apply_updates(
 
 def rejected(place: int, name: JSON, agent: str, writable: Collection[str]) -> Issue:
     """Return the warning about a contract that the agent may not write."""
-    may = ", ".join(sorted(writable)) or "none"
-    return Issue(
-        f"$.update_contracts.{place}.contract",
-        f"The agent {agent or 'of this turn'} may not write the contract {str(name)[:100]!r}.",
-        f"it may write: {may}",
-        f"UPDATE_CONTRACT_REJECTED:{str(name)[:200]}",
-    )
+    who, what, may = agent or "of this turn", str(name), ", ".join(sorted(writable)) or "none"
+    return issue_of("UPDATE_CONTRACT_REJECTED", what[:200], place=place, agent=who, name=what[:100], may=may)
 
 
 PLAN_STATUSES: Final = ("IN_PROGRESS", "APPROVAL_REQUEST", "COMPLETE", "BLOCKED", "NEEDS_INPUT")
@@ -447,28 +436,17 @@ def report(record: StatusRecord, status: str) -> StatusStep:
     """Record a reported status, or refuse it and leave the record as it was."""
     status = _folded_status(status)
     legal = legal_next(record.status)
-    path = "$.agent_status.plan_status"
     if status not in legal:
-        issue = Issue(
-            path,
-            f"{status} may not follow {record.status}.",
-            f"report {' or '.join(legal)}",
-            f"ILLEGAL_TRANSITION:{record.status}->{status}",
-        )
-        return StatusStep(record, issue)
+        way, named = f"{record.status}->{status}", {"status": status, "before": record.status}
+        return StatusStep(record, issue_of("ILLEGAL_TRANSITION", way, **named, legal=" or ".join(legal)))
     if status != "IN_PROGRESS":
         return StatusStep(StatusRecord(status))
     count = record.in_progress + 1 if record.status == "IN_PROGRESS" else 1
     if count > _MOST_IN_PROGRESS:
-        issue = Issue(
-            path,
-            f"It would be IN_PROGRESS {count} times in a row; {_MOST_IN_PROGRESS} are allowed.",
-            "finish, or say what is missing",
-            f"IN_PROGRESS_RETRY_LIMIT:{count}",
-        )
+        issue = issue_of("IN_PROGRESS_RETRY_LIMIT", count, count=count, most=_MOST_IN_PROGRESS)
         return StatusStep(record, issue)
-    warning = Issue(path, "This is the last turn of its kind.", "finish", "IN_PROGRESS_RETRY_LIMIT_NEXT")
-    return StatusStep(StatusRecord(status, count), None, warning if count == _MOST_IN_PROGRESS else None)
+    warning = issue_of("IN_PROGRESS_RETRY_LIMIT_NEXT") if count == _MOST_IN_PROGRESS else None
+    return StatusStep(StatusRecord(status, count), None, warning)
 
 
 def assignment_of(task: Task) -> dict[str, JSON]:

@@ -37,6 +37,7 @@ from materia_nb.handoff.protocol import (
     TurnFacts,
     form_words,
     is_missing,
+    issue_of,
     missing_sources,
     no_object,
     sample_gist,
@@ -171,12 +172,7 @@ def _status(contract: contract_fields.Contract, status: str) -> Iterator[Issue]:
     folded = {**given, "plan_status": status, "agent_id": name} if given else {}
     yield from _wrong({"agent_status": _STATUS}, {"agent_status": folded})
     if name and not contract_fields.is_agent_id(name):
-        yield Issue(
-            "$.agent_status.agent_id",
-            "agent_status.agent_id is not an agent id.",
-            "write a and at least five digits or letters a to f",
-            f"AGENT_ID:{_shown(name)}",
-        )
+        yield issue_of("AGENT_ID", _shown(name))
 
 
 def _evidence(contract: contract_fields.Contract) -> list[Issue]:
@@ -186,17 +182,10 @@ def _evidence(contract: contract_fields.Contract) -> list[Issue]:
 
 
 def _verification(contract: contract_fields.Contract) -> Iterator[Issue]:
-    path = "$.evidence_report.verification"
-    fix = 'verify the work and write {"result": "pass", ...}; if it does not pass, report IN_PROGRESS or BLOCKED'
     if contract.passed is None:
-        yield Issue(path, "COMPLETE needs a verification.", fix, "VERIFICATION_RESULT_REQUIRED_FOR_COMPLETE")
+        yield issue_of("VERIFICATION_RESULT_REQUIRED_FOR_COMPLETE")
     elif not contract.passed:
-        yield Issue(
-            f"{path}.result",
-            "The verification of a COMPLETE turn must have passed.",
-            fix,
-            "VERIFICATION_RESULT_MUST_BE_PASS",
-        )
+        yield issue_of("VERIFICATION_RESULT_MUST_BE_PASS")
 
 
 def _consolidation(contract: contract_fields.Contract, *, demanded: bool) -> list[Issue]:
@@ -209,53 +198,28 @@ def _approval_remarks(request: Mapping[str, JSON]) -> Iterator[Issue]:
     yield from _wrong({"approval_request": _BETTER_REQUEST}, {"approval_request": dict(request)})
     own_id = request.get("approval_id")
     if not is_missing(own_id) and not is_approval_id(own_id):
-        yield Issue(
-            "$.approval_request.approval_id",
-            f"approval_request.approval_id {_shown(own_id)!r} is not an approval id; it counts as absent, and a direction is asked for.",
-            "write the id that you were given, P- and 32 hexadecimal digits, or leave it out",
-            f"APPROVAL_ID_MALFORMED:{_shown(own_id)}",
-        )
+        yield issue_of("APPROVAL_ID_MALFORMED", _shown(own_id), shown=_shown(own_id))
     elif not (is_missing(own_id) or is_missing(request.get("exact_content")) or can_be_granted(request)):
-        yield Issue(
-            "$.approval_request.exact_content",
-            "There is no exact command to consent to, so a direction is asked for.",
-            "write the command as it is to be run",
-            "APPROVAL_WITHOUT_COMMAND",
-        )
+        yield issue_of("APPROVAL_WITHOUT_COMMAND")
     risk = request.get("risk_level")
     folded = _shown(risk).strip().upper()
     if not is_missing(risk) and folded not in contract_fields.RISKS:
         choices = ", ".join(contract_fields.RISKS)
-        yield Issue(
-            "$.approval_request.risk_level",
-            f"The risk is none of {choices}.",
-            f"write one of {choices}",
-            f"APPROVAL_REQUEST_INVALID_RISK_LEVEL:{folded}",
-        )
+        yield issue_of("APPROVAL_REQUEST_INVALID_RISK_LEVEL", folded, choices=choices)
 
 
 def _loop(contract: contract_fields.Contract) -> Iterator[Issue]:
     loop = contract.loop_state
     if loop is not None and loop.unfinished:
-        yield Issue(
-            "$.loop_state",
-            "The loop has rounds left and is below its threshold.",
-            "go on, and report IN_PROGRESS until it is reached",
-            f"LOOP_STATE_INCOMPLETE:iteration={loop.iteration}<max={loop.max_iterations},"
-            f"metric={loop.metric}<threshold={loop.threshold}",
-        )
+        rounds = f"iteration={loop.iteration}<max={loop.max_iterations}"
+        yield issue_of("LOOP_STATE_INCOMPLETE", f"{rounds},metric={loop.metric}<threshold={loop.threshold}")
 
 
 def _unproven(contract: contract_fields.Contract) -> Iterator[Issue]:
     """Commands were run, and no output of any is shown."""
     commands, outputs = (_listed(contract, name) for name in ("commands_run", "verbatim_outputs"))
     if any(map(_is_command, commands)) and not any(map(_is_output, outputs)):
-        yield Issue(
-            "$.evidence_report.verbatim_outputs",
-            "Commands were run and no output is quoted.",
-            "quote the lines that matter",
-            "verbatim_outputs_missing",
-        )
+        yield issue_of("verbatim_outputs_missing")
 
 
 def _listed(contract: contract_fields.Contract, name: str) -> list[str]:

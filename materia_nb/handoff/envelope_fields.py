@@ -30,6 +30,7 @@ from materia_nb.handoff.protocol import (
     first_field,
     is_blank,
     is_null,
+    issue_of,
     labelled,
     one_line,
     schema_of,
@@ -225,21 +226,11 @@ def _content(check: Checker, envelope: Envelope, summary: Mapping[str, JSON], pr
     texts = [summary.get(name) for name in ("what_i_did", "what_i_found")]
     says = not all(map(is_blank, texts))
     if not says:
-        check.refuse(
-            "SUMMARY_CONTENT",
-            "summary",
-            "The summary says neither what was done nor what was found.",
-            "fill what_i_did or what_i_found",
-        )
+        check.issues.append(issue_of("SUMMARY_CONTENT"))
     # What has no status that counts is held to the rule for the others, unless it says nothing at all (R58).
     if (envelope.status or says) and not envelope.has_evidence:
         optional = envelope.status == "BLOCKED" or profile == "fragment"
-        (check.warn if optional else check.refuse)(
-            "EVIDENCE_POINTERS_REQUIRED",
-            "summary.evidence",
-            "Nothing can be looked up: no artifact, command, measurement or place of a concern.",
-            "name a file that you made, a command that you ran, a number, or the place of a concern",
-        )
+        (check.warnings if optional else check.issues).append(issue_of("EVIDENCE_POINTERS_REQUIRED"))
 
 
 def _meta(check: Checker, value: Mapping[str, JSON], known: Mapping[str, str], *, demanded: bool) -> None:
@@ -248,19 +239,9 @@ def _meta(check: Checker, value: Mapping[str, JSON], known: Mapping[str, str], *
     for name in META:
         text = given[name]
         if text and name in _IDENTITY and known.get(name) and text != known[name]:
-            check.refuse(
-                f"META_MISMATCH:{name}",
-                f"meta.{name}",
-                f"meta.{name} is not that of this step.",
-                f"write {known[name]!r}, or leave meta out",
-            )
+            check.issues.append(issue_of("META_MISMATCH", name, name=name, known=known[name]))
         if text and name == "timestamp" and not _is_time(text):
-            check.warn(
-                "TIMESTAMP_NOT_ISO8601",
-                "meta.timestamp",
-                "meta.timestamp is not an ISO 8601 time.",
-                "write 2026-01-31T12:00:00+00:00, or leave it out",
-            )
+            check.warnings.append(issue_of("TIMESTAMP_NOT_ISO8601"))
 
 
 def _is_time(text: str) -> bool:
@@ -278,8 +259,7 @@ def _with_flag(check: Checker, value: Mapping[str, JSON]) -> Mapping[str, JSON]:
     flag = _YES_NO.get(given.strip().lower()) if isinstance(given, str) else None
     if flag is None or not isinstance(routing, dict):
         return value
-    path, shown = f"routing.{name}", str(flag).lower()
-    check.warn("CAN_FURTHER_ITERATION_HELP_COERCED", path, f"{path} was read as {shown}.", f"write {shown}")
+    check.warnings.append(issue_of("CAN_FURTHER_ITERATION_HELP_COERCED", flag=str(flag).lower()))
     return {**value, "routing": {**routing, name: flag}}
 
 
@@ -331,26 +311,22 @@ def _at_cap(facts: TurnFacts) -> bool:
 def _remarks(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
     status, wish, can_help = envelope.status, envelope.recommendation, envelope.can_help
     if status == "UNVERIFIED" and not envelope.concerns:
-        yield _remark("concerns", "UNVERIFIED_WITHOUT_CONCERNS", "It is unverified and names no concern.")
+        yield issue_of("UNVERIFIED_WITHOUT_CONCERNS")
     if status == "VERIFIED" and any(concern.severity == "HIGH" for concern in envelope.concerns):
-        what = "It is verified with a concern of severity HIGH."
-        yield _remark("concerns", "VERIFIED_WITH_HIGH_CONCERN", what)
+        yield issue_of("VERIFIED_WITH_HIGH_CONCERN")
     if _conflict(status, wish, can_help=can_help):
-        code = f"STATUS_RECOMMENDATION_CONFLICT:{status}+{wish}"
-        what = f"{wish} does not go with {status} here; the status counts."
-        yield _remark("routing.recommendation", code, what)
+        yield issue_of("STATUS_RECOMMENDATION_CONFLICT", f"{status}+{wish}", status=status, wish=wish)
     if wish == "DETOUR" and not _target(envelope, facts):
-        named = (
+        lost = (
             f"{envelope.suggestion[:100]!r}, which is not a socket of the loadout and no materia placed once"
         )
-        what = f"The detour names {named if envelope.suggestion else 'no socket of the loadout'}."
-        yield _remark("routing.next_step_suggestion", "DETOUR_WITHOUT_TARGET", what)
+        named = lost if envelope.suggestion else "no socket of the loadout"
+        yield issue_of("DETOUR_WITHOUT_TARGET", named=named)
     if status == "UNVERIFIED" and wish == "LOOP":
         if can_help is None:
-            name, what = "can_further_iteration_help", "It does not say whether another round can help."
-            yield _remark(f"routing.{name}", "CAN_FURTHER_ITERATION_HELP_MISSING", what)
+            yield issue_of("CAN_FURTHER_ITERATION_HELP_MISSING")
         if can_help is not False and _at_cap(facts):
-            yield _remark("routing.recommendation", "LOOP_CAP_REACHED", "The loop has no rounds left.")
+            yield issue_of("LOOP_CAP_REACHED")
 
 
 def _conflict(status: str, wish: str, *, can_help: bool | None) -> bool:
@@ -359,10 +335,6 @@ def _conflict(status: str, wish: str, *, can_help: bool | None) -> bool:
     if status == "VERIFIED":
         return wish == "LOOP"
     return (wish, can_help) in (("CONTINUE", True), ("LOOP", False))
-
-
-def _remark(path: str, code: str, message: str) -> Issue:
-    return Issue(f"$.{path}", message, "make the two agree", code)
 
 
 def envelope_context(envelope: Envelope) -> str:

@@ -27,6 +27,7 @@ from materia_nb.handoff.protocol import (
     TurnFacts,
     as_many,
     form_words,
+    issue_of,
     missing_sources,
     sample_gist,
     within,
@@ -38,10 +39,8 @@ from materia_nb.jsonvalue import JSON, compact, set_path
 def _not_object(value: JSON) -> Issue | None:
     """Return the issue of a value that is not an object, or no JSON; None for an object."""
     if isinstance(value, dict):
-        return _not_json(NotJson("it is nested too deeply")) if too_deep(value) else None
-    return Issue(
-        "$", "The envelope is not a JSON object.", "return one JSON object, no array", "ENVELOPE_NOT_OBJECT"
-    )
+        return issue_of("ENVELOPE_NOT_JSON", why="it is nested too deeply") if too_deep(value) else None
+    return issue_of("ENVELOPE_NOT_OBJECT")
 
 
 def envelope_in(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
@@ -59,19 +58,13 @@ def envelope_in(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
     except NotJson as error:
         start, end = taken.find("{"), taken.rfind("}")
         if file or not 0 <= start < end:
-            return None, _not_json(error)
+            return None, issue_of("ENVELOPE_NOT_JSON", why=error)
         try:
             value = wide_json(taken[start : end + 1])[0]
         except NotJson as again:
-            return None, _not_json(again)
+            return None, issue_of("ENVELOPE_NOT_JSON", why=again)
     issue = _not_object(value)
     return (None, issue) if issue else (value, None)
-
-
-def _not_json(error: NotJson) -> Issue:
-    return Issue(
-        "$", f"The envelope is not JSON: {error}.", "return only the JSON object", "ENVELOPE_NOT_JSON"
-    )
 
 
 def _taken(text: str) -> str:
@@ -279,19 +272,8 @@ def _refused(
     if facts.refused + 1 < MOST_TRIES:
         reason = "The envelope is not valid."
         return Reading(value, error, issues, action="reissue", warnings=warnings, reason=reason)
-    failed = Issue(
-        "$",
-        f"No valid envelope in {counted(facts.refused + 1, 'try', 'tries')}; the last one: "
-        + ", ".join(issue.code or issue.path for issue in issues[:8]),
-        "look at what was done, then answer in the agent's place or run the step again",
-        "FINALIZATION_FAILED",
-    )
-    stands_in = Issue("$", "An envelope that claims nothing stands in.", failed.fix, "FALLBACK_ENVELOPE")
-    return Reading(
-        fallback(facts, issues),
-        error,
-        (failed,),
-        action="escalate",
-        warnings=(stands_in,),
-        reason=failed.message,
-    )
+    codes = ", ".join(issue.code or issue.path for issue in issues[:8])
+    tries = counted(facts.refused + 1, "try", "tries")
+    failed = issue_of("FINALIZATION_FAILED", tries=tries, codes=codes)
+    instead = Reading(fallback(facts, issues), error, (failed,), action="escalate", reason=failed.message)
+    return instead._replace(warnings=(issue_of("FALLBACK_ENVELOPE"),))

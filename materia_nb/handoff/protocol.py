@@ -17,6 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.file_io import read_own_table
 from materia_nb.handoff.jsontext import MAX_DEPTH, too_deep
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, compact, get_path, same
 from materia_nb.loadout.graph import Socket
@@ -188,6 +189,15 @@ class Issue:
     def line(self) -> str:
         """Where, what, and what to do, in one line."""
         return f"{self.told} To mend it: {self.fix}."
+
+
+_ISSUES: Final = read_own_table(__file__, "issues.toml")
+
+
+def issue_of(code: str, about: object = None, **named: object) -> Issue:
+    """Make the issue of a code with the words that the table has for it; ``about`` stands behind the code."""
+    path, message, fix = (_ISSUES[code][part].format_map(named) for part in ("path", "message", "fix"))
+    return Issue(path, message, fix, code if about is None else f"{code}:{about}")
 
 
 def in_brief(issues: Sequence[Issue], most: int = 8) -> str:
