@@ -18,9 +18,7 @@ from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_text
 from materia_nb.loadout.config_files import expanded, is_there, resolved
-from materia_nb.loadout.exporting import Exported, OtherTool, export_graph
 from materia_nb.loadout.facts import materia_kind
-from materia_nb.loadout.importing import import_graph
 from materia_nb.loadout.layers import (
     PROJECT_FILE,
     add_definitions,
@@ -28,6 +26,7 @@ from materia_nb.loadout.layers import (
     profile_directory,
     whole_over,
 )
+from materia_nb.loadout.other_tools import Exported, OtherTool, export_graph, import_graph
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.platform import place_to_record
 from materia_nb.store.files import disk

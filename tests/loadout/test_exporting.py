@@ -14,8 +14,7 @@ import pytest
 from builders import agent, asks, at, config, edge
 from materia_nb import MateriaError, Workbench
 from materia_nb.loadout import build_graph
-from materia_nb.loadout.exporting import export_graph
-from materia_nb.loadout.importing import import_graph
+from materia_nb.loadout.other_tools import export_graph, import_graph
 
 HOSTILE = "a\"\"\"b'''</mxCell><script>&amp;\\\x00\x1b\n{0}{x}%s"
 

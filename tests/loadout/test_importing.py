@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from materia_nb import MateriaError, Workbench
-from materia_nb.loadout.importing import import_graph
+from materia_nb.loadout.other_tools import import_graph
 
 
 def langgraph(*edges: str) -> dict:

@@ -37,7 +37,7 @@ from materia_nb.insight.compare import visit_before
 from materia_nb.insight.odds import Chances, Likely, PerSocket
 from materia_nb.insight.queries import query_of
 from materia_nb.late import late
-from materia_nb.loadout.exporting import OTHER_TOOLS, export_graph
+from materia_nb.loadout.other_tools import OTHER_TOOLS, export_graph
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.cast_display import counting, running
 from materia_nb.magics.registry import (

@@ -1,6 +1,7 @@
-"""Graphs of other tools as loadouts: LangGraph's, Mermaid flowcharts and workflows of n8n, read as a flow and placed as sockets.
+"""Graphs of other tools as loadouts, and loadouts as theirs; what has no twin on the other side is said node by node.
 
-Steps become sockets, choices become guarded edges, and what has no twin is said node by node.
+LangGraph's, Mermaid flowcharts and workflows of n8n are read as a flow and placed as sockets: steps become sockets, choices
+become guarded edges. A loadout is written as LangGraph code and as draw.io XML.
 """
 
 from __future__ import annotations
@@ -8,15 +9,17 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
+from xml.etree import ElementTree as ET
 
-from materia_nb.errors import MateriaError
-from materia_nb.file_io import read_plain
+from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.file_io import read_own, read_plain
 from materia_nb.jsonvalue import JSON, compact
+from materia_nb.loadout.graph import END, Graph, Socket
 
 StepKind = Literal["work", "decide", "start", "end", "pass", "each"]
 """What a step does: work, decide where to go on, begin, end, nothing, or hand on a list item by item."""
@@ -91,9 +94,8 @@ def read_langgraph(document: Mapping[str, Any]) -> Flow:
         source, target = _text(edge, "source"), _text(edge, "target")
         for id_ in (source, target):
             if id_ not in flow.steps:
-                raise MateriaError(
-                    f"The edge {source!r} -> {target!r} names a node {id_!r} that is not among the nodes.",
-                    kind="bad_graph",
+                raise _bad(
+                    f"The edge {source!r} -> {target!r} names a node {id_!r} that is not among the nodes."
                 )
         choice = edge.get("conditional") is True
         label = edge.get("data")
@@ -108,11 +110,8 @@ def _fold_tools(flow: Flow) -> None:
         callers = {way.source for way in flow.ways if way.target == id_}
         if len(callers) == 1 and {way.target for way in flow.out_of(id_)} == callers:
             (caller,) = callers
-            flow.note(
-                id_,
-                f"it runs the tools of {flow.steps[caller].title}; in a loadout an agent uses tools within its turn, "
-                f"so say in `tools` of that materia which it may use",
-            )
+            within = "in a loadout an agent uses tools within its turn, so say in `tools` of that materia which it may use"
+            flow.note(id_, f"it runs the tools of {flow.steps[caller].title}; {within}")
             del flow.steps[id_]
             flow.ways = [way for way in flow.ways if id_ not in (way.source, way.target)]
             rest = flow.out_of(caller)
@@ -123,17 +122,19 @@ def _fold_tools(flow: Flow) -> None:
 def _listed(document: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
     value = document.get(name)
     if not isinstance(value, Sequence) or not all(isinstance(one, Mapping) for one in value):
-        raise MateriaError(
-            f"A graph has a list of {name}.", where=name, hint="each is an object", kind="bad_graph"
-        )
+        raise _bad(f"A graph has a list of {name}.", "each is an object", where=name)
     return value
 
 
 def _text(value: Mapping[str, Any], name: str) -> str:
     text = value.get(name)
     if not isinstance(text, (str, int)):
-        raise MateriaError(f"A node or edge has no {name}.", hint="give it as text", kind="bad_graph")
+        raise _bad(f"A node or edge has no {name}.", "give it as text")
     return str(text)
+
+
+def _bad(what: str, hint: str | None = None, *, where: str | None = None) -> MateriaError:
+    return MateriaError(what, where=where, hint=hint, kind="bad_graph")
 
 
 _HEADER: Final = re.compile(r"^\s*(?:flowchart|graph)\b[^\n;]*", re.IGNORECASE | re.MULTILINE)
@@ -162,9 +163,7 @@ def read_mermaid(text: str) -> Flow:
     body = _FRONT_MATTER.sub("", text)
     header = _HEADER.search(body)
     if header is None:
-        raise MateriaError(
-            "This is not a Mermaid flowchart.", hint='it begins with "flowchart TD"', kind="bad_graph"
-        )
+        raise _bad("This is not a Mermaid flowchart.", 'it begins with "flowchart TD"')
     flow = Flow("a Mermaid flowchart")
     for line in re.split(r"[\n;]", html.unescape(body[header.end() :])):
         if line.strip() and not _PASSED_OVER.match(line):
@@ -188,11 +187,8 @@ class _Line:
             label = _plain(link["label"] or "")
             dotted = "-." in link[0]
             targets = self._nodes()
-            self.flow.ways += [
-                Way(source, target, label, choice=bool(label) or dotted)
-                for source in sources
-                for target in targets
-            ]
+            pairs = product(sources, targets)
+            self.flow.ways += [Way(*pair, label, choice=bool(label) or dotted) for pair in pairs]
             sources = targets
 
     def _nodes(self) -> list[str]:
@@ -222,11 +218,8 @@ class _Line:
         for opening, closing in _SHAPES:
             if rest.startswith(opening):
                 begin = self.at + len(opening)
-                if self.line.startswith('"', begin):
-                    quote = self.line.find('"', begin + 1)
-                    end = self.line.find(closing, quote)
-                else:
-                    end = self.line.find(closing, begin)
+                quoted = self.line.startswith('"', begin)
+                end = self.line.find(closing, self.line.find('"', begin + 1) if quoted else begin)
                 if end < 0:
                     raise self._unreadable()
                 self.at = end + len(closing)
@@ -234,12 +227,9 @@ class _Line:
         return None, False
 
     def _unreadable(self) -> MateriaError:
-        return MateriaError(
-            f"The flowchart cannot be read at {self.line[self.at : self.at + 40].strip()!r}.",
-            where=self.line.strip()[:120],
-            hint="nodes such as A[Plan], links such as A -->|yes| B",
-            kind="bad_graph",
-        )
+        what = f"The flowchart cannot be read at {self.line[self.at : self.at + 40].strip()!r}."
+        hint = "nodes such as A[Plan], links such as A -->|yes| B"
+        return _bad(what, hint, where=self.line.strip()[:120])
 
 
 def _plain(text: str) -> str:
@@ -265,7 +255,7 @@ def read_n8n(document: Mapping[str, Any]) -> Flow:
     flow = Flow("an n8n workflow")
     nodes, connections = document.get("nodes"), document.get("connections")
     if not isinstance(nodes, list) or not isinstance(connections, Mapping):
-        raise MateriaError("A workflow of n8n has nodes and connections.", kind="bad_graph")
+        raise _bad("A workflow of n8n has nodes and connections.")
     types = _read_nodes(flow, nodes)
     caught = {one.get("name") for one in nodes if one.get("onError") == "continueErrorOutput"}
     for source, outputs in connections.items():
@@ -290,25 +280,18 @@ def _read_nodes(flow: Flow, nodes: list[Any]) -> dict[str, str]:
     for node in nodes:
         name = node.get("name") if isinstance(node, Mapping) else None
         if not isinstance(name, str):
-            raise MateriaError("A node of the workflow has no name.", where="nodes", kind="bad_graph")
-        types[name] = _short(str(node.get("type", "")))
+            raise _bad("A node of the workflow has no name.", where="nodes")
+        types[name] = str(node.get("type", "")).rpartition(".")[2]
         if types[name] == "stickyNote":
             continue
         flow.steps[name] = Step(name, _kind(types[name], node), _about(node))
         if flow.steps[name].kind == "work" and not types[name].startswith(_LANGUAGE):
-            flow.note(
-                name,
-                f"a node of type {types[name] or 'unknown'}; an agent is asked to do it, so make it a utility if a program can",
-            )
+            asked = "an agent is asked to do it, so make it a utility if a program can"
+            flow.note(name, f"a node of type {types[name] or 'unknown'}; {asked}")
         elif flow.steps[name].kind == "decide":
-            flow.note(
-                name, "its conditions are asked as a question, since only outputs decide where to go on"
-            )
+            words = "its conditions are asked as a question, since only outputs decide where to go on"
+            flow.note(name, words)
     return types
-
-
-def _short(type_: str) -> str:
-    return type_.rpartition(".")[2]
 
 
 def _kind(type_: str, node: Mapping[str, Any]) -> StepKind:
@@ -339,11 +322,8 @@ def _attach(flow: Flow, source: str, kind: str, groups: object) -> None:
     """Take out a node that only serves another: a model, a memory, a tool."""
     served = [target for _, target in _targets(groups) if target in flow.steps]
     what = kind.removeprefix("ai_")
-    flow.note(
-        source,
-        f"{what} of {', '.join(served) or 'nothing'}; who answers is said by wb.agent or model, tools by `tools`, and what was "
-        "handed on is told anyway",
-    )
+    said = "who answers is said by wb.agent or model, tools by `tools`, and what was handed on is told anyway"
+    flow.note(source, f"{what} of {', '.join(served) or 'nothing'}; {said}")
     del flow.steps[source]
     flow.ways = [way for way in flow.ways if source not in (way.source, way.target)]
 
@@ -391,11 +371,9 @@ def import_graph(source: object) -> Imported:
     """
     flow = _read(source)
     if not flow.steps:
-        raise MateriaError("The graph has no nodes.", kind="bad_graph")
+        raise _bad("The graph has no nodes.")
     if len(flow.steps) > _MOST_NODES:
-        raise MateriaError(
-            f"The graph has {len(flow.steps)} nodes.", hint=f"at most {_MOST_NODES}", kind="bad_graph"
-        )
+        raise _bad(f"The graph has {len(flow.steps)} nodes.", f"at most {_MOST_NODES}")
     placed = _Placing(flow)
     return Imported(placed.document(), flow.origin, tuple(flow.notes))
 
@@ -410,23 +388,24 @@ def _read(source: object) -> Flow:
         try:
             source = read_plain(Path(source), follow=True).decode()
         except (OSError, UnicodeDecodeError) as error:
-            raise MateriaError(
-                f"The graph cannot be read: {error}", where=str(source), kind="bad_graph"
-            ) from error
+            raise _bad(f"The graph cannot be read: {error}", where=str(source)) from error
     if isinstance(source, str):
         if not source.lstrip().startswith("{"):
             return read_mermaid(source)
         try:
             source = json.loads(source)
         except (ValueError, RecursionError) as error:
-            raise MateriaError(f"The graph is not JSON: {error}.", kind="bad_graph") from error
+            raise _bad(f"The graph is not JSON: {error}.") from error
     if isinstance(source, Mapping):
         return read_n8n(source) if "connections" in source else read_langgraph(source)
-    raise MateriaError(
-        f"A {type(source).__name__} is not a graph that can be imported.",
-        hint="give a compiled LangGraph graph, its JSON, a Mermaid flowchart, an n8n workflow, or the path of one",
-        kind="bad_graph",
+    hint = (
+        "give a compiled LangGraph graph, its JSON, a Mermaid flowchart, an n8n workflow, or the path of one"
     )
+    raise _bad(f"A {type(source).__name__} is not a graph that can be imported.", hint)
+
+
+def _edge(when: str, to: str) -> dict[str, str]:
+    return {"when": when, "to": to}
 
 
 class _Placing:
@@ -445,7 +424,7 @@ class _Placing:
     def document(self) -> dict[str, JSON]:
         """Return the loadout."""
         if not self.order:
-            raise MateriaError("The graph has nothing but a beginning and an end.", kind="bad_graph")
+            raise _bad("The graph has nothing but a beginning and an end.")
         for step in self.order:
             self._place(step)
         loadout: dict[str, JSON] = {
@@ -478,9 +457,8 @@ class _Placing:
             entries = [id_ for id_ in flow.steps if id_ not in led_to and id_ not in begins]
         entries = list(dict.fromkeys(entries)) or list(flow.steps)[:1]
         for other in entries[1:]:
-            flow.note(
-                other, f"the graph begins here too; a cast begins at {flow.steps[entries[0]].title} alone"
-            )
+            alone = f"a cast begins at {flow.steps[entries[0]].title} alone"
+            flow.note(other, f"the graph begins here too; {alone}")
         found: dict[str, None] = {}
         waiting = [*entries, *flow.steps]
         while waiting:
@@ -496,7 +474,7 @@ class _Placing:
 
     def _place(self, id_: str) -> None:
         step, ways = self.flow.steps[id_], self.flow.out_of(id_)
-        failed = [{"when": "failed", "to": self._to(way.target)} for way in ways if way.failed][:1]
+        failed = [_edge("failed", self._to(way.target)) for way in ways if way.failed][:1]
         ways = [way for way in ways if not way.failed]
         if step.kind == "each":
             self._each(id_, ways)
@@ -524,11 +502,9 @@ class _Placing:
                     ]
                 self.flow.note(id_, f"{', '.join(titles)} begin side by side; here one follows the other")
             else:
-                self.flow.note(
-                    id_,
-                    f"goes on to {', '.join(titles)} at once; a loadout goes one way, so to {titles[0]} alone",
-                )
-        return [{"when": "always", "to": self._to(targets[0])}] if targets else []
+                one_way = f"a loadout goes one way, so to {titles[0]} alone"
+                self.flow.note(id_, f"goes on to {', '.join(titles)} at once; {one_way}")
+        return [_edge("always", self._to(targets[0]))] if targets else []
 
     def _two(self, id_: str, ways: list[Way]) -> list[JSON]:
         """Return the edges of a yes-or-no choice, the one for yes first."""
@@ -539,14 +515,12 @@ class _Placing:
         elif meant == [None, None]:
             if self._leads_back(id_, first) and not self._leads_back(id_, second):
                 first, second = second, first
-            self.flow.note(
-                id_,
-                f"that {self._name(first)} is what satisfied means, and {self._name(second)} the other, is a guess",
-            )
+            meanings = f"{self._name(first)} is what satisfied means, and {self._name(second)} the other"
+            self.flow.note(id_, f"that {meanings}, is a guess")
         ways[:] = [first, second]
         return [
-            {"when": "satisfied", "to": self._to(first.target)},
-            {"when": "not_satisfied", "to": self._to(second.target)},
+            _edge("satisfied", self._to(first.target)),
+            _edge("not_satisfied", self._to(second.target)),
         ]
 
     def _means_yes(self, way: Way) -> bool | None:
@@ -558,33 +532,23 @@ class _Placing:
         return way.target in self.order and self.order.index(way.target) <= self.order.index(id_)
 
     def _name(self, way: Way) -> str:
-        return repr(
-            way.label or (self.flow.steps[way.target].title if way.target in self.flow.steps else "end")
-        )
+        step = self.flow.steps.get(way.target)
+        return repr(way.label or (step.title if step else "end"))
 
     def _questions(self, id_: str, ways: list[Way], failed: list[dict[str, str]]) -> None:
         """Ask one question after the other where there are more than two ways."""
         title = self.flow.steps[id_].title
         asked = [f"Socket-{self._next + place}" for place in range(len(ways) - 1)]
         self._next += len(asked)
-        self.flow.note(
-            id_, f"{len(ways)} ways out take {len(asked)} questions, since an edge knows yes and no"
-        )
-        self._socket(id_, [{"when": "always", "to": asked[0]}], more=failed)
+        words = f"{len(ways)} ways out take {len(asked)} questions, since an edge knows yes and no"
+        self.flow.note(id_, words)
+        self._socket(id_, [_edge("always", asked[0])], more=failed)
         for place, (socket, way) in enumerate(zip(asked, ways, strict=False)):
             other = asked[place + 1] if place + 1 < len(asked) else self._to(ways[-1].target)
-            name = self._materia(
-                f"Is it {way.label or self.flow.steps[way.target].title}",
-                f"After {title}: is the way to go on {self._name(way)}? You are satisfied if it is.",
-            )
-            self.sockets[socket] = {
-                "materia": name,
-                "parse": "json",
-                "edges": [
-                    {"when": "satisfied", "to": self._to(way.target)},
-                    {"when": "not_satisfied", "to": other},
-                ],
-            }
+            question = f"After {title}: is the way to go on {self._name(way)}? You are satisfied if it is."
+            name = self._materia(f"Is it {way.label or self.flow.steps[way.target].title}", question)
+            edges: list[JSON] = [_edge("satisfied", self._to(way.target)), _edge("not_satisfied", other)]
+            self.sockets[socket] = {"materia": name, "parse": "json", "edges": edges}
 
     def _each(self, id_: str, ways: list[Way]) -> None:
         """Make a generator of what hands on a list, and a loop of what is done with each item."""
@@ -600,19 +564,22 @@ class _Placing:
         last = [step for step in members if any(way.target == id_ for way in self.flow.out_of(step))]
         if not members or not last:
             self.flow.note(id_, "nothing comes back to it, so no loop was made of it")
-            self._socket(id_, [{"when": "always", "to": self._to(begins[0]) if begins else done}])
+            self._socket(id_, [_edge("always", self._to(begins[0]) if begins else done)])
             return
         first, joint, ends = begins[0], self.ids[last[0]], [self.flow.steps[step].kind for step in last]
         if len(last) > 1 or ends[0] == "decide":  # one socket ends each round, whichever way it went
             joint = f"Socket-{self._next}"
             self._next += 1
             self.ids[joint] = joint
-            self.sockets[joint] = {
-                "materia": self._utility("Next"),
-                "edges": [{"when": "always", "to": self.ids[first]}],
+            self.materia["Next"] = {
+                "type": "utility",
+                "utility": "echo",
+                "parse": "json",
+                "params": {"output": {}},
             }
+            self.sockets[joint] = {"materia": "Next", "edges": [_edge("always", self.ids[first])]}
             first = joint
-        self._socket(id_, [{"when": "always", "to": self.ids[begins[0]]}], generator=True)
+        self._socket(id_, [_edge("always", self.ids[begins[0]])], generator=True)
         self.flow.ways = [
             way._replace(target=first) if way.target == id_ and way.source in members else way
             for way in self.flow.ways
@@ -649,20 +616,159 @@ class _Placing:
             socket["edges"] = [*(more or []), *edges]
         self.sockets[self.ids[id_]] = socket
 
-    def _utility(self, name: str) -> str:
-        """Place a utility that does nothing."""
-        echo = {"type": "utility", "utility": "echo", "parse": "json", "params": {"output": {}}}
-        self.materia.setdefault(name, echo)
-        return name
-
     def _materia(self, title: str, prompt: str, **fields: JSON) -> str:
         base = re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-._")[:50]
         base = base if base[:1].isalpha() else f"Step-{base}".rstrip("-")
         name, number = base, 2
         while name in self.materia:
             name, number = f"{base}-{number}", number + 1
-        plain = prompt.replace("{{", "{").replace(
-            "}}", "}"
-        )  # what another tool fills in is not a variable here
+        # What another tool fills in is not a variable here.
+        plain = prompt.replace("{{", "{").replace("}}", "}")
         self.materia[name] = {"type": "agent", "tools": "none", "prompt": plain, **fields}
         return name
+
+
+OtherTool: TypeAlias = Literal["langgraph", "drawio"]
+"""What a loadout can be written for."""
+OTHER_TOOLS: Final = get_args(OtherTool)
+
+_NO_TWIN: Final[Mapping[str, Callable[[Graph, Socket], object]]] = {
+    "a process answers here, not an agent: run it in the function of this node": lambda _, here: (
+        here.is_utility
+    ),
+    "it makes the list of a loop: keep the list in the state": lambda graph, here: here.id in graph.consumers,
+    "it is visited once for each item of a list: walk the list yourself, and answer done behind the last": (
+        lambda _, here: here.iterator
+    ),
+    "its items are worked on side by side, in lanes": lambda graph, here: here.id in graph.regions,
+    "a person talks with its agent before it hands over": lambda _, here: here.materia.multi_turn,
+    "what it hands over goes into the state by assign": lambda _, here: here.assign,
+    "a way out of it may be taken so many times only": (
+        lambda _, here: any(edge.max_traversals is not None for edge in here.edges)
+    ),
+    "a way out of it is taken when it fails: answer failed": (
+        lambda _, here: any(edge.when == "failed" for edge in here.edges)
+    ),
+}
+"""What of a socket has no twin in either tool, and of which sockets it is so."""
+_CASTS: Final = "budget, limits, repairs of refused answers, what an agent is told of the cast and {{...}} in prompts are yours to do"
+
+
+class Exported(NamedTuple):
+    """A loadout as another tool reads it, and what of it has no twin there; the text says that too."""
+
+    text: str
+    notes: tuple[Note, ...]
+
+
+def export_graph(graph: Graph, to: OtherTool) -> Exported:
+    """Write a loadout as LangGraph code (``langgraph``) or as a draw.io diagram (``drawio``).
+
+    Raises:
+        MateriaError: there is no such tool (``usage``).
+    """
+    needs_one_of(to, OTHER_TOOLS, f"A loadout cannot be written for {to!r}.", "usage")
+    pairs = product(graph.sockets.items(), _NO_TWIN.items())
+    notes = [Note(id_, text) for (id_, here), (text, so) in pairs if so(graph, here)]
+    notes.append(Note(graph.name, _CASTS))
+    return Exported((_langgraph if to == "langgraph" else _drawio)(graph, notes), tuple(notes))
+
+
+class _WayOn(NamedTuple):
+    """A way out of a socket, the first that matches is taken: what must have been said, where it leads, how often."""
+
+    said: tuple[str, ...]
+    to: str
+    most: int | None = None
+
+
+def _ways(graph: Graph, here: Socket) -> list[_WayOn]:
+    """Return the ways out of a socket in the order in which they are looked at: exits of loops, then edges."""
+    routes = [one for loop in graph.loops.values() for one in loop.routes if one.source == here.id]
+    exits = [_WayOn(tuple(dict.fromkeys(["done", one.condition])), one.target) for one in routes]
+    edges = [_WayOn((edge.when,), edge.to, edge.max_traversals) for edge in here.edges]
+    return [*exits, *edges] or [_WayOn(("always",), END)]
+
+
+_CODE: Final = Path(__file__).with_name("langgraph.py.txt")
+"""The code of any graph, with places for what is this one's own."""
+
+
+def _langgraph(graph: Graph, notes: list[Note]) -> str:
+    prompts, ways = [], []
+    for id_, here in graph.sockets.items():
+        ends = ((list(one.said), "END" if one.to == END else repr(one.to)) for one in _ways(graph, here))
+        led = [f"({said}, {to})" for said, to in ends]
+        prompts.append(f"    {id_!r}: {here.materia.prompt!a},")
+        ways.append(f"    {id_!r}: [{', '.join(led)}],")
+    return read_own(_CODE).format(
+        notes="\n".join(f"    ({note.node!a}, {note.text!a})," for note in notes),
+        prompts="\n".join(prompts),
+        ways="\n".join(ways),
+        entry=repr(graph.entry),
+    )
+
+
+_NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_WIDE, _HIGH = 200, 60
+
+
+def _drawio(graph: Graph, notes: list[Note]) -> str:
+    file = ET.Element("mxfile")
+    model = ET.SubElement(ET.SubElement(file, "diagram", name=_xml_text(graph.name)), "mxGraphModel")
+    root = ET.SubElement(model, "root")
+    ET.SubElement(root, "mxCell", {"id": "0"})
+    ET.SubElement(root, "mxCell", {"id": "1", "parent": "0"})
+    cells = {id_: f"socket-{number}" for number, id_ in enumerate(graph.sockets)} | {END: "end"}
+    places = _places(graph)
+    bottom = max(row for _, row in places.values()) + 1
+    for id_, (column, row) in places.items():
+        here = graph.sockets.get(id_)
+        label = "end" if here is None else f"{here.materia.label}\n{id_}"
+        shape = "ellipse" if here is None else "shape=process" if here.is_utility else "rounded=1"
+        _box(root, cells[id_], label, shape, (column * _WIDE * 1.5, row * _HIGH * 2, _WIDE, _HIGH))
+    for here in graph.sockets.values():
+        for place, way in enumerate(_ways(graph, here)):
+            words = " and ".join(one for one in way.said if one != "always" or len(way.said) == 1)
+            most = "" if way.most is None else f", at most {way.most}"
+            style = "edgeStyle=orthogonalEdgeStyle" + (";dashed=1" if "done" in way.said else "")
+            ends = {"edge": "1", "source": cells[here.id], "target": cells[way.to]}
+            label = "" if words + most == "always" else words + most
+            cell = _cell(root, f"{cells[here.id]}-{place}", label, style, ends)
+            ET.SubElement(cell, "mxGeometry", {"relative": "1", "as": "geometry"})
+    said = "\n".join(["What has no twin here:", *(f"{note.node}: {note.text}" for note in notes)])
+    below = (0, bottom * _HIGH * 2, _WIDE * 4, _HIGH * 4)
+    _box(root, "notes", said, "text;align=left;verticalAlign=top", below)
+    ET.indent(file)
+    return ET.tostring(file, encoding="unicode")
+
+
+def _places(graph: Graph) -> dict[str, tuple[int, int]]:
+    """Return the column and the row of each socket, by how many steps it is from the entry."""
+    depths, waiting = {graph.entry: 0}, [graph.entry]
+    for id_ in waiting:
+        for way in _ways(graph, graph.sockets[id_]) if id_ != END else ():
+            if way.to not in depths:
+                depths[way.to] = depths[id_] + 1
+                waiting.append(way.to)
+    for id_ in (*graph.sockets, END):
+        depths.setdefault(id_, 0)
+    columns = list(depths.values())
+    return {id_: (depth, columns[:place].count(depth)) for place, (id_, depth) in enumerate(depths.items())}
+
+
+def _box(root: ET.Element, id_: str, label: str, style: str, box: tuple[float, float, float, float]) -> None:
+    cell = _cell(root, id_, label, f"whiteSpace=wrap;{style}", {"vertex": "1"})
+    place = {name: f"{size:g}" for name, size in zip(("x", "y", "width", "height"), box, strict=True)}
+    ET.SubElement(cell, "mxGeometry", {**place, "as": "geometry"})
+
+
+def _cell(root: ET.Element, id_: str, label: str, style: str, more: Mapping[str, str]) -> ET.Element:
+    """Add a cell; draw.io reads its label as it is, not as markup (``html=0``)."""
+    shown = {"id": id_, "parent": "1", "value": _xml_text(label), "style": f"html=0;{style};"}
+    return ET.SubElement(root, "mxCell", {**shown, **more})
+
+
+def _xml_text(text: str) -> str:
+    """Return a text without the characters that XML cannot have."""
+    return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", text)
