@@ -152,41 +152,19 @@ def _guard_on_text(facts: Facts, id_: str) -> Iterator[Hint]:
     if not facts.gives_text(id_):
         return
     raw = facts.sockets[id_]
-    guards = [
-        (f"{id_}.edges[{place}].when", edge.get("when"), "an edge that waits for {} is never taken")
-        for place, edge in facts.edges(id_)
-    ]
+    edge_, exit_ = "an edge that waits for {} is never taken", "a route that waits for {} is never taken"
+    guards = [(f"{id_}.edges[{place}].when", edge.get("when"), edge_) for place, edge in facts.edges(id_)]
     when = as_object(raw.get("advance")).get("when")
     guards.append((f"{id_}.advance.when", when, "an advance that waits for {} never happens"))
-    guards += [
-        (
-            f"loops.{loop.id}.exits[{place}].condition",
-            route.get("condition"),
-            "a route that waits for {} is never taken",
-        )
-        for loop in facts.loops_of.get(id_, ())
-        for place, route in loop.exits()
-        if route.get("from") == id_
-    ]
+    for loop in facts.loops_of.get(id_, ()):
+        exits = [(place, route.get("condition")) for place, route in loop.exits() if route.get("from") == id_]
+        guards += [(f"loops.{loop.id}.exits[{place}].condition", guard, exit_) for place, guard in exits]
     owner = f"materia.{raw.get('materia')}" if facts.is_utility(id_) else id_
     for source, guard, effect in guards:
         if guard in GUARDS:
             what = f"the output of {id_!r} is text, so {effect.format(guard)}"
             advice = f'write "parse": "json" at {owner}, or use always'
             yield Hint(source, what, advice, read_as_json(facts, id_))
-
-
-@rule(SOCKET_RULES, "socket", NO_EFFECT)
-def _decided_by_the_utility(facts: Facts, id_: str) -> Iterator[Hint]:
-    """What a socket says for a utility, which decides itself (R4)."""
-    if not facts.is_utility(id_):
-        return
-    raw, definition = facts.sockets[id_], facts.materia_of(id_)
-    for field in ("parse", "assign"):
-        if raw.get(field) is not None and raw[field] != definition.get(field):
-            what = f"a utility works here, so the {field} of the socket has no effect"
-            advice = f"write {field} at materia.{raw.get('materia')}"
-            yield Hint(f"{id_}.{field}", what, advice, without_field(id_, field))
 
 
 @rule(SOCKET_RULES, "socket", "shared-parse")
@@ -276,61 +254,44 @@ def _unknown_protocol(facts: Facts) -> Iterator[Hint]:
 
 
 @rule(SOCKET_RULES, "socket", NO_EFFECT)
-def _written_for_an_agent(facts: Facts, id_: str) -> Iterator[Hint]:
-    """What is written for an agent where a process answers."""
-    if not facts.is_utility(id_):
-        return
-    raw = facts.sockets[id_]
+def _idle_fields(facts: Facts, id_: str) -> Iterator[Hint]:
+    """What a socket says that whoever answers there has no use for (R4)."""
+    idle = _idle_at_a_utility if facts.is_utility(id_) else _idle_at_an_agent
+    for field, what, advice in idle(facts, id_):
+        yield Hint(f"{id_}.{field}", what, advice, without_field(id_, field))
+
+
+def _idle_at_a_utility(facts: Facts, id_: str) -> Iterator[tuple[str, str, str]]:
+    """Yield what a utility decides itself, and what is written for an agent: the field, why it is idle, what to do."""
+    raw, definition = facts.sockets[id_], facts.materia_of(id_)
+    for field in ("parse", "assign"):
+        if raw.get(field) is not None and raw[field] != definition.get(field):
+            what = f"a utility works here, so the {field} of the socket has no effect"
+            yield field, what, f"write {field} at materia.{raw.get('materia')}"
     if is_text(raw.get("handoff")) and raw["handoff"] != DEFAULT_HANDOFF:
-        why = f"a utility works here, and utilities always speak {DEFAULT_HANDOFF}"
-        yield Hint(f"{id_}.handoff", why, "remove it", without_field(id_, "handoff"))
-    idle = (
-        ("assignment", bool(as_object(raw.get("assignment"))), "is told no task"),
-        ("finalize", raw.get("finalize") is True, "answers once"),
-        ("castContext", raw.get("castContext") is not None, "reads its document"),
-    )
-    for field, written, why in idle:
-        if written:
-            what = f"a utility works here, which {why}"
-            yield Hint(f"{id_}.{field}", what, "remove it", without_field(id_, field))
+        yield "handoff", f"a utility works here, and utilities always speak {DEFAULT_HANDOFF}", "remove it"
+    if as_object(raw.get("assignment")):
+        yield "assignment", "a utility works here, which is told no task", "remove it"
+    if raw.get("finalize") is True:
+        yield "finalize", "a utility works here, which answers once", "remove it"
+    if raw.get("castContext") is not None:
+        yield "castContext", "a utility works here, which reads its document", "remove it"
 
 
-@rule(SOCKET_RULES, "socket", NO_EFFECT)
-def _not_told(facts: Facts, id_: str) -> Iterator[Hint]:
-    """A task of an agent whose protocol does not tell it."""
-    name, own = _spoken(facts, id_)
-    if facts.is_utility(id_) or own.tells_the_task or not as_object(facts.sockets[id_].get("assignment")):
-        return
-    what = f"the protocol {name} does not tell an agent its task"
-    advice = f'write "handoff": {_ONE_THAT_TELLS}, or put the task into the prompt'
-    yield Hint(f"{id_}.assignment", what, advice, without_field(id_, "assignment"))
-
-
-@rule(SOCKET_RULES, "socket", NO_EFFECT)
-def _finalized_for_nothing(facts: Facts, id_: str) -> Iterator[Hint]:
-    """A finalization that would ask for nothing, or that takes place anyway."""
-    if facts.is_utility(id_) or facts.sockets[id_].get("finalize") is not True:
-        return
-    if facts.gives_text(id_):
-        why = f"the output of {id_!r} is text, so there is no handoff to ask for"
-        advice = 'write "parse": "json", or remove it'
-    elif facts.materia_of(id_).get("multiTurn") is True:
-        why = "the agent here is asked for its final result when its drafts are accepted, whatever this says"
-        advice = "remove it"
-    else:
-        return
-    yield Hint(f"{id_}.finalize", why, advice, without_field(id_, "finalize"))
-
-
-@rule(SOCKET_RULES, "socket", NO_EFFECT)
-def _handoff_on_text(facts: Facts, id_: str) -> Iterator[Hint]:
-    """A protocol of its own where the output is text."""
-    name, _ = _spoken(facts, id_)
-    written = is_text(facts.sockets[id_].get("handoff"))
-    if not facts.is_utility(id_) and facts.gives_text(id_) and written and name != DEFAULT_HANDOFF:
-        what = f"the output of {id_!r} is text, which is taken whatever the protocol"
-        advice = 'write "parse": "json", or remove it'
-        yield Hint(f"{id_}.handoff", what, advice, without_field(id_, "handoff"))
+def _idle_at_an_agent(facts: Facts, id_: str) -> Iterator[tuple[str, str, str]]:
+    """Yield what the protocol of an agent does not tell, and what asks for a handoff where there is none, or one anyway."""
+    raw, text, (name, own) = facts.sockets[id_], facts.gives_text(id_), _spoken(facts, id_)
+    if as_object(raw.get("assignment")) and not own.tells_the_task:
+        advice = f'write "handoff": {_ONE_THAT_TELLS}, or put the task into the prompt'
+        yield "assignment", f"the protocol {name} does not tell an agent its task", advice
+    json_instead = 'write "parse": "json", or remove it'
+    if raw.get("finalize") is True and text:
+        yield "finalize", f"the output of {id_!r} is text, so there is no handoff to ask for", json_instead
+    elif raw.get("finalize") is True and facts.materia_of(id_).get("multiTurn") is True:
+        what = "the agent here is asked for its final result when its drafts are accepted, whatever this says"
+        yield "finalize", what, "remove it"
+    if text and is_text(raw.get("handoff")) and name != DEFAULT_HANDOFF:
+        yield "handoff", f"the output of {id_!r} is text, which is taken whatever the protocol", json_instead
 
 
 @rule(SOCKET_RULES, "socket", "text-handoff")
@@ -479,13 +440,11 @@ def _showing(alias_of: dict[str, StatePath], list_of: dict[str, StatePath], alia
         return set(alias_of)
     showing, aliases = {id_ for id_, one in alias_of.items() if one == alias}, {alias}
     while True:
-        within = {
-            id_ for id_ in alias_of if any(list_of[id_][: len(one)] == one for one in aliases if one)
-        } - showing
-        if not within:
+        inside = {id_ for id_ in alias_of if any(list_of[id_][: len(one)] == one for one in aliases if one)}
+        if not inside - showing:
             return showing
-        showing |= within
-        aliases |= {alias_of[id_] for id_ in within}
+        aliases |= {alias_of[id_] for id_ in inside - showing}
+        showing |= inside
 
 
 # -- values that nothing has written ---------------------------------------------------------
@@ -532,8 +491,8 @@ def _never_written(facts: Facts) -> Iterator[Hint]:
             if read.path[0] in known or (read.where, read.path) in noted:
                 continue
             if read.path not in past:
-                touching = {one for one, path in by_name.get(read.path[0], ()) if _touches(read.path, path)}
-                writers = anything | touching
+                of_name = by_name.get(read.path[0], ())
+                writers = anything | {one for one, path in of_name if _touches(read.path, path)}
                 past[read.path] = writers, _without(entry, ways, writers)
             writers, came = past[read.path]
             if id_ not in came or (read.shared and not writers and _placed_elsewhere(facts, id_)):
@@ -573,12 +532,8 @@ def _reads(facts: Facts, id_: str) -> Iterator[_Read]:
     if not facts.is_utility(id_) and isinstance(prompt, str):
         for name in dict.fromkeys(name for _, _, name in variables(prompt)):
             if (path := _path(name)) is not None:
-                yield _Read(
-                    f"materia.{raw.get('materia')}.prompt",
-                    path,
-                    "the prompt then holds nothing there",
-                    shared=True,
-                )
+                where = f"materia.{raw.get('materia')}.prompt"
+                yield _Read(where, path, "the prompt then holds nothing there", shared=True)
     for here, _, source in facts.assignments(id_):
         if isinstance(source, str) and not source.startswith("$") and (path := _path(source)) is not None:
             yield _Read(here, path, "then nothing is assigned")
