@@ -196,9 +196,8 @@ def done_by(executor: Executor, work: Callable[[], _Result], stop: Stop) -> _Res
             (``worker_lost``), or it was taken back or left behind (``interrupted``).
         Exception: whatever ``work`` raises.
     """
-    came: queue.SimpleQueue[object] = (
-        queue.SimpleQueue()
-    )  # an interrupt cannot leave it locked, as it can a future
+    # An interrupt cannot leave it locked, as it can a future.
+    came: queue.SimpleQueue[object] = queue.SimpleQueue()
     try:
         future = executor.submit(_Errand(work, copy_context()))
     except Exception as error:

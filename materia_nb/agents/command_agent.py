@@ -106,19 +106,19 @@ class JsonOutput:
         text = _text(answers[-1]) if answers else ""
         failures = [one for one in self._all(self.error, value) if one]
         paths = {name: self.usage.get(name, ()) for name in _COUNTED}
-        tokens = {name: _whole(_sum(self._all(one, value))) for name, one in paths.items()}
+        sums = {name: _sum(self._all(one, value)) for name, one in paths.items()}
+        tokens = {name: None if count is None else int(count) for name, count in sums.items()}
         cost = _sum(self._all(self.cost, value))
-        used = None
-        if cost is not None or any(count is not None for count in tokens.values()):
-            used = Usage(cost=cost, **tokens)
+        known = any(count is not None for count in (cost, *tokens.values()))
         sessions = [one for one in self._all(self.session, value) if isinstance(one, str)]
-        error = ""
+        said = ProgramAnswer(text, Usage(cost=cost, **tokens) if known else None, next(iter(sessions), ""))
         if failures:
-            error = _text(failures[-1]) if failures[-1] is not True else text or "it reports an error"
-        unread = ""
-        if not failures and not answers:
-            unread = f"There is no answer at {' or '.join(_listed(self.answer))} of what it printed: {stdout[:_TOLD]}"
-        return ProgramAnswer(text, used, sessions[0] if sessions else "", error, unread)
+            told = text or "it reports an error" if failures[-1] is True else _text(failures[-1])
+            return said._replace(error=told)
+        if answers:
+            return said
+        where = " or ".join(_listed(self.answer))
+        return said._replace(unread=f"There is no answer at {where} of what it printed: {stdout[:_TOLD]}")
 
     def _value(self, stdout: str) -> JSON:
         if not self.lines:
@@ -150,10 +150,6 @@ def _sum(values: Sequence[JSON]) -> float | None:
     return sum(numbers) if numbers else None
 
 
-def _whole(count: float | None) -> int | None:
-    return None if count is None else int(count)
-
-
 _AIDER_USED: Final = re.compile(
     r"^Tokens: (?P<sent>[\d.,]+[kM]?) sent,.*?(?P<received>[\d.,]+[kM]?) received\.(?: Cost: \$(?P<cost>[\d.,]+) message)?"
 )
@@ -164,25 +160,19 @@ def read_aider(stdout: str) -> ProgramAnswer:
     """Read what aider prints: a banner, the answer, and a line with tokens (rounded, as in 2.4k) and cost a message."""
     lines = stdout.splitlines()
     used = [(place, match) for place, line in enumerate(lines) if (match := _AIDER_USED.match(line))]
-    if any(line.startswith("Aider v") for line in lines):
-        begin = next(place for place, line in enumerate(lines) if line.startswith("Aider v"))
-        begin = next((place for place in range(begin, len(lines)) if not lines[place].strip()), len(lines))
-    else:
-        begin = 0
-    end = used[-1][0] if used else len(lines)
+    begin, end = 0, used[-1][0] if used else len(lines)
+    if (
+        banner := next((place for place, line in enumerate(lines) if line.startswith("Aider v")), None)
+    ) is not None:
+        begin = next((place for place in range(banner, len(lines)) if not lines[place].strip()), len(lines))
     counted = {place for place, _ in used}
     text = "\n".join(lines[place] for place in range(begin, end) if place not in counted).strip()
     if not used:
         return ProgramAnswer(text)
+    sent, received = (sum(_count(match[name]) for _, match in used) for name in ("sent", "received"))
     costs = [match["cost"] for _, match in used]
-    return ProgramAnswer(
-        text,
-        Usage(
-            sum(_count(match["sent"]) for _, match in used),
-            sum(_count(match["received"]) for _, match in used),
-            None if None in costs else sum(float(cost.replace(",", "")) for cost in costs),
-        ),
-    )
+    cost = None if None in costs else sum(float(one.replace(",", "")) for one in costs)
+    return ProgramAnswer(text, Usage(sent, received, cost))
 
 
 def _count(text: str) -> int:
@@ -303,31 +293,23 @@ class CommandAgent:
         What it used is told before it fails: unknown where it started and says nothing of it (R56).
         """
         ended = result.started and not (result.timed_out or result.stopped or result.stdout_truncated)
-        said = (
-            ProgramAnswer(stdout)
-            if self.reads is None
-            else self.reads(stdout)
-            if ended
-            else ProgramAnswer("")
-        )
+        said = ProgramAnswer(stdout if self.reads is None else "")
+        if self.reads is not None and ended:
+            said = self.reads(stdout)
         failed = not ended or result.code != 0 or said.error or said.unread
         if failed and result.started:
             turn.tell(Spent(said.usage or Usage(None, None)))
+        name, where = f"Command {_program(result.argv)}", turn.socket_id
         if said.error:
-            raise AgentError(
-                f"Command {_program(result.argv)} failed: {said.error[:STDERR_SUMMARY]}",
-                where=turn.socket_id,
-                hint="retry begins a new session" if self.goes_on_in(turn) else None,
-                kind="agent_exit",
-            )
+            hint = "retry begins a new session" if self.goes_on_in(turn) else None
+            what = f"{name} failed: {said.error[:STDERR_SUMMARY]}"
+            raise AgentError(what, where=where, hint=hint, kind="agent_exit")
         self._check(turn, result)  # how it ended says more than what could not be read
         if said.unread:
-            raise AgentError(
-                f"Command {_program(result.argv)}: {said.unread}",
-                where=turn.socket_id,
-                hint="does the program print what its version documents? CommandAgent reads others, or plain text",
-                kind="malformed",
+            hint = (
+                "does the program print what its version documents? CommandAgent reads others, or plain text"
             )
+            raise AgentError(f"{name}: {said.unread}", where=where, hint=hint, kind="malformed")
         return said
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - some need the model
@@ -355,20 +337,10 @@ class CommandAgent:
         if found is None:
             return
         _, kind, how, hint = found
-        said = summarize(
-            scrubbed_part(
-                result.stderr.decode(errors="replace"),
-                *secret_arguments(result.argv),
-                end=result.stderr_truncated,
-            ),
-            STDERR_SUMMARY,
-        )
-        raise AgentError(
-            f"Command {_program(result.argv)} {how}" + (f"; stderr: {said}" if said else ""),
-            where=turn.socket_id,
-            hint=hint,
-            kind=kind,
-        )
+        stderr, secrets = result.stderr.decode(errors="replace"), secret_arguments(result.argv)
+        said = summarize(scrubbed_part(stderr, *secrets, end=result.stderr_truncated), STDERR_SUMMARY)
+        what = f"Command {_program(result.argv)} {how}" + (f"; stderr: {said}" if said else "")
+        raise AgentError(what, where=turn.socket_id, hint=hint, kind=kind)
 
 
 def _program(argv: Sequence[str]) -> str:
@@ -457,17 +429,14 @@ class Preset:
 
     def for_turn(self, turn: Turn, model: str | None, session: str) -> tuple[str, ...]:
         """Return the command for a turn: its tools, its schema, and the session in which it goes on."""
-        changes = turn.tools == "coding" or bool({"edit", "write", "bash"}.intersection(_names(turn.tools)))
+        tools = {turn.tools} if isinstance(turn.tools, str) else {*turn.tools}
+        changes = turn.tools == "coding" or not tools.isdisjoint({"edit", "write", "bash"})
         more = list(self.changing if changes else self.looking)
         if turn.schema is not None:
             more += (part.replace("{schema}", compact(thawed(turn.schema))) for part in self.schema)
         if session:
             more += (part.replace("{session}", session) for part in self.resume)
         return self.command(model, *more)
-
-
-def _names(tools: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (tools,) if isinstance(tools, str) else tools
 
 
 def _preset(name: str, given: Mapping[str, Any]) -> Preset:

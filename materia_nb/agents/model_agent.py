@@ -33,9 +33,8 @@ _OTHER_KEYS: Final = {
 }
 """Keys that are not called after their provider."""
 _VARIABLE: Final = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
-_NO_KEY: Final = (
-    "none"  # what a server that wants no key is sent in its place; the client library needs something
-)
+_NO_KEY: Final = "none"
+"""What a server that wants no key is sent in its place; the client library needs something."""
 
 
 def model_name_of(model: object) -> str:

@@ -53,9 +53,8 @@ def _parse_json(text: str) -> JSON:
     try:
         document = json.loads(text, object_pairs_hook=pairs, parse_float=_finite, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        raise ParseError(
-            f"this is not JSON: {_reason(error)}", _advice(text, error), error.lineno, error.colno
-        ) from error
+        what = f"this is not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+        raise ParseError(what, _advice(text, error), error.lineno, error.colno) from error
     except RecursionError as error:
         raise ParseError("the JSON is nested too deeply", "a config has a few levels only") from error
     except ValueError as error:  # a number with thousands of digits
@@ -116,14 +115,10 @@ def parse_yaml(text: str) -> JSON:
     except MarkedYAMLError as error:
         mark = error.problem_mark
         what = str(error.problem or error.context or "it cannot be parsed").splitlines()[0]
-        hint = (
-            "keep one of the two keys"
-            if "duplicate key" in what
-            else "check indentation, colons and quotes there"
-        )
-        if mark is None:
-            raise ParseError(f"this is not YAML: {what}", hint) from error
-        raise ParseError(f"this is not YAML: {what}", hint, mark.line + 1, mark.column + 1) from error
+        twice = "duplicate key" in what
+        hint = "keep one of the two keys" if twice else "check indentation, colons and quotes there"
+        place = (0, 0) if mark is None else (mark.line + 1, mark.column + 1)
+        raise ParseError(f"this is not YAML: {what}", hint, *place) from error
     except RecursionError as error:
         raise ParseError("the YAML is nested too deeply", "a config has a few levels only") from error
     except (YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
@@ -240,10 +235,6 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
-def _reason(error: json.JSONDecodeError) -> str:
-    return error.msg[:1].lower() + error.msg[1:]
-
-
 def _advice(text: str, error: json.JSONDecodeError) -> str:
     """Say what is probably wrong at the place of a JSON error."""
     if not text.strip():
@@ -272,17 +263,14 @@ def _json5_error(message: str) -> ParseError:
             )
         return ParseError(f"this is not JSON: {message}", "look for what is not closed")
     line, what, column = place.groups()
-    what = what[:1].lower() + what[1:]
-    return ParseError(
-        f"this is not JSON: {what}", "look at this place and just before it", int(line), int(column or 1)
-    )
+    what = f"this is not JSON: {what[:1].lower()}{what[1:]}"
+    return ParseError(what, "look at this place and just before it", int(line), int(column or 1))
 
 
 def _second_place(text: str, key: str, *, only: bool) -> tuple[int, int]:
     """Return line and column of the second of two equal keys, when nothing else in the text looks like it."""
-    places = [
-        found.start() for found in re.finditer(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:", text)
-    ]
+    written = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
+    places = [found.start() for found in re.finditer(written, text)]
     if not only or len(places) != 2:
         return 0, 0
     start = places[1]
@@ -417,11 +405,9 @@ def write_config(path: str | Path, document: JSON) -> None:
     """
     path = expanded(path)
     if ENDINGS.get(path.suffix.lower()) not in ("json", "jsonc"):
-        raise config_error(
-            "configs are written as JSON",
-            path,
-            f"choose a name that ends with .json, such as {path.with_suffix('.json').name}",
-        )
+        name = path.with_suffix(".json").name
+        hint = f"choose a name that ends with .json, such as {name}"
+        raise config_error("configs are written as JSON", path, hint)
     try:
         text = dumps(document, indent=2) + "\n"
     except (TypeError, ValueError, RecursionError) as error:
@@ -456,15 +442,10 @@ def resolved(path: str | Path) -> Path:
     """Return the path in full, with ``~`` filled in and links followed; raises MateriaError for what is none."""
     try:
         return expanded(path).resolve()
-    except (
-        OSError,
-        ValueError,
-        RuntimeError,
-        TypeError,
-    ) as error:  # links in a circle; a NUL in the name; a number
-        raise config_error(
-            f"this is not a path: {error}", repr(str(path))[:200], "name a file or a directory"
-        ) from error
+    # Links in a circle; a NUL in the name; a number.
+    except (OSError, ValueError, RuntimeError, TypeError) as error:
+        shown = repr(str(path))[:200]
+        raise config_error(f"this is not a path: {error}", shown, "name a file or a directory") from error
 
 
 def is_there(path: Path) -> bool:
@@ -528,9 +509,8 @@ def _near_file(path: Path) -> str:
     """Say which config file nearby was probably meant."""
     folder = path.parent
     try:
-        names = sorted(
-            entry.name for entry in folder.iterdir() if entry.suffix.lower() in ENDINGS and entry.exists()
-        )
+        there = (one for one in folder.iterdir() if one.suffix.lower() in ENDINGS and one.exists())
+        names = sorted(one.name for one in there)
     except OSError:
         return f"there is no directory {str(folder)!r} to read: start from {str(Path.cwd())!r}"
     match = close_match(path.name, names)

@@ -7,9 +7,10 @@ directory, else the reference engine's), project (``.pi/pi-materia.json``), envi
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -131,13 +132,10 @@ class LayeredConfig:
 
     def below(self, kind: Literal["loadout", "materia"], name: str, layer: LayerName) -> Object:
         """Return a loadout or a materia as it would be without ``layer`` and the layers above it."""
-        names = [one.name for one in self.layers]
-        return self._merged(kind, name, self.layers[: names.index(layer)] if layer in names else self.layers)[
-            0
-        ]
+        return self._merged(kind, name, takewhile(lambda one: one.name != layer, self.layers))[0]
 
     def _merged(
-        self, kind: Literal["loadout", "materia"], name: str, layers: Sequence[Layer]
+        self, kind: Literal["loadout", "materia"], name: str, layers: Iterable[Layer]
     ) -> tuple[Object, dict[str, Layer]]:
         group = "loadouts" if kind == "loadout" else kind
         merged: JSON = None
@@ -202,7 +200,7 @@ def load_layers(
         merge.add_file("environment", base / expanded(asked), asked_by=_CONFIG_VARIABLE)
     if isinstance(path, Mapping):
         merge.add("given", label, None, dict(path))
-    elif isinstance(path, str) and _is_config_text(path):
+    elif isinstance(path, str) and ("{" in path or "\n" in path):  # a config rather than its path
         merge.add("given", label, None, read_text(path, where=label))
     elif path is not None:
         merge.add_file("given", base / expanded(path))
@@ -220,11 +218,6 @@ def _bundled() -> JSON:
 def whole_over(definition: Mapping[str, JSON], below: Mapping[str, JSON]) -> Object:
     """Return what a layer has to say for a definition to be exactly this one, whatever the layers below say (R33)."""
     return {**definition, **dict.fromkeys(key for key in below if key not in definition)}
-
-
-def _is_config_text(source: str) -> bool:
-    """Whether text is a config rather than a path: it has a brace or a line break."""
-    return "{" in source or "\n" in source
 
 
 def _profile_file(env: Mapping[str, str]) -> Path | None:
@@ -289,9 +282,8 @@ class _Merge:
             raise config_error(what, label, 'write {"loadouts": { ... }, "materia": { ... }}')
         for group in (*_NAMED, *_MERGED):
             if name in ("profile", "project") and not isinstance(document.get(group), dict | None):
-                raise config_error(
-                    f"{group} is {brief(document[group])}", f"{label}: {group}", "write an object"
-                )
+                what = f"{group} is {brief(document[group])}"
+                raise config_error(what, f"{label}: {group}", "write an object")
         loadouts, materia = (tuple(_names(document.get(group))) for group in _NAMED)
         self.layers.append(Layer(name, label, path, loadouts, materia, _settings(document), document))
         self._merge(document, path)
@@ -302,10 +294,8 @@ class _Merge:
         for key, value in document.items():
             below = self.document.get(key)
             if key in _NAMED and is_object(value) and isinstance(below, dict | None):
-                merged = {
-                    **(below or {}),
-                    **{id_: _over((below or {}).get(id_), raw) for id_, raw in value.items()},
-                }
+                known = below or {}
+                merged = known | {id_: _over(known.get(id_), raw) for id_, raw in value.items()}
                 self.document[key] = {id_: raw for id_, raw in merged.items() if raw is not None}
             elif key in _MERGED and is_object(value) and is_object(below):
                 self.document[key] = {**below, **value}

@@ -175,10 +175,8 @@ def is_context(value: JSON) -> bool:
         return isinstance(value, str) and value in CAST_CONTEXTS
     for name, given in value.items():
         if name not in _CONTEXT_PARTS:
-            parts = ", ".join(_CONTEXT_PARTS)
-            raise Fault(
-                f"there is no part {name!r} of what an agent is told", f"write one of {parts}", f".{name}"
-            )
+            what = f"there is no part {name!r} of what an agent is told"
+            raise Fault(what, f"write one of {', '.join(_CONTEXT_PARTS)}", f".{name}")
         accepts, _, write = _CONTEXT_PARTS[name]
         if not accepts(given):
             raise Fault(hint=f"write {write}", at=f".{name}")
@@ -214,9 +212,8 @@ _CONTEXT_SCHEMA: Final[Mapping[str, JSON]] = {
     ]
 }
 VALUE_KINDS: Final[Mapping[str, ValueKind]] = {
-    "Reference": ValueKind(
-        lambda _: True, _TEXT, "socket id or end"
-    ),  # of something in the config: the graph checks whether it is there
+    # Of something in the config: the graph checks whether it is there.
+    "Reference": ValueKind(lambda _: True, _TEXT, "socket id or end"),
     "SomeText": ValueKind(is_text, _TEXT, write="write a name in quotes"),  # more than white space
     "Text": ValueKind(lambda value: isinstance(value, str), _TEXT, write="write text in quotes"),
     "Texts": ValueKind(_are_texts, _TEXTS, "list of texts"),
@@ -254,9 +251,8 @@ VALUE_KINDS: Final[Mapping[str, ValueKind]] = {
         "write a name, or leave it out",
     ),
     "Source": ValueKind(_is_source, _TEXT, "source", _A_PATH),  # a path, or JSONPath (R11)
-    "AssignedSource": ValueKind(
-        is_text, _TEXT, "source", _A_PATH
-    ),  # may have no effect, so be unreadable (R4)
+    # It may have no effect, so be unreadable (R4).
+    "AssignedSource": ValueKind(is_text, _TEXT, "source", _A_PATH),
     "Parse": _word_of("json", "text"),
     "When": _word_of(*CONDITIONS),
     "WhenOutput": _word_of(*OF_OUTPUTS),  # a condition that an output can meet
