@@ -131,6 +131,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"choose one of: {shown}" + (", ..." if len(names) > 10 else "")
 
 
+def usage_error(what: str, hint: str | None = None) -> MateriaError:
+    """Return the error for what was asked in a way that cannot be meant."""
+    return MateriaError(what, hint=hint, kind="usage")
+
+
 def needs_one_of(name: str, known: Collection[str], what: str, kind: str) -> None:
     """Raise MateriaError, with what was probably meant as its hint, unless a name is one of those that are known."""
     if name not in known:

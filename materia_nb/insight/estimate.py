@@ -16,7 +16,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import NOTHING, CastState, Pin
 from materia_nb.engine.told import HEADINGS, tokens_of
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, usage_error
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.odds import Chance, Chances, PerSocket, at, chances_of, check_names, drawn
 from materia_nb.insight.space import PossibleAnswers, Scripted, end_of, quiet, turns_of
@@ -38,7 +38,7 @@ def _valid(context: JSON) -> JSON:
             return context
     except Fault as fault:
         hint = fault.hint or hint
-    raise MateriaError(f"{context!r:.80} is not a castContext.", hint=hint, kind="usage")
+    raise usage_error(f"{context!r:.80} is not a castContext.", hint)
 
 
 class PromptOfVisit(NamedTuple):

@@ -14,7 +14,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from materia_nb.agents.command_agent import COMMAND_PREFIX, PRESETS
 from materia_nb.agents.interface import CELL_NAMES
 from materia_nb.cast.workbench import Workbench
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, usage_error
 from materia_nb.loadout.facts import as_object
 from materia_nb.magics import registry
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
@@ -73,17 +73,11 @@ class MateriaMagics(Magics):
             name, rest = "help", name
         verb = registry.find_verb(name)
         if cell is None and verb.cell == "must":
-            raise MateriaError(
-                f"{name} takes the body of a cell.",
-                hint=f"write %%materia {name} at the top of a cell",
-                kind="usage",
+            raise usage_error(
+                f"{name} takes the body of a cell.", f"write %%materia {name} at the top of a cell"
             )
         if cell is not None and verb.cell == "never":
-            raise MateriaError(
-                f"{name} does not take the body of a cell.",
-                hint=f"write {verb.usage} on a line",
-                kind="usage",
-            )
+            raise usage_error(f"{name} does not take the body of a cell.", f"write {verb.usage} on a line")
         arguments = registry.parse(verb, rest, self.namespace)
         try:
             return verb.handler(registry.Call(self.bench, arguments, cell, self.namespace))

@@ -19,7 +19,7 @@ from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import StepView
 from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.session import StepRecord
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, did_you_mean, usage_error
 from materia_nb.file_io import read_own_table
 from materia_nb.magics.cast_display import running
 
@@ -273,9 +273,7 @@ def from_method(
             values[last] = call.request(values.get(last, ""))
         if cell != "never" and not values.get(last) and parameters[last].default is inspect.Parameter.empty:
             what = arguments[last].name
-            raise MateriaError(
-                f"The {what} is missing.", hint=f"write it after {name}, or in a cell", kind="usage"
-            )
+            raise usage_error(f"The {what} is missing.", f"write it after {name}, or in a cell")
         places: list[Any] = []
         for key in [key for key, one in arguments.items() if one.placed and key in values]:
             value = values.pop(key)
@@ -343,7 +341,7 @@ def find_verb(name: str) -> Verb:
     if name in VERBS:
         return VERBS[name]
     if seconds := family(name):
-        raise MateriaError(f"{name} what?", hint=f"{name} {one_of_words(seconds)}", kind="usage")
+        raise usage_error(f"{name} what?", f"{name} {one_of_words(seconds)}")
     if name in RENAMED:
         raise MateriaError(f"`%materia {name}` is now `%materia {RENAMED[name]}`.", kind="renamed_verb")
     hint = _SYNONYMS.get(name.lower()) or did_you_mean(name, first_words())
@@ -507,4 +505,4 @@ def _typed(verb: Verb, argument: Argument, value: Any) -> Any:
 
 
 def _wrong(verb: Verb, what: str) -> MateriaError:
-    return MateriaError(what, hint=f"the usage is: {verb.usage}", kind="usage")
+    return usage_error(what, f"the usage is: {verb.usage}")

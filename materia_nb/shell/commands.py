@@ -26,7 +26,7 @@ import click
 
 from materia_nb import __version__
 from materia_nb.cast.workbench import DryBench, Workbench
-from materia_nb.errors import MateriaError, counted, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean, usage_error
 from materia_nb.file_io import read_own, read_plain, replace_file
 from materia_nb.loadout.config_files import ENDINGS
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
@@ -331,7 +331,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             error.show()
             return MISUSE
         at = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "materia"
-        return _refused(MateriaError(error.format_message(), hint=f"{at} --help", kind="usage"), as_json=True)
+        return _refused(usage_error(error.format_message(), f"{at} --help"), as_json=True)
     except MateriaError as error:
         return _refused(error, as_json="--json" in given)
     except (KeyboardInterrupt, click.Abort):
@@ -461,7 +461,7 @@ def _bench(
         for one in agents:
             name, equals, who = one.partition("=")
             if not equals:
-                raise MateriaError(f"--agent {one} names nobody.", hint="write NAME=WHO", kind="usage")
+                raise usage_error(f"--agent {one} names nobody.", "write NAME=WHO")
             parsed = parse(VERBS["agent"], f'"{name}" {who}', {})
             VERBS["agent"].handler(Call(bench, parsed, None, {}))
         yield bench
@@ -520,7 +520,7 @@ def _check(
             click.echo(terminal.findings_text(found, "json" if as_json else form))
             return FINE if found.ok else PROBLEMS
         if len(names) > 1:
-            raise MateriaError("One loadout is mended at a time.", kind="usage")
+            raise usage_error("One loadout is mended at a time.")
         verb = VERBS["check"]
         arguments = _arguments(verb, {"loadout": tuple(names), "mend": mend, "save": save}, bench)
         return _told(verb, verb.handler(Call(bench, arguments, None, {})), bench, as_json=as_json)
@@ -536,11 +536,11 @@ def _run(
         if request:
             if of is not None:
                 what = "A request begins a cast of its own."
-                raise MateriaError(what, hint="leave --cast out", kind="usage")
+                raise usage_error(what, "leave --cast out")
             begun = _arguments(VERBS["cast"], {"request": request, "loadout": loadout}, bench)
             bench.cast(begun["request"], loadout=begun.get("loadout"))
         elif loadout is not None:
-            raise MateriaError("The request is missing.", hint="run REQUEST --loadout NAME", kind="usage")
+            raise usage_error("The request is missing.", "run REQUEST --loadout NAME")
         else:
             bench.resume(of or "-1")
         call = Call(bench, _arguments(run, values, bench), None, {})

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from materia_nb.cast import Prepared
 from materia_nb.engine.routing import short
-from materia_nb.errors import MateriaError
+from materia_nb.errors import usage_error
 from materia_nb.jsonvalue import JSON
 
 _EVERYONE: Final = "*"
@@ -102,7 +102,7 @@ def places_of(
         MateriaError: it is not a grid (``usage``).
     """
     if repeat < 1 or not loadouts:
-        raise MateriaError("A sweep needs loadouts, and casts of them.", hint="repeat from 1", kind="usage")
+        raise usage_error("A sweep needs loadouts, and casts of them.", "repeat from 1")
     asked, chosen = _named_requests(requests), settings(agents, known)
     found = []
     for name, setting in product(dict.fromkeys(loadouts), chosen):
@@ -127,10 +127,8 @@ def _named_requests(given: str | Sequence[str] | Mapping[str, str]) -> dict[str,
         [given] if isinstance(given, str) else list(given.values() if isinstance(given, Mapping) else given)
     )
     if not texts or not all(isinstance(one, str) for one in texts):
-        raise MateriaError(
-            "A sweep needs requests, as texts.",
-            hint='requests=["...", "..."], or a dict of names to texts',
-            kind="usage",
+        raise usage_error(
+            "A sweep needs requests, as texts.", 'requests=["...", "..."], or a dict of names to texts'
         )
     if isinstance(given, Mapping):
         return {str(name): text for name, text in given.items()}
@@ -159,10 +157,9 @@ def settings(given: object, known: Callable[[str], bool]) -> list[Setting]:
         if len(names) == len(given) and names:
             return [Setting(_label(given), given)]
         if names:
-            raise MateriaError(
+            raise usage_error(
                 f"Of the keys of agents some are sockets or materia ({', '.join(map(str, names))}), others are not.",
-                hint='{"label": {"Plan": ...}, ...} sweeps over agents, {"Plan": ..., "*": ...} is one choice of them',
-                kind="usage",
+                '{"label": {"Plan": ...}, ...} sweeps over agents, {"Plan": ..., "*": ...} is one choice of them',
             )
         found = [Setting(str(label), _for_everyone(one, known)) for label, one in given.items()]
     else:
@@ -170,10 +167,9 @@ def settings(given: object, known: Callable[[str], bool]) -> list[Setting]:
         found = [Setting(_label(one), _for_everyone(one, known)) for one in many]
     labels = [one.label for one in found]
     if not found or len(set(labels)) < len(labels):
-        raise MateriaError(
+        raise usage_error(
             "Two choices of agents have the same name." if found else "There are no agents to choose from.",
-            hint='name them: agents={"one": ..., "other": ...}',
-            kind="usage",
+            'name them: agents={"one": ..., "other": ...}',
         )
     return found
 

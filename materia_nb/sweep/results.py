@@ -23,7 +23,7 @@ from materia_nb.cast.views.tables import known_words
 from materia_nb.display.blocks import Bar, Block, Cell, Heading, Line, Shown, Table, lines
 from materia_nb.display.escape import shorten
 from materia_nb.engine.state import UNREPORTED, Usage, known_sum
-from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of, scrubbed
+from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of, scrubbed, usage_error
 from materia_nb.handoff import SparseProtocol
 from materia_nb.handoff.protocol import Requirements, in_brief
 from materia_nb.insight import sides
@@ -202,7 +202,7 @@ class Sweep(Shown, Sequence[Row]):
 
             return check
         known = ("passed", *_NUMBERS, *self.checks)
-        raise MateriaError(f"Rows have no value {name!r}.", hint=did_you_mean(name, known), kind="usage")
+        raise usage_error(f"Rows have no value {name!r}.", did_you_mean(name, known))
 
     def _used(self) -> str:
         missing = sum(one.tokens is None for one in self)
@@ -433,10 +433,8 @@ def named_checks(
             found[f"{name} {place}" if name in found else name] = one
     for name, check in found.items():
         if name in taken:
-            raise MateriaError(
-                f"A check cannot be called {name!r}: rows have that already.",
-                hint="give it another name",
-                kind="usage",
+            raise usage_error(
+                f"A check cannot be called {name!r}: rows have that already.", "give it another name"
             )
         if not isinstance(check, Judge):
             _asks(name, check)
@@ -446,11 +444,7 @@ def named_checks(
 def _asks(name: str, check: object) -> tuple[str, ...] | None:
     """Which parameters a function asks for; None for the cast alone, by position."""
     if not callable(check):
-        raise MateriaError(
-            f"The check {name!r} is a {type(check).__name__}.",
-            hint="give a function, or a Judge",
-            kind="usage",
-        )
+        raise usage_error(f"The check {name!r} is a {type(check).__name__}.", "give a function, or a Judge")
     needed = [
         one.name
         for one in inspect.signature(check).parameters.values()
@@ -461,10 +455,9 @@ def _asks(name: str, check: object) -> tuple[str, ...] | None:
     if len(needed) == 1:
         return None
     wrong = next(one for one in needed if one not in _GIVEN)
-    raise MateriaError(
+    raise usage_error(
         f"The check {name!r} asks for {wrong!r}.",
-        hint=f"{did_you_mean(wrong, _GIVEN)}; one parameter gets the cast",
-        kind="usage",
+        f"{did_you_mean(wrong, _GIVEN)}; one parameter gets the cast",
     )
 
 
@@ -534,10 +527,9 @@ def requests_of(dataset: Any) -> dict[str, str]:
     for place, case in enumerate(dataset.cases, start=1):
         text = case.inputs if isinstance(case.inputs, str) else compact(case.inputs)
         if text in found.values():
-            raise MateriaError(
+            raise usage_error(
                 f"Case {place} of the data set asks for what an earlier one asks for.",
-                hint="repeat=2 casts a request twice",
-                kind="usage",
+                "repeat=2 casts a request twice",
             )
         found[case.name or f"case {place}"] = text
     return found

@@ -19,7 +19,7 @@ from materia_nb.cast.views.loadout_views import estimated
 from materia_nb.cast.views.status import draft_of
 from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.state import Unit, Usage
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.file_io import append_line, read_plain
 from materia_nb.insight.estimate import GLANCE
 from materia_nb.insight.sides import worked
@@ -274,10 +274,9 @@ class Together:
 
     def __init__(self, most: tuple[float, Unit] | None, made: Iterable[Came]) -> None:
         if most is not None and (most[1] not in get_args(Unit) or not 0 < most[0] < float("inf")):
-            raise MateriaError(
+            raise usage_error(
                 f"{most[0]:g} {most[1]} is not a limit of a sweep.",
-                hint=f"give a number above 0, and one of {', '.join(get_args(Unit))}",
-                kind="usage",
+                f"give a number above 0, and one of {', '.join(get_args(Unit))}",
             )
         self._most = most
         self._used = 0.0

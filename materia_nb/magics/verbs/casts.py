@@ -24,7 +24,7 @@ from materia_nb.engine.items import item_label
 from materia_nb.engine.labels import VERDICTS
 from materia_nb.engine.session import lanes_at_work
 from materia_nb.engine.told import HEADINGS
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.insight.queries import Suggestion
 from materia_nb.jsonvalue import JSON
 from materia_nb.late import late
@@ -65,11 +65,11 @@ def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
     current = call.cast
     if enter:
         if count is not None:
-            raise MateriaError("One socket is entered.", hint="step --enter", kind="usage")
+            raise usage_error("One socket is entered.", "step --enter")
         current.enter()
         return StatusView(current.now)
     if count is not None and count < 1:
-        raise MateriaError("The number of steps must be 1 or more.", kind="usage")
+        raise usage_error("The number of steps must be 1 or more.")
     with running(current):
         current.run(steps=count) if count is not None else current.step()
     current.write_now()
@@ -258,9 +258,7 @@ def _attempt(
     if take is not None or pin is not None:
         tried = cast.attempts
         if tried is None:
-            raise MateriaError(
-                "Nothing was attempted yet.", hint="attempt first, then take one", kind="usage"
-            )
+            raise usage_error("Nothing was attempted yet.", "attempt first, then take one")
         if pin is not None:
             tried.pin(pin)
         if take is None:
@@ -306,7 +304,7 @@ def _sweep(
         request = [line.strip() for line in call.body.splitlines() if line.strip()]
     if not request:
         hint = "write a request behind the verb, or one on each line of the cell (in a terminal: --body FILE)"
-        raise MateriaError("A sweep needs requests.", hint=hint, kind="usage")
+        raise usage_error("A sweep needs requests.", hint)
     cells = (_listed(loadouts), request, _listed(agents), repeat, checks, dir_)
     return call.bench.sweep(*cells, retry=retry, most=most, progress=True)
 
@@ -333,9 +331,7 @@ def _link(call: Call, parts: Several, request: Rest = "", *, from_: str | None =
     """
     request = call.request(request)
     if not request:
-        raise MateriaError(
-            "The request is missing.", hint="write it after --: link A B -- request", kind="usage"
-        )
+        raise usage_error("The request is missing.", "write it after --: link A B -- request")
     return call.bench.link(*map(str, parts), request=request, from_cast=from_)
 
 
@@ -384,7 +380,7 @@ def _set(call: Call, path: str, value: Rest = None) -> Any:
     """
     given = call.body_or(value)
     if given is None:
-        raise MateriaError("The value is missing.", hint="edit set plan.approved true", kind="usage")
+        raise usage_error("The value is missing.", "edit set plan.approved true")
     current = call.cast
     current.edit.set(str(path), _value(given) if isinstance(given, str) else given)
     return JsonView("state", dict(current.state))

@@ -31,7 +31,7 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import JsonView, Table, Text
 from materia_nb.display.svg import GraphPicture
 from materia_nb.engine.state import Bound
-from materia_nb.errors import MateriaError, outgoing_traceback
+from materia_nb.errors import MateriaError, outgoing_traceback, usage_error
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.compare import visit_before
 from materia_nb.insight.odds import Chances, Likely, PerSocket
@@ -141,7 +141,7 @@ def _check(
     bench, name = call.bench, loadout or call.bench.loadouts.chosen
     if not mend:
         if save:
-            raise MateriaError("Only fixes are saved.", hint="check --mend --save", kind="usage")
+            raise usage_error("Only fixes are saved.", "check --mend --save")
         report = bench.check(name)
         return ReportView(name or "", report.strict() if strict else report)
     design = bench.design(name)
@@ -230,7 +230,7 @@ def _agent(
     """
     if name is None:
         if call.body is not None:
-            raise MateriaError("Say which materia or socket the cell answers for, or *.", kind="usage")
+            raise usage_error("Say which materia or socket the cell answers for, or *.")
         return agents_view(call.bench.agents)
     if call.body is not None:
         call.bench.agent(name, _function(name, call.body, _dict_of(call)))
@@ -282,12 +282,10 @@ def _pin(
     bench, to = call.bench, call.body_or(to)
     if name is None:
         if call.body is not None or off:
-            raise MateriaError("Name a socket or materia.", hint="pin NAME, pin --off NAME", kind="usage")
+            raise usage_error("Name a socket or materia.", "pin NAME, pin --off NAME")
     elif off:
         if to is not None or visit is not None:
-            raise MateriaError(
-                "An unpinned socket or materia takes no answer.", hint="pin --off NAME", kind="usage"
-            )
+            raise usage_error("An unpinned socket or materia takes no answer.", "pin --off NAME")
         bench.unpin(name)
     else:
         bench.pin(name, to, visit=visit)
@@ -496,9 +494,7 @@ def _lengths(text: str) -> list[int]:
     for piece in text.split(","):
         first, _, last = piece.partition("-")
         if not first.strip().isdecimal() or not (last or "0").strip().isdecimal():
-            raise MateriaError(
-                f"{text!r} does not say how long lists are.", hint="write 0-3, or 2,5", kind="usage"
-            )
+            raise usage_error(f"{text!r} does not say how long lists are.", "write 0-3, or 2,5")
         found += range(int(first), int(last or first) + 1)
     return found
 
@@ -513,10 +509,8 @@ def _chances(given: object) -> Chances:
             return _chance(text)
         return {name.strip(): _chance(chance) for name, _, chance in pairs}
     except ValueError:
-        raise MateriaError(
-            f"{text!r} is not a chance.",
-            hint="write 0.7, or Check=0.7,*=0.9; 0.6/0.3 says nothing in 0.3",
-            kind="usage",
+        raise usage_error(
+            f"{text!r} is not a chance.", "write 0.7, or Check=0.7,*=0.9; 0.6/0.3 says nothing in 0.3"
         ) from None
 
 
@@ -525,7 +519,7 @@ def _failing(given: object) -> PerSocket:
     chances = _chances(given)
     each = chances.values() if isinstance(chances, Mapping) else (chances,)
     if any(isinstance(one, tuple) for one in each):
-        raise MateriaError("A chance to fail is one number.", hint="write 0.1, or Build=0.1", kind="usage")
+        raise usage_error("A chance to fail is one number.", "write 0.1, or Build=0.1")
     return cast("PerSocket", chances)
 
 
@@ -570,9 +564,7 @@ def _replay(call: Call, loadout: str | None = None, *, all_: bool = False, go_on
     """
     bench = call.bench
     if all_ and go_on:
-        raise MateriaError(
-            "Only one replay at a time can continue.", hint="open the cast, then replay --go-on", kind="usage"
-        )
+        raise usage_error("Only one replay at a time can continue.", "open the cast, then replay --go-on")
     if all_:
         return bench.casts.replay(loadout)
     found = bench.current.replay(bench.graph(loadout))
@@ -584,8 +576,8 @@ def _number(given: object) -> int:
     try:
         return int(text)
     except ValueError:
-        raise MateriaError(
-            f"{text!r} is not a step: it must be a whole number.", hint="compare --steps 3 5", kind="usage"
+        raise usage_error(
+            f"{text!r} is not a step: it must be a whole number.", "compare --steps 3 5"
         ) from None
 
 
