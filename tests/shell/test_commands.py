@@ -191,7 +191,6 @@ def test_a_person_at_the_terminal_answers_until_it_is_right(bench, capsys, monke
     typed = iter(['{"satisfied": 3}', ".", '{"satisfied": true}', ".", "two", "lines", "."])
     monkeypatch.setattr("builtins.input", lambda _: next(typed))
     monkeypatch.setattr(terminal, "can_ask", lambda *, as_json: True)
-    monkeypatch.setattr("materia_nb.shell.terminal.can_ask", terminal.can_ask)
     code, out, err = materia(capsys, "run", "x", "--loadout", "Asks")
     assert code == 0
     assert "complete" in out
