@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from itertools import product
 from random import Random
 from typing import Final, NamedTuple, TypeAlias
 
@@ -32,7 +32,6 @@ from materia_nb.handoff.protocol import (
     SCHEDULE,
     Outcome,
     Reaction,
-    Reading,
     TurnFacts,
     in_brief,
     protocol,
@@ -150,15 +149,10 @@ class PossibleAnswers:
 
     def of(self, here: SocketRules) -> tuple[Scripted, ...]:
         """Every answer of a socket that can lead somewhere else than the others."""
-        found = self._known.get(here.socket.id)
-        if found is None:
-            found = self._known[here.socket.id] = tuple(self._made(here))
-        return found
-
-    def _made(self, here: SocketRules) -> Iterator[Scripted]:
-        yield from self._outputs(here)
-        if Result.FAILED in here.goes:
-            yield Scripted("", Result.FAILED, None)
+        if here.socket.id not in self._known:
+            failure = [Scripted("", Result.FAILED, None)] if Result.FAILED in here.goes else []
+            self._known[here.socket.id] = (*self._outputs(here), *failure)
+        return self._known[here.socket.id]
 
     def _outputs(self, here: SocketRules) -> Iterator[Scripted]:
         if here.wanted.parse == "text":
@@ -168,9 +162,8 @@ class PossibleAnswers:
         if not here.socket.is_utility and here.maker is not None:
             yield from self._in_form(here, here.maker, lengths)
             return
-        for result in verdicts(here):
-            for count in lengths:
-                yield Scripted(compact(self._value(here, result, count or 0)), result, count)
+        for result, count in product(verdicts(here), lengths):
+            yield Scripted(compact(self._value(here, result, count or 0)), result, count)
 
     def _in_form(
         self, here: SocketRules, maker: MakesAnswers, lengths: Sequence[int | None]
@@ -178,35 +171,31 @@ class PossibleAnswers:
         """Every answer in the form of the socket's protocol; one that says nothing of ``satisfied`` may be among them."""
         found = []
         whatever = verdicts(here) == (Result.NOTHING,)
-        for result in verdicts(here) if whatever else TAKEN:
-            outcome: Outcome = "done" if whatever else _OUTCOMES[result]
-            for count in lengths:
-                fits = partial(_routes, result=result, whatever=whatever)
-                text = self._shortest(here, maker, outcome, count or 0, fits)
-                if text is not None:
-                    found.append(Scripted(text, result, count))
+        for result, count in product(verdicts(here) if whatever else TAKEN, lengths):
+            text = self._shortest(here, maker, None if whatever else result, count or 0)
+            if text is not None:
+                found.append(Scripted(text, result, count))
         if not found:
             raise _no_answer(here)
         yield from found
         yield from (Scripted(text, Result.STOPPED, None, action) for action, text in holds(self._rules, here))
 
     def _shortest(
-        self,
-        here: SocketRules,
-        maker: MakesAnswers,
-        outcome: Outcome,
-        count: int,
-        fits: Callable[[Reading], bool],
+        self, here: SocketRules, maker: MakesAnswers, result: Result | None, count: int
     ) -> str | None:
-        """Return the shortest answer of this outcome and length whose reading fits; None when there is none."""
+        """Return the shortest answer of this length that is taken and follows the graph; None when there is none.
+
+        It says ``result`` of ``satisfied``; whatever it likes where that is None.
+        """
         facts = TurnFacts(
             agent_id=agent_id(SAMPLE, here.socket.id),
             given=given_to(self._rules, here, entering.begin(self._rules, SAMPLE)),
             sockets=frozenset(self._rules.sockets),
         )
-        for value in maker.samples(outcome, count):
+        for value in maker.samples("done" if result is None else _OUTCOMES[result], count):
             text = maker.written(self._with_sources(here, count, value))
-            if fits(here.protocol.read(text, here.wanted, facts)):
+            reading = here.protocol.read(text, here.wanted, facts)
+            if reading.accepted and reading.action == "route" and result in (None, reading.result):
                 return text
         return None
 
@@ -274,13 +263,9 @@ def verdicts(here: SocketRules) -> tuple[Result, ...]:
         return YES_OR_NO
     socket = here.socket
     conditions = [edge.when for edge in socket.edges] + [route.condition for route in here.exits]
-    if socket.advance is not None:
-        conditions.append(socket.advance.when)
-    return (
-        (Result.NOTHING,)
-        if all(described(one).whatever or described(one).without_output for one in conditions)
-        else TAKEN
-    )
+    conditions += [] if socket.advance is None else [socket.advance.when]
+    asks = [one for one in map(described, conditions) if not (one.whatever or one.without_output)]
+    return TAKEN if asks else (Result.NOTHING,)
 
 
 def unasked(here: SocketRules) -> bool:
@@ -294,11 +279,6 @@ _OUTCOMES: Final[Mapping[Result, Outcome]] = {
     Result.NO: "again",
     Result.NOTHING: "open",
 }
-
-
-def _routes(reading: Reading, *, result: Result, whatever: bool) -> bool:
-    """Whether an output is taken and follows the graph, saying this of ``satisfied``."""
-    return reading.accepted and reading.action == "route" and (whatever or reading.result is result)
 
 
 def _segments(source: str) -> list[str]:
@@ -639,19 +619,15 @@ def _sources(graph: Graph) -> list[str]:
     sockets = graph.sockets.values()
     lists = [one.iterator.items for one in sockets if one.iterator is not None]
     lists += [one.advance.items for one in sockets if one.advance is not None]
-    roots = {path[0] for text in lists if (path := state_path(text))}
-    assigned: list[str] = []
-    pairs = [(target.split("."), source) for one in sockets for target, source in one.assign]
-    while True:
-        more = [
-            source
-            for target, source in pairs
-            if source not in assigned and not source.startswith("$") and roots & set(target[:1])
-        ]
-        if not more:
-            return lists + assigned
-        assigned += more
-        roots |= {path[0] for text in more if (path := state_path(text))}
+    assigned = [(target.split(".")[0], source) for one in sockets for target, source in one.assign]
+    read_by: dict[str, list[str]] = {}
+    for root, source in assigned:
+        if not source.startswith("$"):
+            read_by.setdefault(root, []).append(source)
+    for text in lists:  # grows while it is gone through
+        path = state_path(text)
+        lists += [one for one in read_by.pop(path[0], ()) if one not in lists] if path else []
+    return lists
 
 
 def _fields_read(sources: Sequence[str]) -> tuple[str, ...]:

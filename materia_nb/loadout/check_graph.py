@@ -227,13 +227,10 @@ def _lead_to(id_: str, place: int, near: str | None) -> Mend:
 
 def _check_agent_generator(findings: Findings, facts: Facts, id_: str) -> None:
     if facts.authored_parse(id_) == "text":
-        findings.problem(
-            INVALID_GENERATOR,
-            f"{id_}.parse",
-            "the agent here is a generator, whose output is always json",
-            "remove parse, or place a materia that is not a generator",
-            suggest("Remove parse", do("set_socket", id_, "parse", None)),
-        )
+        what = "the agent here is a generator, whose output is always json"
+        advice = "remove parse, or place a materia that is not a generator"
+        mended = suggest("Remove parse", do("set_socket", id_, "parse", None))
+        findings.problem(INVALID_GENERATOR, f"{id_}.parse", what, advice, mended)
     for here, target, source in facts.assignments(id_):
         if assigns_work_items(target) and source != WORK_ITEMS_SOURCE:
             what = f"the work items of a generator come from $.workItems, not from {brief(source)}"
@@ -297,20 +294,12 @@ def _check_consumes(
     _check_done(findings, facts, here, consumes)
     members = set(loop.members)
     entering = [(source, to) for source, to in inbound if to in members and source not in members]
-    sources = {source for source, _ in entering}
-    advice = (
-        f"name {entering[0][0]!r}, the generator whose edge leads into the loop"
-        if len(sources) == 1
-        else None
-    )
+    advice, source = None, consumes.get("from")
+    if len({one for one, _ in entering}) == 1:
+        advice = f"name {entering[0][0]!r}, the generator whose edge leads into the loop"
+    likely = partial(_likely_source, facts, loop)
     named = _check_endpoint(
-        findings,
-        facts,
-        consumes.get("from"),
-        f"{here}.from",
-        end=False,
-        advice=advice,
-        near_mend=lambda _: _likely_source(facts, loop),
+        findings, facts, source, f"{here}.from", end=False, advice=advice, near_mend=likely
     )
     if not members_known:
         return
@@ -325,10 +314,10 @@ def _check_consumes(
                 do("add_edge", loop.members[-1], loop.members[0]),
             ),
         )
-    _check_source(findings, facts, entering, loop, consumes.get("from") if named else None)
+    _check_source(findings, facts, entering, loop, source if named else None)
 
 
-def _likely_source(facts: Facts, loop: LoopFacts) -> Mend | None:
+def _likely_source(facts: Facts, loop: LoopFacts, _near: str | None = None) -> Mend | None:
     """Let a loop go over the items of the generator that leads into it, or lead the named one into it."""
     named, likely = (loop.consumes or {}).get("from"), facts.likely_generator(loop.members)
     if likely is not None and likely != named:
@@ -346,12 +335,9 @@ def _check_source(
     here = f"loops.{loop.id}.consumes"
     for place, member in enumerate(loop.members):
         if facts.is_generator(member) and member != source:
-            findings.problem(
-                INVALID_LOOP,
-                f"loops.{loop.id}.sockets[{place}]",
-                f"{member!r} is a generator itself, inside a loop that consumes the items of another one",
-                "place it before the loop, or give it a loop of its own",
-            )
+            what = f"{member!r} is a generator itself, inside a loop that consumes the items of another one"
+            advice = "place it before the loop, or give it a loop of its own"
+            findings.problem(INVALID_LOOP, f"loops.{loop.id}.sockets[{place}]", what, advice)
     if source in loop.members:
         why = f"{source!r} is a member of the loop that consumes it"
     elif source is not None and not facts.is_generator(str(source)):
@@ -359,30 +345,20 @@ def _check_source(
     else:
         why = None
     advice = "let exactly one edge of one generator lead into the loop"
-    sources = list(dict.fromkeys(from_ for from_, _ in entering))
     if not entering:
         known = [id_ for id_ in facts.sockets if facts.is_generator(id_) and id_ not in loop.members]
         if known:
             advice += f", such as one from {known[0]!r}"
         what = why or "no edge of a generator leads into the loop"
-        findings.problem(INVALID_LOOP, here, what, advice, _likely_source(facts, loop))
     elif len(entering) > 1:
         ways = ", ".join(f"{from_} -> {to}" for from_, to in entering[:5])
-        findings.problem(
-            INVALID_LOOP,
-            here,
-            f"{counted(len(entering), 'edge')} of generators lead into the loop: {ways}",
-            advice,
-            _likely_source(facts, loop),
-        )
-    elif source is not None and sources[0] != source:
-        findings.problem(
-            INVALID_LOOP,
-            f"{here}.from",
-            why or f"no edge leads from {source!r} into the loop",
-            f"name {sources[0]!r}, the generator whose edge leads into it",
-            _likely_source(facts, loop),
-        )
+        what = f"{counted(len(entering), 'edge')} of generators lead into the loop: {ways}"
+    elif source is not None and entering[0][0] != source:
+        here, what = f"{here}.from", why or f"no edge leads from {source!r} into the loop"
+        advice = f"name {entering[0][0]!r}, the generator whose edge leads into it"
+    else:
+        return
+    findings.problem(INVALID_LOOP, here, what, advice, _likely_source(facts, loop))
 
 
 def _check_legacy_exit(findings: Findings, facts: Facts, loop: LoopFacts, legacy: Object) -> None:
@@ -690,12 +666,8 @@ def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
     if model is models.SocketFields:
         named = owner.get("materia")
         return f"it belongs to materia.{named}" if isinstance(named, str) else "it belongs to the materia"
-    more = (
-        "; assign of an agent goes on its socket"
-        if model is models.AgentMateria and "assign" in owner
-        else ""
-    )
-    return f"this materia is {model.words}{more}"
+    assigns = model is models.AgentMateria and "assign" in owner
+    return f"this materia is {model.words}{'; assign of an agent goes on its socket' * assigns}"
 
 
 def _says_something(value: JSON) -> bool:

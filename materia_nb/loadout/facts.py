@@ -330,14 +330,9 @@ class Facts:
 
     def likely_generator(self, members: Collection[str]) -> str | None:
         """Return the generator that a loop of ``members`` would consume: the only one that leads into it."""
-        generators = [
-            id_
-            for id_ in self.sockets
-            if self.is_generator(id_)
-            and id_ not in members
-            and any(to in members for to in self.targets(id_))
-        ]
-        return generators[0] if len(generators) == 1 else None
+        outside = (id_ for id_ in self.sockets if id_ not in members and self.is_generator(id_))
+        leading = [id_ for id_ in outside if not set(members).isdisjoint(self.targets(id_))]
+        return leading[0] if len(leading) == 1 else None
 
     def iterating_loop(self, socket: str) -> LoopFacts | None:
         """Return the first loop, in the loadout's order, that gives ``socket`` an item (R1)."""
@@ -447,11 +442,8 @@ def socket_iterator(facts: Facts, id_: str) -> Iterator | None:
     """Return where a socket gets its item: its own ``foreach``, else the first loop that gives one (R1)."""
     foreach = facts.foreach(id_)
     if foreach is not None:
-        return Iterator(
-            items=facts.items_of(id_) or "?",
-            alias=text_or(foreach.get("as"), "item"),
-            cursor=facts.cursor_of(id_) or f"{id_}Index",
-        )
+        items, cursor = facts.items_of(id_) or "?", facts.cursor_of(id_) or f"{id_}Index"
+        return Iterator(items, text_or(foreach.get("as"), "item"), cursor)
     loop = facts.iterating_loop(id_)
     return None if loop is None else Iterator(loop.items(), loop.alias(), loop.cursor(id_), loop.id)
 

@@ -399,15 +399,8 @@ _TASK: Final = (
     "said to you."
 )
 _SPARSE: Final = SparseProtocol()
-_WANTED: Final = Requirements(
-    parse="json",
-    utility=False,
-    why_satisfied="the question wants yes or no",
-    work_items=False,
-    check_items=False,
-    fields=frozenset({"satisfied", "context"}),
-    sources=(),
-)
+_ASKED: Final = frozenset({"satisfied", "context"})
+_WANTED: Final = Requirements("json", False, "the question wants yes or no", False, False, _ASKED, ())
 
 Check: TypeAlias = Judge | Callable[..., object]
 """A judge, or a function of the cast, or of what its parameters name (:data:`_GIVEN`)."""

@@ -62,12 +62,9 @@ def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     listed: set[str] = set()
     for place, member in enumerate(as_list(loop.raw.get("sockets"))):
         if isinstance(member, str) and member in listed:
-            yield Hint(
-                f"loops.{loop.id}.sockets[{place}]",
-                f"{member!r} is listed twice",
-                "list it once",
-                mend("List it once", do("set_members", loop.id, loop.members)),
-            )
+            mended = mend("List it once", do("set_members", loop.id, loop.members))
+            where = f"loops.{loop.id}.sockets[{place}]"
+            yield Hint(where, f"{member!r} is listed twice", "list it once", mended)
         elif isinstance(member, str):
             listed.add(member)
 
@@ -189,17 +186,11 @@ def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
         # Moving on always, any edge may lead on.
         if any(_meet(condition, when) for condition in edges) or (edges and when == "always"):
             continue
-        moves, lacks = (
-            ("moves on", "no edge")
-            if when == "always"
-            else (f"moves on when it is {when}", "no edge for that")
-        )
-        yield Hint(
-            f"{id_}.edges",
-            f"{id_!r} {moves} and has {lacks}: with items left, the cast ends",
-            f"add an edge for {when} to the member that begins the next item",
-            suggest(f"{when} → {first}", do("add_edge", id_, first, when)) if first else None,
-        )
+        moves = "and has no edge" if when == "always" else f"when it is {when} and has no edge for that"
+        what = f"{id_!r} moves on {moves}: with items left, the cast ends"
+        advice = f"add an edge for {when} to the member that begins the next item"
+        mended = suggest(f"{when} → {first}", do("add_edge", id_, first, when)) if first else None
+        yield Hint(f"{id_}.edges", what, advice, mended)
 
 
 @rule(WAY_RULES, "loop", "exhausted-unmatched")
@@ -312,12 +303,8 @@ def _unmatched(facts: Facts, id_: str, when: Condition) -> list[Condition]:
     loops = facts.loops_of.get(id_, ())
     if not any(one.raw.get("exits") for one in loops) or any(one.legacy is not None for one in loops):
         return []
-    waited_for = {
-        condition
-        for one in loops
-        for _, route in one.exits()
-        if route.get("from") == id_ and is_condition(condition := route.get("condition"))
-    }
+    exits = [route.get("condition") for one in loops for _, route in one.exits() if route.get("from") == id_]
+    waited_for = {condition for condition in exits if is_condition(condition)}
     if waited_for and facts.gives_text(id_):
         return []
     return [result for result in unmet(waited_for) if _meet(result, when)]
