@@ -323,7 +323,9 @@ def test_a_thousand_sockets_build_in_no_time():
 
 def test_a_config_that_cannot_change_is_checked_once_and_any_other_each_time(monkeypatch):
     checked = []
-    monkeypatch.setattr(check_graph, "check_sockets", lambda _, facts: checked.append(facts.name))
+    monkeypatch.setattr(
+        "materia_nb.loadout.check_graph.check_sockets", lambda _, facts: checked.append(facts.name)
+    )
     document = config({"Socket-1": {"materia": "P"}})
     fixed = frozen(document)
     for _ in range(2):
