@@ -131,6 +131,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"choose one of: {shown}" + (", ..." if len(names) > 10 else "")
 
 
+def one_of_words(names: Iterable[str]) -> str:
+    """Return names as a sentence lists them: ``a, b or c``."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
+
+
 def usage_error(what: str, hint: str | None = None) -> MateriaError:
     """Return the error for what was asked in a way that cannot be meant."""
     return MateriaError(what, hint=hint, kind="usage")

@@ -407,10 +407,8 @@ def sound(
         )
     text = reply.text if write is None or reply.value is None else write(reply.value)
     usage = None if reply.usage is None else sound_usage(reply.usage, who)
-    if not reply.meta:
-        return Answer(text, usage, thinking=reply.thinking, cut=reply.cut)
     try:
-        meta = dict(reply.meta)
+        meta = dict(reply.meta) if reply.meta else NOTHING
         json.dumps(meta, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise AgentError(f"{who} returned a reply whose meta is not JSON: {error}") from error
@@ -427,11 +425,12 @@ def sound_usage(given: Any, who: object) -> StepUsage:
         counts = (
             given.input,
             given.output,
-            *(getattr(given, name, None) for name in ("cached", "reasoning")),
+            getattr(given, "cached", None),
+            getattr(given, "reasoning", None),
         )
-        tokens = [None if one is None else int(one) for one in counts]
+        sent, received, cached, thought = (None if one is None else int(one) for one in counts)
         cost = None if given.cost is None else float(given.cost)
-        used = StepUsage(tokens[0], tokens[1], cost, cached=tokens[2], reasoning=tokens[3])
+        used = StepUsage(sent, received, cost, cached=cached, reasoning=thought)
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise AgentError(f"{who} returned a usage that is not numbers: {given!r}") from error
     if any(one is not None and not 0 <= one < math.inf for one in used):

@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel, to_snake
 from pydantic.json_schema import models_json_schema
 from pydantic_core import CoreSchema, core_schema
 
-from materia_nb.errors import did_you_mean
+from materia_nb.errors import did_you_mean, one_of_words
 from materia_nb.file_io import read_own_table
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout import graph
@@ -82,10 +82,6 @@ class ValueKind:
         return dict(self.schema)
 
 
-def _listed(words: tuple[str, ...]) -> str:
-    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
 def _word_of(*words: str) -> ValueKind:
     """Make the kind of a field that takes one of a few words."""
     advice = " or ".join(f'"{word}"' for word in words)
@@ -94,7 +90,7 @@ def _word_of(*words: str) -> ValueKind:
     return ValueKind(
         lambda value: isinstance(value, str) and value in words,
         {"enum": [*words]},
-        _listed(words),
+        one_of_words(words),
         f"write {advice}",
     )
 

@@ -222,6 +222,9 @@ _NO_LOADOUT = Problem(INVALID_CONFIG, "loadouts", "the config has no loadouts", 
 def _socket(derivation: Derivation, id_: str, materia: Materia) -> Socket:
     facts, raw = derivation.facts, derivation.facts.sockets.get(id_, {})
     parse = _parse(derivation, id_, materia)
+    utility = (
+        materia.kind == "utility"
+    )  # it has no second turn to be asked in, and drafts end with one anyway
     contexts = (owner.get("castContext") for owner in (raw, materia.raw, facts.raw, facts.config))
     return Socket(
         id=id_,
@@ -234,7 +237,7 @@ def _socket(derivation: Derivation, id_: str, materia: Materia) -> Socket:
         loops=tuple(loop.id for loop in facts.loops_of.get(id_, ())),
         handoff=text_or(raw.get("handoff"), text_or(facts.raw.get("handoff"), DEFAULT_HANDOFF)),
         parse_derived=id_ in derivation.json_sources,
-        finalize=raw.get("finalize") is True and parse == "json" and _finalizes_alone(materia),
+        finalize=raw.get("finalize") is True and parse == "json" and not (utility or materia.multi_turn),
         cast_context=cast_context(next(filter(None, contexts), None)),
         prompt_form=raw.get("promptForm"),
         assignment=as_object(raw.get("assignment")),
@@ -254,11 +257,6 @@ def _layout(facts: Facts, id_: str, raw: Object) -> Object | None:
     spot = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(id_)
     drawn = spot if is_object(spot) else raw.get("layout")
     return drawn if is_object(drawn) else None
-
-
-def _finalizes_alone(materia: Materia) -> bool:
-    """Whether ``finalize`` means something for it: a process has no second turn, and drafts end with one anyway."""
-    return materia.kind == "agent" and not materia.multi_turn
 
 
 def _parse(derivation: Derivation, id_: str, materia: Materia) -> Literal["json", "text"]:

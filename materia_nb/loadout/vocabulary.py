@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -164,11 +164,6 @@ OF_OUTPUTS: Final[tuple[Condition, ...]] = tuple(
 )
 """Those that an advance or an exit can ask for, which follow an output."""
 CONDITION_ADVICE: Final = "write one of: " + ", ".join(f'"{condition}"' for condition in CONDITIONS)
-
-
-def in_words(conditions: Sequence[Condition]) -> str:
-    """List conditions, with an "or" before the last."""
-    return " or ".join((", ".join(conditions[:-1]), conditions[-1]))
 
 
 def unmet(conditions: Iterable[Condition]) -> list[Condition]:

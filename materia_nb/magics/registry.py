@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
@@ -19,7 +19,7 @@ from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import StepView
 from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.session import StepRecord
-from materia_nb.errors import MateriaError, did_you_mean, usage_error
+from materia_nb.errors import MateriaError, did_you_mean, one_of_words, usage_error
 from materia_nb.file_io import read_own_table
 from materia_nb.magics.cast_display import running
 
@@ -348,12 +348,6 @@ def find_verb(name: str) -> Verb:
     raise MateriaError(
         f"%materia has no verb {name!r}.", hint=f"{hint} (%materia help lists them all)", kind="unknown_verb"
     )
-
-
-def one_of_words(names: Iterable[str]) -> str:
-    """Return names as a sentence lists them: ``a, b or c``."""
-    *first, last = names
-    return f"{', '.join(first)} or {last}" if first else last
 
 
 def help_text(name: str | None = None) -> str:

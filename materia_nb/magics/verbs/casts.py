@@ -24,7 +24,7 @@ from materia_nb.engine.items import item_label
 from materia_nb.engine.labels import VERDICTS
 from materia_nb.engine.session import lanes_at_work
 from materia_nb.engine.told import HEADINGS
-from materia_nb.errors import MateriaError, counted, usage_error
+from materia_nb.errors import MateriaError, counted, one_of_words, usage_error
 from materia_nb.insight.queries import Suggestion
 from materia_nb.jsonvalue import JSON
 from materia_nb.late import late
@@ -36,7 +36,6 @@ from materia_nb.magics.registry import (
     Several,
     from_method,
     help_text,
-    one_of_words,
     status_after,
     step_after,
     value_of,

@@ -31,7 +31,7 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import JsonView, Table, Text
 from materia_nb.display.svg import GraphPicture
 from materia_nb.engine.state import Bound
-from materia_nb.errors import MateriaError, outgoing_traceback, usage_error
+from materia_nb.errors import MateriaError, one_of_words, outgoing_traceback, usage_error
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.compare import visit_before
 from materia_nb.insight.odds import Chances, Likely, PerSocket
@@ -48,7 +48,6 @@ from materia_nb.magics.registry import (
     Several,
     Verb,
     from_method,
-    one_of_words,
     parse,
     value_of,
     verb,
