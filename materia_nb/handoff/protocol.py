@@ -543,6 +543,7 @@ class Translated(NamedTuple):
     lost: list[str]
 
 
+@runtime_checkable
 class Translatable(Protocol):
     """A protocol whose handoffs can be turned into others: two functions, for every other format."""
 
@@ -580,13 +581,13 @@ def translate(value: Mapping[str, JSON], *, frm: str, to: str) -> Translated:
 
 def _translatable(name: str) -> Translatable:
     found = protocol(name)
-    if not callable(getattr(found, "to_gist", None)) or not callable(getattr(found, "from_gist", None)):
+    if not isinstance(found, Translatable):
         raise MateriaError(
             f"Handoffs of the protocol {name!r} cannot be translated.",
             hint="the protocol needs the methods to_gist and from_gist",
             kind="not_translatable",
         )
-    return cast("Translatable", found)
+    return found
 
 
 def _leaves(value: JSON, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

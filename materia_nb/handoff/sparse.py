@@ -6,7 +6,7 @@ These are ``event`` (R39) and ``scopeTransition``, the field of a utility that s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from materia_nb.handoff.capabilities import (
     GOOD_SCHEDULE,
@@ -127,27 +127,21 @@ _TEXTS: Final = ("message", "source")
 _FIELDS: Final = ("type", "severity", *_TEXTS, "payload")
 
 
-class SideChannel(NamedTuple):
-    """An output without its ``event`` field, the events in it, and what is wrong with these."""
-
-    value: dict[str, JSON]
-    events: tuple[dict[str, JSON], ...] = ()
-    issues: tuple[Issue, ...] = ()
-
-
-def _take_events(value: dict[str, JSON]) -> SideChannel:
-    """Take the top-level ``event`` out of an object; whoever reads on sees nothing of it."""
+def _take_events(
+    value: dict[str, JSON],
+) -> tuple[dict[str, JSON], tuple[dict[str, JSON], ...], tuple[Issue, ...]]:
+    """Take the field out of an output, of which whoever reads on sees nothing: the rest, the events, what is wrong with these."""
     if "event" not in value:
-        return SideChannel(value)
+        return value, (), ()
     rest = {name: child for name, child in value.items() if name != "event"}
     given = value["event"]
     if not isinstance(given, list):
         issue = Issue("$.event", "event must be an array of events.", "write [] around it, or leave it out")
-        return SideChannel(rest, (), (issue,))
+        return rest, (), (issue,)
     issues = tuple(
         issue for place, one in enumerate(given) for issue in _event_issues(f"$.event[{place}]", one)
     )
-    return SideChannel(rest, () if issues else tuple(given), issues)
+    return rest, () if issues else tuple(given), issues
 
 
 def _event_issues(path: str, event: JSON) -> Iterator[Issue]:

@@ -24,7 +24,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import IO, Any, Final, NamedTuple, Self
+from typing import IO, Any, Final, Self
 
 from materia_nb import platform
 from materia_nb.platform import HeldInterrupts
@@ -35,14 +35,6 @@ _NOT_HERE: Final = "no programs can be started where this kernel runs, only Pyth
 _PYTHON: Final = re.compile(r"python(3(\.\d+)?)?(\.exe)?")
 _PLAIN_OPTIONS: Final = frozenset({"-B", "-E", "-I", "-P", "-S", "-s", "-u"})
 _one_at_a_time: Final = threading.RLock()
-
-
-class Ended(NamedTuple):
-    """How a script ended: its exit code, and what it wrote, the beginning and as much as is to be kept of the end."""
-
-    code: int
-    stdout: Written
-    stderr: Written
 
 
 class Written(io.RawIOBase):
@@ -78,39 +70,6 @@ class Written(io.RawIOBase):
     def truncated(self) -> bool:
         """Whether there was more than the beginning that is kept."""
         return self.size > len(self._kept)
-
-
-def _can_run_in_place(argv: Sequence[str]) -> bool:
-    """Whether a command is Python with a script file or ``-c`` code, so that it can be run without a process."""
-    return _script(argv) is not None
-
-
-def _run_in_place(
-    argv: Sequence[str],
-    *,
-    stdin: bytes,
-    cwd: Path,
-    keep: tuple[int, int],
-) -> Ended:
-    """Run a command for which :func:`_can_run_in_place` says yes, and return when it has ended.
-
-    Args:
-        argv: the command.
-        stdin: what the script reads.
-        cwd: the directory to run in.
-        keep: how many bytes of each output to keep from its beginning, and of the rest from its end.
-
-    Raises:
-        KeyboardInterrupt: it was interrupted.
-        OSError: there is no such directory or script.
-    """
-    found = _script(argv)
-    if found is None:
-        raise OSError(_NOT_HERE)
-    code, arguments = found
-    stdout, stderr = Written(*keep), Written(*keep)
-    with _one_at_a_time, _instead(arguments, stdin, (stdout, stderr), cwd):
-        return Ended(_run(code, arguments[0]), stdout, stderr)
 
 
 def _script(argv: Sequence[str]) -> tuple[str | None, list[str]] | None:
@@ -477,14 +436,18 @@ def run_process(
 
 
 def _in_place(argv: Sequence[str], stdin: bytes, cwd: Path, keep: tuple[int, int]) -> ProcessResult:
-    if not _can_run_in_place(argv):
+    """Run a command in this process, if it is Python with a script file or ``-c`` code."""
+    found = _script(argv)
+    if found is None:
         return ProcessResult.not_started(argv, _NOT_HERE if argv else "the command is empty")
-    began = time.perf_counter()
+    (code, arguments), began = found, time.perf_counter()
+    stdout, stderr = Written(*keep), Written(*keep)
     try:
-        ended = _run_in_place(argv, stdin=stdin, cwd=cwd, keep=keep)
+        with _one_at_a_time, _instead(arguments, stdin, (stdout, stderr), cwd):
+            ended = _run(code, arguments[0])
     except (OSError, ValueError) as error:
         return _not_started(argv, cwd, error, time.perf_counter() - began)
-    return replace(_ended(argv, began, ended.code, ended.stdout, ended.stderr), in_place=True)
+    return replace(_ended(argv, began, ended, stdout, stderr), in_place=True)
 
 
 def _ended(
