@@ -19,8 +19,8 @@ LAYOUT = {
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 LIMITS = {
-    "files": 202,
-    "lines of code": 52_066,
+    "files": 196,
+    "lines of code": 51_484,
     "lines of code in one module": 600,
     "public names that stand for two things": 59,
 }
