@@ -1,0 +1,144 @@
+"""The bar without a panel: what it says of a cast at each point, and which buttons can be pressed then."""
+
+from __future__ import annotations
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.agents.interface import Asking, Reply, ToolCall, Usage
+from materia_nb.cast import open_cast
+from materia_nb.widgets.base import Doing
+from materia_nb.widgets.cast_slices import bar_state
+
+IDLE = Doing()
+CALL = ToolCall(id="1", tool="bash", args={"command": "make it"})
+
+
+class Asks:
+    """Asks for approval of a command, and answers once that was run."""
+
+    name = "asks"
+
+    def answer(self, turn):
+        return Reply("made", Usage(3, 2, 0.5)) if turn.calls else Asking((CALL,))
+
+
+def bar(cast, doing=IDLE):
+    """Tone, words, and the buttons that can be pressed."""
+    state = bar_state(cast.now, doing)
+    return state["tone"], state["words"], {name for name, can in state["can"].items() if can}
+
+
+GOING = {"step", "run", "abort"}
+
+
+@pytest.fixture
+def cast(tmp_path):
+    made = h.start(tmp_path, h.loop_config(), {**h.loop_agents(1), "Check": "person"})
+    yield made
+    made.close()
+
+
+def test_a_cast_that_nobody_runs(cast):
+    assert bar(cast) == ("ready", "ready · Plan is next", GOING)
+    cast.enter()
+    assert bar(cast) == ("paused", "paused · Plan", GOING)
+    cast.breakpoints.add("Socket-3")
+    cast.run()
+    assert bar(cast) == ("breakpoint", "at breakpoint · Check", GOING)
+    state = bar_state(cast.now, IDLE)
+    assert state["detail"] == "before Check"
+    assert [(one["words"], one["asks"]) for one in state["breaks"]] == [("before Check", False)]
+    cast.breakpoints.clear()
+    assert bar(cast, Doing(outcome="stopped")) == ("paused", "paused · Check", GOING)
+    cast.enter()
+    assert bar(cast) == ("wants", "wants you · Check", {"abort"})
+    state = bar_state(cast.now, IDLE)
+    assert state["why"]["step"].startswith("it is your turn")
+    assert state["why"]["pause"] == "nothing runs"
+    assert (state["asks"], state["undo"], state["counts"][:7]) == (None, False, "3 steps")
+    cast.reply(h.YES)
+    cast.run()
+    assert bar(cast) == ("done", "done", set())
+    assert bar_state(cast.now, IDLE)["why"]["run"] == "the cast is complete"
+    cast.close()
+    assert bar(open_cast(cast.run_dir)) == ("gone", "complete · only to look at", set())
+
+
+def test_a_cast_that_runs_and_is_asked_to_stop(cast):
+    cast.step()
+    cast.enter()
+    busy = Doing(busy=True, running="Step")
+    assert bar(cast, busy) == ("working", "working · Build · Part 1", {"step", "pause", "abort"})
+    assert bar(cast, Doing(busy=True, running="Run"))[2] == {"pause", "abort"}
+    aborting = Doing(busy=True, running="Step", aborting=True)
+    assert bar(cast, aborting) == ("aborting", "aborting · Build", {"leave"})
+    state = bar_state(cast.now, busy)
+    assert (state["why"]["step"], state["busy"]) == ("a step is running", True)
+
+
+def test_approval_is_asked_for_in_the_bar(tmp_path):
+    cast = h.start(tmp_path, h.one_config(), Asks())
+    cast.run()
+    assert bar(cast) == ("wants", "wants you · M asks for approval", {"abort"})
+    asks = bar_state(cast.now, IDLE)["asks"]
+    assert (asks["words"], asks["whole"]) == ("bash make it", True)
+    assert asks["key"].endswith(" 1")
+    cast.approvals.approve(always=True)
+    assert bar_state(cast.now, IDLE)["allowed"] == ["bash"]
+    cast.run()
+    state = bar_state(cast.now, IDLE)
+    assert (state["tone"], state["tokens"], state["cost"], state["unknown"]) == ("done", 5, 0.5, 0)
+    cast.close()
+
+
+def test_a_long_command_is_cut_and_not_to_be_judged_there(tmp_path):
+    class Long(Asks):
+        def answer(self, turn):
+            return Asking((ToolCall(id="1", tool="bash", args={"command": "x" * 500}),))
+
+    cast = h.start(tmp_path, h.one_config(), Long())
+    cast.run()
+    asks = bar_state(cast.now, IDLE)["asks"]
+    assert (asks["words"][-1], asks["whole"]) == ("…", False)
+    cast.close()
+
+
+def test_a_cast_that_stopped_says_where_and_what_can_be_done(tmp_path):
+    def gone():
+        raise RuntimeError("gone")
+
+    cast = h.start(tmp_path, h.one_config(), gone)
+    cast.run()
+    tone, words, can = bar(cast)
+    assert (tone, words) == ("failed", "failed · M")
+    assert can == {"recast", "resend"}
+    state = bar_state(cast.now, IDLE)
+    assert "gone" in state["detail"]
+    assert (state["stopped"], state["resendable"]) == (True, True)
+    assert bar(cast, Doing(busy=True))[2] == {"pause"}
+    cast.close()
+    aborted = h.start(tmp_path, h.one_config(), "person")
+    aborted.run()
+    aborted.abort("enough")
+    assert bar(aborted)[:2] == ("aborted", "aborted · M")
+    aborted.close()
+
+
+def test_a_budget_that_is_used_up_is_raised_first(tmp_path):
+    class Costs:
+        name = "costs"
+
+        def answer(self, turn):
+            return Reply("done", Usage(6, 4))
+
+    cast = h.start(tmp_path, h.chain_config(3), Costs())
+    cast.edit.budget(10)
+    assert (bar_state(cast.now, IDLE)["most"], bar_state(cast.now, IDLE)["warn"]) == (10, False)
+    cast.run()
+    assert (cast.status, cast.failure.kind) == ("failed", "budget")
+    state = bar_state(cast.now, IDLE)
+    assert (state["can"]["revive"], state["why"]["revive"]) == (False, "raise the budget first")
+    cast.edit.budget(100)
+    assert bar_state(cast.now, IDLE)["can"]["revive"]
+    cast.close()
