@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from materia_nb.errors import MateriaError
 from materia_nb.store.files import json_bytes
 
 
@@ -25,3 +26,18 @@ def test_indented_json_is_what_the_encoder_of_python_writes(value):
 def test_text_that_utf8_cannot_hold_is_written_as_escapes_on_as_many_lines():
     value = {"a": "\ud800", "b": [1]}
     assert json_bytes(value, indented=True).decode() == json.dumps(value, indent=2)
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_what_is_nested_too_deeply_to_be_indented_is_written_on_one_line_if_it_can_be():
+    assert json_bytes(nested(800), indented=True) == json_bytes(nested(800)) == b"[" * 801 + b"]" * 801
+    for indented in (False, True):
+        with pytest.raises(MateriaError) as caught:
+            json_bytes(nested(100_000), indented=indented)
+        assert caught.value.kind == "invalid_document"

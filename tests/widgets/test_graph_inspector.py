@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import cast_helpers as h
 from builders import at, config, edge, retry_loop
 from materia_nb.display.blocks import FactTable, Table, blocks_as_text
@@ -110,3 +112,70 @@ def test_each_way_is_told_with_the_rows_that_it_has(tmp_path):
     assert rows(bare, "exit", "loop-exit:L:e") == out
     assert rows(bare, "edge", "edge:0:Socket-1").keys() == {"from", "to", "when", "may be taken"}
     cast.close()
+
+
+@pytest.fixture
+def checking(tmp_path):
+    """A cast that waits for a person to check its first item again, which it sent back once."""
+    made = h.start(tmp_path, h.loop_config(), {**h.loop_agents(2), "Check": h.Until(h.NO, kinds=("work",))})
+    made.run()
+    assert (made.now.waiting_at.socket, len(made.steps)) == ("Socket-3", 5)
+    yield made
+    made.close()
+
+
+def test_a_socket_is_told_with_how_it_stands_and_where_it_leads(checking):
+    checking.breakpoints.add("Socket-3")
+    facts, _, ways, *_ = Inspector(checking.graph, checking.now).about("socket", "Socket-3")
+    rows = dict(facts.rows)
+    assert (rows["materia"], rows["visits"], rows["breakpoint"]) == ("Check (Check)", "2", "before Socket-3")
+    assert (rows["output"], rows["loops"], rows["protocol"]) == ("json", "L", "sparse")
+    assert rows["item"] == "state.workItems at the cursor workItemIndex"
+    assert "group" not in rows
+    assert [row[1:] for row in ways.rows] == [("", "0"), ("this item: 1 of 3", "1"), ("", "0")]
+    bare, _, ways, *_ = Inspector(checking.graph).about("socket", "Socket-3")
+    assert not {"visits", "breakpoint"} & dict(bare.rows).keys()
+    assert [row[1:] for row in ways.rows] == [("", "")] * 3
+
+
+def test_what_may_be_taken_is_told_for_now_or_as_it_is_written(checking):
+    def may(inspector, key):
+        facts = next(one for one in inspector.about("edge", key) if isinstance(one, FactTable))
+        return dict(facts.rows)["may be taken"]
+
+    told, bare = Inspector(checking.graph, checking.now), Inspector(checking.graph)
+    assert may(told, "edge:1:Socket-3") == "3 times for the current item; used 1"
+    assert may(bare, "edge:1:Socket-3") == "3 times for each item (maxTraversals)"
+    assert may(bare, "edge:0:Socket-1").startswith("at most ")
+    assert "Its socket has not been left yet." in blocks_as_text(told.about("edge", "implied:Socket-4"))
+    assert "The last time" not in blocks_as_text(bare.about("edge", "implied:Socket-4"))
+    left = blocks_as_text(told.about("edge", "edge:1:Socket-3"))
+    assert "It was taken." in left
+
+
+def test_beside_a_picture_stands_all_that_there_is_to_say(checking):
+    told, bare = Inspector(checking.graph, checking.now), Inspector(checking.graph)
+    nothing = "Select a socket, an edge or a loop, in the picture or in the list."
+    for pick in (None, ("socket", "Socket-9"), ("exit", "edge:0:Socket-1"), ("loop", "M")):
+        assert nothing in str(told.beside(pick))
+    waiting = str(told.beside(("socket", "Socket-3")))
+    assert "Prompt: it is waiting for an answer" in waiting
+    assert "Last handoffs" in waiting
+    built = str(told.beside(("socket", "Socket-2")))
+    assert "Prompt, a preview: if it were entered now" in built
+    assert "step 4, visit 2, WI-1 Part 1" in built
+    assert built.index("step 4, ") < built.index("step 2, "), "the latest first"
+    assert "It has not answered yet." in str(told.beside(("socket", "Socket-4")))
+    assert "Last handoffs" not in str(bare.beside(("socket", "Socket-4")))
+    assert "Loop L" in str(told.beside(("loop", "L")))
+    assert "Exit from Socket-3" in str(told.beside(("exit", "loop-exit:L:e")))
+    assert "none: the cast ends" not in blocks_as_text(told.about("loop", "L"))
+
+
+def test_a_process_is_told_with_its_command_and_without_a_prompt():
+    bare = Inspector(build_graph(config({"A": at("T")})))
+    told = str(bare.beside(("socket", "A")))
+    assert "command: true" in told
+    assert "Any text will do." in told
+    assert "a process" in told
+    assert "Prompt" not in told
