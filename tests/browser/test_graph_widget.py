@@ -489,7 +489,7 @@ def test_designing_by_mouse_and_by_keyboard_is_told(lab: Lab):
         {"kind": "undo"},
     ]
     # What stands on a line goes with it.
-    picture.ask("cy.getElementById('n:Socket-3').shift({ x: 90, y: 50 }).emit('drag')")
+    picture.ask("void cy.getElementById('n:Socket-3').shift({ x: 90, y: 50 }).emit('drag')")
     picture.wait_until(
         "[0, 1].every((n) => { const at = cy.getElementById(`c:edge:${n}:Socket-3`).position();"
         " const middle = cy.getElementById(`e:edge:${n}:Socket-3`).midpoint();"
