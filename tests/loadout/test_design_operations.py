@@ -433,6 +433,21 @@ def test_a_socket_that_is_no_member_any_more_takes_its_exits_with_it(draft):
     assert draft.document["loops"]["L"]["exits"] == [route("Socket-3", "satisfied", "Socket-4")]
 
 
+def test_a_dropped_member_takes_the_older_exit_with_it_too():
+    older = {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}
+    draft = design(looped({"exit": older}))
+    words = draft.set_members("L", ["Socket-2"])
+    assert words.startswith("loop L is made of Socket-2; 1 exit of dropped members went")
+    assert "exit" not in draft.document["loops"]["L"]
+    kept = design(looped({"exit": older}))
+    assert "went" not in kept.set_members("L", ["Socket-3"])
+    assert kept.document["loops"]["L"]["exit"] == older
+    assert kept.set_source("L", None) == "loop L goes over nothing"
+    assert not {"consumes", "iterator"} & kept.document["loops"]["L"].keys()
+    with pytest.raises(MateriaError, match="cannot be the name of a loop"):
+        kept.make_loop(["Socket-4"], "")
+
+
 def test_r15_the_older_exit_can_be_taken_away():
     draft = design(looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}}))
     draft.set_loop("L", "exit", None)

@@ -22,6 +22,7 @@ from materia_nb.loadout import (
     build_graph,
     check_config,
 )
+from materia_nb.loadout.graph import Price
 from materia_nb.loadout.models import models_of
 
 LEGACY = {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}
@@ -336,3 +337,13 @@ def test_a_config_that_cannot_change_is_checked_once_and_any_other_each_time(mon
     document["materia"].clear()
     assert len(check_config(document).problems) == len(check_config(frozen(document)).problems)
     assert checked == ["T"] * 4
+
+
+def test_a_price_counts_what_came_from_a_cache_by_its_own():
+    plain, cached = Price(3.0, 15.0), Price(3.0, 15.0, 0.5)
+    million = 1_000_000
+    assert plain.of(million, million) == 18.0
+    assert plain.of(million, 0, million) == 3.0, "without a price of its own it costs what the rest costs"
+    assert cached.of(million, 0, million // 2) == 1.75
+    assert cached.of(million, 0, 2 * million) == 0.5, "no more can come from a cache than was sent"
+    assert (cached.of(None, 1), cached.of(1, None), cached.of(0, 0)) == (None, None, 0)

@@ -12,7 +12,7 @@ from materia_nb.cast import open_cast
 from materia_nb.display.blocks import Fold, blocks_as_text
 from materia_nb.errors import MateriaError
 from materia_nb.widgets.answering import answer_state, checked, clicked_text, typed_value
-from materia_nb.widgets.ended import end_blocks, failure_state, result_blocks
+from materia_nb.widgets.ended import end_blocks, failure_state
 
 
 def shown(cast):
@@ -72,9 +72,9 @@ def test_a_result_that_is_shown_otherwise_is_there_as_it_was_written_too(tmp_pat
     answer = '{"satisfied": true, "context": "All is well."}'
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: answer)
     cast.run()
-    (fold,) = (one for one in result_blocks(cast.now) if isinstance(one, Fold))
+    (fold,) = (one for one in end_blocks(cast.now) if isinstance(one, Fold))
     assert "as it was written" in blocks_as_text([fold])
-    assert "All is well." in blocks_as_text(result_blocks(cast.now)[:3])
+    assert "All is well." in blocks_as_text(end_blocks(cast.now)[:3])
     cast.close()
 
 
