@@ -351,6 +351,17 @@ def output_words(step: StepRecord) -> str:
     return plain(failure.message) if failure is not None else ""
 
 
+def how_it_came(step: StepRecord) -> list[str]:
+    """Say how the output of a step came, where it was not just an answer: after drafts or repairs, pinned, by hand, corrected."""
+    modes = [turn.mode for turn in step.turns]
+    counts = ((modes.count("draft"), "draft"), (modes.count("repair"), "repair"))
+    marks = [counted(count, word) for count, word in counts if count]
+    marks += [f"tried {step.tries} times"] if step.tries > 1 else []
+    marks += ["pinned"] if step.pinned else []
+    marks += ["by hand"] if step.by_hand else []
+    return [*marks, "corrected"] if "correction" in modes else marks
+
+
 def verdict_mark(step: StepRecord) -> str:
     """Return ✓ where a step said that it is satisfied, ✗ where it said that it is not, else nothing."""
     verdict = step.reading.satisfied if step.reading is not None else None

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from time import time as now_in_seconds
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from materia_nb.cast.listing import output_words, way_words
+from materia_nb.cast.listing import how_it_came, output_words, way_words
 from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.cast.views.status import axis_of, lanes_blocks, steps_words, where_words
 from materia_nb.display.blocks import Block, Line, Table
@@ -382,20 +382,7 @@ def said_words(step: StepRecord) -> str:
 
 
 def _marks(step: StepRecord, *, edited: bool) -> list[str]:
-    marks = []
-    drafts = sum(turn.mode == "draft" for turn in step.turns)
-    repairs = sum(turn.mode == "repair" for turn in step.turns)
-    for count, word in ((drafts, "draft"), (repairs, "repair")):
-        if count:
-            marks.append(f"{count} {word}{'s' * (count > 1)}")
-    if step.tries > 1:
-        marks.append(f"tried {step.tries} times")
-    if step.pinned:
-        marks.append("pinned")
-    if step.by_hand:
-        marks.append("by hand")
-    if any(turn.mode == "correction" for turn in step.turns):
-        marks.append("corrected")
+    marks = how_it_came(step)
     if step.events:
         gravest = max((event.severity for event in step.events), key=EVENT_SEVERITIES.index)
         grave = f" {gravest}" if EVENT_SEVERITIES.index(gravest) > EVENT_SEVERITIES.index("info") else ""

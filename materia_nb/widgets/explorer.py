@@ -390,7 +390,7 @@ def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str])
         why = clipped(str(last.get("error") or entry.problem or ""), 2_000)
         return [Heading(f"{who} {words}", tone="bad"), Line(why)]
     if entry.status == "ready":
-        return [Line(f"paused, next: {part(str(last.get('next') or 'as at its beginning'), 60)}")]
+        return [Line(f"paused, next: {part(str(last['next']), 60)}" if last.get("next") else "paused")]
     reason = clipped(str(last.get("reason") or ""), 600)
     return [Line(f"{who} asks: {reason}" if reason else f"{who} has not answered yet")]
 

@@ -18,7 +18,7 @@ wb.use("Plan-Build-Eval")
 agents = {
     "Plan": lambda: {"workItems": [{"title": "Outline", "context": "Three headings."}]},
     "Build": lambda turn: f"Wrote four headings, visit {turn.visit}.",
-    "Eval": lambda turn: {"satisfied": turn.visit > 1, "context": "Read."},
+    "Eval": lambda turn: "Fine" if (turn.visit, turn.kind) == (2, "work") else {"satisfied": turn.visit > 1, "context": "Read."},
     "Maintain": lambda: {"satisfied": True},
     "Narrate": lambda: "The guide is ready.",
 }
@@ -57,6 +57,8 @@ def test_a_step_is_compared_with_the_last_visit_and_a_fork_with_what_it_left(lab
     choose(lab, "with the last visit")
     panel.says("A is step 3, B is step 5.")
     panel.says("Eval (WI-1) answered otherwise: $.satisfied is false in A, true in B.")
+    compared = panel.at.get_by_role("tabpanel").filter(has_text="A is step 3")
+    assert "answered\tat once\t1 repair" in compared.inner_text(), "that the answer of B was refused first"
 
     step(panel, 3).click()
     panel.press("Fork from here")

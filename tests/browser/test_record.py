@@ -112,6 +112,9 @@ def test_after_a_restart_the_record_stands_in_place_of_the_panel(lab: Lab, cast:
     record(lab).wait_for(state="visible")
     assert not lab.cell(2).get_by_role("button", name="Step", exact=True).is_visible()
     lab.cell(2).get_by_text("This panel's kernel is gone").wait_for()
+    gone = lab.cell(2).locator(".mnb-surface").bounding_box()
+    assert gone is not None
+    assert gone["height"] < 120, "a line, no empty box"
     assert pictures(lab) == 1
     assert "beside it" in lab.cell_text(3)
     lab.screenshot("record-restarted")

@@ -438,12 +438,21 @@ def reached(panel: Surface) -> list[str]:
     return parts
 
 
+DRAWN = """from IPython.display import HTML
+from materia_nb.display.blocks import Picture
+svg = '<svg xmlns="http://www.w3.org/2000/svg"><rect fill="#fefefe"/></svg>'
+HTML(Picture(svg, dark=(("#fefefe", "#010101"),)).as_html())
+"""
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_axe_finds_nothing_wrong(lab: Lab, dark: bool):
-    lab.open(lab.notebook(BREAKS))
+    lab.open(lab.notebook(BREAKS, DRAWN))
     lab.run_all()
     panel = Surface(lab, 0)
     lab.set_theme(DARK if dark else LIGHT)
+    fill = lab.cell(1).locator(".mnb-drawn rect").evaluate("(one) => getComputedStyle(one).fill")
+    assert fill == ("rgb(1, 1, 1)" if dark else "rgb(254, 254, 254)"), "a picture has the colours of its page"
     lab.screenshot("surface", dark=dark)
     found = []
 

@@ -9,7 +9,7 @@ from functools import reduce
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
-from materia_nb.cast.listing import TableOf, output_words, verdict_mark
+from materia_nb.cast.listing import TableOf, how_it_came, output_words, verdict_mark
 from materia_nb.cast.views.tables import changes_table
 from materia_nb.display.blocks import (
     Block,
@@ -174,6 +174,8 @@ class StepCompareView(Shown, StepComparison):
             ("tokens", *(sides.used(one).tokens_words for one in (a, b))),
             ("time", *(sides.time_of(one).words for one in (a, b))),
         ]
+        came = [", ".join(how_it_came(one)) for one in (a, b)]
+        rows += [("answered", *(words or "at once" for words in came))] if any(came) else []
         said: list[Block] = [Table(_SPENT_COLUMNS, rows)]
         if self.answer:
             said += [Heading("what came", small=True), _changed_value(sides.answer_of(a), sides.answer_of(b))]
