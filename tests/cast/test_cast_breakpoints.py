@@ -269,6 +269,28 @@ def test_what_cannot_be_meant_is_told(checked, given, words):
     assert not checked.breakpoints
 
 
+def test_times_are_counted_from_the_first_and_amounts_are_above_nought(checked):
+    breaks = checked.breakpoints
+    for nth in (0, -1, True, 1.0, "1"):
+        with pytest.raises(MateriaError, match="a whole number from 1 up") as caught:
+            breaks.add("Socket-2", nth=nth)
+        assert caught.value.kind == "usage"
+    for amount, unit in (
+        (0, "turns"),
+        (-1, "turns"),
+        (float("inf"), "turns"),
+        (float("nan"), "turns"),
+        (1, "x"),
+    ):
+        with pytest.raises(MateriaError):
+            breaks.every(amount, unit)
+    assert not breaks
+    breaks.add("Socket-2", nth=1)
+    breaks.every(0.5, "usd")
+    assert [(one.kind, one.nth) for one in breaks][:1] == [("before", 1)]
+    assert len(list(breaks)) == 2
+
+
 def test_they_are_taken_away_one_by_one_or_by_socket(checked):
     breaks = checked.breakpoints
     breaks.add("Socket-2")
