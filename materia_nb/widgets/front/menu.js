@@ -1,5 +1,6 @@
 /** A small menu that opens over everything else, for mouse and keyboard. */
 import { h, onKeys, neighbour, targetOf } from "./dom.js";
+import { icon } from "./icons.js";
 
 let close = () => {};
 
@@ -10,7 +11,7 @@ export const closeMenu = () => close();
  * Open a menu at an element, or at a point of the window.
  * @param {HTMLElement|(Point & {within: HTMLElement})} at
  * @param {MenuEntry[]} entries
- * @param {{label?: string, sought?: boolean, named?: {words: string, act: (name: string) => void}[]}} [options] `sought`: a field that
+ * @param {{label?: string, sought?: boolean, named?: {words: string, sign?: MenuEntry["sign"], act: (name: string) => void}[]}} [options] `sought`: a field that
  *   filters, for long lists; `named`: what can be done with a name that is typed there and that no entry has
  */
 export function openMenu(at, entries, { label = "menu", sought = false, named = [] } = {}) {
@@ -19,15 +20,15 @@ export function openMenu(at, entries, { label = "menu", sought = false, named = 
   const host = /** @type {HTMLElement} */ (within.closest(".mnb-surface") ?? within.closest(".mnb-graph") ?? document.body);
   const typed = () => field?.value.trim() ?? "";
   /** @type {MenuEntry[]} */
-  const others = named.map(({ words, act }) => ({ words, act: () => act(typed()) }));
-  const items = [...entries, ...others].map(({ words, act, tone, off, why }) => {
+  const others = named.map((one) => ({ ...one, act: () => one.act(typed()) }));
+  const items = [...entries, ...others].map(({ words, act, tone, off, why, sign }) => {
     if (!act) return h("div", { class: "mnb-menu-text" }, words);
     const press = () => {
       if (off) return;
       close();
       act();
     };
-    return h("button", { type: "button", role: "menuitem", class: `mnb-menu-item ${tone ? `mnb-${tone}` : ""}`, title: why, "aria-disabled": off ? "true" : null, onclick: press }, words);
+    return h("button", { type: "button", role: "menuitem", class: `mnb-menu-item ${tone ? `mnb-${tone}` : ""}`, title: why, "aria-disabled": off ? "true" : null, onclick: press }, sign && icon(sign), words);
   });
   const field = sought ? h("input", { class: "mnb-in", type: "search", placeholder: "find", "aria-label": "find in this list" }) : null;
   const box = h("div", { class: "mnb-menu" }, field, h("div", { class: "mnb-menu-list", role: "menu", "aria-label": label }, items));
@@ -47,12 +48,11 @@ export function openMenu(at, entries, { label = "menu", sought = false, named = 
   anchor?.setAttribute("aria-expanded", "true");
   place(box, host, at instanceof HTMLElement ? at.getBoundingClientRect() : { left: at.x, bottom: at.y, top: at.y });
   const buttons = () => items.filter((one) => one instanceof HTMLButtonElement && !one.hidden);
-  const move = (/** @type {number} */ by) => neighbour(buttons(), by)?.focus();
   onKeys(box, {
     Escape: () => close(),
     Tab: () => (close(), false),
-    ArrowDown: () => move(1),
-    ArrowUp: () => move(-1),
+    ArrowDown: () => neighbour(buttons(), 1)?.focus(),
+    ArrowUp: () => neighbour(buttons(), -1)?.focus(),
     Enter: (event) => event.target === field && buttons()[0]?.click(),
   });
   box.addEventListener("keydown", (event) => event.stopPropagation());
@@ -61,7 +61,7 @@ export function openMenu(at, entries, { label = "menu", sought = false, named = 
     const wanted = typed().toLowerCase(), has = entries.some((one) => one.words.toLowerCase() === wanted);
     for (const [number, one] of items.entries()) {
       const other = named[number - entries.length];
-      if (other) one.textContent = `${other.words} ${typed()}`;
+      if (other) one.lastChild?.replaceWith(`${other.words} ${typed()}`);
       one.hidden = other ? !wanted || has : !one.textContent?.toLowerCase().includes(wanted);
     }
   };

@@ -15,6 +15,9 @@ export function addedBy(typed, all, found) {
   return exact?.id ?? (found.length === 1 ? found[0] : found.length ? null : typed);
 }
 
+/** The icon of a materia. @param {Entry} one @returns {"generator"|"utility"|"model"} */
+const signOf = (one) => (one.generator ? "generator" : one.kind === "utility" ? "utility" : "model");
+
 /** @param {HTMLElement} host @param {ToldByDesign} send @returns {Part} */
 export function palettePart(host, send) {
   const find = h("input", { class: "mnb-in mnb-d-find", type: "search", placeholder: "search", "aria-label": "search materia; Enter adds the one that is named", autocomplete: "off", spellcheck: "false" });
@@ -52,7 +55,7 @@ export function palettePart(host, send) {
   onKeys(groups, { ArrowDown: () => document.activeElement !== shown().at(-1) && neighbour(shown(), 1)?.focus(), ArrowUp: () => (first() ? find : neighbour(shown(), -1))?.focus() });
 
   const entry = (/** @type {Entry} */ one) => {
-    const mark = h("span", { class: "mnb-d-mark", "data-generator": one.generator ? "yes" : null, "aria-hidden": "true" }, icon(one.generator ? "generator" : one.kind === "utility" ? "utility" : "model"));
+    const mark = h("span", { class: "mnb-d-mark", "data-generator": one.generator ? "yes" : null, "aria-hidden": "true" }, icon(signOf(one)));
     if (one.colour) mark.style.color = one.colour;
     const made = button("", one.about || one.id, () => add(one.id), {
       class: "mnb-d-entry", draggable: "true", "data-key": one.id, "data-materia": one.id, "data-work": one.kind,
@@ -70,10 +73,10 @@ export function palettePart(host, send) {
   /** Ask what comes after a socket, at a point where a line from it was let go. @param {Event} event */
   const goOn = (event) => {
     const { source, x, y, at } = /** @type {CustomEvent} */ (event).detail;
-    const made = (/** @type {"agent"|"utility"} */ what) => ({ words: `make the ${what}`, act: (/** @type {string} */ id) => send("make", { what, id, then: { kind: "drop", x, y, source } }) });
+    const made = (/** @type {"agent"|"utility"} */ what) => ({ words: `make the ${what}`, sign: /** @type {const} */ ("plus"), act: (/** @type {string} */ id) => send("make", { what, id, then: { kind: "drop", x, y, source } }) });
     openMenu({ ...at, within: host }, [
-      ...data.flatMap((group) => group.entries.map((one) => ({ words: one.label, act: () => send("drop", { materia: one.id, x, y, source }) }))),
-      { words: "the end of the cast", act: () => send("connect", { from: source, to: "end" }) },
+      ...data.flatMap((group) => group.entries.map((one) => ({ words: one.label, sign: signOf(one), act: () => send("drop", { materia: one.id, x, y, source }) }))),
+      { words: "the end of the cast", sign: /** @type {const} */ ("exit"), act: () => send("connect", { from: source, to: "end" }) },
     ], { label: `what comes after ${source}`, sought: true, named: [made("agent"), made("utility")] });
   };
   /** @type {Element|null} */

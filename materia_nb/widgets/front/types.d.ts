@@ -90,6 +90,7 @@ interface Shell {
 
 interface MenuEntry {
   words: string;
+  sign?: Parameters<typeof import("./icons.js").icon>[0];
   /** Without it the entry is a line of text. */
   act?: () => void;
   tone?: string;
