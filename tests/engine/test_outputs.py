@@ -17,6 +17,7 @@ from materia_nb.engine import decide
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.outputs import LONGEST, PastStates
+from materia_nb.engine.state import Usage
 
 TITLES = [f"item {number}" for number in range(LONGEST)]
 
@@ -165,6 +166,14 @@ def test_what_a_person_changed_while_it_waited_is_kept(tmp_path, touch):
     cast.step()
     assert told(cast.runner.session.steps[1]) == kept
     assert kept[0] == cast.runner.session.steps[0].after
+
+
+def test_what_a_turn_used_before_its_answer_is_kept():
+    chain = config({name: at("P", edge(after)) for name, after in zip("ABC", "BCA", strict=True)})
+    cast = Folded(chain).do(decide.enter).do(decide.spent, Usage(7, 7, 0.5)).answers("a")
+    kept = cast.state
+    cast.answers("b", "c")
+    assert (cast.session.steps[0].after, kept.usage.cost) == (kept, 0.6)
 
 
 def test_two_answers_to_one_question_do_not_get_into_each_others_steps(tmp_path):
