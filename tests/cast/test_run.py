@@ -233,6 +233,16 @@ def test_an_opened_cast_can_only_be_looked_at(cast):
     assert not opened.now.writable
 
 
+@pytest.mark.parametrize("code, status", [("print('out')", "complete"), ("raise SystemExit(3)", "failed")])
+def test_how_a_process_ran_is_kept_beside_its_output(tmp_path, code, status):
+    cast = h.start(tmp_path, h.one_config(h.python(code)), {})
+    assert cast.run() == status
+    record = json.loads((cast.run_dir / "sockets" / "Socket-1" / "1.command.json").read_text())
+    assert (record["code"], record["command"][-1]) == (0 if status == "complete" else 3, code)
+    assert (cast.run_dir / record["stdoutArtifact"]).is_file()
+    cast.close()
+
+
 @pytest.mark.parametrize("most", [-1, 1.5, "10", True])
 def test_r20_a_budget_is_a_whole_number(cast, most):
     with pytest.raises(MateriaError, match="whole number of tokens"):
