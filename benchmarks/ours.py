@@ -111,7 +111,9 @@ def durable(items: int) -> Run:
     begin = time.perf_counter()
     cast.run()
     ran = time.perf_counter() - begin
-    mark = Mark((cast.run_dir / "events.jsonl").stat().st_size)
+    mark = (
+        runner.journal.mark if runner.journal else Mark()
+    )  # else the next resume would take these files for those of another journal
     begin = time.perf_counter()
     writer.now(runner.session, mark)
     derived = time.perf_counter() - begin

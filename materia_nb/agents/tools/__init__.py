@@ -1,6 +1,6 @@
 """Tools for agents that are models: what one is, what it gives back, which there are, and which of them a scope allows.
 
-``Toolbox``, of :mod:`.file_tools`, runs those for files inside the project, and a shell that needs leave.
+``Toolbox``, in ``file_tools.py``, runs those for files inside the project, and a shell that needs leave.
 """
 
 from __future__ import annotations
