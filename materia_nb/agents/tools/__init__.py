@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from materia_nb.file_io import read_own_table
 from materia_nb.jsonvalue import JSON
 
+__all__ = ["MOST_TEXT", "MoreTools", "Tool", "ToolResult", "Toolbox", "choose_tools"]
+
 MOST_TEXT: Final = 32_000
 """The longest result that a model is told, in characters."""
 

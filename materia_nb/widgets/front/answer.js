@@ -167,7 +167,7 @@ function formBox(send) {
 function verdictForm(send, { yes, no }) {
   const reason = h("textarea", { class: "mnb-in", rows: "1", placeholder: "the reason, for the next agent", "aria-label": "the reason" });
   const say = (/** @type {boolean} */ satisfied) => () => send("verdict", { satisfied, reason: reason.value });
-  const row = h("div", { class: "mnb-row" }, button("✓ satisfied", `goes to ${yes}`, say(true), YES), button("✗ not satisfied", `goes to ${no}, with the reason`, say(false), NO));
+  const row = h("div", { class: "mnb-row mnb-send" }, button("✓ satisfied", `goes to ${yes}`, say(true), YES), button("✗ not satisfied", `goes to ${no}, with the reason`, say(false), NO));
   return { node: h("div", { class: "mnb-col" }, reason, row), row };
 }
 
@@ -207,7 +207,7 @@ function itemsForm(send, form) {
     if (!blank) send("items_answer", { rows: all, reason: "", satisfied });
   };
   const verdict = form.wanted.some(([name]) => name === "satisfied");
-  const row = h("div", { class: "mnb-row" },
+  const row = h("div", { class: "mnb-row mnb-send" },
     verdict ? [button("✓ Send, satisfied", "send these items", go(true), YES), button("✗ Send, not satisfied", "send these items", go(false), NO)] : button("Send these items", "answer with these work items", go(null), MAIN),
     button("Add", "another item", () => add().name.focus()));
   const node = h("div", { class: "mnb-col" }, h("div", { class: "mnb-dim" }, "work items; rows can be pasted from a spreadsheet"), list, note, row);
