@@ -58,7 +58,6 @@ def pill(now: Snapshot, doing: Doing) -> Pill:
     if doing.busy:
         return _working(now, doing)
     status, failure, latest = now.status, now.failure, now.latest
-    ended = latest.ended if latest is not None else None
     if not now.writable:
         return Pill("gone", f"{status} · only to look at", detail="resume it to continue")
     if status == "complete":
@@ -73,8 +72,12 @@ def pill(now: Snapshot, doing: Doing) -> Pill:
             "aborted" if status == "aborted" else "failed", f"{status}{where}", detail=plain(failure.message)
         )
     if (hold := now.held) is not None and now.engine.at is not None:
-        return Pill("wants", f"wants you · {names[now.engine.at.socket]} asks{_for_what(hold)}", ended)
-    stopped = _stopped(now, doing, ended)
+        return Pill(
+            "wants",
+            f"wants you · {names[now.engine.at.socket]} asks{_for_what(hold)}",
+            latest and latest.ended,
+        )
+    stopped = _stopped(now, doing)
     failed = sum(one.status == "failed" for one in now.lanes.values()) if now.lanes_go_on else 0
     more = f" ({counted(failed, 'lane')} failed)" if failed else ""
     return stopped._replace(words=f"{stopped.words}{more}")
@@ -109,7 +112,7 @@ def _working(now: Snapshot, doing: Doing) -> Pill:
     )
 
 
-def _stopped(now: Snapshot, doing: Doing, ended: int | None) -> Pill:
+def _stopped(now: Snapshot, doing: Doing) -> Pill:
     place = now.next_socket or ""
     name = "the end" if place == END else now.names.get(place, "")
     visit = now.waiting_at
@@ -131,9 +134,9 @@ def _stopped(now: Snapshot, doing: Doing, ended: int | None) -> Pill:
     hit = [one for one in now.breakpoints_hit if doing.outcome == "breakpoint" or stops[one] is None]
     if hit:
         detail = "; ".join(one.words(now.graph, now.names) for one in hit)
-        return Pill("breakpoint", f"at breakpoint · {name}", ended, detail)
+        return Pill("breakpoint", f"at breakpoint · {name}", detail=detail)
     if visit is not None or doing.outcome == "stopped":
-        return Pill("paused", f"paused · {name}", ended)
+        return Pill("paused", f"paused · {name}")
     return Pill("ready", f"ready · {name} is next" if name else "ready")
 
 
