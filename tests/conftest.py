@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import comm
 import ipykernel.ipkernel  # noqa: F401 - see below
+import nbval.kernel
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -35,6 +36,22 @@ if TYPE_CHECKING:
 # ipykernel puts comms of its own in the place of these when it is imported; imported in the middle of the tests, panels of
 # before could not be closed any more.
 comm.create_comm, comm.get_comm_manager = comm._create_comm, comm._get_comm_manager
+
+_start_kernel = nbval.kernel.start_new_kernel
+
+
+def start_kernel(*given: object, **named: object) -> object:
+    """Start a notebook's kernel, anew where it died at once.
+
+    A port that was free when it was looked for may be the kernel's of another worker by the time that this one asks for it.
+    """
+    try:
+        return _start_kernel(*given, **named)
+    except RuntimeError:
+        return _start_kernel(*given, **named)
+
+
+nbval.kernel.start_new_kernel = start_kernel
 
 SHARING: Final = (
     "tests/browser/test_([a-f]|mending)",
