@@ -19,8 +19,8 @@ NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 PYTEST_ARGS ?=
 # Folders in tests/, such as "engine store"; all of them if left out.
 PART ?=
-# Three workers keep the two processors of a small machine busy; each takes a third of the browser tests.
-WORKERS ?= 3
+# Two workers: what a small machine has. With three the tests take less time, and browsers wait so long that some give up.
+WORKERS ?= 2
 # There something is slow to import that Jupyter takes along and that no test needs.
 TESTS := PYTHONPATH=$(CURDIR)/tests/quick $(PY) -m pytest
 

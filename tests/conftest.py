@@ -62,8 +62,7 @@ SHARING: Final = (
     "tests/release/test_wheel.py",
 )
 """Patterns of what shares something slow to make: a server and browser, an executed notebook, the site, the wheel. The
-browser's tests are three such groups of about the same length: page, server and kernel wait for one another, so that three
-keep two processors busy."""
+browser's tests are three such groups of about the same length, which as many workers as there are take one after another."""
 
 EXAMPLES: Final = int(os.environ.get("MATERIA_EXAMPLES", "40"))
 """How many a property is tried with that does not say it itself; more for a long search."""

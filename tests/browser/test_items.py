@@ -127,6 +127,9 @@ def test_rows_of_a_spreadsheet_may_have_line_breaks_and_what_is_wrong_is_named_a
     assert field.evaluate("(one) => one === document.activeElement")
     field.fill("now it has one")
     panel.press("Apply")
+    panel.at.locator(
+        "button[aria-disabled=true]:visible", has_text="Apply"
+    ).first.wait_for()  # the kernel has taken it
     lab.set_source(5, "print(len(c.work_items), c.work_items[5])")
     lab.run_cell(5)
     assert "37 {'title': 'Sixth', 'context': 'first line\\nsecond \"line\"'}" in lab.cell_text(5)
