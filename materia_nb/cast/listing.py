@@ -321,7 +321,7 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
         lane = (shorten(step.lane, 40),) if lanes else ()
         materia = graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
-        output = shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), 60)
+        output = verdict_words(step, 60)
         way, took = way_words(step), sides.time_of(step).words
         row = (str(step.number), *lane, step.socket, materia, str(step.visit), item, output, way, took)
         rows.append((*row, *(cells[place] for cells in more.values())))
@@ -366,6 +366,11 @@ def verdict_mark(step: StepRecord) -> str:
     """Return ✓ where a step said that it is satisfied, ✗ where it said that it is not, else nothing."""
     verdict = step.reading.satisfied if step.reading is not None else None
     return "" if verdict is None else "✓" if verdict else "✗"
+
+
+def verdict_words(step: StepRecord, most: int) -> str:
+    """Say on one line what a step said, behind its verdict."""
+    return shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), most)
 
 
 def way_words(step: StepRecord) -> str:

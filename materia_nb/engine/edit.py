@@ -29,8 +29,6 @@ from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, same, too_de
 _COMPARED: Final = 20_000
 """Lists of more characters of JSON are replaced as a whole in a patch."""
 
-_WORK_ITEMS = "state.workItems"
-
 
 def check_items(items: JSON) -> None:
     """Refuse a list that breaks the rules of work items, naming every issue (R9)."""

@@ -353,19 +353,14 @@ def glance(entry: CastEntry) -> tuple[list[Block], list[Block]]:
             steps[number] = last
         if "materiaLabel" in last:
             names[str(last.get("socket"))] = part(str(last["materiaLabel"]), 40)
-    rows = [
-        (
-            str(step),
-            names.get(str(one.get("socket")), ""),
-            part(str(one.get("itemLabel") or ""), 30),
-            part(_said(entry, one), 120),
-        )
-        for step, one in list(steps.items())[-_LAST:]
-    ]
+    rows, output = [], ""
+    for step, one in list(steps.items())[-_LAST:]:
+        who, output = names.get(str(one.get("socket")), ""), _said(entry, one)
+        rows.append((str(step), who, part(str(one.get("itemLabel") or ""), 30), part(output, 120)))
     said = _stands(entry, last, names)
     if entry.status == "complete" and rows:
-        final = Code(clipped(_said(entry, steps[int(rows[-1][0])]), 4_000))
-        said += [Heading(f"final output · {rows[-1][1]}, step {rows[-1][0]}", small=True), final]
+        heading = Heading(f"final output · {rows[-1][1]}, step {rows[-1][0]}", small=True)
+        said += [heading, Code(clipped(output, 4_000))]
     remarks = last.get("remarks") if entry.remarks else None
     for one in remarks[:_LAST] if isinstance(remarks, list) else ():
         said.append(Line(clipped(str(one.get("message") if isinstance(one, dict) else one), 600), "warn"))

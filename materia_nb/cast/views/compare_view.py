@@ -9,7 +9,7 @@ from functools import reduce
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
-from materia_nb.cast.listing import TableOf, how_it_came, output_words, verdict_mark
+from materia_nb.cast.listing import TableOf, how_it_came, verdict_words
 from materia_nb.cast.views.tables import changes_table
 from materia_nb.display.blocks import (
     Block,
@@ -410,7 +410,7 @@ def _way(step: StepRecord | None, names: Mapping[str, str]) -> str:
         return ""
     place, way = _place(step, names), sides.went(step) or "failed"
     way = f"{place}, waiting" if step.decision is None else f"{place} → {names.get(way, way)}"
-    said = shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), _SAID_CHARS)
+    said = verdict_words(step, _SAID_CHARS)
     return f"{way}: {said}" if said else way
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.cast.breakpoint import Breakpoint
-from materia_nb.cast.listing import failure_words, output_words, step_table, verdict_mark
+from materia_nb.cast.listing import failure_words, step_table, verdict_mark, verdict_words
 from materia_nb.cast.repairs import changed_definition, offers
 from materia_nb.cast.snapshot import LaneNow, Snapshot
 from materia_nb.display.blocks import Action, Badge, Block, Code, Line, Shown, Table, lines
@@ -393,10 +393,7 @@ def marks_of(cast: Snapshot) -> Marks:
             for socket in cast.graph.sockets
             if (pin := cast.pinned_at(socket)) is not None
         },
-        outputs={
-            socket: shorten(f"{verdict_mark(step)} {output_words(step)}".strip(), _OUTPUT_CHARS)
-            for socket, step in latest.items()
-        },
+        outputs={socket: verdict_words(step, _OUTPUT_CHARS) for socket, step in latest.items()},
         sent_back=frozenset(socket for socket, step in latest.items() if verdict_mark(step) == "✗"),
     )
 
