@@ -185,6 +185,14 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def wb(project: Path) -> Iterator[Workbench]:
+    """A workbench of the empty project."""
+    made = Workbench(project)
+    yield made
+    made.close()
+
+
+@pytest.fixture
 def bench(project: Path) -> Iterator[Workbench]:
     """Plan-Build-Eval with agents: the plan is a, b and c, and the first evaluation wants it done again."""
     made = Workbench(project)

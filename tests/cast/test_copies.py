@@ -16,13 +16,6 @@ from materia_nb.magics.magic import candidates
 
 
 @pytest.fixture
-def wb(project):
-    made = materia_nb.Workbench(project)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def file(project):
     return project / PROJECT_FILE
 

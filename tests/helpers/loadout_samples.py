@@ -151,3 +151,29 @@ def valid_configs(draw: st.DrawFn) -> JSONObject:
             loop["exits"] = [route(members[-1], when, after)]
         loops[f"L{place}"] = loop
     return config(sockets, loops=loops)
+
+
+BROKEN = """\
+{
+  "loadouts": {
+    "Good": {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Say"}}},
+    "Bad": {
+      "entry": "Socket-1",
+      "sockets": {
+        "Socket-1": {
+          "materia": "Say",
+          "edges": [
+            {"when": "always", "to": "Sockt-2"}
+          ]
+        },
+        "Socket-2": {"materia": "Say"}
+      }
+    }
+  },
+  "materia": {
+    "Say": {"tools": "none",
+            "prompt": 3}
+  }
+}
+"""
+"""A config with a good loadout and a bad one, as it is written: an edge to a socket that there is not, a prompt that is a number."""

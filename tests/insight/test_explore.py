@@ -39,13 +39,6 @@ def bench_of(tmp_path, document):
     return made
 
 
-@pytest.fixture
-def wb(project):
-    made = Workbench(project)
-    yield made
-    made.close()
-
-
 def cast_of(wb, witness):
     cast = wb.cast("as the witness says", agents={"*": witness.answers}, pins=witness.pins)
     while cast.status in {"ready", "waiting"}:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadout_samples import BROKEN
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import read_config, read_text, write_config
@@ -315,29 +316,6 @@ def test_halves_of_a_character_are_joined_as_in_json():
     assert read_text(escaped.replace('"a"', "a"), "jsonc") == document
 
 
-BROKEN = """\
-{
-  "loadouts": {
-    "Good": {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Say"}}},
-    "Bad": {
-      "entry": "Socket-1",
-      "sockets": {
-        "Socket-1": {
-          "materia": "Say",
-          "edges": [
-            {"when": "always", "to": "Sockt-2"}
-          ]
-        },
-        "Socket-2": {"materia": "Say"}
-      }
-    }
-  },
-  "materia": {
-    "Say": {"tools": "none",
-            "prompt": 3}
-  }
-}
-"""
 AS_YAML = """\
 # a comment
 loadouts:

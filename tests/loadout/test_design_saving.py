@@ -42,13 +42,6 @@ materia:
 """
 
 
-@pytest.fixture
-def wb(project):
-    made = Workbench(project)
-    yield made
-    made.close()
-
-
 def changed_lines(before: str, after: str) -> list[str]:
     old, new = before.splitlines(), after.splitlines()
     # Brackets alone on a line are many, and must not count as noise all the same.

@@ -7,33 +7,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from loadout_samples import BROKEN
 from materia_nb import Workbench
 from materia_nb.shell.commands import main
 from materia_nb.shell.terminal import FORMATS
-
-BROKEN = """\
-{
-  "loadouts": {
-    "Good": {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Say"}}},
-    "Bad": {
-      "entry": "Socket-1",
-      "sockets": {
-        "Socket-1": {
-          "materia": "Say",
-          "edges": [
-            {"when": "always", "to": "Sockt-2"}
-          ]
-        },
-        "Socket-2": {"materia": "Say"}
-      }
-    }
-  },
-  "materia": {
-    "Say": {"tools": "none",
-            "prompt": 3}
-  }
-}
-"""
 
 
 @pytest.fixture

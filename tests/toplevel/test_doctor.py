@@ -32,13 +32,6 @@ def programs(tmp_path, monkeypatch):
     return add
 
 
-@pytest.fixture
-def wb(project):
-    made = Workbench(project)
-    yield made
-    made.close()
-
-
 def one(found, what) -> Finding:
     (finding,) = [one for one in found.findings if one.what == what]
     return finding

@@ -10,20 +10,12 @@ import pytest
 from builders import asks, at, config, edge, exit_route, retry_loop
 from display_hostile import HOSTILE
 from magics_helpers import line, text
-from materia_nb import Workbench
 from materia_nb.cast.views.loadout_views import ExploreView, RehearsalView, ReportView
 from materia_nb.display.text import WIDTH, display_width
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import rehearse_casts
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.report import Problem, Report
-
-
-@pytest.fixture
-def wb(project):
-    made = Workbench(project)
-    yield made
-    made.close()
 
 
 def test_the_bench_gives_the_odds_of_an_exploration(wb):

@@ -7,20 +7,12 @@ import json
 import pytest
 
 from builders import at, config, edge
-from materia_nb import Workbench
 from materia_nb.cast.cases import read_case
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.envelope_protocol import EnvelopeProtocol
 from materia_nb.loadout import build_graph
 from protocol_helpers import OTHERS
-
-
-@pytest.fixture
-def wb(project):
-    made = Workbench(project)
-    yield made
-    made.close()
 
 
 def test_there_is_a_case_for_each_way_to_end_and_each_holds(wb, tmp_path):

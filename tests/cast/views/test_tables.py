@@ -5,19 +5,11 @@ from __future__ import annotations
 import pytest
 
 import cast_helpers as h
-from materia_nb import Workbench
 from materia_nb.cast.views.loadout_views import agents_view, fields_view, loadouts_view, materia_view
 from materia_nb.cast.views.tables import allowed_view, breakpoints_view, items_view, pins_view, quests_view
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError
 from materia_nb.store.board import Quest
-
-
-@pytest.fixture
-def wb(project):
-    made = Workbench(project)
-    yield made
-    made.close()
 
 
 def test_materia_are_told_with_their_kind_their_layer_and_who_answers(wb):
