@@ -111,9 +111,8 @@ def durable(items: int) -> Run:
     begin = time.perf_counter()
     cast.run()
     ran = time.perf_counter() - begin
-    mark = (
-        runner.journal.mark if runner.journal else Mark()
-    )  # else the next resume would take these files for those of another journal
+    # With another mark the next resume would take these files for those of another journal.
+    mark = runner.journal.mark if runner.journal else Mark()
     begin = time.perf_counter()
     writer.now(runner.session, mark)
     derived = time.perf_counter() - begin
