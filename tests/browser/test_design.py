@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from browser.lab import DARK, LIGHT
+from browser.picture import Picture
 from browser.surface import violations
 from materia_nb.loadout.vocabulary import DESCRIBED
 
@@ -515,14 +516,12 @@ GraphPanel(Workbench(".").loadouts.define("Row", {"sockets": {**row, ids[-1]: {"
 def test_fit_shows_a_row_of_two_hundred_sockets_whole(lab: Lab):
     lab.open(lab.notebook(ROW))
     lab.run_all()
-    lab.page.wait_for_function(f"() => {CANVAS}?._cyreg?.cy")
-    lab.cell(0).get_by_role("button", name="show the whole graph").click()
-    lab.page.wait_for_function(
-        f"""() => {{
-            const cy = {CANVAS}._cyreg.cy, seen = cy.extent(), all = cy.nodes().boundingBox();
-            return seen.x1 <= all.x1 && seen.y1 <= all.y1 && seen.x2 >= all.x2 && seen.y2 >= all.y2;
-        }}"""
-    )
+    seen, whole = "cy.extent()", "cy.nodes().boundingBox()"
+    across, down = (f"{seen}.{one}1 <= {whole}.{one}1 && {seen}.{one}2 >= {whole}.{one}2" for one in "xy")
+    fit = lab.cell(0).get_by_role("button", name="show the whole graph")
+    picture = Picture(lab, cell=0)
+    picture.settle()  # else it is laid out anew for the room that it has
+    picture.press(fit, f"{across} && {down}")
 
 
 # -- hostile text -----------------------------------------------------------------------------
