@@ -11,13 +11,14 @@ import _signal  # type: ignore[import-not-found]  # the wrappers in signal make 
 import asyncio
 import contextlib
 import functools
+import gc
 import importlib
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -73,6 +74,18 @@ class Stop(threading.Event):
                 break
             time.sleep(left)
         return self.is_set()
+
+
+@contextlib.contextmanager
+def without_collecting() -> Iterator[None]:
+    """Let nobody look for cycles meanwhile: of many values that all stay, each look goes through all, and finds nothing."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 class HeldInterrupts:

@@ -24,7 +24,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import FILES_AS_THEY_ARE
 from materia_nb.store.files import CastLock, disk
-from materia_nb.store.journal import Journal, Line, lines_of
+from materia_nb.store.journal import Journal, lines_of, read_journal
 from materia_nb.store.opening import (
     CONFIG,
     CUT_SHORT,
@@ -157,13 +157,14 @@ def opened(path: Path, agents: AgentTable | None = None) -> Runner:
     files = RunDir(path)
     recorded = read_recorded(files, to_look=True)
     rules, lines = recorded.rules, recorded.contents.lines
-    done = (as_recorded if recorded.problems else read_session)(rules, lines, files.text_of)
-    messages = [*_not_castable(rules, recorded.problems), *done.messages]
-    if not cast_start(recorded.contents):
-        messages.append("The journal does not say how the cast began.")
-    messages += damages(recorded.contents)
+    found = [] if cast_start(recorded.contents) else ["The journal does not say how the cast began."]
+    found += damages(recorded.contents)
     if recorded.contents.torn:
-        messages.append("The last line of the journal is torn; it was left out.")
+        found.append("The last line of the journal is torn; it was left out.")
+    if recorded.problems:
+        done = as_recorded(rules, lines, files.text_of)
+    else:
+        done = read_session(rules, lines, files.text_of, empty=True)
     return Runner(
         files,
         rules,
@@ -171,7 +172,7 @@ def opened(path: Path, agents: AgentTable | None = None) -> Runner:
         project=recorded.project,
         agents=agents or AgentTable(),
         differences=done.differences,
-        messages=messages,
+        messages=[*_not_castable(rules, recorded.problems), *done.messages, *found],
         problems=recorded.problems,
     )
 
@@ -199,7 +200,8 @@ def resumed(
         recorded = read_recorded(files)
         rules, contents = recorded.rules, recorded.contents
         refuse_broken(files, contents)
-        done = read_session(rules, contents.lines, files.text_of, strict=True)
+        start = cast_start(contents) or {}
+        done = read_session(rules, contents.lines, files.text_of, strict=True, empty=True)
         journal = Journal(files.journal, lock, sync=sync, contents=contents)
         aside = journal.mend(contents)
         if aside:
@@ -224,8 +226,7 @@ def resumed(
             if recorded.redefined:
                 files.write_json(CONFIG, recorded.document)
             runner.write_now()  # a crash may have come first
-            _keep_envelope(runner, contents.lines)
-        start = cast_start(contents) or {}
+            _keep_envelope(runner)
         if start.get("place") != place_of(path) and _ask_anew(runner):
             runner.messages.append("Tools were allowed elsewhere or by somebody else: they ask again.")
         return runner  # noqa: TRY300 - an interrupt right here would leave the lock to the traceback, too
@@ -234,11 +235,12 @@ def resumed(
         raise
 
 
-def _keep_envelope(runner: Runner, lines: Sequence[Line]) -> None:
+def _keep_envelope(runner: Runner) -> None:
     """Write the envelope of the latest output once more: a crash may have come between the journal and its file."""
     last = runner.session.steps.latest
     if last is None or runner.rules.sockets[last.socket].filing is None:
         return
+    lines = read_journal(runner.files.journal).lines
     outputs = (n for n, line in enumerate(lines) if issubclass(ev.EVENTS.get(line.type, ev.Event), ev.Output))
     place = max(outputs, default=0)
     before = read_session(runner.rules, lines[:place], runner.files.text_of).session.state if place else None

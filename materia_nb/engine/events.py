@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, c
 from materia_nb.engine.conversation import Decided, ToolCall, call_from
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, decision_of
-from materia_nb.engine.state import NOTHING, CastState, Draft, Failure, Usage, Visit
+from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Draft, Failure, Usage, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
@@ -723,9 +723,10 @@ def usage_from(value: JSON) -> Usage:
     try:
         tokens = [None if n is None else int(n) for n in counts]
         paid = None if cost is None else float(cost)
-        return Usage(tokens[0], tokens[1], paid, cached=tokens[2], reasoning=tokens[3])
     except OverflowError as error:  # not finite
         raise ValueError(value) from error
+    used = Usage(tokens[0], tokens[1], paid, cached=tokens[2], reasoning=tokens[3])
+    return UNREPORTED if used == UNREPORTED else used  # one for all, since every step keeps its own
 
 
 def _one_of(*words: str) -> _Form:

@@ -22,7 +22,7 @@ from materia_nb.engine.session import Session, label_of
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import open_plain, read_plain, replace_file, write_all
 from materia_nb.jsonvalue import JSON, too_deep_to_write
-from materia_nb.platform import HeldInterrupts
+from materia_nb.platform import HeldInterrupts, without_collecting
 from materia_nb.store.files import (
     NO_FILE,
     CastLock,
@@ -66,7 +66,7 @@ class Contents(NamedTuple):
     """What a journal holds.
 
     Attributes:
-        lines: its events.
+        lines: its events; there can be many, and whoever folds them last empties the list.
         end: where the good part ends, in bytes.
         torn: what a torn last line held.
         unended: whether the last line is whole but for its line break.
@@ -76,7 +76,7 @@ class Contents(NamedTuple):
         broken: the index of the first line that the links do not vouch for; None where all is good.
     """
 
-    lines: tuple[Line, ...]
+    lines: list[Line]
     end: int
     torn: bytes
     unended: bool
@@ -269,6 +269,7 @@ class Journal:
         self.close()
 
 
+@without_collecting()
 def read_journal(
     path: Path, until: str | None = None, *, known: Mark | None = None, lenient: bool = False
 ) -> Contents:
@@ -326,7 +327,7 @@ def read_journal(
                 kind="damaged_journal",
             )
     # A beginning of a JSON object is never one itself, so a last line that can be read is whole.
-    return Contents(tuple(lines), position, torn, unended, link, reached, broken, linked)
+    return Contents(lines, position, torn, unended, link, reached, broken, linked)
 
 
 _LINK: Final = b',"link":"'

@@ -377,7 +377,7 @@ def _copied(line: Line, path: Path, cast_id: str, step: int) -> Line:
     return line._replace(data=data, label=None)
 
 
-def _with_files(files: RunDir, rules: Rules, lines: Sequence[Line], step: int | None) -> list[Line]:
+def _with_files(files: RunDir, rules: Rules, lines: list[Line], step: int | None) -> list[Line]:
     """Check out the files of then in a folder of the copy's own, where they are kept; return the line that says so."""
     if not lines[0].data.get("files"):
         return []
@@ -406,7 +406,7 @@ def not_kept(step: int) -> MateriaError:
     )
 
 
-def _back(files: RunDir, rules: Rules, lines: Sequence[Line], step: int) -> list[Line]:
+def _back(files: RunDir, rules: Rules, lines: list[Line], step: int) -> list[Line]:
     """Return the line that takes the copy back to ``step``, none where that is not over yet."""
     session = read_session(rules, lines, files.text_of).session
     last = session.steps.latest

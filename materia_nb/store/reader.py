@@ -8,6 +8,7 @@ that the engine takes, the difference is kept, with the engine's reason in words
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator as Iterating
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
@@ -33,6 +34,7 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.protocol import in_brief
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Iterator
+from materia_nb.platform import without_collecting
 from materia_nb.store.files import to_bytes
 from materia_nb.store.journal import Line
 from materia_nb.store.rundir import is_item_key
@@ -246,8 +248,9 @@ class Recording:
     messages: list[str] = field(default_factory=list)
 
 
+@without_collecting()
 def read_session(
-    rules: Rules, lines: Sequence[Line], read: Callable[[str], str], *, strict: bool = False
+    rules: Rules, lines: list[Line], read: Callable[[str], str], *, strict: bool = False, empty: bool = False
 ) -> Recording:
     """Fold a journal.
 
@@ -256,14 +259,21 @@ def read_session(
         lines: the events.
         read: gives the text of an artifact by name; raises MateriaError when it cannot.
         strict: whether an event or artifact that cannot be read is an error rather than a message.
+        empty: whether to empty the list meanwhile, so that what is made of the events takes their place in memory.
 
     Raises:
         MateriaError: kind ``damaged_journal``, or what ``read`` raised if strict.
     """
     reader = _Reader(rules, lines, read, strict=strict)
-    for line in lines:
+    for line in _emptying(lines) if empty else lines:
         reader.take(line)
     return reader.done
+
+
+def _emptying(lines: list[Line]) -> Iterating[Line]:
+    lines.reverse()
+    while lines:
+        yield lines.pop()
 
 
 class _Exchanged(MateriaError):

@@ -10,11 +10,13 @@ import shutil
 import pytest
 
 import cast_helpers as h
+from materia_nb import Workbench
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.beginning import started
 from materia_nb.errors import MateriaError
 from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, Line, read_journal
+from materia_nb.store.reader import read_session
 
 
 def line(kind, data=None):
@@ -232,3 +234,18 @@ def test_a_cast_that_never_began_can_be_seen_but_not_resumed(recorded, tmp_path,
         resume_cast(folder)
     assert caught.value.kind == "not_begun"
     assert (folder / "events.jsonl").read_bytes() == content
+
+
+def test_folding_may_empty_the_list_of_lines_and_leads_to_the_same_session(tmp_path):
+    wb = Workbench(tmp_path, bundled=False)
+    wb.load(h.chain_config(3))
+    wb.agent("M", lambda turn: "said")
+    cast = wb.cast("a request")
+    cast.run()
+    rules, files = cast.runner.rules, cast.runner.files
+    lines = read_journal(files.journal).lines
+    kept = list(lines)
+    whole = read_session(rules, lines, files.text_of).session
+    assert lines == kept
+    assert read_session(rules, lines, files.text_of, empty=True).session == whole == cast.runner.session
+    assert lines == []

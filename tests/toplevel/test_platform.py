@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import subprocess
 import sys
@@ -188,3 +189,21 @@ def test_a_missing_script_is_named(bare, tmp_path):
     result = run_process(["python3", "nowhere.py"], stdin=b"", cwd=tmp_path, timeout_s=1)
     assert result.code != 0
     assert "nowhere.py" in result.stderr_summary
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_cycles_are_looked_for_again_behind_what_makes_many_values_as_they_were_before(collects):
+    looked = gc.isenabled()
+    try:
+        (gc.enable if collects else gc.disable)()
+        with platform.without_collecting():
+            assert not gc.isenabled()
+            with platform.without_collecting():
+                pass
+            assert not gc.isenabled()
+        assert gc.isenabled() is collects
+        with pytest.raises(ValueError, match="in the middle"), platform.without_collecting():
+            raise ValueError("in the middle")
+        assert gc.isenabled() is collects
+    finally:
+        (gc.enable if looked else gc.disable)()
