@@ -26,7 +26,7 @@ from materia_nb.cast import Cast
 from materia_nb.display.blocks import MimeBundle, Shown, mime_bundle, reason_of, record_bundle
 from materia_nb.display.escape import Html, html_pre, html_text, shorten
 from materia_nb.errors import MateriaError, plain
-from materia_nb.platform import Handle, Work, call_later, start_thread
+from materia_nb.platform import BackgroundWork, Handle, call_later, start_thread
 
 P = ParamSpec("P")
 _Panel = TypeVar("_Panel", bound="Panel")
@@ -427,7 +427,7 @@ class Runs:
         self._owner = weakref.ref(owner)
         self._lock = threading.Lock()
         self._watchers: list[Callable[[Runs], None]] = []
-        self._threads: list[Work] = []
+        self._threads: list[BackgroundWork] = []
         self.running: str | None = None
         self.outcome: object = None
         self.error: Exception | None = None

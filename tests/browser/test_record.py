@@ -121,3 +121,14 @@ def test_after_a_restart_the_record_stands_in_place_of_the_panel(lab: Lab, cast:
     lab.run_cell(3)
     # JupyterLab's own: messages to the kernel that went are not answered.
     lab.page_errors[:] = [error for error in lab.page_errors if "Canceled future" not in error]
+
+
+def test_a_panel_says_that_its_kernel_was_shut_down_as_soon_as_it_is_touched(lab: Lab, cast: Path):
+    step = lab.cell(2).get_by_role("button", name="Step", exact=True)
+    gone = lab.cell(2).get_by_text("This panel's kernel is gone")
+    lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    lab.page.get_by_text("No Kernel").first.wait_for()
+    assert gone.is_hidden(), "JupyterLab leaves the widgets of a kernel that was shut down as they were"
+    step.click()
+    gone.wait_for()
+    assert step.is_hidden()

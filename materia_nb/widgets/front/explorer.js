@@ -4,7 +4,7 @@ import { drawBlocks } from "./blocks.js";
 import { icon } from "./icons.js";
 import { makeGrid } from "./grid.js";
 import { closeMenu, openMenu } from "./menu.js";
-import { makeTalk } from "./wire.js";
+import { makeTalk, markWhenGone } from "./wire.js";
 
 /** How many rows are asked for at once. */
 const PORTION = 200;
@@ -65,6 +65,7 @@ export function castsView({ model, el }) {
   el.classList.add("mnb-surface", "mnb-casts");
   setAttr(el, "data-lm-suppress-shortcuts", "true");
   el.append(front);
+  markWhenGone(model, el);
 
   const pick = (/** @type {number} */ index) => {
     const row = rows.get(index);

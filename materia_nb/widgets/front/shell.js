@@ -1,6 +1,6 @@
 /** The surface: everything around the graph. Its parts draw slices of the state and send messages to the kernel. */
 import { h, askLine, button, isNew, refill, setAttr, setText } from "./dom.js";
-import { makeTalk } from "./wire.js";
+import { makeTalk, markWhenGone } from "./wire.js";
 import { closeMenu } from "./menu.js";
 import { BODIES } from "./bodies.js";
 import { actOfKey, moreEntries } from "./bar.js";
@@ -146,6 +146,7 @@ export function castView({ model, el }) {
   const end = live(model, el, slices, (data, box) => {
     if (box && !heard) {
       heard = true;
+      markWhenGone(model, box);
       box.addEventListener("keydown", onKey, { capture: true, signal: hear.signal });
       box.addEventListener("mnb-socket", onSocket, { signal: hear.signal });
     }
@@ -194,6 +195,7 @@ export function designView({ model, el }) {
     },
   };
   return live(model, el, { design }, (_, now) => {
+    if (now && now !== box) markWhenGone(model, now);
     box = now;
     if (box) box.dataset.mode = "design";
     parts.mode(true, box);

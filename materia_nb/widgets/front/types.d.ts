@@ -41,7 +41,7 @@ interface Model {
   send(message: object): void;
   on(name: string, act: (message: any) => void): void;
   off(name: string, act: (message: any) => void): void;
-  widget_manager: { get_model(id: string): Promise<any>; context?: { path: string } };
+  widget_manager: { get_model(id: string): Promise<any>; context?: { path: string }; kernel?: object | null };
 }
 
 type ToCast = import("./messages.js").ToCast;

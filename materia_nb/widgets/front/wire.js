@@ -10,6 +10,22 @@ export function sendMessage(model, message) {
 }
 
 /**
+ * Say that the kernel is gone as soon as somebody touches what it drew. JupyterLab marks its widgets when a kernel restarts or
+ * dies; one that was shut down leaves them as they were, and nobody would hear the click.
+ * @param {Model} model @param {HTMLElement} surface
+ */
+export function markWhenGone(model, surface) {
+  const look = (/** @type {Event} */ event) => {
+    const manager = model.widget_manager;
+    if (!("kernel" in manager) || manager.kernel) return;
+    surface.classList.add("jupyter-widgets-disconnected");
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  for (const touch of ["pointerdown", "keydown"]) surface.addEventListener(touch, look, true);
+}
+
+/**
  * What makes links to files that are told from the notebook's folder on: JupyterLab and Notebook open them as their own lists
  * of files do. None where nothing of the kind is around the panel; no link leaves the folder of the server.
  * @param {Model} model
