@@ -69,7 +69,7 @@ def open_file(path: Path, flags: int) -> FileIO:
 
 def read_plain(path: Path | str, most: int = MOST_READ, *, follow: bool = False) -> bytes:
     """Read a plain file of at most ``most`` bytes; raises OSError for anything else."""
-    with opened(path, follow=follow) as handle:
+    with reading(path, follow=follow) as handle:
         size = os.fstat(handle).st_size
         parts: list[bytes] = []
         left = most + 1
@@ -94,7 +94,7 @@ def read_own_table(module: str, name: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def opened(path: Path | str, *, follow: bool = False) -> Iterator[int]:
+def reading(path: Path | str, *, follow: bool = False) -> Iterator[int]:
     """Open a plain file to read parts of it (``os.pread``), with interrupts held; raises OSError."""
     with HeldInterrupts():
         handle = open_plain(path, os.O_RDONLY, follow=follow)

@@ -201,7 +201,7 @@ class Handle(Protocol):
         """Leave it undone; nothing happens when it is done already."""
 
 
-class Work(Protocol):
+class BackgroundWork(Protocol):
     """What was started in the background."""
 
     def is_alive(self) -> bool:
@@ -228,7 +228,7 @@ def call_later(seconds: float, act: Callable[[], object]) -> Handle:
     return loop.call_later(seconds, act)
 
 
-def start_thread(act: Callable[[], object], name: str) -> Work:
+def start_thread(act: Callable[[], object], name: str) -> BackgroundWork:
     """Run ``act`` in the background, in a thread of that name that keeps no process alive and has the caller's context.
 
     Without threads the event loop runs it as soon as it is free; ``join`` runs it at once. Where there is no loop

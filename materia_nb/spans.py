@@ -18,13 +18,13 @@ from materia_nb.cast.runner import Runner
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.events import from_json, to_json
-from materia_nb.engine.evolve import begin, evolve
+from materia_nb.engine.evolve import begin_session, evolve
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.errors import MateriaError, scrubbed
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.journal import Line, read_journal
+from materia_nb.store.journal import JournalLine, read_journal
 from materia_nb.store.rundir import RunDir
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ class _Told:
             return
         try:
             if isinstance(event, ev.CastStart):
-                self._session = begin(self._rules, event)
+                self._session = begin_session(self._rules, event)
             elif self._session is not None:
                 self._session = evolve(self._rules, self._session, event)
         except MateriaError:  # another engine's journal, or an output that is in a file
@@ -411,7 +411,7 @@ SERVICE: Final = "materia_nb"
 _BATCH: Final = 256  # spans in one request
 
 
-def _event(line: Line, files: RunDir) -> ev.Event | None:
+def _event(line: JournalLine, files: RunDir) -> ev.Event | None:
     """Read an event; the text of a long output stands in its artifact (R43)."""
     try:
         event = from_json(line.type, line.data, line.ts, lenient=True)
@@ -422,7 +422,7 @@ def _event(line: Line, files: RunDir) -> ev.Event | None:
     return event
 
 
-def _identity(cast_id: str, lines: Sequence[Line]) -> bytes:
+def _identity(cast_id: str, lines: Sequence[JournalLine]) -> bytes:
     """Return what tells a cast from all others: the same each time that it is sent, so that it is the same trace."""
     begun = next((line for line in lines if line.type == "cast_start"), None)
     place = begun.data.get("place") if begun else None

@@ -104,7 +104,7 @@ class BackgroundLoop:
     def __init__(self, running: asyncio.AbstractEventLoop | None = None) -> None:
         self._lock = threading.Lock()
         self._loop = running
-        self._thread: platform.Work | None = threading.current_thread() if running else None
+        self._thread: platform.BackgroundWork | None = threading.current_thread() if running else None
 
     def run(
         self,
@@ -268,7 +268,7 @@ class _Starter:
 
     def __init__(self) -> None:
         self._asked: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
-        self._thread: platform.Work | None = None
+        self._thread: platform.BackgroundWork | None = None
 
     def start(self, act: Callable[[], object], name: str) -> None:
         """Start a thread, in the context of the caller."""

@@ -26,7 +26,7 @@ from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.state import NOTHING, Handoff, Mode
 from materia_nb.engine.state import Usage as StepUsage
-from materia_nb.engine.told import Part
+from materia_nb.engine.told import PromptPart
 from materia_nb.errors import MateriaError, close_match, named_error, outgoing_line
 from materia_nb.handoff.capabilities import Grant
 from materia_nb.jsonvalue import JSON, compact
@@ -240,7 +240,7 @@ class Turn:
     visit: int
     kind: TurnKind
     prompt: _Later[str] = _Later()
-    parts: _Later[tuple[Part, ...]] = _Later(default=())
+    parts: _Later[tuple[PromptPart, ...]] = _Later(default=())
     item: JSON = None
     state: Mapping[str, JSON] = field(default_factory=lambda: NOTHING)
     last: JSON = None

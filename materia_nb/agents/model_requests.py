@@ -37,7 +37,7 @@ from pydantic_ai.usage import RequestUsage
 
 from materia_nb.agents.background import BackgroundLoop, LoopInbox
 from materia_nb.agents.interface import AgentError, Noted, Said, Telling, Usage
-from materia_nb.engine.followup import cut
+from materia_nb.engine.followup import cut_to
 from materia_nb.errors import named_error, scrubbed
 from materia_nb.file_io import read_own_table
 from materia_nb.handoff.protocol import one_line
@@ -159,7 +159,7 @@ def _said(error: Exception) -> str:
 
 
 def _short(text: str) -> str:
-    return cut(one_line(scrubbed(text)), _SHOWN)
+    return cut_to(one_line(scrubbed(text)), _SHOWN)
 
 
 class Spending:

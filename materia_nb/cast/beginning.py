@@ -112,7 +112,7 @@ def started(plan: Plan, request: str, agents: AgentTable | None = None) -> Runne
         lock = CastLock(path)
         files.write_json(CONFIG, dict(plan.document))
         journal = Journal(files.journal, lock, sync=plan.sync)
-        session = evolve.begin(rules, begun)
+        session = evolve.begin_session(rules, begun)
         journal.append(lines_of([begun], session, files))
         if plan.sync:
             with disk(path, "make the directory of the cast"):

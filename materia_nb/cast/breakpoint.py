@@ -21,7 +21,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, TurnRecord, every_step
 from materia_nb.engine.state import Unit, Usage
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import opened, read_plain, replace_file
+from materia_nb.file_io import read_plain, reading, replace_file
 from materia_nb.insight.sides import used
 from materia_nb.jsonvalue import JSON, get_path, same, split_path
 from materia_nb.loadout.graph import Graph
@@ -503,7 +503,7 @@ class Forks:
         begin = self._read.get(run_dir, 0)
         if begin < 0:
             return
-        with opened(run_dir / "events.jsonl") as handle:
+        with reading(run_dir / "events.jsonl") as handle:
             size = os.fstat(handle).st_size
             whole, _, _ = os.pread(handle, size - begin, begin).rpartition(b"\n")
         for line in whole.splitlines():

@@ -48,7 +48,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import BASE
 from materia_nb.platform import Stop, computing
 from materia_nb.store.files import DiskError
-from materia_nb.store.journal import Journal, Line, lines_of, read_journal
+from materia_nb.store.journal import Journal, JournalLine, lines_of, read_journal
 from materia_nb.store.kept_files import OF_LANE, OWN, KeptFiles
 from materia_nb.store.opening import not_kept
 from materia_nb.store.reader import Difference, read_session
@@ -329,7 +329,7 @@ class Runner(Work):
         self._lock = threading.Lock()
         self._holder, self._hold = 0, object()
         self._astray = False
-        self._unwritten: list[Line] = []
+        self._unwritten: list[JournalLine] = []
         self._untold: list[ev.Event] = []
         self._written = session
         self.running = self.goes_on = False
@@ -515,7 +515,7 @@ class Runner(Work):
             if self.followers.watchers or self._untold:
                 self._tell_followers()
 
-    def _write(self, lines: list[Line], session: Session) -> None:
+    def _write(self, lines: list[JournalLine], session: Session) -> None:
         """Write what waits and these lines, then believe ``session``; if it cannot be written, go back to what was.
 
         An interrupt between the two would leave the session behind its journal, so it is then read again.

@@ -13,7 +13,7 @@ from materia_nb.display.geometry import Box, Point
 from materia_nb.display.svg import CARD_FONT, INK, NOW, ON_DARK, PLATE, RIM
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.told import Part, tokens_of
+from materia_nb.engine.told import PromptPart, tokens_of
 from materia_nb.errors import plain
 from materia_nb.handoff.capabilities import Section, StatusPath
 from materia_nb.handoff.protocol import Issue, as_text
@@ -54,7 +54,7 @@ def prompt_blocks(prompt: Prompt, *, whole: bool = False) -> list[Block]:
     ]
 
 
-def part_title(one: Part) -> str:
+def part_title(one: PromptPart) -> str:
     """Say which part it is, how long it is, and why something of it is not there."""
     size = (
         f"{len(one.text):,} characters, some {tokens_of(len(one.text)):,} tokens" if one.text else "left out"

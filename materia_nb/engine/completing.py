@@ -10,13 +10,13 @@ from materia_nb.engine import followup
 from materia_nb.engine.entering import learned_from
 from materia_nb.engine.events import Event, Transition, stop_cast
 from materia_nb.engine.items import (
-    forget,
+    compile_source,
+    forget_items,
     lies_in,
     list_at,
     moved_back,
     moved_on,
     own_list,
-    source,
     walked_by,
 )
 from materia_nb.engine.routing import (
@@ -237,7 +237,7 @@ def _renew(draft: Draft, cursors: tuple[str, ...]) -> None:
                 if not any(cursor in cursors for cursor, _ in outer)
             }
         )
-    forget(draft, lambda item: walked_by(item, cursors))
+    forget_items(draft, lambda item: walked_by(item, cursors))
 
 
 def _assign(
@@ -254,7 +254,7 @@ def _assign(
                 "give it a name such as plan.items",
             )
             return tuple(done), failure
-        value = source(text)(draft, visit.item, reading.value)
+        value = compile_source(text)(draft, visit.item, reading.value)
         done.append(Assigned(target, text, value is not MISSING))
         if value is not MISSING:
             draft.data = set_path(draft.data, segments, frozen(value))
@@ -412,7 +412,7 @@ def _reported(here: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | 
     advance = here.socket.advance
     return Failure(
         "utility_failed",
-        followup.cut(str(words[0]).strip(), 800)
+        followup.cut_to(str(words[0]).strip(), 800)
         if words
         else f"state.{name} has ok: false, and does not say why",
         here.socket.id,

@@ -33,7 +33,7 @@ from materia_nb.handoff.protocol import BASE
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 
 
-def begin(rules: Rules, start: ev.CastStart) -> Session:
+def begin_session(rules: Rules, start: ev.CastStart) -> Session:
     """Return the session of a cast that is about to enter its entry socket."""
     return begin_at(entering.begin(rules, start.request, start.knowledge, start.state))._replace(
         keeps=start.files
@@ -619,7 +619,7 @@ def _nothing(_: Rules, session: Session, __: ev.Event) -> Session:
 
 
 _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]] = {
-    ev.CastStart: lambda rules, _, event: begin(rules, event),
+    ev.CastStart: lambda rules, _, event: begin_session(rules, event),
     ev.SocketStart: _start,
     **dict.fromkeys(ev.OUTPUTS, _output),
     ev.SocketFailed: _failed,

@@ -68,7 +68,7 @@ def shown_to(kept: tuple[FollowUp, ...], target: str, item: Item | None) -> list
     for entry in reversed(matching):
         if room <= 0:
             break
-        reason = cut(entry.reason, room)
+        reason = cut_to(entry.reason, room)
         chosen.append(entry if reason == entry.reason else entry._replace(reason=reason))
         room -= len(reason)
     return chosen[::-1]
@@ -77,14 +77,14 @@ def shown_to(kept: tuple[FollowUp, ...], target: str, item: Item | None) -> list
 def _reason(context: str | None, output: str) -> str:
     said = " ".join(context.split()) if context else ""
     if said:
-        return cut(said, _REASON_CHARS)
+        return cut_to(said, _REASON_CHARS)
     excerpt = " ".join(output.split())
     if not excerpt:
         return "(no context and no output were given)"
-    return cut(f"(no context was given; excerpt of the output) {excerpt}", _REASON_CHARS)
+    return cut_to(f"(no context was given; excerpt of the output) {excerpt}", _REASON_CHARS)
 
 
-def cut(text: str, most: int) -> str:
+def cut_to(text: str, most: int) -> str:
     """Cut ``text`` to at most ``most`` characters, the last one an ellipsis when something is left out."""
     return text if len(text) <= most else text[: most - 1] + "…"
 

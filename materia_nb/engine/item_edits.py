@@ -13,7 +13,7 @@ from materia_nb.engine.items import (
     lies_in,
     list_at,
     places,
-    show,
+    show_item,
     show_only,
     standing,
 )
@@ -335,7 +335,7 @@ class _Work:
             if found is None:
                 break
             item = found
-            show(draft, one.walk, item)
+            show_item(draft, one.walk, item)
             outer = places(item.id)
         visit = draft.at
         if (

@@ -38,7 +38,7 @@ Standing: TypeAlias = Literal["done", "being worked on", "open", "passed over"]
 
 
 @lru_cache(maxsize=4096)
-def source(text: str) -> Source:
+def compile_source(text: str) -> Source:
     """Compile an assignment or list source (R11).
 
     ``$...`` reads the parsed output; ``state.x``, ``item.x``, ``lastJson.x`` and
@@ -91,7 +91,7 @@ def template(text: str, quoting: frozenset[str] = frozenset()) -> Template:
         texts = []
         for number, part in enumerate(parts):
             value = part if isinstance(part, str) else part(state, item, MISSING)
-            written = value if isinstance(value, str) else as_text(value)
+            written = value if isinstance(value, str) else template_text(value)
             texts.append(quoted(written) if number in fenced and written.strip() else written)
         return "".join(texts)
 
@@ -130,7 +130,7 @@ def _variable(name: str) -> Source:
     return _path(name)
 
 
-def as_text(value: JSON) -> str:
+def template_text(value: JSON) -> str:
     """Write a value the way a template does: text as it is, nothing for null or missing, else JSON."""
     if isinstance(value, str):
         return value
@@ -151,7 +151,7 @@ def _pretty(value: JSON) -> str:
 
 def list_at(text: str, state: StateView, item: Item | None = None) -> list[JSON]:
     """Read a list; anything that is missing or not a list is an empty one (R12)."""
-    value = source(text)(state, item, state.last_json)
+    value = compile_source(text)(state, item, state.last_json)
     return value if isinstance(value, list) else []
 
 
@@ -232,7 +232,7 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
             cursor = None
             draft.within = FrozenDict({**draft.within, iterator.cursor: outer})
             name, depth = (iterator.cursor,), len(outer)
-            forget(draft, lambda item: walked_by(item, name) and places(item)[:depth] != outer)
+            forget_items(draft, lambda item: walked_by(item, name) and places(item)[:depth] != outer)
     if cursor is None:
         cursor = 0
         draft.cursors = FrozenDict({**draft.cursors, iterator.cursor: 0})
@@ -245,7 +245,7 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
     item = item_at(walk, items, cursor, outer)
     show_only(draft, kept)
     if item is not None:
-        show(draft, walk, item)
+        show_item(draft, walk, item)
     return item
 
 
@@ -290,7 +290,7 @@ def walked_by(item: ItemId, cursors: Collection[str]) -> bool:
     return item[0] in cursors or any(cursor in cursors for cursor, _ in item[2])
 
 
-def forget(draft: Draft, gone: Callable[[ItemId], bool]) -> None:
+def forget_items(draft: Draft, gone: Callable[[ItemId], bool]) -> None:
     """Drop the books of items that there are no more: edge uses and cycles, allowances, follow-up, being passed over."""
     if draft.passed:
         draft.passed = FrozenDict({item: entered for item, entered in draft.passed.items() if not gone(item)})
@@ -383,7 +383,7 @@ def _without(data: Mapping[str, JSON], gone: tuple[ShownItem, ...]) -> Mapping[s
     return trimmed
 
 
-def show(draft: Draft, walk: Walk, item: Item) -> None:
+def show_item(draft: Draft, walk: Walk, item: Item) -> None:
     """Show ``item`` in the data under its names (R12)."""
     data = dict(draft.data)
     made: list[tuple[str, ...]] = []

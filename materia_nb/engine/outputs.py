@@ -11,7 +11,7 @@ from materia_nb.engine.completing import apply_output, complete, fail, start_det
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.entering import EntryPrompt, enter, first_prompt, form_for, turn_facts
 from materia_nb.engine.events import Transition
-from materia_nb.engine.followup import cut
+from materia_nb.engine.followup import cut_to
 from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repair_prompt, resume_prompt
 from materia_nb.engine.routing import about, decision_of, repairs_allowed
 from materia_nb.engine.rules import Rules, SocketRules
@@ -329,7 +329,7 @@ def _refused(
     prompt: Prompt | None,
     process: str,
 ) -> Transition:
-    told = "; ".join(cut(issue.told, 300) for issue in reading.issues[:8])
+    told = "; ".join(cut_to(issue.told, 300) for issue in reading.issues[:8])
     of_visit, events = about(rules, visit), told_by(rules, draft, visit, reading)
     if here.socket.is_utility:
         message = f"The output of {visit.socket} was refused. {told}"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from materia_nb.engine.bounded import NOTICE_CHARS
-from materia_nb.engine.followup import cut
-from materia_nb.engine.told import AROUND_AT_LEAST, Part, PartName, Room, Told
+from materia_nb.engine.followup import cut_to
+from materia_nb.engine.told import AROUND_AT_LEAST, PartName, PromptPart, Room, Told
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import WORK_IS_OVER, Issue
 from materia_nb.jsonvalue import JSON, pretty, without_points
@@ -32,13 +32,17 @@ class Prompt:
     __slots__ = ("_form", "_instruction", "_parts", "_reasons")
 
     def __init__(
-        self, parts: tuple[Part, ...], instruction: str, reasons: tuple[str, ...], form: PromptForm = "md"
+        self,
+        parts: tuple[PromptPart, ...],
+        instruction: str,
+        reasons: tuple[str, ...],
+        form: PromptForm = "md",
     ) -> None:
         """Put a prompt together from its parts."""
         self._parts, self._instruction, self._reasons, self._form = parts, instruction, reasons, form
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[PromptPart, ...]:
         """Its parts, those that were left out too."""
         return self._parts
 
@@ -123,15 +127,15 @@ def work_prompt(
     reasons = tuple(entry.reason for entry in told.reasons())
     after = []
     if given:
-        after.append(Part("given", told.quoted(pretty(without_points(dict(given)))), quotes=True))
+        after.append(PromptPart("given", told.quoted(pretty(without_points(dict(given)))), quotes=True))
     if told.visit.mode == "draft":
-        after.append(Part("draft", _DRAFT_TEXT))
+        after.append(PromptPart("draft", _DRAFT_TEXT))
     elif wanted:
-        after.append(Part("return", wanted))
+        after.append(PromptPart("return", wanted))
 
     def written(room: Room, note: str = "") -> Prompt:
         before, behind = told.parts(room)
-        asked = Part("task", task, note, quotes=task != instruction)
+        asked = PromptPart("task", task, note, quotes=task != instruction)
         return Prompt((*before, asked, *behind, *after), instruction, reasons, told.here.form)
 
     room = Room()
@@ -209,19 +213,19 @@ def repair_again(first: Prompt, wanted: str, issues: Sequence[Issue], output: st
 
 def _next(before: Prompt, name: PartName, said: str, wanted: str) -> Prompt:
     """A later turn of a visit: what is said now, and what must be returned."""
-    parts = (Part(name, said), Part("return", wanted)) if wanted else (Part(name, said),)
+    parts = (PromptPart(name, said), PromptPart("return", wanted)) if wanted else (PromptPart(name, said),)
     return Prompt(parts, before.instruction, before.reasons, before.form)
 
 
 def _wrong(issues: Sequence[Issue], output: str) -> str:
     lines = ["That answer could not be used:"]
     lines += [
-        "- " + cut(f"{issue.path}: {_coded(issue)}{issue.message} To mend it: {issue.fix}.", _ISSUE_CHARS)
+        "- " + cut_to(f"{issue.path}: {_coded(issue)}{issue.message} To mend it: {issue.fix}.", _ISSUE_CHARS)
         for issue in issues[:_ISSUES_LISTED]
     ]
     if len(issues) > _ISSUES_LISTED:
         lines.append(f"- and {len(issues) - _ISSUES_LISTED} more of this sort")
-    excerpt = cut(output.strip(), _EXCERPT_CHARS)
+    excerpt = cut_to(output.strip(), _EXCERPT_CHARS)
     if excerpt:
         lines += ["It began:" if excerpt.endswith("…") else "It was:", excerpt]
     lines.append("Give the whole answer again, corrected.")

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.engine.items import Source, Template, source, template, walk_of
+from materia_nb.engine.items import Source, Template, compile_source, template, walk_of
 from materia_nb.engine.state import Mode, Walk
 from materia_nb.engine.told import Placed, placed
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol
@@ -294,7 +294,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         any_text=works | {"draft"},
         prompt=template(socket.materia.prompt),
         walk=walk_of(socket.iterator) if socket.iterator else None,
-        items=source(socket.iterator.items) if socket.iterator else None,
+        items=compile_source(socket.iterator.items) if socket.iterator else None,
         wanted=wanted,
         protocol=spoken,
         ask=ask,

@@ -53,7 +53,7 @@ def begun(
     iterator = rules.graph.loops[region.loop].iterator
     assert iterator is not None  # noqa: S101 - the loop consumes items
     lanes: dict[str, Lane] = {}
-    for stream, folder in zip(schedule, folders(region.loop, forks, schedule), strict=True):
+    for stream, folder in zip(schedule, lane_folders(region.loop, forks, schedule), strict=True):
         of_lane = OfLane(stream.name, stream.indexes, iterator.cursor, frozenset(region.sockets))
         start = state._replace(
             lane=of_lane,
@@ -78,7 +78,7 @@ def begun(
     return session._replace(streams=(*session.streams, made), forks=forks)
 
 
-def folders(loop: str, forks: int, schedule: tuple[Stream, ...]) -> list[str]:
+def lane_folders(loop: str, forks: int, schedule: tuple[Stream, ...]) -> list[str]:
     """Return where the files of each lane stand; names that no file should have are numbered (P9)."""
     again = f".{forks}" if forks > 1 else ""
     taken: list[str] = []

@@ -18,7 +18,7 @@ from materia_nb.engine.bounded import (
     middle,
     state_json,
 )
-from materia_nb.engine.followup import RENDERED_CHARS, SCANNED, context_of, cut, records, shown_to
+from materia_nb.engine.followup import RENDERED_CHARS, SCANNED, context_of, cut_to, records, shown_to
 from materia_nb.engine.items import item_label, list_at, quoted, standing, state_path
 from materia_nb.engine.state import Answered, CastState, FollowUp, Handoff, Item, ItemId, Visit
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty, remove_path, split_path, without_points
@@ -78,7 +78,7 @@ def tokens_of(characters: int) -> int:
     return -(-characters // 4)
 
 
-class Part(NamedTuple):
+class PromptPart(NamedTuple):
     """One part of a prompt.
 
     Attributes:
@@ -179,7 +179,7 @@ class Placed(NamedTuple):
 def placed(socket: Socket, graph: Graph, form: PromptForm = "md") -> Placed:
     """Work out what the agent of a socket is told of the cast at every visit; ``form`` is that of its model's profile."""
     materia, iterator = socket.materia, socket.iterator
-    label = cut(" ".join(materia.label.split()), _LABEL_CHARS)
+    label = cut_to(" ".join(materia.label.split()), _LABEL_CHARS)
     named = label if label == materia.id else f"{label} (materia {materia.id})"
     names = ["item", "currentWorkItem", *([iterator.alias] if iterator else [])]
     if iterator and iterator.numbered_as_work_items:
@@ -229,7 +229,7 @@ class Told(NamedTuple):
     state: CastState
     previous: Socket | None
 
-    def parts(self, room: Room) -> tuple[list[Part], list[Part]]:
+    def parts(self, room: Room) -> tuple[list[PromptPart], list[PromptPart]]:
         """Write the parts that stand before the task, and those that stand behind it."""
         kept = tuple(one for one in self.state.follow_up if not one.settled)
         reasons = shown_to(kept, self.visit.socket, self.visit.item)
@@ -253,22 +253,22 @@ class Told(NamedTuple):
 
     # -- request and place
 
-    def _request(self) -> Part:
+    def _request(self) -> PromptPart:
         if not self.here.told.request:
-            return Part("request", "", "castContext leaves it out")
+            return PromptPart("request", "", "castContext leaves it out")
         if self.here.own.request:
-            return Part("request", "", "your own prompt tells it: {{request}}")
+            return PromptPart("request", "", "your own prompt tells it: {{request}}")
         text = self.state.request
         if not text.strip():
-            return Part("request", "", "it is empty")
-        return Part("request", self.quoted(text), tells=(("request", ""),))
+            return PromptPart("request", "", "it is empty")
+        return PromptPart("request", self.quoted(text), tells=(("request", ""),))
 
-    def _where(self, room: Room) -> Part:
+    def _where(self, room: Room) -> PromptPart:
         here = self.here
         if not here.told.place:
-            return Part("place", "", "castContext leaves it out")
+            return PromptPart("place", "", "castContext leaves it out")
         if here.alone and self.visit.item is None:
-            return Part("place", "", "the loadout has one socket")
+            return PromptPart("place", "", "the loadout has one socket")
         lines = [here.place]
         item = self.visit.item
         if item is not None:
@@ -280,7 +280,7 @@ class Told(NamedTuple):
             more, note, tells = self._list_outside(room)
         else:
             more, note, tells = self._list_inside(item, room)
-        return Part("place", "\n".join([*lines, *more]), note, quotes=False, tells=tells)
+        return PromptPart("place", "\n".join([*lines, *more]), note, quotes=False, tells=tells)
 
     def _outer_lines(self) -> Iterator[str]:
         for one in self.state.shown[:-1]:
@@ -290,7 +290,7 @@ class Told(NamedTuple):
                 if inner[: len(alias)] == alias:
                     value = remove_path(value, inner[len(alias) :])
             written = _one_line(value if isinstance(value, str) else pretty(without_points(value)))
-            yield f"Within {one.item.key}: {cut(written, STRING_CHARS)}"
+            yield f"Within {one.item.key}: {cut_to(written, STRING_CHARS)}"
 
     def _list_inside(self, item: Item, room: Room) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
         items, lines = self._own_list(), list[str]()
@@ -371,24 +371,24 @@ class Told(NamedTuple):
 
     # -- state
 
-    def _state(self, room: Room, before: Answered | None) -> Part:
+    def _state(self, room: Room, before: Answered | None) -> PromptPart:
         told = self.here.told.state
         if told is False:
-            return Part("state", "", "castContext leaves it out")
+            return PromptPart("state", "", "castContext leaves it out")
         if () in self.here.own.paths:
-            return Part("state", "", "your own prompt tells it: {{stateJson}}")
+            return PromptPart("state", "", "your own prompt tells it: {{stateJson}}")
         data: JSON = dict(self.state.data)
         if isinstance(told, tuple):
             data = _only(data, told)
         for path in (*self._told_elsewhere(), *self._copies(before)):
             data = remove_path(data, path)
         if not data:
-            return Part("state", "", "there is nothing in it that no other part tells")
+            return PromptPart("state", "", "there is nothing in it that no other part tells")
         text = state_json(data, room.state) if room.state >= NOTICE_CHARS else ""
         if not text:
-            return Part("state", "", "there is no room for it")
+            return PromptPart("state", "", "there is no room for it")
         note = "some of it is cut" if _MARK in text else ""
-        return Part("state", self.quoted(text), note, True, tuple(("state", key) for key in data))
+        return PromptPart("state", self.quoted(text), note, True, tuple(("state", key) for key in data))
 
     def _told_elsewhere(self) -> Iterator[tuple[str, ...]]:
         """The paths of the state that another part tells: the item, lists that are walked, the handoffs."""
@@ -422,15 +422,15 @@ class Told(NamedTuple):
     def _entry_at(self, step: int) -> Handoff | None:
         return next((entry for entry in reversed(self.state.handoffs.entries) if entry.step == step), None)
 
-    def _handoffs(self, room: Room, told: set[int]) -> Part:
+    def _handoffs(self, room: Room, told: set[int]) -> PromptPart:
         wanted = self.here.told.handoffs
         if wanted is False:
-            return Part("handoffs", "", "castContext leaves them out")
+            return PromptPart("handoffs", "", "castContext leaves them out")
         if why := self.here.own.variable_of(("context",)):
-            return Part("handoffs", "", f"your own prompt tells them: {why}")
+            return PromptPart("handoffs", "", f"your own prompt tells them: {why}")
         entries = [entry for entry in current(self.state) if entry.step not in told or not entry.step]
         if not entries:
-            return Part("handoffs", "", "there is none that no other part tells")
+            return PromptPart("handoffs", "", "there is none that no other part tells")
         bound = HANDOFFS_INSIDE if self.visit.item is not None else HANDOFFS_OUTSIDE
         if wanted is not True:
             bound = wanted
@@ -449,7 +449,7 @@ class Told(NamedTuple):
             for entry, text in chosen
         ]
         tells = tuple(("handoff", str(entry.step)) for entry, _ in chosen)
-        return Part("handoffs", self.quoted("\n\n".join(lines)), note, True, tells)
+        return PromptPart("handoffs", self.quoted("\n\n".join(lines)), note, True, tells)
 
     def _chosen(self, entries: Sequence[Handoff], bound: int, room: int) -> list[tuple[Handoff, str]]:
         """Choose the newest, then those of this item, then those without one, then others; oldest first.
@@ -477,7 +477,7 @@ class Told(NamedTuple):
 
     # -- the output just before
 
-    def _output(self, room: Room, reasons_of: set[int]) -> Part:
+    def _output(self, room: Room, reasons_of: set[int]) -> PromptPart:
         state, here, last = self.state, self.here, self.previous
         why = (
             "castContext leaves it out"
@@ -489,19 +489,19 @@ class Told(NamedTuple):
             else ""
         )
         if why or last is None:
-            return Part("previous", "", why)
-        of = f"{last.id} ({cut(_one_line(last.materia.label), _LABEL_CHARS)})"
+            return PromptPart("previous", "", why)
+        of = f"{last.id} ({cut_to(_one_line(last.materia.label), _LABEL_CHARS)})"
         if last.parse == "text":
             text, note = bounded(state.last_output or "", room.output)
             told = f"Of {of}:\n{self.quoted(text)}" if text else ""
-            return Part(
+            return PromptPart(
                 "previous", told, note, bool(text), (("output", str(state.last_step)),) if text else ()
             )
         if state.last_step in reasons_of:
-            return Part("previous", "", "why it came back is told below")
+            return PromptPart("previous", "", "why it came back is told below")
         return self._json_output(room, last, of)
 
-    def _json_output(self, room: Room, last: Socket, of: str) -> Part:
+    def _json_output(self, room: Room, last: Socket, of: str) -> PromptPart:
         """What a JSON output said of ``satisfied``, and those of its fields that no other part tells."""
         state, note = self.state, ""
         lines = [f"{of} said {state.last_result.asked}."] if state.last_result in YES_OR_NO else []
@@ -513,9 +513,9 @@ class Told(NamedTuple):
             else:
                 rest = {}
         if not lines:
-            return Part("previous", "", note or "other parts tell what it said")
+            return PromptPart("previous", "", note or "other parts tell what it said")
         tells = tuple(("output", f"{state.last_step}.{name}") for name in rest)
-        return Part("previous", "\n".join(lines), note, bool(rest), tells)
+        return PromptPart("previous", "\n".join(lines), note, bool(rest), tells)
 
     def _left_of(self, value: JSON, last: Socket) -> dict[str, JSON]:
         """What of a JSON output no other part tells; a protocol other than the sparse one writes all into its handoff."""
@@ -536,29 +536,29 @@ class Told(NamedTuple):
 
     # -- the item, and what was done with it before
 
-    def _item(self) -> Part:
+    def _item(self) -> PromptPart:
         item, own = self.visit.item, self.here.own.item
         if item is None:
-            return Part("item", "", "the socket works on none")
+            return PromptPart("item", "", "the socket works on none")
         if () in own:
-            return Part("item", "", "your own prompt tells it")
+            return PromptPart("item", "", "your own prompt tells it")
         value = item.value
         for path in own:
             value = remove_path(value, path)
         tells = (("item", item.key),)
         if not isinstance(value, dict):
             text = value if isinstance(value, str) else pretty(without_points(value))
-            return Part("item", f"{item.key}:\n{self.quoted(text)}", tells=tells)
+            return PromptPart("item", f"{item.key}:\n{self.quoted(text)}", tells=tells)
         if not value:
-            return Part("item", "", "your own prompt tells it")
+            return PromptPart("item", "", "your own prompt tells it")
         title, context = value.get("title"), value.get("context")
         plain = isinstance(item.value, dict) and set(item.value) <= {"title", "context"}
         if plain and all(isinstance(one, str) for one in value.values()):
             lines = [f"{item.key}: {_one_line(title)}" if isinstance(title, str) else f"{item.key}:"]
             if isinstance(context, str):
                 lines.append(self.quoted(context))
-            return Part("item", "\n".join(lines), tells=tells)
-        return Part("item", f"{item.key}:\n{self.quoted(pretty(without_points(value)))}", tells=tells)
+            return PromptPart("item", "\n".join(lines), tells=tells)
+        return PromptPart("item", f"{item.key}:\n{self.quoted(pretty(without_points(value)))}", tells=tells)
 
     def reasons(self) -> list[FollowUp]:
         """Return why the work came back, oldest first (R22), what is settled by now too."""
@@ -573,27 +573,27 @@ class Told(NamedTuple):
         item = self.visit.item
         return self.state.answers.get((self.visit.socket, item.id if item else None))
 
-    def _answer(self, room: Room, before: Answered | None) -> Part:
+    def _answer(self, room: Room, before: Answered | None) -> PromptPart:
         if before is None:
-            return Part("before", "", "the work did not come back")
+            return PromptPart("before", "", "the work did not come back")
         if before.step == self.state.last_step:
-            return Part("before", "", "it is the output just before")
+            return PromptPart("before", "", "it is the output just before")
         value = before.value
         if isinstance(value, dict):
             value = {name: given for name, given in value.items() if name != "workItems"}
             if not value:
-                return Part("before", "", "the list is told already")
+                return PromptPart("before", "", "the list is told already")
             text = pretty(without_points(value))
         else:
             text = before.text
         text, note = bounded(text, room.answer)
         if not text:
-            return Part("before", "", note)
-        return Part("before", self.quoted(text), note, True, (("output", str(before.step)),))
+            return PromptPart("before", "", note)
+        return PromptPart("before", self.quoted(text), note, True, (("output", str(before.step)),))
 
-    def _why(self, reasons: Sequence[FollowUp]) -> Part:
+    def _why(self, reasons: Sequence[FollowUp]) -> PromptPart:
         if not reasons:
-            return Part("reasons", "", "the work did not come back")
+            return PromptPart("reasons", "", "the work did not come back")
         room, blocks, tells = RENDERED_CHARS, [], []
         for entry in reversed(reasons):
             if room <= 0:
@@ -602,7 +602,7 @@ class Told(NamedTuple):
             text = middle(kept.text if kept is not None else entry.reason, max(room, NOTICE_CHARS))
             room -= len(text)
             about = f" about {entry.item[0] and self._key_of(entry.item)}" if entry.item else ""
-            label = cut(_one_line(entry.label), _LABEL_CHARS)
+            label = cut_to(_one_line(entry.label), _LABEL_CHARS)
             blocks.append(f"{entry.source} ({label}){about}:\n{self.quoted(text)}")
             tells.append(("handoff" if kept is not None else "reason", str(entry.step)))
         head = (
@@ -610,7 +610,7 @@ class Told(NamedTuple):
             if len(blocks) > 1
             else "It was not satisfactory."
         )
-        return Part("reasons", "\n".join([head, *reversed(blocks)]), "", True, tuple(reversed(tells)))
+        return PromptPart("reasons", "\n".join([head, *reversed(blocks)]), "", True, tuple(reversed(tells)))
 
     def _key_of(self, item: ItemId) -> str:
         mine = self.visit.item
@@ -618,12 +618,12 @@ class Told(NamedTuple):
             return mine.key
         return f"item {item[1] + 1}"
 
-    def _changed(self) -> Part:
+    def _changed(self) -> PromptPart:
         if not self.state.changed or not self.here.told.place:
-            return Part("changed", "", "nothing was changed since the step before")
+            return PromptPart("changed", "", "nothing was changed since the step before")
         what = ", ".join(self.state.changed)
         text = f"Since the step before, a person changed: {what}. What is told here is how it is now."
-        return Part("changed", text)
+        return PromptPart("changed", text)
 
     def quoted(self, text: str) -> str:
         """Quote a text that others wrote."""
@@ -649,7 +649,7 @@ _STANDING: Final = {
 
 
 def _title(item: JSON, key: str) -> str:
-    return cut(_one_line(item_label(item, key)), _TITLE_CHARS)
+    return cut_to(_one_line(item_label(item, key)), _TITLE_CHARS)
 
 
 def _context_of(item: JSON) -> str:

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.entering import enter
-from materia_nb.engine.followup import cut
+from materia_nb.engine.followup import cut_to
 from materia_nb.engine.routing import AdvanceFact, Decision, Passed
 from materia_nb.engine.rules import Look, Rules, SocketRules, matches
 from materia_nb.engine.session import Edit, Session, StepRecord, Streams, every_step
@@ -446,7 +446,7 @@ class Why:
     thinking: str = ""
 
     def __str__(self) -> str:
-        thought = cut(" ".join(self.thinking.split()), _THOUGHT_CHARS)
+        thought = cut_to(" ".join(self.thinking.split()), _THOUGHT_CHARS)
         lines = [*self.lines, f"{THOUGHT}: {thought}"] if thought else self.lines
         return plain("\n".join([self.title, *(f"  {line}" for line in lines)]))
 

@@ -40,7 +40,7 @@ _APPEND: Final = os.O_WRONLY | os.O_APPEND
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
-class Line(NamedTuple):
+class JournalLine(NamedTuple):
     """One event as it stands in the journal.
 
     Attributes:
@@ -76,7 +76,7 @@ class Contents(NamedTuple):
         broken: the index of the first line that the links do not vouch for; None where all is good.
     """
 
-    lines: list[Line]
+    lines: list[JournalLine]
     end: int
     torn: bytes
     unended: bool
@@ -147,7 +147,7 @@ class Journal:
             self._end = contents.end
         return aside
 
-    def append(self, lines: Sequence[Line]) -> None:
+    def append(self, lines: Sequence[JournalLine]) -> None:
         """Append events in one write, after a look that the file is still there and nobody else wrote it.
 
         Raises:
@@ -296,7 +296,7 @@ def read_journal(
             hint="give the directory of a cast, the one that holds events.jsonl",
             kind="no_journal",
         ) from error
-    lines: list[Line] = []
+    lines: list[JournalLine] = []
     reached = known is None
     position, link, linked, broken = 0, "", False, None
     torn, unended = b"", bool(content) and not content.endswith(b"\n")
@@ -352,7 +352,7 @@ def _kept_once(value: JSON) -> JSON:
     return intern(value) if isinstance(value, str) and len(value) <= _SHORT else value
 
 
-def _event(raw: bytes) -> Line | None:
+def _event(raw: bytes) -> JournalLine | None:
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
@@ -361,7 +361,7 @@ def _event(raw: bytes) -> Line | None:
         return None
     ts, data, version = value.get("ts"), value.get("data"), value.get("v")
     status, steps, label = value.get("status"), value.get("steps"), value.get("label")
-    return Line(
+    return JournalLine(
         ts if isinstance(ts, int) else 0,
         intern(value["type"]),
         {intern(name): _kept_once(field) for name, field in data.items()} if isinstance(data, dict) else {},
@@ -372,7 +372,7 @@ def _event(raw: bytes) -> Line | None:
     )
 
 
-def encoded(lines: Sequence[Line], link: str = "") -> tuple[bytes, str]:
+def encoded(lines: Sequence[JournalLine], link: str = "") -> tuple[bytes, str]:
     """Return lines as they stand in a journal behind the line that carries ``link``, and the link of the last."""
     found = []
     for line in lines:
@@ -405,7 +405,7 @@ _KEPT: Final = (Output, SocketRecommitted)
 """The events whose text may stand in an artifact."""
 
 
-def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[Line]:
+def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[JournalLine]:
     """Return the lines of events that lead to ``session``.
 
     A long output is written as its artifact first, and its digest stands in the line (R43).
@@ -422,5 +422,5 @@ def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[L
                 files.write(str(data["artifact"]), content)
                 del data["text"]
                 data["sha256"] = sha256(content).hexdigest()
-        found.append(Line(event.ts, event.type, data, VERSION, status, steps, label or None))
+        found.append(JournalLine(event.ts, event.type, data, VERSION, status, steps, label or None))
     return found

@@ -450,7 +450,7 @@ def note(git_dir: Path, commit: str) -> str:
     return git(git_dir, "cat-file", "commit", _sound(commit)).decode("utf-8", "replace").partition("\n\n")[2]
 
 
-def forget(casts: Path, name: str) -> None:
+def forget_cast(casts: Path, name: str) -> None:
     """Let go of what a cast kept that is deleted; with the last one the Git directory goes too."""
     git_dir = casts / REPOSITORY
     if not git_dir.is_dir():

@@ -18,7 +18,7 @@ from typing import Final
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
 from materia_nb.engine.events import Transition, from_json
-from materia_nb.engine.evolve import begin, begin_at, evolve, fold
+from materia_nb.engine.evolve import begin_at, begin_session, evolve, fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import files_after, output_name
 from materia_nb.engine.state import CastState, Failure
@@ -30,13 +30,13 @@ from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import LoadoutError
 from materia_nb.loadout.resolve import build_graph, sketch_graph
 from materia_nb.store.files import disk, to_bytes
-from materia_nb.store.journal import Contents, Line, encoded, lines_of, read_journal
+from materia_nb.store.journal import Contents, JournalLine, encoded, lines_of, read_journal
 from materia_nb.store.kept_files import OWN, KeptFiles
-from materia_nb.store.reader import Recording, as_visited, begun, read_session, unkept
+from materia_nb.store.reader import Recording, as_visited, read_session, start_of, unkept
 from materia_nb.store.rundir import RunDir, new_run_dir, place_of, written_mark
 
 
-def as_recorded(rules: Rules, lines: Sequence[Line], read: Callable[[str], str]) -> Recording:
+def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str]) -> Recording:
     """List what was recorded: the steps with their items, outputs, tool calls and tokens, and how it ended.
 
     Nothing is parsed, assigned or decided, so there are no differences, and the state is that of the start.
@@ -46,7 +46,7 @@ def as_recorded(rules: Rules, lines: Sequence[Line], read: Callable[[str], str])
         lines: the events.
         read: gives the text of an artifact by name; raises MateriaError when it cannot.
     """
-    done = Recording(begin_at(begin(rules, begun(lines)).state._replace(next=None)))
+    done = Recording(begin_at(begin_session(rules, start_of(lines)).state._replace(next=None)))
     for line in lines:
         try:
             event = from_json(line.type, line.data, line.ts, lenient=True)
@@ -65,7 +65,7 @@ def as_recorded(rules: Rules, lines: Sequence[Line], read: Callable[[str], str])
     return done
 
 
-def _visited_sockets(lines: Sequence[Line]) -> dict[str, str]:
+def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str]:
     """Return the sockets that a journal names as started, each with its materia."""
     about = [line.data for line in lines if line.type == "socket_start"]
     return {data["socket"]: str(data.get("materia")) for data in about if isinstance(data.get("socket"), str)}
@@ -339,7 +339,7 @@ def write_events(
         made = RunDir(path, sync=sync)
         made.write_json(CONFIG, dict(rules.graph.document))
         start = start.but(place=place_of(path))
-        session = begin(rules, start)
+        session = begin_session(rules, start)
         lines = lines_of([start], session, made)
         for event in events:
             session = evolve(rules, session, event)
@@ -351,7 +351,7 @@ def write_events(
     return path
 
 
-def _of_that_cast(line: Line) -> bool:
+def _of_that_cast(line: JournalLine) -> bool:
     """Whether an event tells what holds for that cast alone: what its tools were allowed, and what people call it."""
     return line.type in _APPROVALS or (line.type == "labelled" and not line.data.get("step"))
 
@@ -368,7 +368,7 @@ def _artifacts(files: RunDir) -> Iterator[str]:
                 yield path.relative_to(files.path).as_posix()
 
 
-def _copied(line: Line, path: Path, cast_id: str, step: int) -> Line:
+def _copied(line: JournalLine, path: Path, cast_id: str, step: int) -> JournalLine:
     data: dict[str, JSON] = dict(line.data)
     if line.type == "approval_answered":
         data.pop("expires", None)  # no grant follows from it
@@ -377,7 +377,7 @@ def _copied(line: Line, path: Path, cast_id: str, step: int) -> Line:
     return line._replace(data=data, label=None)
 
 
-def _with_files(files: RunDir, rules: Rules, lines: list[Line], step: int | None) -> list[Line]:
+def _with_files(files: RunDir, rules: Rules, lines: list[JournalLine], step: int | None) -> list[JournalLine]:
     """Check out the files of then in a folder of the copy's own, where they are kept; return the line that says so."""
     if not lines[0].data.get("files"):
         return []
@@ -406,7 +406,7 @@ def not_kept(step: int) -> MateriaError:
     )
 
 
-def _back(files: RunDir, rules: Rules, lines: list[Line], step: int) -> list[Line]:
+def _back(files: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> list[JournalLine]:
     """Return the line that takes the copy back to ``step``, none where that is not over yet."""
     session = read_session(rules, lines, files.text_of).session
     last = session.steps.latest
@@ -499,7 +499,7 @@ def refuse_broken(files: RunDir, contents: Contents) -> None:
         )
 
 
-def _good_steps(lines: Sequence[Line], count: int, *, whole: bool = False) -> int:
+def _good_steps(lines: Sequence[JournalLine], count: int, *, whole: bool = False) -> int:
     """Return how many steps the first ``count`` lines tell to their end; with ``whole`` the one under way counts."""
     starts = [index for index, line in enumerate(lines[:count]) if line.type == "socket_start"]
     if not starts:
@@ -509,7 +509,7 @@ def _good_steps(lines: Sequence[Line], count: int, *, whole: bool = False) -> in
     return (len(starts) if steps is None else steps) - (not whole and not ended)
 
 
-def _of_artifact(files: RunDir, line: Line) -> str | None:
+def _of_artifact(files: RunDir, line: JournalLine) -> str | None:
     name, digest = line.data.get("artifact"), line.data.get("sha256")
     if not isinstance(name, str) or not isinstance(digest, str):
         return None

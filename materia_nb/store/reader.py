@@ -24,7 +24,7 @@ from materia_nb.engine.events import (
     from_json,
     usage_from,
 )
-from materia_nb.engine.evolve import begin, evolve, output_of
+from materia_nb.engine.evolve import begin_session, evolve, output_of
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, about
 from materia_nb.engine.rules import Look, Rules
@@ -36,7 +36,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Iterator
 from materia_nb.platform import without_collecting
 from materia_nb.store.files import to_bytes
-from materia_nb.store.journal import Line
+from materia_nb.store.journal import JournalLine
 from materia_nb.store.rundir import is_item_key
 
 
@@ -216,7 +216,7 @@ def unkept(event: RecoveryStart) -> str:
     return f"an answer was refused and asked for again; the recording does not keep it ({error})"
 
 
-def _quest_of(lines: Sequence[Line]) -> str | None:
+def _quest_of(lines: Sequence[JournalLine]) -> str | None:
     """Return the id of the quest that a cast of the reference was made for: its item outside loops (R59)."""
     start = next((line.data for line in lines if line.type == "cast_start"), {})
     quest = start.get("quest")
@@ -250,7 +250,12 @@ class Recording:
 
 @without_collecting()
 def read_session(
-    rules: Rules, lines: list[Line], read: Callable[[str], str], *, strict: bool = False, empty: bool = False
+    rules: Rules,
+    lines: list[JournalLine],
+    read: Callable[[str], str],
+    *,
+    strict: bool = False,
+    empty: bool = False,
 ) -> Recording:
     """Fold a journal.
 
@@ -270,7 +275,7 @@ def read_session(
     return reader.done
 
 
-def _emptying(lines: list[Line]) -> Iterating[Line]:
+def _emptying(lines: list[JournalLine]) -> Iterating[JournalLine]:
     lines.reverse()
     while lines:
         yield lines.pop()
@@ -287,12 +292,12 @@ class _Reader:
     """
 
     def __init__(
-        self, rules: Rules, lines: Sequence[Line], read: Callable[[str], str], *, strict: bool
+        self, rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str], *, strict: bool
     ) -> None:
         self.rules = rules
         self.strict = strict
         self._read = read
-        self.done = Recording(begin(rules, begun(lines)))
+        self.done = Recording(begin_session(rules, start_of(lines)))
         self.quest = _quest_of(lines)
         self.named = {str(name) for line in lines if (name := line.data.get("artifact")) is not None}
         self.command: ev.UtilityCommand | None = None
@@ -312,7 +317,7 @@ class _Reader:
     def session(self) -> Session:
         return self.done.session
 
-    def take(self, line: Line) -> None:
+    def take(self, line: JournalLine) -> None:
         try:
             kind = _RENAMED.get(line.type, line.type)
             event = from_json(kind, line.data, line.ts, lenient=not self.strict)
@@ -600,7 +605,7 @@ class _Reader:
         self.done.messages.append(f"Step {len(self.session.steps)}: {message}.".replace("..", "."))
 
 
-def begun(lines: Sequence[Line]) -> ev.CastStart:
+def start_of(lines: Sequence[JournalLine]) -> ev.CastStart:
     """Return how the cast began."""
     data: Mapping[str, JSON] = next((line.data for line in lines if line.type == "cast_start"), {})
     event = from_json("cast_start", data, lenient=True)

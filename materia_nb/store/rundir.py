@@ -35,7 +35,7 @@ from materia_nb.engine.session import (
 )
 from materia_nb.engine.state import CastState, Usage, Visit
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import BESIDE, opened, read_plain, replace_file, sync_folder
+from materia_nb.file_io import BESIDE, read_plain, reading, replace_file, sync_folder
 from materia_nb.handoff.capabilities import NamesArtifacts, names
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
@@ -230,7 +230,7 @@ class ArtifactWriter:
         if timer is not None:
             timer.cancel()
         with self._lock:
-            self._since = write(self._files, self._rules, session, self._since, mark)
+            self._since = write_files(self._files, self._rules, session, self._since, mark)
             self._written = session
 
     @computing
@@ -254,7 +254,7 @@ class Mark(NamedTuple):
     link: str = ""
 
 
-def write(
+def write_files(
     files: RunDir, rules: Rules, session: Session, since: Mapping[str, int], mark: Mark
 ) -> Mapping[str, int]:
     """Write the files of the steps from the indexes ``since`` on, then manifest and usage.
@@ -295,7 +295,7 @@ def manifest_head(path: Path) -> dict[str, str]:
     What it does not say is left out; where it cannot be read, all is.
     """
     try:
-        with opened(path / "manifest.json") as handle:
+        with reading(path / "manifest.json") as handle:
             found = _HEAD.findall(os.pread(handle, _LONGEST_HEAD, 0))
     except OSError:
         return {}

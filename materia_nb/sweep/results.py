@@ -41,7 +41,7 @@ LEFT_OUT: Final = "left out"
 
 
 @dataclass(frozen=True)
-class Row:
+class SweepRow:
     """One cast of a sweep.
 
     Attributes:
@@ -96,7 +96,7 @@ class Row:
         return open_cast(self.cast)
 
 
-class Sweep(Shown, Sequence[Row]):
+class Sweep(Shown, Sequence[SweepRow]):
     """The casts of a sweep, one a row; it shows itself as a matrix and a table. Made by ``wb.sweep``.
 
     Attributes:
@@ -106,7 +106,12 @@ class Sweep(Shown, Sequence[Row]):
     """
 
     def __init__(
-        self, rows: Sequence[Row], checks: Sequence[str], folder: Path, fresh: int, notes: Sequence[str] = ()
+        self,
+        rows: Sequence[SweepRow],
+        checks: Sequence[str],
+        folder: Path,
+        fresh: int,
+        notes: Sequence[str] = (),
     ) -> None:
         self._rows, self.checks = tuple(rows), tuple(checks)
         self.folder, self.fresh, self.notes = folder, fresh, tuple(notes)
@@ -118,7 +123,7 @@ class Sweep(Shown, Sequence[Row]):
         return self._rows[place]
 
     @property
-    def failures(self) -> list[Row]:
+    def failures(self) -> list[SweepRow]:
         """The rows whose cast did not come to its end, or that a check does not let pass."""
         return [one for one in self if not one.passed]
 
@@ -191,12 +196,12 @@ class Sweep(Shown, Sequence[Row]):
             needs_one_of(name, _AXES, f"There is no axis {name!r}.", "usage")
         return name
 
-    def _value(self, name: str) -> Callable[[Row], float | None]:
+    def _value(self, name: str) -> Callable[[SweepRow], float | None]:
         if name in ("passed", *_NUMBERS):
             return lambda row: None if getattr(row, name) is None else float(getattr(row, name))
         if name in self.checks:
 
-            def check(row: Row) -> float | None:
+            def check(row: SweepRow) -> float | None:
                 verdict = row.checks.get(name)
                 return None if verdict is None or verdict.value is None else float(verdict.value)
 
@@ -268,7 +273,13 @@ class Matrix(Table):
     """
 
     def __init__(
-        self, rows: Sequence[Row], down: str, over: str, of: Callable[[Row], float | None], *, share: bool
+        self,
+        rows: Sequence[SweepRow],
+        down: str,
+        over: str,
+        of: Callable[[SweepRow], float | None],
+        *,
+        share: bool,
     ) -> None:
         cells: dict[tuple[str, str], list[float]] = {}
         for one in rows:

@@ -252,7 +252,7 @@ def run_sweep(
     judges = {name: _known_as(check.seen()) for name, check in judging.items()}
     pause = spent.words
     rows = [
-        results.Row(*one.axes, results.LEFT_OUT, pause)
+        results.SweepRow(*one.axes, results.LEFT_OUT, pause)
         if pause and one.key not in kept.casts and one.key not in lost
         else _row(one, kept, checks, judges, lost.get(one.key))
         for one in places
@@ -376,12 +376,12 @@ def _row(
     checks: Mapping[str, results.Check],
     judges: Mapping[str, Seen],
     lost: str | None,
-) -> results.Row:
+) -> results.SweepRow:
     came = kept.casts.get(place.key)
     if lost is not None or came is None:
-        return results.Row(*place.axes, "lost", lost or "")
+        return results.SweepRow(*place.axes, "lost", lost or "")
     facts = came._asdict() | {"cast": None if came.cast is None else Path(came.cast)}
-    return results.Row(*place.axes, **facts, checks=_checked(came, kept, checks, judges))
+    return results.SweepRow(*place.axes, **facts, checks=_checked(came, kept, checks, judges))
 
 
 def _checked(

@@ -24,7 +24,7 @@ def again(cast):
     """The session of the events as a journal would have them."""
     events = [from_json(one.type, to_json(one), one.ts) for one in cast.events]
     assert all(one.transition is None for one in events)
-    return evolve.fold(cast.rules, evolve.begin(cast.rules, events[0]), events[1:])
+    return evolve.fold(cast.rules, evolve.begin_session(cast.rules, events[0]), events[1:])
 
 
 @pytest.fixture

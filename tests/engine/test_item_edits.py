@@ -109,7 +109,7 @@ class Played:
         self.made = 0
         state = {"rows": self.items(rng.randint(0, 4))} if kind == "nested" else {}
         self.events = [events.CastStart(request="r", state=state, ts=0)]
-        self.session = evolve.begin(self.rules, self.events[0])
+        self.session = evolve.begin_session(self.rules, self.events[0])
         self.begun, self.expected, self.advanced = Counter(), Counter(), Counter()
 
     def items(self, count):
@@ -262,7 +262,7 @@ class Played:
                     assert stands in ("open", "passed over"), (one, how)
 
     def rebuilt(self):
-        session = evolve.begin(self.rules, self.events[0])
+        session = evolve.begin_session(self.rules, self.events[0])
         for event in self.events[1:]:
             kept = json.loads(json.dumps(to_json(event)))
             session = evolve.evolve(self.rules, session, from_json(type(event).type, kept, event.ts))

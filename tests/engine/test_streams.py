@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
 from materia_nb.engine.events import Unfit
-from materia_nb.engine.evolve import begin, evolve, fold
+from materia_nb.engine.evolve import begin_session, evolve, fold
 from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import all_steps, every_step, lanes_at_work, pending
 from materia_nb.engine.state import Failure, Pin, Usage
-from materia_nb.engine.streams import folders
+from materia_nb.engine.streams import lane_folders
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.capabilities import Stream
 from materia_nb.loadout import build_graph
@@ -35,7 +35,7 @@ class Folded:
 
     def __init__(self, rules):
         self.rules, self.events = rules, []
-        self.session = begin(rules, ev.CastStart(request="r"))
+        self.session = begin_session(rules, ev.CastStart(request="r"))
 
     def keep(self, events):
         self.events += events
@@ -120,7 +120,7 @@ def test_every_interleaving_gives_the_same_session(fails, data):
     order = data.draw(st.permutations([name for name, events in lanes.items() for _ in events]))
     rest = {name: iter(events) for name, events in lanes.items()}
     mixed = [next(rest[name]) for name in order]
-    session = begin(cast.rules, ev.CastStart(request="r"))
+    session = begin_session(cast.rules, ev.CastStart(request="r"))
     assert fold(cast.rules, session, [*before, *mixed, *behind]) == cast.session
 
 
@@ -202,10 +202,10 @@ def test_nothing_more_is_due_in_the_lanes_of_a_cast_that_was_aborted():
 
 def test_folders_are_plain_and_each_lane_has_its_own():
     names = ["API", "api", "../../etc", "two words", "stream-3"]
-    made = folders("L", 1, tuple(Stream(name, (0,)) for name in names))
+    made = lane_folders("L", 1, tuple(Stream(name, (0,)) for name in names))
     assert len({one.casefold() for one in made}) == len(names)
     assert all(one.startswith("parallel/L/lanes/") and ".." not in one for one in made)
-    assert folders("L", 2, (Stream("a", (0,)),)) == ["parallel/L.2/lanes/a/"]
+    assert lane_folders("L", 2, (Stream("a", (0,)),)) == ["parallel/L.2/lanes/a/"]
 
 
 # -- how lanes end, and go on --------------------------------------------------------------------

@@ -81,7 +81,7 @@ class Told:
     def __init__(self, rules, seed):
         self.rules, self.rng, self.made = rules, random.Random(seed), 0
         self.events = [events.CastStart(request=self.value("r"), ts=0)]
-        self.session = evolve.begin(rules, self.events[0])
+        self.session = evolve.begin_session(rules, self.events[0])
         self.said, self.checked = [], 0
 
     # -- values
@@ -278,7 +278,7 @@ class Told:
         assert "over limits.promptCharacters" in part_of(prompt, "task").note
 
     def rebuilt(self):
-        session = evolve.begin(self.rules, self.events[0])
+        session = evolve.begin_session(self.rules, self.events[0])
         for one in self.events[1:]:
             kept = json.loads(json.dumps(to_json(one)))
             session = evolve.evolve(self.rules, session, from_json(type(one).type, kept, one.ts))

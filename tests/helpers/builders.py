@@ -222,7 +222,7 @@ class Folded:
     def __init__(self, document: JSONObject, request: str = "the request") -> None:
         self.rules = Rules(build_graph(document))
         self.events: list[Event] = [CastStart(request=request)]
-        self.session = evolve.begin(self.rules, self.events[0])
+        self.session = evolve.begin_session(self.rules, self.events[0])
 
     def do(self, command: Any, *given: Any, ts: int = 0) -> Folded:
         """Carry out a command of ``decide``."""

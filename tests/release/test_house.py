@@ -20,9 +20,9 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 196,
-    "lines of code": 51_478,
+    "lines of code": 51_519,
     "lines of code in one module": 600,
-    "public names that stand for two things": 59,
+    "public names that stand for two things": 46,
 }
 
 

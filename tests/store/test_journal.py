@@ -15,12 +15,12 @@ from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.beginning import started
 from materia_nb.errors import MateriaError
 from materia_nb.store.files import DiskError
-from materia_nb.store.journal import Journal, Line, read_journal
+from materia_nb.store.journal import Journal, JournalLine, read_journal
 from materia_nb.store.reader import read_session
 
 
 def line(kind, data=None):
-    return Line(1, kind, data or {})
+    return JournalLine(1, kind, data or {})
 
 
 @pytest.fixture
@@ -32,7 +32,9 @@ def journal(tmp_path):
 
 
 def test_lines_are_time_type_and_data(journal):
-    journal.append([Line(5, "two", {"text": "ü\n\u2028", "n": None}, status="ready", steps=3), line("three")])
+    journal.append(
+        [JournalLine(5, "two", {"text": "ü\n\u2028", "n": None}, status="ready", steps=3), line("three")]
+    )
     raw = journal.path.read_bytes().splitlines()
     assert [
         {name: value for name, value in json.loads(one).items() if name != "link"} for one in raw[1:]
