@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,18 @@ from typing import Any
 from materia_nb.display.blocks import Block, json_of
 
 FOLDER = Path(__file__).parents[1] / "data" / "shown"
-MOST = 100
-"""Characters of a text; of a longer one its beginning and its length are kept."""
+MOST, LINE = 100, 400
+"""Characters of a text inside of a block, and of a line; of a longer one its beginning and its length are kept."""
 
 CHANGING = (
+    (re.compile(re.escape(sys.executable)), "python"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z"), "CAST"),
     (re.compile(r"(/[\w.-]+)+/(?=casts\b|project\b|recorded-casts\b)"), "/…/"),
     (re.compile(r"\b0\.[0-3] s\b"), "0 s"),
     (re.compile(r"\bP-[0-9a-f]{32}\b"), "P-ID"),
+    (re.compile(r'("(?:link|journalLink)": ?)"[0-9a-f]{16}"'), r"\1LINK"),
+    (re.compile(r'("(?:journalBytes|seconds|project|ms|cwd)": ?)[^,}]+'), r"\1…"),
+    (re.compile(r'("place": ?)\{[^}]*\}'), r"\1{…}"),
 )
 """What differs from run to run, and what stands in its place."""
 
@@ -52,7 +57,9 @@ def _lines(value: Any) -> list[str]:
 
 
 def _one(value: Any) -> str:
-    return _stable(json.dumps(_cut(value), ensure_ascii=False, default=str))
+    if isinstance(value, str):
+        return _shortened(value, LINE)
+    return json.dumps(_cut(value), ensure_ascii=False, default=str)
 
 
 def _stable(text: str) -> str:
@@ -66,6 +73,9 @@ def _cut(value: Any) -> Any:
         return {key: _cut(one) for key, one in value.items() if key not in ("svg", "dark")}
     if isinstance(value, list | tuple):
         return [_cut(one) for one in value]
-    if isinstance(value, str) and len(value) > MOST:
-        return f"{value[:MOST]}… ({len(_stable(value))})"
-    return value
+    return _shortened(value, MOST) if isinstance(value, str) else value
+
+
+def _shortened(text: str, most: int) -> str:
+    text = _stable(text)
+    return text if len(text) <= most else f"{text[:most]}… ({len(text)})"

@@ -1,0 +1,210 @@
+"""What a cast leaves on the disk, and what is made of a journal that lacks a line: whole, beside what was stored of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+import shown_texts
+from builders import at, config
+from materia_nb.agents.interface import AgentError, Reply, Usage
+from materia_nb.cast import Cast, open_cast
+from materia_nb.cast.beginning import started
+from materia_nb.errors import MateriaError
+from materia_nb.store.catalogue import cast_entry, find_cast, list_casts
+from materia_nb.store.opening import verify
+from materia_nb.store.rundir import RunDir
+from protocol_helpers import contract, envelope
+from protocol_helpers import start as start_protocol
+from stream_helpers import stream_agents, streams_config
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded-casts"
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """A clock that goes on by a second whenever an agent answers."""
+    now = [1_700_000_000_000]
+    monkeypatch.setattr("materia_nb.cast.work.time.time_ns", lambda: now[0] * 1_000_000)
+
+    def ticks():
+        now[0] += 1000
+
+    return ticks
+
+
+def files_of(cast):
+    """Each file of a run directory but its config, line by line."""
+    for path in sorted(cast.run_dir.rglob("*")):
+        if path.is_file() and path.name not in ("cast.lock", "config.resolved.json"):
+            lines = path.read_text("utf-8", "replace").splitlines()
+            yield path.relative_to(cast.run_dir).as_posix(), lines
+
+
+def in_a_loop(tmp_path, clock):
+    answers = iter(["no object", h.YES, h.NO, h.YES])
+
+    def check():
+        clock()
+        return Reply(next(answers), Usage(1100, 70, 0.25, cached=100, reasoning=20), meta={"model": "m-1"})
+
+    agents = {**h.loop_agents(long="\ud800"), "Check": check}
+    cast = h.start(tmp_path, h.loop_config(artifacts="all"), agents)
+    cast.run(steps=3)
+    cast.labels.add(name="named", tag="t", verdict="good", note="n")
+    cast.edit.set("note", "by hand")
+    cast.run()
+    return cast
+
+
+def gone_back(tmp_path, clock):
+    cast = h.start(tmp_path, h.chain_config(3), {"*": lambda visit: f"said {visit}"})
+    cast.run()
+    cast.back(1)
+    cast.agents.set("*", lambda: Reply("otherwise", Usage(None, None)))
+    cast.run()
+    return cast
+
+
+def in_lanes(tmp_path, clock):
+    cast = h.start(tmp_path, streams_config(1), stream_agents())
+    cast.run()
+    return cast
+
+
+def failed(tmp_path, clock):
+    def fails():
+        raise AgentError("The server is gone", kind="transport", hint="resend")
+
+    cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(), "Check": fails})
+    cast.run()
+    return cast
+
+
+def with_a_draft(tmp_path, clock):
+    document = h.one_config(h.agent("Write {{request}}", multiTurn=True))
+    cast = h.start(tmp_path, document, h.Until("a first draft", "a second", "final"))
+    cast.run()
+    cast.refine("shorter")
+    cast.accept()
+    cast.run()
+    return cast
+
+
+def utilities(tmp_path, clock):
+    said = """import sys; sys.stderr.write("hm"); print('{"satisfied": true, "state": {"x": 1}}')"""
+    sockets = {"Socket-1": at("U", ("always", "Socket-2"), parse="json"), "Socket-2": at("T")}
+    materia = {"U": h.python(said, parse="json"), "T": h.python("print('x'); raise SystemExit(3)")}
+    cast = h.start(tmp_path, config(sockets, materia=materia))
+    cast.run()
+    return cast
+
+
+def envelopes(tmp_path, clock):
+    routing = {"recommendation": "CONTINUE", "reason": "all done"}
+    cast = start_protocol(tmp_path, "envelope", [json.dumps(envelope(status="VERIFIED", routing=routing))])
+    cast.run()
+    return cast
+
+
+def contracts(tmp_path, clock):
+    cast = start_protocol(tmp_path, "agent-contract", [json.dumps(contract())])
+    cast.run()
+    return cast
+
+
+SCENES = (in_a_loop, gone_back, in_lanes, failed, with_a_draft, utilities, envelopes, contracts)
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+def test_the_files_of_a_cast(tmp_path, clock, scene):
+    cast = scene(tmp_path, clock)
+    cast.write_now()
+    cast.close()
+    shown_texts.matches(f"left-{scene.__name__}", files_of(cast))
+
+
+# -- journals that lack a line ---------------------------------------------------------------------
+
+
+def told(path):
+    """What is made of a run directory: where the cast went and how it stands, or why it cannot be read."""
+    try:
+        cast = open_cast(path)
+    except MateriaError as error:
+        return [f"refused: {error}"]
+    now = cast.now
+    route = " ".join(
+        f"{step.socket}.{step.visit}" + (f"[{step.item_key}]" if step.item_key else "") for step in now.steps
+    )
+    failure = "" if now.failure is None else f" ({now.failure.kind}: {now.failure.message[:60]})"
+    said = [*map(str, now.differences), *now.messages, *now.notes]
+    return [f"{now.status}{failure}, next {now.next_socket}, {now.usage.tokens} tokens: {route}", *said]
+
+
+def without_each_line(path):
+    """What is made of a cast without one line of its journal, and with its data taken out of the line."""
+    whole = (path / "events.jsonl").read_bytes().splitlines(keepends=True)
+    before = told(path)
+    yield "as it is", before
+    for place, line in enumerate(whole):
+        event = json.loads(line)
+        bare = json.dumps({**event, "data": {}, "link": ""}).encode() + b"\n"
+        for how, instead in (("without", b""), ("bare", bare)):
+            (path / "events.jsonl").write_bytes(b"".join([*whole[:place], instead, *whole[place + 1 :]]))
+            after = told(path)
+            entry = cast_entry(path)
+            listed = f"{entry.outcome}, {entry.steps} steps, {entry.failure or entry.problem}"
+            yield f"{how} {place}, {event['type']}", [listed, *(line for line in after if line not in before)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "loop-retry",
+        "rework-context",
+        "mt-json-refine",
+        "parse-repair-then-ok",
+        "limit-maxtrav-exceeded",
+        "util-exit-nonzero",
+        "foreach-advance",
+    ],
+)
+def test_a_recording_that_lacks_a_line(tmp_path, name):
+    path = Path(shutil.copytree(RECORDED / name, tmp_path / "recorded-casts" / name))
+    shown_texts.matches(f"lacks-{name}", without_each_line(path))
+
+
+@pytest.mark.parametrize("scene", [in_a_loop, gone_back, failed], ids=lambda scene: scene.__name__)
+def test_a_cast_of_ours_that_lacks_a_line(tmp_path, clock, scene):
+    cast = scene(tmp_path, clock)
+    cast.close()
+    shown_texts.matches(f"lacks-{scene.__name__}", without_each_line(cast.run_dir))
+
+
+def test_what_a_journal_vouches_for_at_each_line(tmp_path, clock):
+    cast = in_a_loop(tmp_path, clock)
+    cast.close()
+    path = cast.run_dir / "events.jsonl"
+    whole = path.read_bytes().splitlines(keepends=True)
+    found = []
+    for place in range(len(whole) + 1):
+        for how, ends in (("cut off before", b""), ("torn in", b"".join(whole[place : place + 1])[:20])):
+            path.write_bytes(b"".join(whole[:place]) + ends)
+            try:
+                found.append(
+                    (
+                        f"{how} {place}",
+                        [
+                            *str(verify(RunDir(cast.run_dir))).splitlines(),
+                            str(cast_entry(cast.run_dir).outcome),
+                        ],
+                    )
+                )
+            except MateriaError as error:
+                found.append((f"{how} {place}", str(error)))
+    shown_texts.matches("vouched", found)
