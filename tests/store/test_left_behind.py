@@ -12,10 +12,9 @@ import cast_helpers as h
 import shown_texts
 from builders import at, config
 from materia_nb.agents.interface import AgentError, Reply, Usage
-from materia_nb.cast import Cast, open_cast
-from materia_nb.cast.beginning import started
+from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
-from materia_nb.store.catalogue import cast_entry, find_cast, list_casts
+from materia_nb.store.catalogue import cast_entry
 from materia_nb.store.opening import verify
 from materia_nb.store.rundir import RunDir
 from protocol_helpers import contract, envelope
