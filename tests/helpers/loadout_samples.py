@@ -177,3 +177,94 @@ BROKEN = """\
 }
 """
 """A config with a good loadout and a bad one, as it is written: an edge to a socket that there is not, a prompt that is a number."""
+
+RICH: JSONObject = {
+    "artifactDir": ".materia",
+    "artifacts": "all",
+    "files": "kept",
+    "activeLoadout": "T",
+    "budget": {"maxTokens": 1000, "warnAtPercent": 50, "maxCostUsd": 2.5, "maxSeconds": 60, "maxTurns": 9},
+    "prices": {"small": {"input": 1.25, "output": 10, "cached": 0.1, "asOf": "2026-01-01"}},
+    "limits": {
+        "repairAttempts": 2,
+        "maxNoAdvanceCycles": 4,
+        "maxEdgeTraversals": 9,
+        "promptCharacters": 9000,
+    },
+    "castContext": {"state": ["a", "b"], "items": "titles"},
+    "keepThinking": False,
+    "parallelism": {"maxConcurrency": 3},
+    "mcpServers": {"clock": {"command": "clock", "args": ["-u"], "env": {"A": "b"}, "allow": ["now"]}},
+    "loadouts": {
+        "T": {
+            "entry": "Plan",
+            "label": "All of it",
+            "handoff": "sparse",
+            "castContext": "full",
+            "layout": {"sockets": {"Plan": {"x": 1, "y": 2}}},
+            "sockets": {
+                "Plan": {"materia": "G", "edges": [edge("Build", most=4)], "castContext": "request"},
+                "Build": {
+                    "materia": "P",
+                    "label": "make",
+                    "parse": "json",
+                    "assign": {"plan.text": "$.context", "seen": "item.title", "last": "lastOutput"},
+                    "edges": [
+                        edge("Eval", "satisfied"),
+                        edge("Build", "not_satisfied", 3),
+                        edge("Rows", "failed"),
+                    ],
+                    "finalize": True,
+                    "promptForm": "plain",
+                    "limits": {"maxEdgeTraversals": 5},
+                    "layout": {"x": 3, "y": 4},
+                },
+                "Eval": {
+                    "materia": "U",
+                    "edges": [edge("Build", "not_satisfied", 2), edge("Build")],
+                    "advance": {"cursor": "workItemIndex", "items": "state.workItems", "when": "satisfied"},
+                },
+                "Rows": {
+                    "materia": "M",
+                    "parse": "json",
+                    "foreach": {"items": "state.rows", "as": "row", "cursor": "rowsAt"},
+                    "advance": {"when": "satisfied"},
+                    "edges": [edge("Rows", "satisfied"), edge("Judge", "not_satisfied")],
+                },
+                "Judge": {
+                    "materia": "J",
+                    "parse": "json",
+                    "handoff": "agent-contract",
+                    "assignment": {"goal": "judge", "surfaces": ["a", "b"], "primary": False, "scope": "all"},
+                },
+            },
+            "loops": {
+                "L": {
+                    "sockets": ["Build", "Eval"],
+                    "label": "each",
+                    "consumes": {
+                        "from": "Plan",
+                        "output": "workItems",
+                        "as": "workItem",
+                        "cursor": "workItemIndex",
+                    },
+                    "exits": [route("Eval", "satisfied", "Rows"), route("Eval", "always", "Judge")],
+                },
+                "K": {
+                    "sockets": ["Rows"],
+                    "iterator": {"items": "state.rows", "as": "row", "cursor": "rowsAt"},
+                },
+            },
+        }
+    },
+    "materia": {
+        "G": agent("Plan {{request}}", generator=True, label="Planner", model="small", thinking="high"),
+        "P": agent(
+            "Build {{item.title}} {{state.plan.text}} {{cursor.workItemIndex}}", tools=["read", "bash"]
+        ),
+        "M": agent("Talk", multiTurn=True, tools="readOnly", color="teal", group="talkers"),
+        "J": agent("Judge", tools="coding", parallelSafe=True),
+        "U": utility(timeoutMs=500, params={"a": [1, None]}, assign={"seen": "$.seen"}),
+    },
+}
+"""One loadout that says nearly everything that a config can say."""
