@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -235,17 +235,18 @@ def too_deep_to_write() -> MateriaError:
     )
 
 
-def replaced(value: JSON, segments: Sequence[str], new: JSON) -> JSON:
+def replaced(value: JSON, segments: Sequence[str], new: JSON, *, inserts: bool = False) -> JSON:
     """Return ``value`` with ``new`` at a path, or without it when ``new`` is MISSING.
 
-    Lists stay lists: a number within them replaces an element, the one behind the last adds one.
+    Lists stay lists: a number within them replaces an element, or with ``inserts`` puts ``new`` before it; the one behind
+    the last adds one.
 
     Raises:
         MateriaError: the path leads through something that has no parts, or past the end of a list (``path``).
     """
     name, rest = segments[0], segments[1:]
     if isinstance(value, list):
-        return _in_list(value, name, rest, new)
+        return _in_list(value, name, rest, new, inserts=inserts)
     if not isinstance(value, dict):
         raise MateriaError(
             f"There is nothing inside {value!r:.80}.", where=name, hint="set the whole value", kind="path"
@@ -253,7 +254,7 @@ def replaced(value: JSON, segments: Sequence[str], new: JSON) -> JSON:
     if rest:
         if name not in value and new is MISSING:
             raise _nothing_at(name, value)
-        return {**value, name: replaced(value.get(name, {}), rest, new)}
+        return {**value, name: replaced(value.get(name, {}), rest, new, inserts=inserts)}
     if new is MISSING:
         if name not in value:
             raise _nothing_at(name, value)
@@ -261,7 +262,7 @@ def replaced(value: JSON, segments: Sequence[str], new: JSON) -> JSON:
     return {**value, name: new}
 
 
-def _in_list(value: list[JSON], name: str, rest: Sequence[str], new: JSON) -> list[JSON]:
+def _in_list(value: list[JSON], name: str, rest: Sequence[str], new: JSON, *, inserts: bool) -> list[JSON]:
     place = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else -1
     adds = not rest and new is not MISSING
     if not 0 <= place < len(value) + adds:
@@ -272,9 +273,31 @@ def _in_list(value: list[JSON], name: str, rest: Sequence[str], new: JSON) -> li
         )
     head, tail = value[:place], value[place + 1 :]
     if rest:
-        return [*head, replaced(value[place], rest, new), *tail]
-    return [*head, *tail] if new is MISSING else [*head, new, *tail]
+        return [*head, replaced(value[place], rest, new, inserts=inserts), *tail]
+    return [*head, *tail] if new is MISSING else [*head, new, *(value[place:] if inserts else tail)]
 
 
-def _nothing_at(name: str, value: Mapping[str, JSON]) -> MateriaError:
+def _nothing_at(name: str, value: Iterable[str]) -> MateriaError:
     return MateriaError(f"There is nothing at {name!r}.", hint=did_you_mean(name, value), kind="path")
+
+
+def with_patch(value: JSON, patch: Sequence[Mapping[str, JSON]]) -> JSON:
+    """Return what a JSON Patch (RFC 6902) makes of ``value``: it may ``add``, ``remove``, ``replace`` and ``move``.
+
+    Raises:
+        MateriaError: a change does not fit (``path``).
+    """
+    for change in patch:
+        op, path = change["op"], _segments(change["path"])
+        new = MISSING if op in ("remove", "move") else change["value"]
+        if op == "move":
+            source = _segments(change["from"])
+            new, value = get_path(value, source), replaced(value, source, MISSING)
+        if get_path(value, path if op in ("remove", "replace") else path[:-1]) is MISSING:
+            raise _nothing_at(change["path"], ())
+        value = replaced(value, path, new, inserts=op in ("add", "move"))
+    return value
+
+
+def _segments(pointer: str) -> list[str]:
+    return [one.replace("~1", "/").replace("~0", "~") for one in pointer.split("/")[1:]]

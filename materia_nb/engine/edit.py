@@ -24,7 +24,7 @@ from materia_nb.engine.state import CastState, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import item_issues
 from materia_nb.handoff.protocol import RefusedAnswer, in_brief
-from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, same, too_deep_to_write
+from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, same, too_deep_to_write, with_patch
 
 _COMPARED: Final = 20_000
 """Lists of more characters of JSON are replaced as a whole in a patch."""
@@ -127,6 +127,8 @@ def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -
             yield {"op": "add", "path": here, "value": new}
             continue
         old = before[key]
+        if old is new:
+            continue
         if isinstance(old, dict) and isinstance(new, dict):
             yield from _changes(old, new, here)
         elif not same(old, new):
@@ -164,14 +166,11 @@ def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Ma
     Raises:
         MateriaError: the patch does not fit (``damaged_journal``).
     """
-    import jsonpatch
-    import jsonpointer
-
     try:
-        made: Mapping[str, JSON] = jsonpatch.apply_patch(dict(data), [dict(one) for one in patch])
+        made: Mapping[str, JSON] = with_patch(data, patch)
     except RecursionError as error:
         raise too_deep_to_write() from error
-    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, KeyError, TypeError) as error:
+    except (MateriaError, LookupError, TypeError) as error:
         raise MateriaError(
             f"A change of the state does not fit the state that it was made in: {error}.",
             hint="the journal or an output of this cast was changed or lost",
@@ -218,6 +217,8 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
 
 def _asking_instead(session: Session, prompt: Prompt) -> Session:
     """Ask in other words; the record of the step shows what is asked."""
+    if prompt is session.prompt:
+        return session
     if session.steps and session.steps[-1].prompt is session.prompt:
         session = session.with_latest(prompt=prompt)
     return session._replace(prompt=prompt)
@@ -229,22 +230,16 @@ def _prompt_edited(_: Rules, session: Session, event: ev.PromptEdited) -> Sessio
     return _asking_instead(session, reworded(session.prompt, event.part, event.text))
 
 
+_OF_A_VISIT: Final = ("steps", "prompt", "wish", "spoken", "calls", "asking", "noted_before", "spent")
+
+
 def _undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
     if not session.edits:
         raise Unfit(event, "and there is no edit")
     last = session.edits[-1]
     then = last.visit
     if then is not None:  # the visit ended with the edit: its record and its conversation are as they were
-        session = session._replace(
-            steps=then.steps,
-            prompt=then.prompt,
-            wish=then.wish,
-            spoken=then.spoken,
-            calls=then.calls,
-            asking=then.asking,
-            noted_before=then.noted_before,
-            spent=then.spent,
-        )
+        session = session._replace(**{name: getattr(then, name) for name in _OF_A_VISIT})
     session = session._replace(state=last.before, edits=session.edits[:-1])
     return session if last.asked is None else _asking_instead(session, last.asked)
 

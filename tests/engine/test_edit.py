@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jsonpatch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from builders import Folded, Play, asks, at, config, edge, say
 from materia_nb.engine import decide, edit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import RefusedAnswer
-from materia_nb.jsonvalue import same
+from materia_nb.jsonvalue import frozen, same
 from protocol_helpers import json_values
 
 CHAIN = config({"A": asks(edge("B", "satisfied"), edge("end")), "B": at("T"), "C": at("P")})
@@ -65,7 +66,34 @@ def test_a_patch_leads_from_one_state_to_the_other_and_back(before, after):
     assert same(edit.patched(after, edit.patch_between(after, before)), before)
 
 
-def test_a_patch_that_does_not_fit_is_one_error():
+@given(before=json_values, after=json_values)
+def test_a_patch_is_applied_as_the_library_that_makes_it_does(before, after):
+    patch = jsonpatch.make_patch({"a": before}, {"a": after}).patch
+    assert edit.patched({"a": before}, patch) == jsonpatch.apply_patch({"a": before}, patch)
+
+
+def test_a_patch_shares_what_it_leaves_alone():
+    before = frozen({"list": [{"deep": 1}, {"deep": 2}], "note": {}})
+    after = edit.patched(before, [{"op": "replace", "path": "/list/1/deep", "value": 3}])
+    assert after == {"list": [{"deep": 1}, {"deep": 3}], "note": {}}
+    assert after["note"] is before["note"]
+    assert after["list"][0] is before["list"][0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"op": "remove", "path": "/a"},
+        {"op": "replace", "path": "/a", "value": 1},
+        {"op": "add", "path": "/a/b", "value": 1},
+        {"op": "add", "path": "/list/2", "value": 1},
+        {"op": "replace", "path": "/list/1", "value": 1},
+        {"op": "move", "from": "/a", "path": "/b"},
+        {"op": "add", "path": "/b"},
+        {"path": "/list"},
+    ],
+)
+def test_a_patch_that_does_not_fit_is_one_error(change):
     with pytest.raises(MateriaError) as caught:
-        edit.patched({}, [{"op": "remove", "path": "/a"}])
+        edit.patched({"list": [0]}, [change])
     assert caught.value.kind == "damaged_journal"
