@@ -5,8 +5,9 @@ Plain JSON. The page fills the colours of its theme into the pictures (:data:`~m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from materia_nb.display.escape import part
@@ -46,6 +47,8 @@ from materia_nb.widgets.picks import Pick, pick_of
 Looks: TypeAlias = dict[str, dict[str, str]]
 """By element: ``classes``, ``words`` for who rests the mouse on it, and ``svg`` (a node) or ``label`` (a line)."""
 
+_Element: TypeAlias = tuple[str, frozenset[object], Callable[[Marks], dict[str, str]]]
+
 _SIGNS: Final = {START_SIGN: "start", END_SIGN: "end"}
 _AWAY: Final = 4.0
 """How far beyond its tip a line's anchor stands, so that the direction to it is never in doubt."""
@@ -69,10 +72,8 @@ class Scene:
         self._lines: dict[str, DrawnLine] = {}
         self._chips: dict[str, str] = {}
         self._picks: dict[str, Pick] = {}
-        self._latest: tuple[Marks, Looks] | None = None
-        self._drawn: dict[str, tuple[object, dict[str, str]]] = {}
-        self._keys: dict[str, list[Any]] = {}
-        """What marks have of each line: its routes, its way, its place."""
+        self._marks: Marks | None = None
+        self._looks: Looks = {}
         for loop_id, box in self.placed.loops.items():
             title = self.placed.titles.get(loop_id)
             corner = (box.x + 10, box.y + 6) if title is None else (title.x, title.y)
@@ -87,6 +88,7 @@ class Scene:
         self._inside = {socket: loop for loop in self.placed.folded for socket in graph.loops[loop].sockets}
         for line in self.placed.edges:
             self._add_line(line)
+        self._elements = [*self._drawn_elements()]
 
     def data(self, *, still: bool = False) -> dict[str, Any]:
         """Return what never changes while this graph is shown: sizes, places, ends, lines.
@@ -184,12 +186,6 @@ class Scene:
         if pick is not None:
             self._picks[made] = pick
         self._lines[made] = line
-        self._keys[made] = [
-            key
-            for one in (link, *line.shared)
-            for key in (one.route, one.traversal, (one.source, one.place))
-            if key
-        ]
         if label is not None:
             self._chips[made] = self._node("c", link.key, label, "chip", None)
             self.nodes[-1]["of"] = made
@@ -218,59 +214,48 @@ class Scene:
     # -- what follows a cast ----------------------------------------------------------
 
     def look(self, marks: Marks, *, still: bool = False) -> Looks:
-        """Return how every element looks at one moment of a cast, by element id; of a ``still`` one in words alone."""
-        if self._latest is None or self._latest[0] != marks:
-            self._latest = marks, self._look(marks)
-        look = self._latest[1]
+        """Return how every element looks at one moment of a cast, by element id; of a ``still`` one in words alone.
+
+        Those are drawn anew of which the marks say something else than before: a step changes a few of hundreds.
+        """
+        changed = None if self._marks is None else _changed(self._marks, marks)
+        for element, keys, draw in self._elements:
+            if changed is None or not keys.isdisjoint(changed):
+                self._looks[element] = draw(marks)
+        self._marks = marks
         if still:
-            return {key: {name: one[name] for name in one if name != "svg"} for key, one in look.items()}
-        return look
-
-    def _look(self, marks: Marks) -> Looks:
-        """Draw the elements anew of which the marks say something else than before: a step changes a few of hundreds."""
-        look: Looks = {}
-        said = [(one.name, value) for one in fields(Marks) if (value := getattr(marks, one.name))]
-        for loop_id, box in self.placed.loops.items():
-            look[self._ids["l", loop_id]] = self._loop_look(loop_id, box, marks)
-        for socket_id, box in self.placed.nodes.items():
-            made = self._ids["n", socket_id]
-            socket = self.graph.sockets[socket_id]
-            about = _about(said, (socket_id,))
-            look[made] = self._kept(made, about, lambda: self._socket_look(socket, box, marks))  # noqa: B023 - called at once
-        for key, box in self.placed.signs.items():
-            at = Box(EDGE, EDGE, box.w, box.h)
-            reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
-            look[self._ids["s", _SIGNS[key]]] = {
-                "classes": "taken" if reached else "",
-                "words": "",
-                "svg": _picture(sign(key, at, marks, COLOUR_PLACES), box),
+            return {
+                key: {name: one[name] for name in one if name != "svg"} for key, one in self._looks.items()
             }
+        return dict(self._looks)
+
+    def _drawn_elements(self) -> Iterator[_Element]:
+        """Yield every element, by what marks have of it: socket, loop, routes, ways and places of a line."""
+        for loop_id, box in self.placed.loops.items():
+            members = frozenset((loop_id, *self.graph.loops[loop_id].sockets))
+            yield self._ids["l", loop_id], members, partial(self._loop_look, loop_id, box)
+        for socket_id, box in self.placed.nodes.items():
+            drawn = partial(self._socket_look, self.graph.sockets[socket_id], box)
+            yield self._ids["n", socket_id], frozenset((socket_id,)), drawn
+        for key, box in self.placed.signs.items():
+            yield self._ids["s", _SIGNS[key]], frozenset(("last_route",)), partial(self._sign_look, key, box)
         for made, line in self._lines.items():
-            about = _about(said, self._keys[made])
-            look[made] = self._kept(made, about, lambda: self._line_look(line, marks))  # noqa: B023
+            those = (line.link, *line.shared)
+            keys = frozenset(
+                key for one in those for key in (one.route, one.traversal, (one.source, one.place)) if key
+            )
+            yield made, keys, partial(self._line_look, line)
             if line.label is not None:
-                look[self._chips[made]] = self._kept(
-                    self._chips[made],
-                    about,
-                    lambda: {
-                        "classes": "",
-                        "words": look[made]["words"],  # noqa: B023
-                        "svg": self._chip(line, marks),  # noqa: B023
-                    },
-                )
-        return look
+                yield self._chips[made], keys, partial(self._chip_look, made, line, line.label)
 
-    def _kept(self, element: str, about: object, draw: Callable[[], dict[str, str]]) -> dict[str, str]:
-        kept = self._drawn.get(element)
-        if kept is None or kept[0] != about:
-            kept = self._drawn[element] = about, draw()
-        return kept[1]
+    def _sign_look(self, key: str, box: Box, marks: Marks) -> dict[str, str]:
+        reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
+        svg = sign(key, Box(EDGE, EDGE, box.w, box.h), marks, COLOUR_PLACES)
+        return {"classes": "taken" if reached else "", "words": "", "svg": _picture(svg, box)}
 
-    def _chip(self, line: DrawnLine, marks: Marks) -> str:
-        if (box := line.label) is None:
-            return ""
+    def _chip_look(self, made: str, line: DrawnLine, box: Box, marks: Marks) -> dict[str, str]:
         drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACES)
-        return _picture(drawn, box)
+        return {"classes": "", "words": self._looks[made]["words"], "svg": _picture(drawn, box)}
 
     def _name(self, key: str) -> str:
         if key in _SIGNS:
@@ -335,22 +320,24 @@ class Scene:
 _OF_THE_CURRENT: Final = ("waiting", "working", "held")
 
 
-def _about(said: Sequence[tuple[str, Any]], keys: Sequence[object]) -> list[tuple[str, object]]:
-    """Return what marks say of the element that these keys stand for: of mappings and sets what they have of it."""
-    found: list[tuple[str, object]] = []
-    here = False
-    for name, value in said:
+def _changed(before: Marks, now: Marks) -> set[object] | None:
+    """Return what two marks say differently, as keys of elements and names of single values; None where all look different."""
+    found: set[object] = set()
+    for one in fields(Marks):
+        was, value = getattr(before, one.name), getattr(now, one.name)
+        if was == value:
+            continue
         if isinstance(value, Mapping):
-            found += [(name, value[key]) for key in keys if key in value]
+            found |= {key for key in was.keys() | value.keys() if was.get(key) != value.get(key)}
         elif isinstance(value, frozenset):
-            found += [(name, key) for key in keys if key in value]
-        elif isinstance(value, bool):
-            if here or name not in _OF_THE_CURRENT:
-                found.append((name, value))
-        elif value in keys:
-            found.append((name, value))
-            here = here or name == "current"
-    return found
+            found |= was ^ value
+        elif not isinstance(value, bool):
+            found |= {one.name, was, value}
+        elif one.name in _OF_THE_CURRENT:
+            found |= {before.current, now.current}
+        else:
+            return None
+    return found - {None}
 
 
 def _condition_class(condition: Condition) -> str:
