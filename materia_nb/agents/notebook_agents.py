@@ -649,6 +649,11 @@ class AgentTable:
         renamed = self._renamed
         return self._over.for_turn(renamed.get(socket_id, socket_id), renamed.get(materia_id, materia_id))
 
+    @property
+    def chosen(self) -> tuple[object, ...]:
+        """Who is set here and in the tables below; equal as long as everybody is answered by the same."""
+        return (dict(self._agents), self._default, *(() if self._over is None else self._over.chosen))
+
     def describe(self) -> list[AgentLine]:
         """Tell who is set for what, the default last."""
         lines = {name: AgentLine(name, name_of(agent)) for name, agent in self._agents.items()}

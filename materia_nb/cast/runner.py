@@ -340,11 +340,8 @@ class Runner(Work):
     def snapshot(self) -> Snapshot:
         """Return the cast as it is now."""
         session = self.session  # read once: a step may end meanwhile
-        gone = tuple(
-            name
-            for name, pin in session.pins.items()
-            if pin.kind == "function" and name not in self.functions
-        )
+        functions = (name for name, pin in session.pins.items() if pin.kind == "function")
+        gone = tuple(name for name in functions if name not in self.functions)
         live = Live(
             writable=self.journal is not None,
             saying=tuple(self.saying),
@@ -357,16 +354,10 @@ class Runner(Work):
             messages=tuple(self.messages),
             differences=self.differences,
             definitions=self.definitions,
+            agents=self.agents.chosen,
         )
-        return Snapshot(
-            session,
-            self.rules,
-            self.files.path,
-            self.base,
-            problems=self.problems,
-            answerers=self.answered_by,
-            live=live,
-        )
+        given = session, self.rules, self.files.path, self.base
+        return Snapshot(*given, problems=self.problems, answerers=self.answered_by, live=live)
 
     # -- changing the cast ----------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from materia_nb.cast.breakpoint import Breakpoint, Stops
 from materia_nb.cast.listing import StepList, nth, steps_of
@@ -24,9 +24,9 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.remarks import Remark, remarks_of
 from materia_nb.engine.routing import used_up
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Lane, Session, StepRecord, Steps, all_steps, lanes_at_work
+from materia_nb.engine.session import Lane, Session, StepRecord, Steps, all_steps, lanes_at_work
 from materia_nb.engine.session import label_of as session_label
-from materia_nb.engine.state import Failure, Hold, Item, Pin, Status, Usage, Visit
+from materia_nb.engine.state import Item
 from materia_nb.errors import MateriaError, needs_one_of, scrubbed
 from materia_nb.handoff.capabilities import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.insight.queries import Suggestion, conclusion_of, suggestions_of
@@ -68,6 +68,7 @@ class Live:
         messages: what a person is to know of how it was opened, and of views that broke.
         differences: where our engine would not have taken the recorded route.
         definitions: gives what the workbench has of each materia now; None where no workbench has the cast.
+        agents: who is set to answer, see :attr:`~materia_nb.agents.notebook_agents.AgentTable.chosen`.
     """
 
     writable: bool = False
@@ -81,6 +82,7 @@ class Live:
     messages: tuple[str, ...] = ()
     differences: tuple[Difference, ...] = ()
     definitions: Definitions | None = None
+    agents: tuple[object, ...] = ()
 
 
 class Snapshot:
@@ -98,6 +100,28 @@ class Snapshot:
         messages: what a person is to know of how it was opened, and of views that broke.
         differences: where our engine would not have taken the recorded route.
         live: what is so only now and here; that of the past is empty.
+        request: what the cast was asked to do.
+        status: ``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``.
+        state: the JSON state that the sockets share.
+        latest: the latest step; None before the first.
+        visits: how often each socket was entered.
+        waiting_at: the visit that owes an output, None when no socket is entered.
+        held: what the cast is held for: why, and what a person is asked for; None when it is not held.
+        failure: why the cast stopped, when it failed or was aborted.
+        ended_by: the decision that passed over empty loops to the end, None when the cast ended otherwise.
+        wish: what the person wants changed in the draft, while that is asked in place of the prompt.
+        calls: the tool calls of the turn that waits, so far.
+        edits: the changes that a person made and did not undo, in order.
+        can_undo: whether the last edit can be taken back: nothing was done since.
+        abandoned: the steps that were left behind by going back, one branch each.
+        pins: what answers in the place of sockets and materia because a person chose it, by their names (R40).
+        pins_gone: the names pinned to functions of a kernel that is no more: pin them again, or unpin them.
+        lanes_go_on: whether this is a lane, or a cast in the middle of its lanes: nothing is edited that these have begun from.
+        answered_by: says who answers an agent's socket, in a word or two; None when nobody can say.
+        usage: tokens and cost in all: ``input``, ``output``, ``tokens``, ``cost``.
+        writable: whether the cast can be gone on with from where it is held.
+        breakpoints: where runs stop; a moment of the past has no breakpoints.
+        stopping: what a stop that was asked for still waits for, and for how long; None when it waits for nothing.
     """
 
     def __init__(
@@ -120,16 +144,30 @@ class Snapshot:
         self.session, self.engine = session, session.state
         self.rules, self.graph = rules, rules.graph
         self.run_dir, self.project, self.id = run_dir, project, run_dir.name
-        self.problems, self._answerers = tuple(problems), answerers
-        self.live = live or Live()
-        self.differences, self.messages = self.live.differences, list(self.live.messages)
+        self.problems, self.answered_by = tuple(problems), answerers
+        engine, live = session.state, live or Live()
+        self.request, self.status, self.state = engine.request, engine.status, engine.data
+        self.visits, self.usage, self.failure = engine.visits, engine.usage, engine.failure
+        self.waiting_at = engine.waiting_at
+        self.held = engine.hold if engine.status == "held" else None
+        self.latest, self.ended_by, self.wish = session.steps.latest, session.ending, session.wish
+        self.calls, self.edits = session.calls, session.edits
+        self.pins, self.abandoned = session.pins, session.abandoned
+        self.lanes_go_on = engine.lane is not None or lanes_at_work(session) is not None
+        self.can_undo = live.writable and bool(session.edits) and session.edits[-1].after is engine
+        self.live, self.breakpoints, self.writable, self.stopping = (
+            live,
+            live.stops,
+            live.writable,
+            live.stopping,
+        )
+        self.differences, self.messages, self.pins_gone = (
+            live.differences,
+            list(live.messages),
+            live.pins_gone,
+        )
 
-    @property
-    def breakpoints(self) -> Stops:
-        """Where runs stop; a moment of the past has no breakpoints."""
-        return self.live.stops
-
-    @property
+    @cached_property
     def breakpoints_hit(self) -> list[Breakpoint]:
         """The breakpoints that the cast is at, whatever their conditions say."""
         stops = tuple(self.breakpoints)
@@ -143,21 +181,6 @@ class Snapshot:
         count = Counter(labels.values())
         return {id_: one if count[one] == 1 else f"{part(id_)} {one}" for id_, one in labels.items()}
 
-    @property
-    def request(self) -> str:
-        """What the cast was asked to do."""
-        return self.engine.request
-
-    @property
-    def status(self) -> Status:
-        """``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``."""
-        return self.engine.status
-
-    @property
-    def state(self) -> Mapping[str, JSON]:
-        """The JSON state that the sockets share."""
-        return self.engine.data
-
     @cached_property
     def steps(self) -> StepList:
         """Every step so far, in order; ``steps[-1]`` is the latest. It shows itself as a table, see :class:`StepList`."""
@@ -169,19 +192,9 @@ class Snapshot:
         return StepList(all_steps(self.session), self.rules.graph)
 
     @property
-    def latest(self) -> StepRecord | None:
-        """The latest step; None before the first."""
-        return self.session.steps.latest
-
-    @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:
         """The visits in order: socket, visit, item key, item label."""
         return [(step.socket, step.visit, step.item_key, step.item_label) for step in self.steps]
-
-    @property
-    def visits(self) -> Mapping[str, int]:
-        """How often each socket was entered."""
-        return self.engine.visits
 
     @property
     def work_items(self) -> list[JSON]:
@@ -218,21 +231,11 @@ class Snapshot:
         here: Snapshot = self.lanes[name].now
         return here
 
-    @property
-    def lanes_go_on(self) -> bool:
-        """Whether this is a lane, or a cast in the middle of its lanes: nothing is edited that these have begun from."""
-        return self.engine.lane is not None or lanes_at_work(self.session) is not None
-
     def maker_of(self, step: StepRecord) -> Snapshot:
         """Return the lane that made one of :attr:`all_steps`, as a cast is shown; this snapshot itself if the cast did."""
         lanes = (streams.lanes[step.lane] for streams in self.session.streams if step.lane in streams.lanes)
         made = next((lane for lane in lanes if any(one is step for one in lane.session.steps)), None)
         return self if made is None else LaneNow(made, self).now
-
-    @property
-    def failure(self) -> Failure | None:
-        """Why the cast stopped, when it failed or was aborted."""
-        return self.engine.failure
 
     @property
     def failed_at(self) -> tuple[str, str]:
@@ -302,16 +305,6 @@ class Snapshot:
             return None
         return None if self.rules.sockets[visit.socket].socket.is_utility else self.session.prompt
 
-    @property
-    def waiting_at(self) -> Visit | None:
-        """The visit that owes an output, None when no socket is entered."""
-        return self.engine.waiting_at
-
-    @property
-    def held(self) -> Hold | None:
-        """What the cast is held for: why, and what a person is asked for; None when it is not held."""
-        return self.engine.hold if self.engine.status == "held" else None
-
     @cached_property
     def next_socket(self) -> str | None:
         """The socket that the next step runs, None when the cast is over; ``end`` when only the end is left."""
@@ -328,20 +321,10 @@ class Snapshot:
         entered = entering.enter(self.rules, self.engine).state
         return entered.at.item if entered.status == "waiting" and entered.at else None
 
-    @property
-    def ended_by(self) -> Any:
-        """The decision that passed over empty loops to the end, None when the cast ended otherwise."""
-        return self.session.ending
-
     @cached_property
     def remarks(self) -> tuple[Remark, ...]:
         """What is odd about a complete cast, since complete is not the same as good; empty while it is not (R45)."""
         return remarks_of(self.rules, self.session)
-
-    @property
-    def writable(self) -> bool:
-        """Whether the cast can be gone on with from where it is held."""
-        return self.live.writable
 
     @property
     def conversation(self) -> tuple[Message, ...]:
@@ -354,39 +337,14 @@ class Snapshot:
         return scrubbed("".join(self.live.saying))
 
     @property
-    def wish(self) -> str | None:
-        """What the person wants changed in the draft, while that is asked in place of the prompt."""
-        return self.session.wish
-
-    @property
     def notes(self) -> Sequence[str]:
         """What the agent of the latest step told a person since it was asked last."""
         return self.steps[-1].notes[self.session.noted_before :] if self.steps else ()
-
-    @property
-    def abandoned(self) -> Sequence[Sequence[StepRecord]]:
-        """The steps that were left behind by going back, one branch each."""
-        return self.session.abandoned
-
-    @property
-    def pins(self) -> Mapping[str, Pin]:
-        """What answers in the place of sockets and materia because a person chose it, by their names (R40)."""
-        return self.session.pins
-
-    @property
-    def pins_gone(self) -> tuple[str, ...]:
-        """The names pinned to functions of a kernel that is no more: pin them again, or unpin them."""
-        return self.live.pins_gone
 
     def pinned_at(self, socket: str) -> str | None:
         """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
         pins, materia = self.session.pins, self.graph.sockets[socket].materia.id
         return socket if socket in pins else materia if materia in pins else None
-
-    @property
-    def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls of the turn that waits, so far."""
-        return self.session.calls
 
     @cached_property
     def approvals(self) -> ApprovalsNow:
@@ -407,21 +365,6 @@ class Snapshot:
         return session_label(self.session, record)
 
     @property
-    def edits(self) -> Sequence[Edit]:
-        """The changes that a person made and did not undo, in order."""
-        return self.session.edits
-
-    @property
-    def can_undo(self) -> bool:
-        """Whether the last edit can be taken back: nothing was done since."""
-        return self.writable and bool(self.edits) and self.edits[-1].after is self.engine
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens and cost in all: ``input``, ``output``, ``tokens``, ``cost``."""
-        return self.engine.usage
-
-    @property
     def usage_report(self) -> dict[str, JSON]:
         """Tokens and cost in all, by socket, by materia and by item, as usage.json has them (R20)."""
         return report_of(self.rules, self.session)
@@ -436,18 +379,9 @@ class Snapshot:
         """What the agents of a complete cast tell a person, a line each; empty where their protocols have no such field."""
         return conclusion_of(self.rules, self.all_steps) if self.status == "complete" else []
 
-    @property
-    def stopping(self) -> str | None:
-        """What a stop that was asked for still waits for, and for how long; None when it waits for nothing."""
-        return self.live.stopping
-
     def needs_castable(self) -> None:
         """Raise MateriaError (``not_castable``) when the loadout of an opened cast cannot be cast here (R41)."""
         refuse_recorded(self.problems, self.run_dir)
-
-    def answered_by(self, socket: str) -> str | None:
-        """Return who answers an agent's socket, in a word or two; None when nobody can say."""
-        return self._answerers(socket)
 
     def line(self, branch: int | None = None) -> Sequence[StepRecord]:
         """Return the steps one after another, as they led to the present, or into an abandoned branch.

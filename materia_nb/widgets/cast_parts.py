@@ -4,18 +4,28 @@ What is drawn, the tabs of the dock and their order, what can be shown alone, th
 page is told of the parts all follow from :data:`PARTS`. A part of the dock that is only to be read is a function that
 returns blocks (:mod:`materia_nb.display.blocks`) and a row here; one that is more than that has its body in
 ``front/bodies.js``, under its own name.
+
+A frame makes only the parts again of which something changed: :class:`Drawing` keeps the others while the *outline* of the
+frame stays what it was, and beside it what they say they read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from materia_nb.cast.snapshot import Live
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.cast.views.tables import files_blocks, items_view
 from materia_nb.display.blocks import Block, JsonView, blocks_as_text
 from materia_nb.display.svg import graph_svg
+from materia_nb.engine.session import Session
+from materia_nb.engine.state import CastState
+from materia_nb.jsonvalue import get_path
+from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.widgets.cast_slices import (
     StepRows,
     bar_state,
@@ -85,6 +95,34 @@ class Frame:
         """The cast at the moment that is looked at."""
         return self.past or self.now
 
+    def outline(self) -> Outline | None:
+        """Return all that it is made of, but for the edits and the values in the state that are no list gone over.
+
+        None where something beside these values has a part in it: the clock while a step runs or a consent stands, files
+        and the workbench's definitions where the cast failed.
+        """
+        now, state = self.now, self.now.engine
+        if self.doing.busy or state.failure is not None or (state.at is not None and state.at.grant):
+            return None
+        lists = [get_path(state.data, path) for path in ((WORK_ITEMS,), *now.rules.lists)]
+        frozen = (now.rules, *lists, *_of_session(now.session), *_of_state(state))
+        stops = tuple(now.breakpoints.conditions.items())  # in their order, too
+        return frozen, (len(self.casts), stops, *_of_frame(self), *_of_live(now.live))
+
+
+Outline: TypeAlias = tuple[tuple[object, ...], tuple[object, ...]]
+"""Values that are frozen, and so the same only as the same objects; and those that are compared."""
+
+
+def _all_but(names: Iterable[str], *others: str) -> Iterator[str]:
+    return (name for name in names if name not in others)
+
+
+_of_frame: Final = attrgetter(*_all_but(Frame.__slots__, "casts"))
+_of_live: Final = attrgetter(*_all_but(Live.__slots__, "stops"))
+_of_session: Final = attrgetter(*_all_but(Session._fields, "state", "edits"))
+_of_state: Final = attrgetter(*_all_but(CastState._fields, "data", "changed"))
+
 
 def lane_of(cast: Snapshot, name: str) -> Snapshot:
     """Return a lane of a cast as it is now; the cast itself where it has no such lane."""
@@ -102,6 +140,8 @@ class Part:
         blocks: makes what it shows, where that is only to be read.
         state: makes what it shows, where the front-end has a body of its own for it.
         while_open: whether it is made only while its tab is open, since it takes long.
+        reads: what it is made from beside the outline of a frame, in values to be compared; None where that may be anything.
+            Without it, it is made in every frame.
         opens: the tab of the inspector that it consists of.
         plain: what readers without widgets are shown in its place, its blocks as text if left out, and how the cast
             stands if there are none.
@@ -115,6 +155,7 @@ class Part:
     blocks: Callable[[Frame], Sequence[Block]] | None = None
     state: Callable[[Frame], _Slice] | None = None
     while_open: bool = False
+    reads: Callable[[Frame], Hashable | None] = lambda _: None
     opens: str = ""
     plain: Callable[[Snapshot], object] | None = None
     alone: bool = True
@@ -171,6 +212,26 @@ def _items(seen: Frame) -> _Slice:
     return items_state(seen.now, busy=seen.doing.busy)
 
 
+def _edited(seen: Frame) -> Hashable:
+    return frozenset(edit.step for edit in seen.now.edits)
+
+
+def _can_undo(seen: Frame) -> Hashable:
+    return seen.now.can_undo
+
+
+def _bar_reads(seen: Frame) -> Hashable:
+    return seen.now.can_undo, *seen.now.breakpoints_hit
+
+
+def _inspector_reads(seen: Frame) -> Hashable | None:
+    """What the answer tab tells of a cast that is ready; what is asked of a person, and all other tabs, are about the state too."""
+    here, selected = seen.here, seen.selected
+    answers = seen.past is None and seen.tab == "answer" and seen.only in ("", "answer")
+    of_socket = selected is None or selected.kind == "socket"
+    return here.can_undo if answers and of_socket and here.status == "ready" else None
+
+
 def _items_title(_: Frame, drawn: _Slice) -> str:
     total = len(drawn["items"]) + drawn["more"]
     return f"Items {min(drawn['done'], total)}/{total}" if total else "Items"
@@ -193,8 +254,8 @@ def _state_view(now: Snapshot) -> JsonView:
 PARTS: Final[dict[str, Part]] = {
     part.name: part
     for part in (
-        Part(name="timeline", at="dock", title="Timeline", state=_timeline, plain=steps_view),
-        Part(name="items", at="dock", title=_items_title, state=_items, plain=items_view),
+        Part(name="timeline", at="dock", title="Timeline", state=_timeline, reads=_edited, plain=steps_view),
+        Part(name="items", at="dock", title=_items_title, state=_items, reads=_can_undo, plain=items_view),
         Part(
             name="watch",
             at="dock",
@@ -208,12 +269,14 @@ PARTS: Final[dict[str, Part]] = {
             at="dock",
             title=lambda seen, _: f"Lanes {len(seen.now.lanes)}" if seen.now.lanes else "",
             blocks=lambda seen: lanes_tab(seen.now, seen.past, busy=seen.doing.busy),
+            reads=lambda _: (),
         ),
         Part(
             name="events",
             at="dock",
             title=_events_title,
             blocks=lambda seen: events_blocks(seen.now, seen.rows.line),
+            reads=lambda _: (),
             alone=False,
         ),
         Part(
@@ -236,8 +299,8 @@ PARTS: Final[dict[str, Part]] = {
         Part(name="state", at="inspector", opens="state", plain=_state_view),
         Part(name="handoff", at="inspector", opens="output"),
         Part(name="reply", at="inspector", opens="answer"),
-        Part(name="inspector", at="inspector", state=_inspector),
-        Part(name="toolbar", at="bar", state=_bar, height=44),
+        Part(name="inspector", at="inspector", state=_inspector, reads=_inspector_reads),
+        Part(name="toolbar", at="bar", state=_bar, reads=_bar_reads, height=44),
         Part(name="graph", at="graph", height=480),
     )
 }
@@ -254,25 +317,44 @@ def dock_names() -> tuple[str, ...]:
     return tuple(part.name for part in PARTS.values() if part.at == "dock")
 
 
-def draw_parts(seen: Frame, opened: str) -> tuple[dict[str, _Slice], list[list[str]]]:
-    """Return what every part shows, by the name under which the page is told it, and the tabs of the dock.
+class Drawing:
+    """What the parts of a panel were drawn as, for as long as the outline of its frames stays what it is."""
 
-    Args:
-        seen: what there is to be shown.
-        opened: the part of the dock that is open.
+    def __init__(self) -> None:
+        self._outline: Outline | None = None
+        self._kept: dict[str, tuple[Hashable, Any]] = {}
 
-    Returns:
-        The slices; and of each tab the name of its part and the words on it.
-    """
-    slices: dict[str, _Slice] = {}
-    tabs: list[list[str]] = []
-    for part in PARTS.values():
-        drawn: _Slice = {}
-        if part.drawn and (part.name == opened or not part.while_open):
-            drawn = slices[part.slice] = part.draw(seen)
-        if part.at == "dock" and (words := part.words(seen, drawn)):
-            tabs.append([part.name, words])
-    return slices, tabs
+    def once(self, name: str, reads: Hashable | None, make: Callable[[], Any]) -> Any:
+        """Make a part of the frame, unless it was made before from the same; one that reads None is always made."""
+        kept = self._kept.get(name)
+        if kept is None or reads is None or kept[0] != reads:
+            kept = self._kept[name] = reads, make()
+        return kept[1]
+
+    def parts(self, seen: Frame, opened: str) -> tuple[dict[str, _Slice], list[list[str]]]:
+        """Return what every part shows, by the name under which the page is told it, and the tabs of the dock.
+
+        Args:
+            seen: what there is to be shown.
+            opened: the part of the dock that is open.
+
+        Returns:
+            The slices; and of each tab the name of its part and the words on it.
+        """
+        before, now = self._outline, seen.outline()
+        if not (before and now and all(map(is_, before[0], now[0])) and before[1] == now[1]):
+            self._kept.clear()
+        self._outline = now
+        slices: dict[str, _Slice] = {}
+        tabs: list[list[str]] = []
+        for part in PARTS.values():
+            drawn: _Slice = {}
+            if part.drawn and (part.name == opened or not part.while_open):
+                make = partial(part.draw, seen)
+                drawn = slices[part.slice] = self.once(part.name, part.reads(seen), make)
+            if part.at == "dock" and (words := part.words(seen, drawn)):
+                tabs.append([part.name, words])
+        return slices, tabs
 
 
 def parts_for_page() -> list[dict[str, str]]:

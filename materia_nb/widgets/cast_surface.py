@@ -22,9 +22,9 @@ from materia_nb.errors import MateriaError, plain
 from materia_nb.widgets.base import Panel, Runs, error_words, runs_of, show_html
 from materia_nb.widgets.cast_parts import (
     PARTS,
+    Drawing,
     Frame,
     dock_names,
-    draw_parts,
     how_it_stands,
     lane_of,
     parts_for_page,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from materia_nb.cast.workbench import Workbench
     from materia_nb.widgets.graph_panel import GraphPanel
     from materia_nb.widgets.messages import Gesture
-    from materia_nb.widgets.picks import Pick
 
 HEIGHT: Final = 600
 """How high the surface is in pixels, unless it is said otherwise."""
@@ -77,6 +76,7 @@ class CastSurface(Panel):
         self.runs: Runs = runs_of(cast)
         self.rows = StepRows()
         self.watched = Watched()
+        self._drawn = Drawing()
         self.selected: Element | None = None
         self.tab, self.dock = "answer", dock_names()[0]
         self.alone = PARTS.get(alone)
@@ -221,8 +221,8 @@ class CastSurface(Panel):
         self._told({"words": clipped(error_words(error, self.title), 2_000), "tone": "bad"})
 
     def _told(self, notice: dict[str, str]) -> None:
-        self._said = notice
-        if not self.closed:
+        before, self._said = self._said, notice
+        if notice != before and not self.closed:
             self.front.put({"surface": self._surface()})
 
     @property
@@ -274,25 +274,26 @@ class CastSurface(Panel):
         if self.past is not None and self.rows.line is None and not _is_part(self.past, now):
             self.past = None  # the moment went with going back
         seen = self._seen(casts, busy=busy)
-        slices, self._tabs = draw_parts(seen, self.opened)
+        slices, self._tabs = self._drawn.parts(seen, self.opened)
         if self.designing is not None:
             slices |= self.designing.slices()
         self._empty = self.past is None and not seen.shown.steps
         self._tall = now.status in ("failed", "complete")
         self.front.put({"surface": self._surface(), **slices})
-        if self.graph is not None and self.designing is None:
-            self.graph.show_moment(
-                seen.shown, self._picked_part(), past=self.past is not None, working=busy and not self.past
+        if self.designing is None:
+            self._drawn.once(
+                "graph", (), lambda: self._show_graph(seen.shown, working=busy and not self.past)
             )
         if busy and now.live.stop_asked:
             self._tick()
 
-    def _picked_part(self) -> Pick | None:
-        """What is selected, as far as it is on the graph."""
-        one = self.selected
-        if one is None or one.kind == "item" or one.kind == "step":  # noqa: PLR1714 - so that the type follows
-            return None
-        return one.kind, one.id
+    def _show_graph(self, shown: Snapshot, *, working: bool) -> None:
+        if self.graph is None:
+            return
+        one, picked = self.selected, None
+        if one is not None and one.kind != "item" and one.kind != "step":  # noqa: PLR1714 - so that the type follows
+            picked = one.kind, one.id
+        self.graph.show_moment(shown, picked, past=self.past is not None, working=working)
 
     def _seen(self, casts: Sequence[Snapshot], *, busy: bool) -> Frame:
         return Frame(
