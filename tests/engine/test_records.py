@@ -11,6 +11,7 @@ from materia_nb.agents.interface import ToolCall
 from materia_nb.engine import decide
 from materia_nb.engine.entering import preview
 from materia_nb.engine.events import EVENTS, from_json, to_json
+from materia_nb.engine.item_edits import ListEdit
 from materia_nb.engine.labels import WHOLE_CAST, Label
 from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.routing import edges_used, limits_of, nearly_used_up, used_up
@@ -45,16 +46,23 @@ def protocols():
         yield made
 
 
-def nested():
-    """A list of lists: rows, and in each the parts of the row."""
+def nested(most=2):
+    """A list of lists: rows, and in each the parts of the row, with a way back for both."""
     sockets = {
         "Plan": at("UG", edge("Row"), assign={"rows": "$.rows"}),
-        "Row": at("P", edge("Part"), foreach={"items": "state.rows", "as": "row"}),
+        "Row": at("P", edge("Part"), parse="text"),
         "Part": asks(
-            edge("Part", "satisfied"), edge("Row", "not_satisfied", 2), foreach={"items": "state.row.parts"}, advance={"when": "satisfied"}
+            edge("Part", "satisfied"), edge("Part", "not_satisfied", most), foreach={"items": "state.row.parts", "as": "part"},
+            advance={"when": "satisfied"},
         ),
+        "Check": asks(edge("Row", "satisfied"), edge("Row", "not_satisfied", most)),
+        "Tell": at("P"),
     }  # fmt: skip
-    return config(sockets)
+    exits = [exit_route("Part", "always", "Check"), exit_route("Check", "satisfied", "Tell")]
+    iterator = {"items": "state.rows", "as": "row"}
+    whole = {"sockets": ["Row", "Part", "Check"], "iterator": iterator, "exits": exits}
+    sockets["Check"]["advance"] = {"when": "satisfied"}
+    return config(sockets, {"Rows": whole})
 
 
 def reports():
@@ -123,7 +131,7 @@ def reply(rng, here):
     if here.socket.is_utility:
         job = {"ok": rng.random() < 0.6, "error": rng.choice(["no room", ""]), "message": "see the log"}
         value["state"] = {"a": rng.choice([1, [], {"b": 2}]), "job": job}
-        value["rows"] = [{"parts": [1, 2]}, {"parts": []}]
+        value["rows"] = [{"parts": [1, 2]}, {"parts": []}, {"parts": [3]}]
     if rng.random() < 0.15:
         value["event"] = [{"type": "seen", "severity": "info", "message": "a\nb", "payload": [1]}]
     if rng.random() < 0.1:
@@ -169,6 +177,15 @@ CALLS = (
 )
 
 
+def rows_edited(rng, data):
+    """The rows in another order, some gone and perhaps a new one, with what became of each."""
+    rows = data.get("rows") if isinstance(data.get("rows"), list | tuple) else []
+    origins = [*rng.sample(range(len(rows)), rng.randint(0, len(rows))), *rng.choice([[], [None]])]
+    made = [{"parts": [7]} if one is None else json.loads(json.dumps(rows[one])) for one in origins]
+    again = tuple(one for one in origins if one is not None and rng.random() < 0.2)
+    return {**data, "rows": made}, {"rows": ListEdit(tuple(origins), again, rng.random() < 0.4)}
+
+
 def commands(rng, cast):
     """Names of commands, each with what it is given here; those that go on are the likeliest."""
     state, session = cast.state, cast.session
@@ -204,6 +221,7 @@ def commands(rng, cast):
         "edit_items": (mixed, rng.choice([None, [listed.index(one) if one in listed else None for one in mixed]])),
         "edit_items again": (listed, None, rng.sample(range(len(listed)), min(1, len(listed))), rng.random() < 0.5),
         "edit_lists": ({**data, "rows": rng.sample([{"parts": [1, 2]}, {"parts": [3]}, {"parts": []}], 2)}, {}),
+        "edit_rows": rows_edited(rng, data),
         "redefine": ("P", {"type": "agent", "tools": "none", "prompt": "Other {{item.title}}"}, None),
         "remember": (1, {"text": "keep it"}),
         "in lane": (rng.choice(LANES), rng.choice([decide.recast, decide.resend, decide.by_hand, decide.finalize])),
@@ -221,6 +239,19 @@ def commands(rng, cast):
     }  # fmt: skip
 
 
+LIKELY = (
+    "edit_items",
+    "edit_items",
+    "edit_items again",
+    "edit_rows",
+    "edit_rows",
+    "edit_state",
+    "revive",
+    "revive",
+    "undo",
+)
+
+
 def edit_again(rules, session, items, origins, again, abandon, ts):
     return decide.edit_items(rules, session, items, origins, ts, again=again, abandon=abandon)
 
@@ -228,6 +259,7 @@ def edit_again(rules, session, items, origins, again, abandon, ts):
 COMMANDS = {
     "edit_items again": edit_again,
     "edit_lists": decide.edit_state,
+    "edit_rows": decide.edit_state,
     "in lane": decide.in_lane,
     "fail in lane": decide.in_lane,
 }
@@ -262,21 +294,29 @@ def shown(event):
     return f"{event.type} {as_line(data)}"
 
 
+def carried_out(rng, cast, share):
+    """Carry out a command; its name, and what it says if it is refused."""
+    given = commands(rng, cast)
+    name = rng.choice([*given, *LIKELY])
+    chosen = (COMMANDS.get(name) or getattr(decide, name), *given[name])
+    if rng.random() < share:
+        name, chosen = "go on", go_on(rng, cast)
+    try:
+        cast.do(*chosen)
+    except MateriaError as error:
+        return name, error
+    return name, None
+
+
 def played(document, seed, count=36):
     """Yield what a cast says on its way."""
     cast = Folded(document)
     rng = random.Random(f"{seed} {as_line(document)}")
     before = None
     for _ in range(count):
-        given = commands(rng, cast)
-        name = rng.choice(list(given))
-        chosen = (COMMANDS.get(name) or getattr(decide, name), *given[name])
-        if rng.random() < 0.75:
-            name, chosen = "go on", go_on(rng, cast)
         old = len(cast.events)
-        try:
-            cast.do(*chosen)
-        except MateriaError as error:
+        name, error = carried_out(rng, cast, 0.75)
+        if error is not None:
             yield f"{name}: {error.kind} | {error} | {error.hint}"
             continue
         for event in cast.events[old:]:
@@ -331,6 +371,94 @@ def test_casts():
                 continue
 
     check_record("casts", lines())
+
+
+def drawn(rng):
+    """A plan, a ring of sockets for each item with exits anywhere, and sockets behind it, one of them with a list of its own."""
+
+    def edges(targets):
+        whens = rng.sample(["satisfied", "not_satisfied", "failed"], rng.randint(0, 3)) + rng.choice(
+            [["always"], []]
+        )
+        return [edge(rng.choice(targets), when, rng.choice([None, None, 1, 2])) for when in whens]
+
+    members = [f"In{n}" for n in range(rng.randint(1, 3))]
+    outside = [f"Out{n}" for n in range(rng.randint(1, 3))]
+    everywhere = [*members, *outside, "Plan", "end"]
+    sockets = {"Plan": asks(edge(members[0]), materia=rng.choice(["G", "G", "UG"]))}
+    for name, following in zip(members, [*members[1:], members[0]], strict=True):
+        extra = [one for one in edges([*members, *outside]) if one["when"] != "always"]
+        sockets[name] = asks(*extra, edge(following, most=rng.choice([None, 2])), materia=rng.choice("PPUM"))
+    for name in outside:
+        sockets[name] = at(rng.choice("PPUTM"), *edges(everywhere), parse=rng.choice(["json", "text"]))
+        if rng.random() < 0.4:
+            sockets[name]["assign"] = {
+                rng.choice(["a", "a.b", "rows"]): rng.choice(["state", "item", "$", "lastOutput"])
+            }
+    if rng.random() < 0.5:
+        sockets[outside[0]]["foreach"] = {
+            "items": "state.rows",
+            "as": rng.choice(["item", "a.row", "workItem"]),
+        }
+        sockets[outside[0]]["advance"] = {"when": rng.choice(["always", "satisfied"])}
+    ways = {(rng.choice(members), rng.choice(["satisfied", "not_satisfied", "always"])) for _ in range(3)}
+    exits = [exit_route(source, when, rng.choice(everywhere)) for source, when in sorted(ways)]
+    limits = {
+        "maxEdgeTraversals": rng.choice([2, 4]),
+        "maxNoAdvanceCycles": rng.randint(1, 2),
+        "repairAttempts": rng.randint(0, 2),
+    }
+    budget = {"maxTokens": rng.randint(20, 90)} if rng.random() < 0.2 else {}
+    return config(sockets, {"L": loop(*members, exits=exits)}, limits=limits, budget=budget)
+
+
+def where(state):
+    """Where a cast or a lane is."""
+    at = state.at
+    visit = "" if at is None else f"{at.socket}.{at.visit}{'' if at.item is None else f' {at.item.key}'}"
+    return state.status if state.status == "complete" else f"{state.status} {visit}>{state.next or ''}"
+
+
+def way(document, seed, count=40):
+    """Yield where each command leads, with the length of what is asked there, then what the cast is at the end."""
+    cast = Folded(document)
+    rng = random.Random(f"{seed} {as_line(document)}")
+    prompt, there = None, ""
+    for _ in range(count):
+        name, error = carried_out(rng, cast, 0.6)
+        if error is not None:
+            yield f"{name} ({error.kind})"
+            continue
+        before, there = (
+            there,
+            where(cast.state)
+            + "".join(
+                f" {lane.name}[{where(lane.session.state)}]"
+                for lanes in cast.session.streams
+                for lane in lanes.lanes.values()
+            ),
+        )
+        asked = cast.session.prompt is not prompt and cast.session.prompt is not None
+        prompt = cast.session.prompt
+        yield f"{name}: {there if there != before else '='} {len(prompt.text) if asked else ''}".rstrip()
+    yield written([cast.state.cursors, cast.state.usage, [len(turn.text) for turn in cast.session.said]])
+    yield as_line(json.loads(json.dumps(cast.state.data, default=dict)))
+    yield written(
+        [(one.code, one.socket, one.step, one.item) for one in remarks_of(cast.rules, cast.session)]
+    )
+
+
+def test_ways_of_many_casts():
+    def lines():
+        own = [*protocols(), nested(), nested(1), turns(), reports(), retry_loop(1), streams_config()]
+        rng = random.Random(12)
+        for seed, document in enumerate([*(drawn(rng) for _ in range(90)), *10 * own]):
+            try:
+                yield f"{seed}: {' | '.join(way(document, seed))}"
+            except LoadoutError:
+                continue
+
+    check_record("ways", lines())
 
 
 SOME: dict[str, object] = {
