@@ -10,21 +10,25 @@ import json
 import os
 import re
 import sys
+import zlib
 from collections.abc import Iterable
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
 from materia_nb.display.blocks import Block, json_of
 
 FOLDER = Path(__file__).parents[1] / "data" / "shown"
-MOST, LINE = 100, 400
-"""Characters of a text inside of a block, and of a line; of a longer one its beginning and its length are kept."""
+LINE = 160
+"""Characters of a line; of a longer one the beginning, the length and a sum of the rest are kept."""
 
 CHANGING = (
     (re.compile(re.escape(sys.executable)), "python"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z"), "CAST"),
     (re.compile(r"(/[\w.-]+)+/(?=casts\b|project\b|recorded-casts\b)"), "/…/"),
     (re.compile(r"\b0\.[0-3] s\b"), "0 s"),
+    (re.compile(r"\b(today|yesterday) \d+:\d\d"), "WHEN"),
+    (re.compile(r"\b(hold \d+ \d+) \d+"), r"\1 ID"),
     (re.compile(r"\bP-[0-9a-f]{32}\b"), "P-ID"),
     (re.compile(r'("(?:link|journalLink)": ?)"[0-9a-f]{16}"'), r"\1LINK"),
     (re.compile(r'("(?:journalBytes|seconds|project|ms|cwd)": ?)[^,}]+'), r"\1…"),
@@ -35,11 +39,17 @@ CHANGING = (
 
 def matches(name: str, parts: Iterable[tuple[str, Any]]) -> None:
     """Check that what is shown is what the file of that name has, or write it where that is asked for."""
-    said = "\n".join(line for title, value in parts for line in (f"## {title}", *_lines(value))) + "\n"
+    said = (
+        "\n".join(line for title, value in parts for line in (f"## {_stable(title)}", *_lines(value))) + "\n"
+    )
     path = FOLDER / f"{name}.txt"
     if os.environ.get("MATERIA_SHOWN") == "write":
         path.write_text(said, "utf-8")
-    assert said.splitlines() == path.read_text("utf-8").splitlines()
+    changed = unified_diff(
+        path.read_text("utf-8").splitlines(), said.splitlines(), path.name, "now", "", "", 1, ""
+    )
+    if lines := list(changed):
+        raise AssertionError("\n".join(lines[:40]))
 
 
 def _lines(value: Any) -> list[str]:
@@ -53,13 +63,13 @@ def _lines(value: Any) -> list[str]:
         return [f"{key}: {_one(one)}" for key, one in plain.items()]
     if isinstance(plain, list | tuple):
         return [_one(one) for one in plain]
-    return _stable(str(plain)).splitlines()
+    return [_shortened(line) for line in _stable(str(plain)).splitlines()]
 
 
 def _one(value: Any) -> str:
-    if isinstance(value, str):
-        return _shortened(value, LINE)
-    return json.dumps(_cut(value), ensure_ascii=False, default=str)
+    if not isinstance(value, str):
+        value = json.dumps(_steady(value), ensure_ascii=False, default=str)
+    return _shortened(_stable(value))
 
 
 def _stable(text: str) -> str:
@@ -68,14 +78,16 @@ def _stable(text: str) -> str:
     return text
 
 
-def _cut(value: Any) -> Any:
+def _steady(value: Any) -> Any:
+    """What a picture says stands in its text; the drawing has tests of its own."""
     if isinstance(value, dict):
-        return {key: _cut(one) for key, one in value.items() if key not in ("svg", "dark")}
+        return {key: _steady(one) for key, one in value.items() if key not in ("svg", "dark")}
     if isinstance(value, list | tuple):
-        return [_cut(one) for one in value]
-    return _shortened(value, MOST) if isinstance(value, str) else value
+        return [_steady(one) for one in value]
+    return _stable(value) if isinstance(value, str) else value
 
 
-def _shortened(text: str, most: int) -> str:
-    text = _stable(text)
-    return text if len(text) <= most else f"{text[:most]}… ({len(text)})"
+def _shortened(text: str) -> str:
+    if len(text) <= LINE:
+        return text
+    return f"{text[:LINE]}… ({len(text)}, {zlib.crc32(text.encode('utf-8', 'replace')):08x})"

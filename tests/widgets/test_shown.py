@@ -1,0 +1,592 @@
+"""What pages are told, whole: after each message of a session, whatever changed by it; see ``shown_texts``."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+
+import pytest
+
+import cast_helpers as h
+import shown_texts
+from display_graphs import graph, hello, loop, rework, socket
+from materia_nb import Workbench
+from materia_nb.agents.interface import AgentError, Asking, Reply, ToolCall, Usage
+from materia_nb.cast import open_cast
+from materia_nb.display.blocks import json_of
+from materia_nb.store.catalogue import cast_entry
+from materia_nb.widgets import GraphPanel
+from materia_nb.widgets.base import runs_of
+from materia_nb.widgets.cast_panel import CastPanel
+from materia_nb.widgets.design_acts import DesignSession
+from materia_nb.widgets.design_slices import design_slice
+from materia_nb.widgets.ended import end_blocks
+from materia_nb.widgets.explorer import glance, row_of
+from materia_nb.widgets.inspector_tabs import TABS as ALL_TABS
+from protocol_helpers import envelope
+from protocol_helpers import start as start_protocol
+from stream_helpers import stream_agents, streams_config
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """A clock that goes on by a second whenever an agent moves it."""
+    now = [1_700_049_600_000]
+    monkeypatch.setattr("materia_nb.cast.work.time.time_ns", lambda: now[0] * 1_000_000)
+
+    def ticks(seconds=1.0):
+        now[0] += round(seconds * 1000)
+
+    return ticks
+
+
+def flat(told, prefix=""):
+    """The parts of what a page is told, each with its path: objects are taken apart twice."""
+    for name, value in told.items():
+        if isinstance(value, dict) and prefix.count(".") < 2:
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def changes(before, after):
+    """Whatever is another than before; an entry of a list by itself."""
+    found = {}
+    for name, value in after.items():
+        known = before.get(name)
+        if value == known or name.startswith("palette"):
+            continue
+        if isinstance(value, list) and isinstance(known, list):
+            found |= {
+                f"{name}[{n}]": one for n, one in enumerate(value) if n >= len(known) or one != known[n]
+            }
+            if len(value) < len(known):
+                found[name] = f"{len(value)} of {len(known)} are left"
+        else:
+            found[name] = value
+    return found
+
+
+SLICES = ("surface", "bar", "inspector", "timeline", "items", "watch", "lanes", "events", "files", "compare")
+
+
+def of_panel(panel):
+    state = panel.front.get_state()
+    return dict(flat(json_of({name: state[name] for name in SLICES if name in state})))
+
+
+def session(panel, *messages):
+    """What the page is told at first, and after each message."""
+    answers = []
+    panel.front.send = lambda content, buffers=None: answers.append(content)
+    panel.refresh()
+    before = of_panel(panel)
+    yield "at first", before
+    for kind, values in messages:
+        answers.clear()
+        panel.guarded(panel.heard)({"kind": kind, **values})
+        assert runs_of(panel.cast).wait(30)
+        panel.refresh()
+        after = of_panel(panel)
+        yield (
+            f"{kind} {json.dumps(values)}",
+            {**changes(before, after), **{f"answer {n}": one for n, one in enumerate(answers)}},
+        )
+        before = after
+
+
+def m(kind, **values):
+    return kind, values
+
+
+def element(kind, id_):
+    return m("select", element={"kind": kind, "id": id_})
+
+
+ROWS = [["First", "about it", None], ["a", "about a", 0, True], ["", "", 2]]
+TABS = [m("tab", tab=tab) for tab in (*ALL_TABS, "nothing")]
+DOCKS = [
+    m("dock", dock=dock)
+    for dock in ("items", "watch", "lanes", "events", "files", "compare", "nothing", "timeline")
+]
+GOING = [
+    m("rows", first=1, last=3, token="t"),
+    m("step", first=[{"kind": "break", "breakpoint": {"kind": "after", "socket": "Socket-3"}}]),
+    *TABS,
+    m("edit_prompt", layers={"task": "another task"}),
+    m("enter"),
+    m("edit_prompt", layers={"task": "another task"}),
+    m("tab", tab="prompt"),
+    m("check", what="reply", text='{"satisfied": 1}', token="t"),
+    m("check", what="value", text="{", token="t"),
+    m("step"),
+    m("run_to", socket="Socket-4"),
+    m("break_where", breakpoint={"kind": "after", "socket": "Socket-3"}, text="2"),
+    m("break_where", breakpoint={"kind": "before", "socket": "Socket-2"}, text="len(state.workItems) > 9"),
+    m("break_where", breakpoint={"kind": "before", "socket": "Socket-2"}, text="import os"),
+    m("watch", path="workItems"),
+    m("clear_breaks"),
+    m("follow", path="context"),
+    m("run_item"),
+    *DOCKS,
+    *[element("socket", f"Socket-{n}") for n in range(1, 5)],
+    element("loop", "items"),
+    element("item", "1"),
+    element("step", "3"),
+    element("edge", "edge:0:Socket-3"),
+    element("nothing", "x"),
+    *TABS,
+    m("select", element=None),
+    m("look", step=2),
+    *TABS[:4],
+    m("row", row=1),
+    m("row", row=0),
+    m("now"),
+    m("check_items", rows=ROWS, base="x", token="t"),
+    m("check_items", rows=ROWS[:2], token="t", abandon=True),
+    m("items", rows=ROWS[:2]),
+    m("items", rows=ROWS),
+    m("undo"),
+    m("set_value", path="note", text="[1, 2]"),
+    m("set_value", path="note.x", text="{"),
+    m("set_value", path="other", text="text", as_text=True),
+    m("value", path=["note"], token="t"),
+    m("value", path=["none"], token="t"),
+    m("diff", a=1, b=3, token="t"),
+    m("remove_value", path="note"),
+    m("pin", socket="Socket-2"),
+    m("pin", socket="Socket-2"),
+    m("pin", socket="Socket-9"),
+    m("recommit", text='{"satisfied": true}'),
+    m("recommit", text="no"),
+    m("budget", budget="500"),
+    m("budget", budget="a lot"),
+    m("label", text="a name"),
+    m("find", text="build", token="t"),
+    m("compare", row=3),
+    m("compare", row=2, other=4),
+    m("compare", socket="Socket-3"),
+    m("compare", socket="Socket-5"),
+    m("compare", cast="nothing"),
+    m("casts", token="t"),
+    m("height", by=40),
+    m("height", by=-4000),
+    m("mode", mode="design"),
+    m("pick", what="x"),
+    m("mode", mode="cast"),
+    m("page"),
+    m("keep_test"),
+    m("back", step=2),
+    m("line", line=0),
+    m("line", line=None),
+    m("run"),
+    m("end_of_nothing"),
+    m("fork", step=2),
+    m("show_cast", cast=0),
+    m("again"),
+    m("show_cast", cast=9),
+    m("heard"),
+    m("abort"),
+]
+
+
+def test_a_session_in_the_panel_of_a_cast(bench, cast):
+    shown = []
+    with closing(CastPanel(cast, bench=bench)) as panel:
+        shown = list(session(panel, *GOING))
+    shown_texts.matches("panel-going", shown)
+
+
+def asking(*_):
+    return Asking((ToolCall(id="1.1", tool="bash", args={"command": "make\nit"}, round=1),))
+
+
+def in_a_mess(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(), "Check": lambda: "no object"})
+    cast.run()
+    return cast
+
+
+def out_of_reach(tmp_path):
+    def fails():
+        raise AgentError("The server is gone", kind="transport", hint="resend")
+
+    cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(), "Check": fails})
+    cast.run()
+    return cast
+
+
+def over_budget(tmp_path):
+    check = lambda: Reply(h.YES, Usage(1100, 70, 0.25, cached=100, reasoning=20))  # noqa: E731
+    cast = h.start(tmp_path, h.loop_config(budget={"maxTokens": 1000}), {**h.loop_agents(), "Check": check})
+    cast.run()
+    return cast
+
+
+def out_of_turns(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=range(9)))
+    cast.run()
+    return cast
+
+
+def failing_utility(tmp_path):
+    said = "import sys; print('half'); sys.stderr.write('no'); sys.exit(3)"
+    cast = h.start(
+        tmp_path, h.one_config({"type": "utility", "command": ["python3", "-I", "-S", "-c", said]})
+    )
+    cast.run()
+    return cast
+
+
+def by_a_person(tmp_path):
+    agents = h.loop_agents(2)
+    cast = h.start(tmp_path, h.loop_config(), {name: agents[name] for name in ("Build", "Tell")})
+    cast.run()
+    return cast
+
+
+def with_a_draft(tmp_path):
+    document = h.one_config(h.agent("Write {{request}}", multiTurn=True))
+    cast = h.start(tmp_path, document, h.Until("a first draft", "a second", "final"))
+    cast.run()
+    return cast
+
+
+def with_a_tool(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(1), type("Asks", (), {"name": "asks", "answer": asking})())
+    cast.run()
+    return cast
+
+
+def held(tmp_path):
+    routing = {"recommendation": "ESCALATE", "reason": "it is unclear", "can_further_iteration_help": False}
+    cast = start_protocol(tmp_path, "envelope", [json.dumps(envelope(status="UNVERIFIED", routing=routing))])
+    cast.run()
+    return cast
+
+
+def in_lanes(tmp_path):
+    agents = stream_agents()
+    del agents["Check"]
+    cast = h.start(tmp_path, streams_config(1), agents)
+    cast.run()
+    return cast
+
+
+def come_to_its_end(tmp_path):
+    event = {"type": "seen", "severity": "warning", "message": "m", "payload": [1]}
+    checks = iter([{"satisfied": False}, {"satisfied": True, "event": [event]}, {"satisfied": True}])
+    check = lambda: json.dumps(next(checks))  # noqa: E731
+    cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(2), "Check": check})
+    cast.run()
+    return cast
+
+
+YES = m("verdict", satisfied=True, reason="well done")
+NO = m("verdict", satisfied=False, reason="")
+STOPPED = (
+    (in_a_mess, [m("check", what="by_hand", text="no", token="t"), m("by_hand", text="no"), m("recast"), m("resend"), m("revive"), m("ask_again"), m("take"), m("allow_folder", folders=["x"]), m("skip", note=" "), m("skip", note="not today", item=True), m("step")]),
+    (out_of_reach, [m("resend"), m("recast"), m("revive"), m("pin_text", socket="Socket-3", text=h.YES), m("step")]),
+    (over_budget, [m("raise_budget", budget="x"), m("raise_budget", budget="99999"), m("revive"), m("step")]),
+    (out_of_turns, [m("revive"), m("ask_again"), m("back", step=3)]),
+    (failing_utility, [*TABS, m("recast"), m("by_hand", text="mine"), m("run")]),
+    (by_a_person, [m("items_answer", rows=[["", "x"]], reason=""), m("items_answer", rows=[["A", "x"], ["B", "y"]], reason="so"), m("run"), YES, m("run"), NO, m("reply", text="no"), m("reply", text=h.YES)]),
+    (with_a_draft, [m("refine", text="shorter"), m("finalize"), m("reply", text="the end"), *TABS]),
+    (with_a_tool, [m("allow", seen="x"), m("deny", seen="x", reason="r"), m("disallow", tool="bash"), m("answer", text="x"), m("reply", text="mine")]),
+    (held, [m("decide", seen="x", satisfied=True), m("answer", text="go on"), m("reply", text="x"), *TABS]),
+    (in_lanes, [m("dock", dock="lanes"), m("lane", lane="ui"), *TABS, m("lane", lane="none"), m("verdict", satisfied=True, reason="in a lane"), m("look", step=2, lane="ui"), m("row", row=3), m("now"), m("compare", row=3, other=4), m("run")]),
+    (come_to_its_end, [*TABS, m("dock", dock="items"), m("compare", socket="Socket-2"), m("step"), m("fork"), m("run")]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("scene, messages", STOPPED, ids=[scene.__name__ for scene, _ in STOPPED])
+def test_a_session_where_a_cast_stopped(tmp_path, scene, messages):
+    cast = scene(tmp_path)
+    with closing(CastPanel(cast)) as panel:
+        shown = list(session(panel, *messages))
+        shown.append(("fallback", panel.fallback()[0]))
+        shown.append(("end", end_blocks(cast.now)) if cast.status == "complete" else ("stands", cast.status))
+    shown_texts.matches(f"panel-{scene.__name__}", shown)
+
+
+def test_a_session_with_an_opened_cast(tmp_path):
+    cast = come_to_its_end(tmp_path)
+    cast.close()
+    with closing(CastPanel(open_cast(cast.run_dir))) as panel:
+        shown_texts.matches(
+            "panel-opened", session(panel, m("step"), m("undo"), m("look", step=1), *TABS[:3])
+        )
+
+
+# -- designing -------------------------------------------------------------------------------------
+
+SOCKETS = [f"Socket-{n}" for n in range(1, 6)]
+DESIGNING = [
+    *[m("pick", what=["socket", one]) for one in SOCKETS[:3]],
+    m("pick", what=["edge", "edge:0:Socket-3"]),
+    m("pick", what=["loop", "items"]),
+    m("pick", what=["exit", "exit:0:items"]),
+    m("pick", what=["nothing", "x"]),
+    m("pick", what=None),
+    m("pick", what=["socket", "Socket-2"], add=True),
+    m("pick", what=["socket", "Socket-3"], add=True),
+    m("copy"),
+    m("paste"),
+    m("undo"),
+    m("redo"),
+    m("undo"),
+    m("mark", id="Socket-4"),
+    m("mark", id="Nowhere"),
+    m("marquee", ids=["Socket-4", "Socket-5"]),
+    m("duplicate"),
+    m("cut"),
+    m("undo"),
+    m("undo"),
+    m("add", materia="Critique", x=3, y=2, places={"Socket-1": [0, 0]}),
+    m("add", materia="Buld"),
+    m("answer", number=0),
+    m("add", materia="Brand New"),
+    m("answer", number=1),
+    m("add", materia=" "),
+    m("add", materia="Eval", source="Socket-1"),
+    m("make", id="Mine", what="utility", then={"kind": "add", "materia": "Mine"}),
+    m("make", id="Mine", what="agent"),
+    m("move", id="Socket-1", x=1.5, y=2),
+    m("move", id="Socket-1", x="a", y=2),
+    m("tidy"),
+    m("tidy"),
+    m("entry", id="Socket-2"),
+    m("set", of=["socket", "Socket-3"], field="parse", value="text"),
+    m("set", of=["socket", "Socket-3"], field="parse", value="xml"),
+    m("set", of=["socket", "Socket-3"], field="id", value="Judge"),
+    m("set", of=["socket", "Judge"], field="materia", value="Nobody"),
+    m("set", of=["socket", "Judge"], field="materia", value=None),
+    m("set", of=["edge", "edge:0:Judge"], field="maxTraversals", value="2"),
+    m("set", of=["edge", "edge:0:Judge"], field="when", value=None),
+    m("set", of=["exit", "exit:0:items"], field="targetSocketId", value="end"),
+    m("set", of=["exit", "exit:0:items"], field="condition", value="always"),
+    m("set", of=["loop", "items"], field="consumes.as", value="row"),
+    m("set", of=["loop", "items"], field="id", value="rows"),
+    m("set", of=["loadout", ""], field="entry", value="Socket-1"),
+    m("set", of=["loadout", ""], field="description", value="what it does"),
+    m("set", of=["materia", "Build"], field="prompt", value="Build {{item.title}}"),
+    m("set", of=["materia", "Build"], field="prompt", value=" "),
+    m("set", of=["materia", "Build"], field="tools", value="all"),
+    m("forget", of=["materia", "Build"], field="prompt"),
+    m("pick", what=["socket", "Socket-2"]),
+    m("connect", **{"from": "Socket-5", "to": "Socket-2"}),
+    m("connect", **{"from": "Socket-5", "to": "end", "when": "satisfied", "most": 2}),
+    m("connect", **{"from": "Nowhere", "to": "end"}),
+    m("when", of=["edge", "edge:0:Socket-5"], when="not_satisfied"),
+    m("order", of=["edge", "edge:0:Socket-5"], by=1),
+    m("order", of=["edge", "edge:0:Socket-5"], by=2),
+    m("order", of=["socket", "Socket-5"], by=1),
+    m("turn", of=["exit", "exit:0:rows"]),
+    m("turn", of=["edge", "edge:0:Socket-1"]),
+    m("exit", loop="rows", **{"from": "Judge", "when": "satisfied", "to": "Socket-4"}),
+    m("members", loop="rows", ids=["Socket-2"]),
+    m("source", loop="rows", source="iterator"),
+    m("source", loop="rows", source=""),
+    m("source", loop="rows", source="other"),
+    m("source", loop="rows", source="consumes"),
+    m("loop", ids=["Socket-4", "Socket-5"]),
+    m("answer", number=0),
+    m("mend", code="no", source="x"),
+    m("explore"),
+    m("witness", what="complete"),
+    m("witness", what="nothing"),
+    m("estimate"),
+    m("delete", what=["edge", "edge:0:Socket-5"]),
+    m("delete", what=["exit", "exit:0:rows"]),
+    m("delete", what=["loop", "rows"]),
+    m("delete", what=["socket", "Socket-5"]),
+    m("pick", what=None),
+    m("delete"),
+    m("save", to="nowhere/else.xyz"),
+    m("save", to="this notebook"),
+    m("reload"),
+    m("news"),
+    m("draft", file="x"),
+    m("review", file="x"),
+    m("answer", number=7),
+    m("nothing"),
+    m("remove_socket", id="Socket-4"),
+    m("rename_field", id="Socket-1", old="edges", new="ways"),
+    m("set_source"),
+]
+
+
+def designed(session, *messages):
+    before = dict(flat(json_of(design_slice(session))))
+    yield "at first", before
+    for kind, values in messages:
+        session.heard(kind, values)
+        after = dict(flat(json_of(design_slice(session))))
+        marks = {"note": session.note, "selected": session.selected, "marked": session.marked}
+        yield f"{kind} {json.dumps(values)}", {**changes(before, after), **marks}
+        before = after
+
+
+@pytest.fixture
+def wb(project):
+    made = Workbench(project)
+    made.use("Plan-Build-Eval")
+    yield made
+    made.close()
+
+
+def test_a_session_of_designing(wb):
+    shown_texts.matches("designing", designed(DesignSession(wb, wb.design()), *DESIGNING))
+
+
+def test_what_stands_in_the_way_of_a_cast_is_mended_one_by_one(wb):
+    made = DesignSession(wb, wb.design())
+    broken = [
+        m("set", of=["socket", "Socket-3"], field="parse", value="text"),
+        m("delete", what=["socket", "Socket-1"]),
+        m("explore"),
+    ]
+    shown = list(designed(made, *broken))
+    for _ in range(12):
+        report = made.design.report
+        mends = (*report.problems, *report.hints)
+        if not mends:
+            break
+        one = mends[0]
+        shown += list(designed(made, m("mend", code=one.code, source=one.source)))[1:]
+    shown_texts.matches("mending", shown)
+
+
+# -- the canvas ------------------------------------------------------------------------------------
+
+
+def nested():
+    return graph(
+        "nested",
+        [
+            socket("A", "Plan", ("always", "B"), generator=True),
+            socket("B", "Split", ("always", "C")),
+            socket("C", "Do", ("satisfied", "D"), ("not_satisfied", "C", 2)),
+            socket("D", "Sum", ("always", "B")),
+            socket("E", "Out"),
+        ],
+        [loop("outer", ["B", "C", "D"], "A", ("D", "always", "E")), loop("inner", ["C"], None)],
+    )
+
+
+def drawn(panel):
+    scene = panel.front.scene
+    found = {one["id"]: one for one in (*scene["nodes"], *scene["edges"])}
+    found |= {name: one for name, one in scene.items() if name not in ("nodes", "edges")}
+    return {
+        **found,
+        **{f"look {name}": one for name, one in panel.front.look.items()},
+        "flags": panel.front.flags,
+    }
+
+
+@pytest.mark.parametrize("made", [hello, rework, nested], ids=lambda made: made.__name__)
+def test_what_the_canvas_is_told(made):
+    shown = []
+    with closing(GraphPanel(made())) as panel:
+        before = drawn(panel)
+        shown.append(("at first", before))
+        elements = [one["id"] for one in (*panel.front.scene["nodes"], *panel.front.scene["edges"])]
+        messages = [{"kind": "pick", "element": one} for one in elements]
+        messages += [
+            {"kind": "turn"},
+            {"kind": "fold", "element": next((one for one in elements if one.startswith("l:")), "")},
+        ]
+        messages += [{"kind": "room", "w": 300.0, "h": 200.0}, {"kind": "pick", "element": "none"}]
+        for message in messages:
+            panel.guarded(panel.heard)(message)
+            panel.refresh()
+            after = drawn(panel)
+            shown.append((json.dumps(message), {**changes(before, after), "selected": panel.selected}))
+            before = after
+    shown_texts.matches(f"canvas-{made.__name__}", shown)
+
+
+def test_what_the_canvas_is_told_of_a_cast(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
+    shown = []
+    with closing(GraphPanel(cast)) as panel:
+        before = drawn(panel)
+        while cast.status == "ready":
+            cast.step()
+            panel.refresh()
+            after = drawn(panel)
+            shown.append((f"after {len(cast.steps)}", changes(before, after)))
+            before = after
+    shown_texts.matches("canvas-cast", shown)
+
+
+# -- all casts, a question -------------------------------------------------------------------------
+
+
+def test_the_panel_of_all_casts(tmp_path, project):
+    bench = Workbench(project, bundled=False)
+    bench.load(h.loop_config(artifactDir="casts"))
+    agents = h.loop_agents(2, refuse=[1])
+    fails = {**agents, "Check": lambda: "no object"}
+    asks = {name: agents[name] for name in ("Plan", "Build")}
+    known = {
+        name: bench.cast(f"the {name} one", agents=given)
+        for name, given in {"done": agents, "failed": fails, "open": asks, "fresh": {}}.items()
+    }
+    for cast in known.values():
+        if cast.request != "the fresh one":
+            cast.run()
+    known["done"].labels.add(name="breakfast", tag="good")
+    known["open"].agents.set("*", "person")
+    shown = []
+    for name, cast in known.items():
+        cast.close()
+        entry = cast_entry(cast.run_dir)
+        sides = glance(entry)
+        shown += [
+            (f"row of {name}", row_of(entry, time.time())),
+            *((f"side of {name}", list(side)) for side in sides),
+        ]
+    with closing(bench.casts.show()) as panel:
+        panel.wait(30)
+        panel.refresh()
+        ids = {name: cast.id for name, cast in known.items()}
+        before = dict(panel.front.casts)
+        shown.append(("at first", before))
+        orders = [
+            m("look", words=words, only=only, by=by, down=down)
+            for words, only, by, down in (
+                ("one", "all", "state", True),
+                ("", "waits", "request", False),
+                ("breakfast", "tagged", "steps", True),
+                ("", "failed", "cost", False),
+                ("", "all", "loadout", True),
+                ("", "all", "steps", False),
+            )
+        ]
+        messages = [
+            *orders,
+            m("select", cast=ids["failed"]),
+            m("compare", a=ids["done"], b=ids["failed"]),
+            m("shut"),
+            m("open", cast=ids["done"]),
+            m("label", cast=ids["done"], text="another name #tag #"),
+            m("resume", cast=ids["open"]),
+            m("fork", cast=ids["done"]),
+            m("delete", cast=ids["failed"]),
+            m("heard"),
+            m("open", cast="nothing"),
+            m("look", by="nothing"),
+        ]
+        for kind, values in messages:
+            panel.guarded(panel.heard)({"kind": kind, **values})
+            panel.wait(30)
+            panel.refresh()
+            after = dict(panel.front.casts)
+            shown.append((f"{kind} {json.dumps(values)}", changes(before, after)))
+            before = after
+        shown.append(("fallback", panel.fallback()[0]))
+    bench.close()
+    shown_texts.matches("explorer", shown)
