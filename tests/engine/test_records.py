@@ -9,6 +9,7 @@ import protocol_helpers as ph
 from builders import Folded, asks, at, config, edge, exit_route, items, loop, retry_loop, say
 from materia_nb.agents.interface import ToolCall
 from materia_nb.engine import decide
+from materia_nb.engine.bounded import bounded, middle, state_json
 from materia_nb.engine.entering import preview
 from materia_nb.engine.events import EVENTS, from_json, to_json
 from materia_nb.engine.item_edits import ListEdit
@@ -371,6 +372,76 @@ def test_casts():
                 continue
 
     check_record("casts", lines())
+
+
+CONTEXTS = (
+    "full",
+    "request",
+    "none",
+    {"state": ["a", "plan.name"], "items": "titles"},
+    {"items": "none", "handoffs": 300},
+    {"state": False, "previous": False},
+    {"handoffs": False, "request": False},
+    {"previous": False, "handoffs": 40},
+)
+LONG = "\n".join(f"line {n} of what was found" for n in range(300))
+
+
+def told(context, form, most, count):
+    """Yield what agents are told of a cast with long texts, part by part: its length, how it begins and ends, what was cut."""
+    document = retry_loop(9, castContext=context, limits={"promptCharacters": most, "maxEdgeTraversals": 90})
+    for socket in document["loadouts"]["T"]["sockets"].values():
+        socket["promptForm"] = form
+    cast = Folded(document, "do it well")
+    titles = [{"title": f"item {n}", "context": f"{LONG[: 40 * n]} of {n}"} for n in range(count)]
+    plan = {"workItems": titles, "context": f"planned {LONG[:900]}"}
+    given = [plan, LONG, {"satisfied": False, "context": LONG}, LONG[:3000], {"satisfied": False, "context": "again"}, "made",
+             {"satisfied": True, "context": "good"}, "made", {"satisfied": False, "context": LONG[:700]}, "made",
+             {"satisfied": True}, "once more"]  # fmt: skip
+    cast.do(decide.enter).do(decide.answer, decide.Answer(json.dumps(plan)))
+    cast.do(
+        decide.edit_state,
+        {**cast.state.data, "a": [1, {"b": LONG}], "plan": {"name": "x"}, "odd": ["y" * 90] * 30},
+        {},
+    )
+    for answer in given[1:]:
+        if cast.state.status == "ready":
+            cast.do(decide.enter)
+        prompt = cast.session.prompt
+        for part in prompt.parts:
+            yield f"{part.name}: {len(part.text)} {part.note} | {part.text[:150]} … {part.text[-60:]} {written(part.tells)}"
+        cast.do(decide.answer, decide.Answer(answer if isinstance(answer, str) else json.dumps(answer)))
+
+
+def test_prompts_of_a_cast_with_long_texts():
+    def lines():
+        for context in CONTEXTS:
+            for form, most in (("md", 60_000), ("plain", 9_000), ("md", 4_000)):
+                yield from told(context, form, most, 14)
+            yield from told(context, "md", 60_000, 2)
+
+    check_record("prompts", lines())
+
+
+def test_states_within_so_many_characters():
+    states = (
+        {"a": 1, "b": ["x", None, True], "c": {"d": {"e": "f" * 90}}, "g": {}},
+        {"text": "w" * 2_500, "more": ["v" * 150] * 4},
+        {"rows": [{"n": n, "why": ["é\n"] * n} for n in range(9)]},
+        {"last": 5, "deep": [[[[[1, 2], 3], 4], "x" * 200], 6]},
+    )
+
+    def lines():
+        for data in states:
+            for most in (*range(20, 700, 17), 900, 2_000, 2_200, 12_000):
+                text = state_json(data, most)
+                assert len(text) <= most
+                yield text
+        for most in (*range(0, 330, 30), 7_999, 8_000, 8_001):
+            yield f"{middle(LONG, most)!r:.400}"
+            yield f"{bounded(LONG + LONG, most)!r:.400}"
+
+    check_record("bounded", lines())
 
 
 def drawn(rng):
