@@ -318,7 +318,7 @@ def played(document, seed, count=36):
         old = len(cast.events)
         name, error = carried_out(rng, cast, 0.75)
         if error is not None:
-            yield f"{name}: {error.kind} | {error} | {error.hint}"
+            yield f"{name}: {error.kind} | {error.where} | {error} | {error.hint}"
             continue
         for event in cast.events[old:]:
             yield shown(event)
@@ -338,14 +338,23 @@ def played(document, seed, count=36):
             if found is None
             else f"{socket}: {[part.name for part in found.parts]} {len(found.text)}"
         )
-    yield written([one.text[:80] for one in cast.session.said])
+    session = cast.session
+    yield written([one.text[:80] for one in session.said])
+    yield written(
+        [session.labels, session.labels_before, session.kept, session.pins, session.allowed, session.forks]
+    )
+    yield written([session.wish, session.spent, session.noted_before, session.mode, session.ending is None])
+    yield written(
+        [[len(one) for one in session.abandoned], [one.before == cast.state for one in session.edits]]
+    )
+    yield written([len(session.asking), len(session.calls), len(session.spoken), len(session.streams_left)])
     yield from (f"{one.what} {one.used} {one.most}" for one in limits_of(cast.rules, cast.state))
     yield written([edges_used(cast.rules, cast.state), used_up(cast.state), nearly_used_up(cast.state)])
     yield from (written(one) for one in remarks_of(cast.rules, cast.session))
     for step, there in every_step(cast.session):
         yield f"{there} {written(step.decision and step.decision._replace(at=None, said=None))}"
         yield written(step.decision and step.decision.said)
-        yield f"{step} {step.title} {step.lane} {step.shown == step.output} {written(step.events)}"
+        yield f"{step} {step.title} {step.lane} {len(step.prompt.text) if step.prompt else 0} {len(step.spent)} {step.shown == step.output} {written(step.events)}"
         yield as_line(
             [
                 step.at.socket,

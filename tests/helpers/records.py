@@ -9,7 +9,7 @@ import os
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,10 @@ def written(value: Any) -> str:
             if one.compare and one.name != "raw" and not _is_default(one, getattr(value, one.name))
         ]
         return f"{type(value).__name__}({', '.join(told)})"
-    if isinstance(value, dict) or hasattr(value, "items"):
+    if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {written(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, set | frozenset):
+        return written(sorted(value))
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         return "[" + ", ".join(map(written, value)) + "]"
     if hasattr(value, "_asdict"):

@@ -18,8 +18,9 @@ from materia_nb.errors import MateriaError
 from materia_nb.loadout import read_config
 from materia_nb.loadout.config_files import parse_yaml
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.design.saving import rewrite_json
-from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE
+from materia_nb.loadout.design.saving import open_design, rewrite_json, save_design
+from materia_nb.loadout.design.ways import make_loop, with_exits
+from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE, load_layers
 
 YAML = """\
 # what we do
@@ -453,3 +454,86 @@ def test_a_loadout_that_a_file_changes_in_part_is_designed_as_a_whole_r33(wb, pr
     design = wb.design("Ask")
     assert set(design.document) >= {"entry", "sockets", "description"}
     assert "saved in" in wb.loadouts.save(design)
+
+
+LOW = {"tools": "none", "prompt": "low", "model": "a"}
+
+
+@pytest.mark.parametrize(
+    "changes, kept",
+    [
+        ([("P", "prompt", "high")], {"P": {"model": "b", "label": "L", "prompt": "high"}}),
+        ([("P", "model", "a")], {"P": {"model": "a", "label": "L"}}),
+        ([("P", "label", None)], {"P": {"model": "b"}}),
+        ([("P", "model", None)], {"P": {"model": None, "label": "L"}}),
+        ([("P", "tools", None)], {"P": {"model": "b", "label": "L", "tools": None}}),
+        ([("P", "model", "a"), ("P", "label", None)], {"P": {"model": "a"}}),
+        ([("Q", "prompt", "other")], {"P": {"model": "b", "label": "L"}, "Q": {"prompt": "other"}}),
+        ([("Q", "prompt", "other"), ("Q", "prompt", "low")], {"P": {"model": "b", "label": "L"}}),
+    ],
+)
+def test_a_layer_says_of_a_materia_only_what_those_below_it_do_not(tmp_path, project, changes, kept):
+    profile = tmp_path / "profile"
+    profile.mkdir(exist_ok=True)
+    (profile / "config.json").write_text(json.dumps({"materia": {"P": LOW, "Q": LOW}}))
+    sockets = {"Socket-1": {"materia": "P", "edges": [edge("Socket-2")]}, "Socket-2": {"materia": "Q"}}
+    own = {
+        "loadouts": {"T": {"entry": "Socket-1", "sockets": sockets}},
+        "materia": {"P": {"model": "b", "label": "L"}},
+    }
+    path = project / PROJECT_FILE
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(own))
+
+    def load():
+        return load_layers(project=project, env={"MATERIA_PROFILE_DIR": str(profile)}, bundled=False)
+
+    draft = open_design(load(), "T", project)
+    for change in changes:
+        draft.set_materia(*change)
+    assert save_design(draft, anyway=True) == path
+    assert read_config(path) == {**own, "materia": kept}
+    assert load().document["materia"] == draft.definitions
+
+
+def test_a_materia_that_is_made_is_saved_and_its_making_undone_takes_it_out(tmp_path, project):
+    path = project / "given.json"
+    path.write_text(json.dumps({"loadouts": {"T": {"sockets": {}}}}))
+
+    def opened():
+        return open_design(load_layers(path, project=project, env={}, bundled=False), "T", project)
+
+    draft = opened()
+    draft.make_materia("N", "utility")
+    save_design(draft, anyway=True)
+    made = read_config(path)["materia"]
+    assert list(made) == ["N"]
+    assert made["N"]["type"] == "utility"
+    assert not draft.changed
+    draft.undo()
+    save_design(draft, anyway=True)
+    assert read_config(path).get("materia", {}) == {}
+    assert opened().definitions == {}
+
+
+def test_the_exits_that_a_loop_would_skip_are_made_of_its_edges():
+    sockets = {
+        "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
+        "Socket-2": {"materia": "P", "parse": "json", "edges": [edge("Socket-3", "satisfied"), edge("Socket-4")]},
+        "Socket-3": {"materia": "P", "parse": "json", "edges": [
+            edge("Socket-2", "satisfied"), edge("Socket-1", "not_satisfied"), edge("end")]},
+        "Socket-4": {"materia": "P"},
+    }  # fmt: skip
+    change = make_loop(
+        {"sockets": sockets, "entry": "Socket-1"}, ["Socket-2", "Socket-3"], id_="L", consumes="Socket-1"
+    )
+    made, turned = with_exits(change, "L")
+    assert turned == ["Socket-2 → Socket-4", "Socket-3 → end"]
+    assert [
+        (one["from"], one["condition"], one["targetSocketId"]) for one in made.document["loops"]["L"]["exits"]
+    ] == [
+        ("Socket-2", "always", "Socket-4"),
+        ("Socket-3", "always", "end"),
+    ]
+    assert made.document["sockets"]["Socket-3"]["edges"] == sockets["Socket-3"]["edges"][:2]
+    assert made.words == change.words

@@ -11,7 +11,7 @@ import pytest
 
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import LoadoutError, check_config, load_layers, read_config
-from materia_nb.loadout.layers import BUNDLED
+from materia_nb.loadout.layers import BUNDLED, add_definitions, definitions_placed
 
 AGENT = {"prompt": "p", "tools": "none"}
 
@@ -234,6 +234,72 @@ def test_without_a_variable_the_profile_is_the_platforms(project, monkeypatch, t
     path = write(tmp_path / home / "materia-nb" / "config.json", {"loadouts": {"Mine": {}}})
     config = load_layers(project=project, env={})
     assert config.origin("loadout", "Mine").path == path
+
+
+def test_what_each_layer_says_of_settings_and_what_is_below_it(project, profile, env):
+    low = {
+        "limits": {"repairAttempts": 2},
+        "artifacts": "all",
+        "materia": {"P": {**AGENT, "model": "a"}, "N": None},
+    }
+    write(profile / "config.json", low)
+    high = {
+        "limits": {"maxEdgeTraversals": 3},
+        "loadouts": {"T": loadout()},
+        "materia": {"P": {"model": "b", "label": "L"}},
+    }
+    write(project / ".pi/pi-materia.json", high)
+    config = load_layers(project=project, env=env, bundled=False)
+    assert [(layer.settings, layer.materia) for layer in config.layers] == [
+        (("limits.repairAttempts", "artifacts"), ("P",)),
+        (("limits.maxEdgeTraversals",), ("P",)),
+    ]
+    assert [config.origin("setting", name).name for name in ("artifacts", "limits.maxEdgeTraversals")] == [
+        "profile",
+        "project",
+    ]
+    assert config.below("materia", "P", "project") == low["materia"]["P"]
+    assert {key: layer.name for key, layer in config.origins("materia", "P").items()} == {
+        "prompt": "profile",
+        "tools": "profile",
+        "model": "project",
+        "label": "project",
+    }
+    assert definitions_placed(config, "T") == {"P": {**AGENT, "model": "b", "label": "L"}}
+    assert definitions_placed(config, "Nowhere") == {}
+
+
+def test_definitions_are_added_to_a_file_that_keeps_all_that_it_has(tmp_path):
+    path = tmp_path / "new" / "config.json"
+    add_definitions(path, {"A": loadout()}, {})
+    assert read_config(path) == {"loadouts": {"A": loadout()}}
+    write(path, {"x": 1, "loadouts": {"A": loadout()}, "materia": {"P": {"prompt": "mine"}}})
+    add_definitions(path, {"B": loadout("Q")}, {"P": AGENT, "Q": AGENT})
+    there = {
+        "x": 1,
+        "loadouts": {"A": loadout(), "B": loadout("Q")},
+        "materia": {"P": {"prompt": "mine"}, "Q": AGENT},
+    }
+    assert read_config(path) == there
+
+
+@pytest.mark.parametrize(
+    "document, words, where",
+    [
+        ({"loadouts": {"A": {}}}, "the file has a loadout 'A' already", ": loadouts"),
+        ([1], "the config is [1], not an object", ""),
+        ({"loadouts": [1]}, "loadouts is [1], not an object", ": loadouts"),
+        ({"materia": "x"}, 'materia is "x", not an object', ": materia"),
+    ],
+)
+def test_nothing_is_added_to_a_file_that_has_no_place_for_it(tmp_path, document, words, where):
+    path = write(tmp_path / "config.json", document)
+    before = path.read_bytes()
+    with pytest.raises(MateriaError) as caught:
+        add_definitions(path, {"A": loadout()}, {"P": AGENT})
+    assert words in str(caught.value)
+    assert caught.value.where == f"{path}{where}"
+    assert path.read_bytes() == before
 
 
 def test_an_unknown_name_has_no_origin(project, env):
