@@ -87,7 +87,7 @@ def _scope_issues(given: JSON) -> Iterator[Issue]:
         text = scope.get(name)
         if not isinstance(text, str) or not text.strip() or "\0" in text:
             yield Issue(f"{_HERE}.scope.{name}", f"The {name} must be text that is not blank.", "give it")
-    for name in scope.keys() - {"id", "cwd", "state", "exports"}:
+    for name in sorted(scope.keys() - {"id", "cwd", "state", "exports"}):
         yield Issue(
             f"{_HERE}.scope.{name}", "A scope has id, cwd, state and exports.", "put it into state or exports"
         )

@@ -1,0 +1,162 @@
+"""How outputs that are nearly right are read, what is asked for, and what is lost in translation, with every protocol."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import random
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from builders import asks, edge, wanted
+from materia_nb.errors import MateriaError
+from materia_nb.handoff import Gist, TurnFacts, protocol, translate
+from materia_nb.handoff.capabilities import LaysOut, names
+from materia_nb.handoff.protocol import Outcome, Piece, labelled
+from materia_nb.handoff.sparse import LONGEST_EXPORT
+from protocol_helpers import ASK, CONTRACT, ENVELOPE, block
+from records import as_line, changed, check_record, written
+
+SPARSE = {
+    "satisfied": False,
+    "context": "found it",
+    "workItems": [{"title": "slow", "context": "cache"}, {"title": "bad", "context": "bad"}],
+    "event": [{"type": "seen", "severity": "info", "message": "so", "source": "me", "payload": {"a": 1}}],
+    "scopeTransition": {
+        "kind": "replace",
+        "scope": {"id": "side", "cwd": "x", "exports": {"a": {"producer": "p", "value": 1}}},
+    },
+}
+FULL = copy.deepcopy(CONTRACT)
+FULL["evidence_report"] |= {"commands_run": ["make"], "files_checked": ["a.py"], "open_gaps": ["none yet"]}
+FULL["approval_request"] = ASK
+SAMPLES = {"sparse": SPARSE, "envelope": ENVELOPE, "agent-contract": FULL}
+SOCKETS = (
+    asks(),
+    asks(edge("end", "satisfied"), edge("Socket-2", "not_satisfied")),
+    asks(edge("end"), assign={"x": "$.plan.name", "y": "$.summary"}),
+    {"parse": "text"},
+    asks(edge("Socket-2"), materia="G"),
+)
+FACTS = (
+    TurnFacts(),
+    TurnFacts(meta={"step_id": "s1", "agent_key": "me"}, agent_id="ab7e4d2", refused=1, rounds=2),
+    TurnFacts(refused=2, rounds=3, sockets=frozenset({"Socket-1", "Socket-2"}), names={"Plan": "Socket-1"}),
+    TurnFacts(given={"write_permissions": {"writable_sections": ["notes"]}}, changed_files=("a.py",)),
+)
+
+
+def needs(name, socket):
+    generator = socket.get("materia") == "G"
+    return wanted({**socket, "handoff": name}, generator=generator)
+
+
+def test_readings():
+    def lines():
+        for name, sample in SAMPLES.items():
+            rng = random.Random(name)
+            one = protocol(name)
+            for number in range(420):
+                value = sample if number < 3 else changed(sample, rng)
+                value = changed(value, rng) if number % 5 == 4 and value else value
+                text = block(value) if name == "agent-contract" else json.dumps(value)
+                given = needs(name, rng.choice(SOCKETS))
+                try:
+                    reading = one.read(text, given, rng.choice(FACTS))
+                except MateriaError as error:
+                    yield f"{name} {error.kind} {error} {error.hint}"
+                    continue
+                yield from (f"{name} {written(issue)}" for issue in (*reading.issues, *reading.warnings))
+                yield f"{name} {written(reading._replace(value=None, issues=(), warnings=()))}"
+                if isinstance(one, LaysOut) and isinstance(reading.value, dict) and reading.accepted:
+                    yield from (
+                        f"{name} {written(part)}" for part in one.layout(reading.value, lambda _: None)
+                    )
+
+    check_record("readings", lines())
+
+
+def test_what_is_asked_for():
+    def lines():
+        for name, socket, facts in itertools.product(SAMPLES, SOCKETS, FACTS):
+            one, given = protocol(name), needs(name, socket)
+            yield from (f"{name} {line}" for line in one.ask(given).splitlines())
+            form = getattr(one, "form", None)
+            for short in (False, True) if form else ():
+                yield from (f"{name} {short} {line}" for line in form(given, facts, short=short).splitlines())
+
+    check_record("asked", lines())
+
+
+def test_translations():
+    def lines():
+        for frm, to in itertools.permutations(SAMPLES, 2):
+            rng = random.Random(frm + to)
+            for number in range(60):
+                value = SAMPLES[frm] if number == 0 else changed(SAMPLES[frm], rng)
+                try:
+                    made, lost = translate(value, frm=frm, to=to)
+                except MateriaError as error:
+                    yield f"{frm} {to} {error} {error.hint}"
+                    continue
+                yield f"{frm} {to} {as_line(made)} {written(lost)}"
+
+    check_record("translations", lines())
+
+
+def test_answers_that_are_made_up():
+    gist = Gist("again", did="did it", pieces=(Piece("t", "c"),), reason="so")
+
+    def lines():
+        for name in ("envelope", "agent-contract"):
+            one = protocol(name)
+            for outcome, count in itertools.product(get_args(Outcome), (0, 2)):
+                yield from (
+                    f"{name} {outcome} {as_line(value)} {one.written(value)}"
+                    for value in one.samples(outcome, count)
+                )
+            yield from (f"{name} stops {as_line(value)}" for value in one.stopping())
+            yield from (
+                f"{name} {one.by_person(replace(gist, found=found), facts)}"
+                for found in ("", "why")
+                for facts in FACTS
+            )
+
+    check_record("made-up", lines())
+
+
+@pytest.mark.parametrize(
+    "entries, line",
+    [
+        ([], []),
+        ([" "], []),
+        (["a", " ", "b  c"], ["T: a; b c"]),
+        (["x"] * 20, ["T: " + "; ".join(["x"] * 20)]),
+        (["x"] * 21, ["T: " + "; ".join(["x"] * 20) + " and 1 more"]),
+    ],
+)
+def test_a_line_names_twenty_entries_and_how_many_more_there_are(entries, line):
+    assert list(labelled("T", entries)) == line
+
+
+def test_a_part_of_a_file_name_has_two_hundred_bytes_at_most():
+    assert names("", "f", "s", "ü" * 100).final == f"f/handoffs/s-{'ü' * 100}.json"
+    with pytest.raises(MateriaError, match="cannot be part of a file name"):
+        names("", "f", "s", "ü" * 100 + "x")
+
+
+def test_all_exports_together_have_256_kib_at_most():
+    around = len('{"producer":"p","value":""}')
+    most = [{"producer": "p", "value": "x" * (LONGEST_EXPORT - around)}] * 4
+    given = [
+        most,
+        [*most[1:], {**most[0], "value": most[0]["value"][:-around]}, {"producer": "p", "value": "x"}],
+    ]
+    for exports, fits in zip(given, (True, False), strict=True):
+        scope = {"id": "a", "cwd": "b", "exports": {str(n): one for n, one in enumerate(exports)}}
+        text = json.dumps({"scopeTransition": {"kind": "replace", "scope": scope}})
+        utility = wanted({}, materia={"type": "utility", "command": ["true"], "parse": "json"})
+        assert (protocol("sparse").read(text, utility).issues == ()) is fits
