@@ -102,7 +102,8 @@ def message(dice, panel):
     place = dice.choice(
         [{"kind": "before"}, {"kind": "after"}, {"kind": "after", "where": "state.note == 1"}]
     )
-    element = dice.choice([("socket", socket), ("loop", "L"), ("item", "1"), ("socket", socket)])
+    kind = dice.choice(["socket", "socket", "loop", "item"])
+    element = {"kind": kind, "id": {"socket": socket, "loop": "L", "item": "1"}[kind]}
     return dice.choice(
         [
             ("set_value", {"path": path, "text": text}),
@@ -158,6 +159,48 @@ def elsewhere(dice, panel):
         ]
     )()
     panel.refresh()
+
+
+ONE_BY_ONE = (
+    ("step", {}),
+    ("step", {}),
+    ("set_value", {"path": "note", "text": "1"}),
+    ("set_value", {"path": "note", "text": "2"}),
+    ("set_value", {"path": "workItems.2.title", "text": '"changed"'}),
+    ("break", {"breakpoint": {"kind": "after", "socket": "Socket-2", "where": "state.note == 3"}}),
+    ("set_value", {"path": "note", "text": "3"}),
+    ("undo", {}),
+    ("undo", {}),
+    ("select", {"element": {"kind": "socket", "id": "Socket-3"}}),
+    ("select", {"element": None}),
+    ("label", {"text": "odd"}),
+    ("watch", {"path": "note"}),
+    ("clear_breaks", {}),
+    ("pin", {"socket": "Socket-2"}),
+    ("budget", {"budget": "20000"}),
+    ("step", {}),
+    ("set_value", {"path": "note", "text": "4"}),
+    ("back", {"step": 1}),
+    ("line", {"line": 0}),
+    ("line", {"line": None}),
+    ("set_value", {"path": "note", "text": "4"}),
+    ("undo", {}),
+    ("fork", {"step": 1}),
+    ("dock", {"dock": "timeline"}),
+    ("set_value", {"path": "note", "text": "5"}),
+    ("show_cast", {"cast": 0}),
+)
+"""Messages of which each changes something that no other does."""
+
+
+def test_each_thing_that_changes_is_shown(tmp_path):
+    document, agents = SCENES["items"]
+    panel = CastPanel(h.start(tmp_path, document(), agents()))
+    for kind, values in ONE_BY_ONE:
+        say(panel, kind, **values)
+        assert panel.front.surface["notice"].get("tone") != "bad", (kind, panel.front.surface["notice"])
+        assert stale(panel) == [], kind
+    panel.close()
 
 
 @pytest.mark.parametrize("seed", range(2))
