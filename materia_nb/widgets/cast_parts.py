@@ -34,7 +34,7 @@ from materia_nb.widgets.cast_slices import (
     lanes_tab,
     timeline_state,
 )
-from materia_nb.widgets.inspector_tabs import inspector_state
+from materia_nb.widgets.inspector_tabs import Once, inspector_state
 from materia_nb.widgets.state_and_items import Watched, items_state
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class Frame:
         mode: the one that is on.
         doing: what runs of the cast.
         compares: makes what was asked to be compared, from the cast that is shown; None for the casts of the panel.
+        once: keeps pieces of a part that is made in every frame, see :meth:`Drawing.once`.
     """
 
     casts: Sequence[Snapshot]
@@ -79,6 +80,7 @@ class Frame:
     mode: str
     doing: Doing
     compares: Callable[[Snapshot], Sequence[Block]] | None
+    once: Once
 
     @property
     def now(self) -> Snapshot:
@@ -200,8 +202,8 @@ def _bar(seen: Frame) -> _Slice:
 
 
 def _inspector(seen: Frame) -> _Slice:
-    busy = seen.doing.busy
-    return inspector_state(seen.here, seen.selected, seen.past, seen.tab, busy=busy, only=seen.only)
+    looked = seen.here, seen.selected, seen.past, seen.tab
+    return inspector_state(*looked, busy=seen.doing.busy, only=seen.only, once=seen.once)
 
 
 def _timeline(seen: Frame) -> _Slice:

@@ -265,9 +265,7 @@ class CastSurface(Panel):
         if wanting and not busy and not self.lane:
             self.lane = wanting[0]
         self._joined = joined
-        asks = not busy and (
-            bool(wanting) or bool(now.approvals.asking) or now.held is not None or now.status == "failed"
-        )
+        asks = not busy and bool(wanting or now.approvals.asking or now.held or now.status == "failed")
         if asks and not self._asked:
             self.tab, self.selected = "answer", None  # what waits for a person is what they see
         self._asked = asks
@@ -310,6 +308,7 @@ class CastSurface(Panel):
             mode="cast" if self.designing is None else "design",
             doing=self.runs.doing(busy=busy, aborting=self.aborting),
             compares=self.compares,
+            once=self._drawn.once,
         )
 
     def _tick(self) -> None:

@@ -386,7 +386,7 @@ class GraphPanel(Panel):
         """Tell the page about another scene; ``fresh`` lets it show the whole again."""
         self._shown += 1
         still = len(self.graph.sockets) > MOST_SOCKETS
-        of_pick = {pick: element for element, pick in self._scene.picks.items()}
+        of_pick = self._scene.elements
         listed = [
             [words.lstrip("\N{NO-BREAK SPACE}"), of_pick[pick], 0 if pick[0] in ("socket", "loop") else 1]
             for words, pick in picks(self.graph)
@@ -408,7 +408,7 @@ class GraphPanel(Panel):
         if changed:
             self.front.change(changed)
         lines = self._lines(moment)
-        by_pick = {pick: element for element, pick in self._scene.picks.items()}
+        by_pick = self._scene.elements
         flags = {
             "mode": self._mode,
             "selected": by_pick.get(self.selected) if self.selected is not None else None,

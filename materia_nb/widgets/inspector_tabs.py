@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.cast.breakpoint import BreakKind, Breakpoint, ordinal
 from materia_nb.cast.listing import way_words, why_blocks
@@ -192,8 +193,19 @@ _OF_STEP: Final = ("output", "prompt", "why", "state", "calls")
 TABS: Final = tuple(_WORDS)
 
 
+Once: TypeAlias = Callable[[str, Hashable, Callable[[], Any]], Any]
+"""Makes something, or returns what was made before under a name from the same values."""
+
+
 def inspector_state(
-    now: Snapshot, selected: Element | None, past: Snapshot | None, tab: str, *, busy: bool, only: str = ""
+    now: Snapshot,
+    selected: Element | None,
+    past: Snapshot | None,
+    tab: str,
+    *,
+    busy: bool,
+    only: str = "",
+    once: Once = lambda _name, _reads, make: make(),
 ) -> dict[str, Any]:
     """Return title, tabs and the content of the open one.
 
@@ -204,29 +216,30 @@ def inspector_state(
         tab: the tab that was opened last; one that there is not for this gives way to the first.
         busy: whether a step runs.
         only: the one tab that is shown of the present; all that there are if left out.
+        once: makes what follows from the outline of a frame alone.
     """
     if past is not None:
-        record = past.latest
-        return _state(
-            _OF_STEP if record is not None else ("state",),
-            tab,
-            _step_title(past, record),
-            _Tabs(past, record, now, None, busy=busy, present=False),
-        )
+        tabs = _Tabs(past, past.latest, now, None, busy=busy, once=once, present=False)
+        names = _OF_STEP if past.latest is not None else ("state",)
+        return _state(names, tab, _step_title(past, past.latest), tabs)
     if selected is not None and selected.kind not in ("socket", "step"):
-        tabs = _Tabs(now, None, now, selected, busy=busy)
+        tabs = _Tabs(now, None, now, selected, busy=busy, once=once)
         return _state(("about",), tab, _title_of(now, selected), tabs)
+    title, element, record, at_present = once("head", (), lambda: _head(now, selected))
+    several = _OF_SOCKET if element is not None else ("answer", "why", "state", "calls")
+    tabs = _Tabs(now, record, now, element, busy=busy, once=once, at_present=at_present)
+    return _state((only,) if only else several, tab, title, tabs)
+
+
+def _head(now: Snapshot, selected: Element | None) -> tuple[Any, ...]:
+    """Return the title, the socket that it is about, its latest step, and whether that is where the cast is."""
     here = _here(now)
     socket = selected.id if selected is not None else here
     record = next((step for step in reversed(now.steps) if step.socket == socket), None)
     at_present = selected is None or socket == here
-    if at_present:
-        record = now.latest
     element = Element("socket", socket) if socket in now.graph.sockets else None
-    several = _OF_SOCKET if element is not None else ("answer", "why", "state", "calls")
-    names = (only,) if only else several
-    tabs = _Tabs(now, record, now, element, busy=busy, at_present=at_present)
-    return _state(names, tab, _socket_title(now, element, at_present=at_present), tabs)
+    title = _socket_title(now, element, at_present=at_present)
+    return title, element, now.latest if at_present else record, at_present
 
 
 def _here(cast: Snapshot) -> str:
@@ -250,7 +263,7 @@ def _state(names: tuple[str, ...], tab: str, title: dict[str, Any], tabs: _Tabs)
         # With a dot where something waits for the person.
         "tabs": [[name, words[name], name == "answer" and waits] for name in names],
         "tab": opened,
-        "content": json_of(tabs.content(opened)),
+        "content": tabs.tree() if opened == "state" else json_of(tabs.content(opened)),
         "busy": tabs.busy,
     }
 
@@ -265,14 +278,14 @@ class _Tabs:
     element: Element | None
     _: KW_ONLY
     busy: bool
+    once: Once
     present: bool = True  # whether what is shown is the cast as it is now
     at_present: bool = False
 
     def content(self, name: str) -> dict[str, Any]:
-        """Return what a tab shows."""
-        special = {"answer": self._answer, "prompt": self._prompt, "state": self._tree}
-        if name in special:
-            return special[name]()
+        """Return what a tab shows, but for that with the state."""
+        if name in ("answer", "prompt"):
+            return self._answer() if name == "answer" else self._prompt()
         if name == "about" and self.element is not None:
             return any_blocks(about(self.shown, self.element))
         found = any_blocks(step_tab(name, self.shown, self.record))
@@ -334,25 +347,25 @@ class _Tabs:
         key = f"{cast.id} step {record.number}"
         return prompt_part(words, record.prompt, key, edit=False)
 
-    def _tree(self) -> dict[str, Any]:
+    def tree(self) -> dict[str, Any]:
+        """Return what the tab with the state shows, as plain data: there may be thousands of values."""
         shown = self.shown
-        data = dict(shown.state)
-        last = shown.latest
-        changed = (
-            changed_blocks(dict(last.before.data), dict(last.after.data), f"step {last.number} changed")
-            if last is not None
-            else []
-        )
         return {
             "is": "state",
-            "nodes": tree_of(data),
-            "blocks": changed,
-            "limits": limit_blocks(shown),
+            "nodes": tree_of(dict(shown.state)),
+            "blocks": self.once("changed", (), lambda: json_of(_changed_last(shown.latest))),
+            "limits": self.once("limits", (), lambda: json_of(limit_blocks(shown))),
             "edit": self.present and shown.writable and not self.busy and not shown.lanes_go_on,
             "watched": list(self.now.breakpoints.paths),
             "steps": len(self.now.steps),
             "at": len(shown.steps),
         }
+
+
+def _changed_last(last: StepRecord | None) -> list[Block]:
+    if last is None:
+        return []
+    return changed_blocks(dict(last.before.data), dict(last.after.data), f"step {last.number} changed")
 
 
 def _socket_title(cast: Snapshot, element: Element | None, *, at_present: bool) -> dict[str, Any]:

@@ -60,6 +60,10 @@ class Scene:
     Args:
         graph: the loadout.
         placed: where everything stands.
+
+    Attributes:
+        picks: what each element stands for that can be selected.
+        elements: which element stands for each of these.
     """
 
     def __init__(self, graph: Graph, placed: PlacedGraph) -> None:
@@ -71,7 +75,7 @@ class Scene:
         self._taken: set[str] = set()
         self._lines: dict[str, DrawnLine] = {}
         self._chips: dict[str, str] = {}
-        self._picks: dict[str, Pick] = {}
+        self.picks: dict[str, Pick] = {}
         self._marks: Marks | None = None
         self._looks: Looks = {}
         for loop_id, box in self.placed.loops.items():
@@ -88,7 +92,8 @@ class Scene:
         self._inside = {socket: loop for loop in self.placed.folded for socket in graph.loops[loop].sockets}
         for line in self.placed.edges:
             self._add_line(line)
-        self._elements = [*self._drawn_elements()]
+        self.elements = {pick: element for element, pick in self.picks.items()}
+        self._drawn = [*self._drawn_elements()]
 
     def data(self, *, still: bool = False) -> dict[str, Any]:
         """Return what never changes while this graph is shown: sizes, places, ends, lines.
@@ -109,11 +114,6 @@ class Scene:
             "entry": self._ids.get(("n", self.graph.entry)),
             "sockets": len(self.graph.sockets),
         }
-
-    @property
-    def picks(self) -> Mapping[str, Pick]:
-        """What each element stands for that can be selected."""
-        return self._picks
 
     def element_of(self, socket: str | None) -> str | None:
         """Return the element that shows a socket: its card, or the folded loop that it stands in."""
@@ -138,7 +138,7 @@ class Scene:
     def _node(self, prefix: str, key: str, box: Box, classes: str, pick: Pick | None) -> str:
         made = self._id(prefix, key)
         if pick is not None:
-            self._picks[made] = pick
+            self.picks[made] = pick
         self.nodes.append(
             {
                 "id": made,
@@ -184,7 +184,7 @@ class Scene:
         made = self._id("e", link.key)
         pick = pick_of(link)
         if pick is not None:
-            self._picks[made] = pick
+            self.picks[made] = pick
         self._lines[made] = line
         if label is not None:
             self._chips[made] = self._node("c", link.key, label, "chip", None)
@@ -219,14 +219,12 @@ class Scene:
         Those are drawn anew of which the marks say something else than before: a step changes a few of hundreds.
         """
         changed = None if self._marks is None else _changed(self._marks, marks)
-        for element, keys, draw in self._elements:
+        for element, keys, draw in self._drawn:
             if changed is None or not keys.isdisjoint(changed):
                 self._looks[element] = draw(marks)
         self._marks = marks
         if still:
-            return {
-                key: {name: one[name] for name in one if name != "svg"} for key, one in self._looks.items()
-            }
+            return {key: {n: v for n, v in one.items() if n != "svg"} for key, one in self._looks.items()}
         return dict(self._looks)
 
     def _drawn_elements(self) -> Iterator[_Element]:
@@ -242,7 +240,7 @@ class Scene:
         for made, line in self._lines.items():
             those = (line.link, *line.shared)
             keys = frozenset(
-                key for one in those for key in (one.route, one.traversal, (one.source, one.place)) if key
+                key for one in those for key in (one.route, one.traversal, (one.source, one.place))
             )
             yield made, keys, partial(self._line_look, line)
             if line.label is not None:
