@@ -9,10 +9,10 @@ from contextlib import closing
 import pytest
 
 import cast_helpers as h
+import cast_scenes
 import shown_texts
 from display_graphs import graph, hello, loop, rework, socket
 from materia_nb import Workbench
-from materia_nb.agents.interface import AgentError, Asking, Reply, ToolCall, Usage
 from materia_nb.cast import open_cast
 from materia_nb.display.blocks import json_of
 from materia_nb.store.catalogue import cast_entry
@@ -24,9 +24,6 @@ from materia_nb.widgets.design_slices import design_slice
 from materia_nb.widgets.ended import end_blocks
 from materia_nb.widgets.explorer import glance, row_of
 from materia_nb.widgets.inspector_tabs import TABS as ALL_TABS
-from protocol_helpers import envelope
-from protocol_helpers import start as start_protocol
-from stream_helpers import stream_agents, streams_config
 
 
 @pytest.fixture(autouse=True)
@@ -198,105 +195,20 @@ def test_a_session_in_the_panel_of_a_cast(bench, cast):
     shown_texts.matches("panel-going", shown)
 
 
-def asking(*_):
-    return Asking((ToolCall(id="1.1", tool="bash", args={"command": "make\nit"}, round=1),))
-
-
-def in_a_mess(tmp_path):
-    cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(), "Check": lambda: "no object"})
-    cast.run()
-    return cast
-
-
-def out_of_reach(tmp_path):
-    def fails():
-        raise AgentError("The server is gone", kind="transport", hint="resend")
-
-    cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(), "Check": fails})
-    cast.run()
-    return cast
-
-
-def over_budget(tmp_path):
-    check = lambda: Reply(h.YES, Usage(1100, 70, 0.25, cached=100, reasoning=20))  # noqa: E731
-    cast = h.start(tmp_path, h.loop_config(budget={"maxTokens": 1000}), {**h.loop_agents(), "Check": check})
-    cast.run()
-    return cast
-
-
-def out_of_turns(tmp_path):
-    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=range(9)))
-    cast.run()
-    return cast
-
-
-def failing_utility(tmp_path):
-    said = "import sys; print('half'); sys.stderr.write('no'); sys.exit(3)"
-    cast = h.start(
-        tmp_path, h.one_config({"type": "utility", "command": ["python3", "-I", "-S", "-c", said]})
-    )
-    cast.run()
-    return cast
-
-
-def by_a_person(tmp_path):
-    agents = h.loop_agents(2)
-    cast = h.start(tmp_path, h.loop_config(), {name: agents[name] for name in ("Build", "Tell")})
-    cast.run()
-    return cast
-
-
-def with_a_draft(tmp_path):
-    document = h.one_config(h.agent("Write {{request}}", multiTurn=True))
-    cast = h.start(tmp_path, document, h.Until("a first draft", "a second", "final"))
-    cast.run()
-    return cast
-
-
-def with_a_tool(tmp_path):
-    cast = h.start(tmp_path, h.chain_config(1), type("Asks", (), {"name": "asks", "answer": asking})())
-    cast.run()
-    return cast
-
-
-def held(tmp_path):
-    routing = {"recommendation": "ESCALATE", "reason": "it is unclear", "can_further_iteration_help": False}
-    cast = start_protocol(tmp_path, "envelope", [json.dumps(envelope(status="UNVERIFIED", routing=routing))])
-    cast.run()
-    return cast
-
-
-def in_lanes(tmp_path):
-    agents = stream_agents()
-    del agents["Check"]
-    cast = h.start(tmp_path, streams_config(1), agents)
-    cast.run()
-    return cast
-
-
-def come_to_its_end(tmp_path):
-    event = {"type": "seen", "severity": "warning", "message": "m", "payload": [1]}
-    checks = iter([{"satisfied": False}, {"satisfied": True, "event": [event]}, {"satisfied": True}])
-    check = lambda: json.dumps(next(checks))  # noqa: E731
-    cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(2), "Check": check})
-    cast.run()
-    return cast
-
-
 YES = m("verdict", satisfied=True, reason="well done")
 NO = m("verdict", satisfied=False, reason="")
 STOPPED = (
-    (in_a_mess, [m("check", what="by_hand", text="no", token="t"), m("by_hand", text="no"), m("recast"), m("resend"), m("revive"), m("ask_again"), m("take"), m("allow_folder", folders=["x"]), m("skip", note=" "), m("skip", note="not today", item=True), m("step")]),
-    (out_of_reach, [m("resend"), m("recast"), m("revive"), m("pin_text", socket="Socket-3", text=h.YES), m("step")]),
-    (over_budget, [m("raise_budget", budget="x"), m("raise_budget", budget="99999"), m("revive"), m("step")]),
-    (out_of_turns, [m("revive"), m("ask_again"), m("back", step=3)]),
-    (failing_utility, [*TABS, m("recast"), m("by_hand", text="mine"), m("run")]),
-    (by_a_person, [m("items_answer", rows=[["", "x"]], reason=""), m("items_answer", rows=[["A", "x"], ["B", "y"]], reason="so"), m("run"), YES, m("run"), NO, m("reply", text="no"), m("reply", text=h.YES)]),
-    (with_a_draft, [m("refine", text="shorter"), m("finalize"), m("reply", text="the end"), *TABS]),
-    (with_a_tool, [m("allow", seen="x"), m("deny", seen="x", reason="r"), m("disallow", tool="bash"), m("answer", text="x"), m("reply", text="mine")]),
-    (held, [m("decide", seen="x", satisfied=True), m("answer", text="go on"), m("reply", text="x"), *TABS]),
-    (in_lanes, [m("dock", dock="lanes"), m("lane", lane="ui"), *TABS, m("lane", lane="none"), m("verdict", satisfied=True, reason="in a lane"), m("look", step=2, lane="ui"), m("row", row=3), m("now"), m("compare", row=3, other=4), m("run")]),
-    (come_to_its_end, [*TABS, m("dock", dock="items"), m("compare", socket="Socket-2"), m("step"), m("fork"), m("run")]),
+    (cast_scenes.in_a_mess, [m("check", what="by_hand", text="no", token="t"), m("by_hand", text="no"), m("recast"), m("resend"), m("revive"), m("ask_again"), m("take"), m("allow_folder", folders=["x"]), m("skip", note=" "), m("skip", note="not today", item=True), m("step")]),
+    (cast_scenes.out_of_reach, [m("resend"), m("recast"), m("revive"), m("pin_text", socket="Socket-3", text=h.YES), m("step")]),
+    (cast_scenes.over_budget, [m("raise_budget", budget="x"), m("raise_budget", budget="99999"), m("revive"), m("step")]),
+    (cast_scenes.out_of_turns, [m("revive"), m("ask_again"), m("back", step=3)]),
+    (cast_scenes.failing_utility, [*TABS, m("recast"), m("by_hand", text="mine"), m("run")]),
+    (cast_scenes.by_a_person, [m("items_answer", rows=[["", "x"]], reason=""), m("items_answer", rows=[["A", "x"], ["B", "y"]], reason="so"), m("run"), YES, m("run"), NO, m("reply", text="no"), m("reply", text=h.YES)]),
+    (cast_scenes.with_a_draft, [m("refine", text="shorter"), m("finalize"), m("reply", text="the end"), *TABS]),
+    (cast_scenes.with_a_tool, [m("allow", seen="x"), m("deny", seen="x", reason="r"), m("disallow", tool="bash"), m("answer", text="x"), m("reply", text="mine")]),
+    (cast_scenes.held, [m("decide", seen="x", satisfied=True), m("answer", text="go on"), m("reply", text="x"), *TABS]),
+    (cast_scenes.in_lanes, [m("dock", dock="lanes"), m("lane", lane="ui"), *TABS, m("lane", lane="none"), m("verdict", satisfied=True, reason="in a lane"), m("look", step=2, lane="ui"), m("row", row=3), m("now"), m("compare", row=3, other=4), m("run")]),
+    (cast_scenes.come_to_its_end, [*TABS, m("dock", dock="items"), m("compare", socket="Socket-2"), m("step"), m("fork"), m("run")]),
 )  # fmt: skip
 
 
@@ -311,7 +223,7 @@ def test_a_session_where_a_cast_stopped(tmp_path, scene, messages):
 
 
 def test_a_session_with_an_opened_cast(tmp_path):
-    cast = come_to_its_end(tmp_path)
+    cast = cast_scenes.come_to_its_end(tmp_path)
     cast.close()
     with closing(CastPanel(open_cast(cast.run_dir))) as panel:
         shown_texts.matches(
