@@ -1,0 +1,765 @@
+"""What the files of a cast, of a project and of a board are read as, and what is refused of them, whole."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import cast_helpers as h
+import shown_texts
+from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+from materia_nb.store import files, kept_files
+from materia_nb.store.board import change_board, read_board
+from materia_nb.store.catalogue import (
+    Catalogue,
+    cast_entry,
+    delete_cast,
+    filter_casts,
+    find_cast,
+    is_file,
+    last_events,
+    list_casts,
+)
+from materia_nb.store.drafts import drafts_in
+from materia_nb.store.files import CastLock, OwnFormat, disk, json_bytes, lock_owner, to_bytes
+from materia_nb.store.journal import Journal, JournalLine, read_journal
+from materia_nb.store.kept_files import KeptFiles
+from materia_nb.store.opening import check_resumable, verify, with_definition
+from materia_nb.store.rundir import (
+    RunDir,
+    change_context,
+    file_within,
+    find_evidence,
+    is_cast_id,
+    is_item_key,
+    made_at,
+    manifest_head,
+    read_context,
+    step_names,
+    written_mark,
+)
+
+
+def tried(*steps):
+    """What each step gives, or why it is refused; a step is its words and what is done."""
+    for words, act in steps:
+        try:
+            gave = act()
+        except MateriaError as error:
+            yield words, f"{error.kind}: {error}"
+        except Exception as error:  # noqa: BLE001 - which one is what is to be stored
+            yield words, f"{type(error).__name__}: {error}"
+        else:
+            yield words, gave if isinstance(gave, str | list | dict) else repr(gave)
+
+
+def raises(error):
+    with disk("/casts/x", "do it"):
+        raise error
+
+
+# -- one file ----------------------------------------------------------------------------------------
+
+FAULTS = [errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.EINVAL, errno.ELOOP, errno.EISDIR, errno.EACCES]
+DEEP = json.loads("[" * 900 + "]" * 900)
+
+
+def test_what_is_written_and_what_a_disk_refuses(tmp_path):
+    own = OwnFormat("case", "materia-nb case 1", "make one")
+    given = {
+        "none.json": None,
+        "bad.json": "{",
+        "list.json": "[]",
+        "other.json": '{"format": "x"}',
+        "good.json": '{"format": "materia-nb case 1", "a": 1}',
+    }
+    root = tmp_path / "casts"
+    root.mkdir()
+    for name, text in given.items():
+        if text is not None:
+            (root / name).write_text(text)
+    values = (
+        [],
+        {},
+        [1],
+        {"a": {"b": [1, {"c": None}], "d": {}}, "e": "ü\u2028"},
+        {"half": "\ud800"},
+        [["\ud800"]],
+        (1, 2),
+    )
+    steps = [(f"errno {one}", lambda one=one: raises(OSError(one, os.strerror(one)))) for one in FAULTS]
+    steps += [
+        (f"{one!r}", lambda one=one: raises(one))
+        for one in (
+            OSError("odd"),
+            ValueError("embedded null byte"),
+            ValueError("other"),
+            KeyError("k"),
+            "\ud800".encode,
+        )
+        if isinstance(one, Exception)
+    ]
+    steps += [("no file name", lambda: raises(UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no")))]
+    steps += [
+        (f"bytes of {one!r}", lambda one=one: to_bytes(one))
+        for one in ("a", "a\ud800b", "\ud83d\ude00", 7, None)
+    ]
+    for value in values:
+        steps += [
+            (f"json {value!r}", lambda value=value: json_bytes(value)),
+            ("indented", lambda value=value: json_bytes(value, indented=True)),
+        ]
+    steps += [("deep", lambda: len(json_bytes(DEEP, indented=True)))]
+    steps += [(name, lambda name=name: own.read(root / name)) for name in (*given, "null\0.json", "")]
+    shown_texts.matches("store-files", tried(*steps))
+
+
+def test_what_changed_in_a_project_is_seen(tmp_path, monkeypatch):
+    project = tmp_path / "project"
+    casts = project / "casts"
+    for name in (
+        "a.txt",
+        "in/b.txt",
+        "in/deep/c.txt",
+        ".git/config",
+        "node_modules/x/y",
+        "__pycache__/z",
+        "venv/v",
+        "casts/one/events.jsonl",
+        ".hidden",
+    ):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(name)
+    (project / "link").symlink_to(project / "in")
+    (project / "file-link").symlink_to(project / "a.txt")
+    before = files.take_snapshot(project, casts)
+    (project / "a.txt").write_text("another")
+    (project / "in/new.txt").write_text("new")
+    (project / "in/b.txt").unlink()
+    after = files.take_snapshot(project, casts)
+    shown = [
+        ("seen", sorted(before)),
+        ("then", sorted(after)),
+        ("changed", files.changed_files(before, after)),
+        ("unknown", files.changed_files(None, after)),
+        ("unknown too", files.changed_files(before, None)),
+        ("nowhere", files.take_snapshot(tmp_path / "nowhere", casts)),
+    ]
+    for most in range(10, 18):
+        monkeypatch.setattr(files, "MOST_FILES", most)
+        seen = files.take_snapshot(project, casts)
+        shown.append((f"at most {most}", seen if seen is None else str(len(seen))))
+    monkeypatch.setattr(files, "MOST_CHANGED", 1)
+    shown.append(("named", files.changed_files({}, before)))
+    shown_texts.matches("store-project", shown)
+
+
+def test_a_lock_and_a_journal(tmp_path):
+    run = tmp_path / "casts" / "one"
+    run.mkdir(parents=True)
+    line = JournalLine(1, "one", {"n": 1})
+    shown = list(
+        tried(
+            ("nobody", lambda: lock_owner(run)),
+            ("nowhere", lambda: lock_owner(tmp_path / "none")),
+            ("no journal", lambda: read_journal(run / "events.jsonl")),
+        )
+    )
+    journal = Journal(run / "events.jsonl", CastLock(run))
+    odd = {"set": {1}, "key": {(1, 2): 3}, "half": "\ud800", "number": float("nan"), "deep": DEEP * 3}
+    shown += tried(
+        ("ours", lambda: lock_owner(run)),
+        ("twice", lambda: CastLock(run)),
+        *(
+            (f"append {name}", lambda value=value: journal.append([JournalLine(1, "odd", {"v": value})]))
+            for name, value in odd.items()
+        ),
+        (
+            "labelled",
+            lambda: journal.append(
+                [JournalLine(2, "two", {}, status="ready", steps=3, label={"name": "n"}), line]
+            ),
+        ),
+        ("mark", lambda: journal.mark.size),
+        ("rest", journal.rest),
+        ("rests", lambda: journal.rests),
+        ("nobody now", lambda: lock_owner(run)),
+        ("wake", journal.wake),
+        ("awake", lambda: journal.rests),
+        ("close", journal.close),
+        ("closed", lambda: journal.append([line])),
+        ("read", lambda: [str(one) for one in read_journal(run / "events.jsonl").lines]),
+        ("up to", lambda: [one.type for one in read_journal(run / "events.jsonl", "two").lines]),
+    )
+    whole = (run / "events.jsonl").read_bytes()
+    ends = {
+        "blank": b"\n\n",
+        "torn": b'{"type": "x',
+        "unended": b'{"type": "x"}',
+        "no event": b'{"type": 7}\n',
+        "list": b"[]\n",
+        "spaces": b"  ",
+    }
+    for title, more in ends.items():
+        for behind in (b"", whole):
+            (run / "events.jsonl").write_bytes(whole + more + behind)
+            for lenient in (False, True):
+
+                def read(lenient=lenient):
+                    found = read_journal(run / "events.jsonl", lenient=lenient)
+                    return (
+                        [str(len(found.lines)), *map(str, found[1:4]), *map(str, found[5:])]
+                        if isinstance(found, tuple)
+                        else [
+                            str(len(found.lines)),
+                            *(
+                                f"{name}: {getattr(found, name)}"
+                                for name in ("end", "torn", "unended", "reached", "broken", "linked")
+                            ),
+                        ]
+                    )
+
+                shown += tried((f"{title}, {len(behind) > 0}, {lenient}", read))
+    for title, more in ends.items():
+        (run / "events.jsonl").write_bytes(whole + more)
+        contents = read_journal(run / "events.jsonl", lenient=True)
+        mended = Journal(run / "events.jsonl", CastLock(run), contents=contents)
+        aside = mended.mend(contents)
+        mended.append([line])
+        mended.close()
+        found = read_journal(run / "events.jsonl", lenient=True)
+        shown.append(
+            (
+                f"mended {title}",
+                [str(aside and aside.name), *(one.type for one in found.lines), str(found.broken)],
+            )
+        )
+    shown_texts.matches("store-journal", shown)
+
+
+# -- the list of casts ---------------------------------------------------------------------------------
+
+
+def test_how_a_cast_stands_after_each_event(tmp_path):
+    kinds = [
+        "cast_start",
+        "socket_start",
+        "utility_input",
+        "socket_refinement",
+        "same_socket_recovery_exhausted",
+        "socket_refused",
+        "budget_limit",
+        "cast_recast",
+        "socket_held",
+        "hold_answered",
+        "hold_decided",
+        "socket_complete",
+        "labelled",
+        "unknown",
+    ]
+    ends = [
+        {"ok": True},
+        {"ok": False, "error": "why\nmore"},
+        {"ok": False, "kind": "aborted", "error": " Aborted "},
+        {"ok": True, "remarks": [{"code": "a"}, {"code": "a"}, {"code": 7}, "x", {"code": "b" * 80}]},
+        {"ok": 1},
+        {"remarks": {}},
+    ]
+    events = [(kind, {}) for kind in kinds] + [("cast_end", end) for end in ends]
+    events += [("cast_revive", {"kind": kind}) for kind in ("budget", "edge_traversals_exhausted", "other")]
+    events += [("socket_start", {"step": step}) for step in (3, "x", None)]
+    shown = []
+    for request in ("one\n two\r\n\n three", "x" * 201, "x" * 200, "a " * 500, 7):
+        for place, (kind, data) in enumerate(events if request == "one\n two\r\n\n three" else events[:1]):
+            path = tmp_path / f"{len(shown)}-{place}"
+            path.mkdir()
+            start = {
+                "ts": 5,
+                "type": "cast_start",
+                "data": {"request": request, "loadout": "T" if place else 7},
+            }
+            lines = [
+                start,
+                {"ts": 6, "type": "socket_start", "data": {"step": 1}},
+                {"ts": "no", "type": kind, "data": data},
+            ]
+            (path / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+            said = str(
+                cast_entry(path)._replace(path=None)
+                if hasattr(cast_entry(path), "_replace")
+                else {
+                    name: getattr(cast_entry(path), name)
+                    for name in (
+                        "status",
+                        "steps",
+                        "request",
+                        "loadout",
+                        "started",
+                        "last_event",
+                        "remarks",
+                        "failure",
+                        "ours",
+                        "outcome",
+                    )
+                }
+            )
+            shown.append((f"{kind} {json.dumps(data)}", [said]))
+            said_by_us = {
+                **lines[2],
+                "status": "held",
+                "steps": 9,
+                "label": {"name": "n", "tags": ["t", 7], "verdict": "good", "note": "n" * 300},
+            }
+            (path / "events.jsonl").write_text(
+                "".join(json.dumps(line) + "\n" for line in [*lines[:2], said_by_us])
+            )
+            entry = cast_entry(path)
+            shown.append(
+                (
+                    "said by us",
+                    [entry.status, str(entry.steps), entry.name, str(entry.tags), entry.verdict, entry.note],
+                )
+            )
+    shown_texts.matches("store-entries", shown)
+
+
+def test_what_a_manifest_is_believed(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
+    cast.run()
+    cast.close()
+    path = cast.run_dir / "manifest.json"
+    whole = path.read_text()
+    shown = []
+    for name, value in {
+        "status": '"done"',
+        "steps": "x",
+        "journalBytes": "1",
+        "journalLink": '"0"',
+        "cost": '"much"',
+        "unpriced": '"x"',
+        "castId": '"x"',
+    }.items():
+        old = next(line for line in whole.splitlines() if f'"{name}"' in line)
+        for how, new in (("without", ""), ("another", f'  "{name}": {value},')):
+            path.write_text(whole.replace(old, new))
+            entry = cast_entry(cast.run_dir)
+            mark = written_mark(cast.run_dir)
+            shown.append(
+                (
+                    f"{how} {name}",
+                    [
+                        entry.status,
+                        str(entry.steps),
+                        str(entry.cost),
+                        str(entry.unpriced),
+                        str(mark is None),
+                        ", ".join(manifest_head(cast.run_dir)),
+                        *str(verify(RunDir(cast.run_dir))).splitlines(),
+                    ],
+                )
+            )
+    path.unlink()
+    shown.append(
+        (
+            "gone",
+            [
+                str(cast_entry(cast.run_dir).cost),
+                str(written_mark(cast.run_dir)),
+                *str(verify(RunDir(cast.run_dir))).splitlines(),
+            ],
+        )
+    )
+    shown_texts.matches("store-manifest", shown)
+
+
+def test_finding_deleting_and_listing(tmp_path, monkeypatch):
+    bench = Workbench(tmp_path / "project", bundled=False)
+    bench.load(h.loop_config(artifactDir="casts"))
+    root = tmp_path / "project" / "casts"
+    shown = list(
+        tried(
+            ("none at all", lambda: find_cast(root, "-1")),
+            ("none", lambda: find_cast(root, "x")),
+            ("no list", lambda: list_casts(root)),
+        )
+    )
+    made = [bench.cast(f"request {n}\nmore", agents=h.loop_agents(1)) for n in range(3)]
+    made[0].run()
+    for cast, name in zip(made, ("alpha", "beta", "beta"), strict=True):
+        cast.labels.add(name=name, tag=name)
+    ids = [cast.id for cast in made]
+    names = {id_: f"cast {n}" for n, id_ in enumerate(ids)}
+    monkeypatch.chdir(root)
+    (root / "plain").mkdir()
+    (root / "plain-file").write_text("x")
+    references = [
+        "latest",
+        "-1",
+        "-2",
+        "-3",
+        "-4",
+        "-0",
+        "alpha",
+        " alpha ",
+        "alphx",
+        "beta",
+        "nothing",
+        "",
+        "2",
+        ids[0][:-1],
+        ids[1],
+        str(made[2].run_dir),
+        f"{made[2].run_dir}/events.jsonl",
+        ".",
+        "plain",
+        "./plain",
+        "~nobody/x",
+        "a\0b",
+        "../casts",
+        "x" * 5000,
+        "\ud800",
+    ]
+    for number, reference in enumerate(references):
+
+        def find(reference=reference):
+            found = find_cast(root, reference)
+            return names.get(found.name, found.name)
+
+        shown += [(f"find reference {number}", said) for _, said in tried(("", find))]
+    entries = list_casts(root)
+    for given in (
+        {"name": "beta"},
+        {"tag": "alpha"},
+        {"tag": ["alpha", "beta"]},
+        {"status": "complete"},
+        {"loadout": "T"},
+        {"loadout": "U"},
+        {"verdict": "good"},
+        {},
+    ):
+        shown.append((f"filter {given}", [names[one.id] for one in filter_casts(entries, **given)]))
+    catalogue = Catalogue(root)
+    shown += [(f"read {n}", [f"{len(found)} of {of}" for found, of in catalogue.read()]) for n in range(2)]
+    shown += tried(
+        ("delete elsewhere", lambda: delete_cast(tmp_path, made[0].run_dir)),
+        ("delete no cast", lambda: delete_cast(root, root / "plain")),
+        ("delete open", lambda: delete_cast(root, made[1].run_dir)),
+        (
+            "is file",
+            lambda: [str(is_file(one)) for one in (root / "plain-file", root / "plain", Path("a\0b"))],
+        ),
+        ("last events", lambda: [one["type"] for one in last_events(made[0].run_dir)]),
+    )
+    bench.close()
+    shown += tried(
+        ("delete", lambda: delete_cast(root, made[1].run_dir)),
+        ("left", lambda: [names[one.id] for one in list_casts(root)]),
+    )
+    (root / "link").symlink_to(made[0].run_dir)
+    shown += tried(("delete a link", lambda: delete_cast(root, root / "link")))
+    shown_texts.matches("store-finding", shown)
+
+
+def test_many_casts_are_told_in_portions(tmp_path):
+    line = json.dumps({"ts": 1, "type": "cast_start", "data": {"request": "r"}}) + "\n"
+    for n in range(41):
+        (tmp_path / f"cast-{n:03}").mkdir()
+        (tmp_path / f"cast-{n:03}" / "events.jsonl").write_text(line)
+    catalogue = Catalogue(tmp_path)
+    assert [(len(found), of) for found, of in catalogue.read()] == [(40, 41), (41, 41)]
+    assert [(len(found), of) for found, of in catalogue.read()] == [(41, 41)]
+    shutil.rmtree(tmp_path / "cast-000")
+    (tmp_path / "cast-001" / "manifest.json").write_text("{}")
+    assert [(len(found), of) for found, of in catalogue.read()] == [(40, 40)]
+
+
+# -- what a run directory is asked ---------------------------------------------------------------------
+
+
+def test_names_places_and_what_is_kept_about_a_project(tmp_path):
+    root = tmp_path / "casts"
+    run, project = root / "one", tmp_path / "project"
+    for folder in (run / "sockets", project / "in"):
+        folder.mkdir(parents=True)
+    (project / "in" / "a.py").write_text("a")
+    (tmp_path / "outside").write_text("o")
+    (project / "out").symlink_to(tmp_path / "outside")
+    (project / "circle").symlink_to(project / "circle")
+    (run / "sockets" / "o.md").write_bytes(b"\xff text")
+    (run / "link").symlink_to(tmp_path)
+    files_ = RunDir(run)
+    paths = [
+        "in/a.py",
+        " in/a.py ",
+        "in",
+        "out",
+        "circle",
+        "../outside",
+        "",
+        " ",
+        "x" * 1001,
+        "a\0b",
+        str(project / "in" / "a.py"),
+        "sockets/o.md",
+        "nothing",
+    ]
+    shown = [
+        (
+            f"evidence {number}",
+            [
+                str((found := find_evidence(one, (project, run))) and found.name),
+                str(file_within(one, project, run)),
+            ],
+        )
+        for number, one in enumerate(paths)
+    ]
+    shown += tried(
+        *(
+            (f"read {one[:30]!r}", lambda one=one: files_.text_of(one))
+            for one in (
+                "sockets/o.md",
+                "sockets",
+                "none.md",
+                "../two",
+                "/etc/passwd",
+                "link/outside",
+                "a\0b",
+                "x" * 5000,
+            )
+        )
+    )
+    shown += tried(
+        *(
+            (f"write {one}", lambda one=one: files_.write(one, b"x"))
+            for one in ("a.md", "sockets/new/b.md", "../c.md", "link/d.md", "sockets/../e.md")
+        )
+    )
+    for key in ("WI-1", "1", "a/b", "a..b", "", "x" * 300, "-", "ü"):
+        shown.append((f"key {key[:20]!r}", str(is_item_key(key))))
+    for id_ in ("2026-01-01T00-00-00-000Z", "2026-13-01T00-00-00-000Z", "x", "../x", "a/b", "..", ""):
+        shown.append((f"id {id_!r}", [str(is_cast_id(id_)), str(made_at(id_))]))
+    shown.append(("names", dict(step_names(("A-b", "A_b", "a_B", "ü", "x" * 120, "Socket-1", "end")))))
+    shown += tried(("no context", lambda: read_context(root)))
+    change_context(root, lambda known: {**known, "a": 1})
+    shown += tried(("context", lambda: read_context(root)))
+    for text in ("[]", "{", "7"):
+        (root / "project-context.json").write_text(text)
+        shown += tried(
+            (f"context {text}", lambda: read_context(root)),
+            ("changed", lambda: change_context(root, lambda known: known)),
+        )
+    shown += tried(
+        ("no directory", lambda: check_resumable(RunDir(root / "none"))),
+        ("nothing recorded", lambda: check_resumable(RunDir(run))),
+        ("with", lambda: with_definition({"materia": {"A": 1}}, "A", 2)),
+        ("without", lambda: with_definition({"materia": {"A": 1}}, "B", 2)),
+        ("odd", lambda: with_definition({"materia": []}, "A", 2)),
+        ("odder", lambda: with_definition([], "A", 2)),
+    )
+    shown_texts.matches("store-places", shown)
+
+
+def test_boards_that_can_be_read_and_those_that_cannot(tmp_path):
+    path = tmp_path / "casts" / "quests.json"
+    path.parent.mkdir()
+    quest = {"id": "Q-1", "request": "r"}
+    texts = [
+        "{",
+        "[]",
+        "{}",
+        '{"version": 2}',
+        '{"next": 0}',
+        json.dumps({"quests": [quest, quest]}),
+        json.dumps({"quests": [{**quest, "status": "x"}]}),
+        json.dumps({"quests": [{"id": "x", "request": "r"}]}),
+        json.dumps({"quests": [quest], "next": 9, "more": 1}),
+        "[" * 2000,
+    ]
+    shown = list(tried(("none", lambda: read_board(path))))
+    for text in texts:
+        path.write_text(text)
+        shown += tried(
+            (f"board {text[:60]}", lambda: read_board(path)),
+            ("more", lambda: change_board(path, lambda board: board.adding("s", "T"))),
+        )
+        with suppress(OSError):
+            shown.append(("kept", path.read_text()[:2000]))
+    shown_texts.matches("store-boards", shown)
+
+
+# -- drafts, kept files ----------------------------------------------------------------------------------
+
+
+def test_drafts_that_can_be_read_and_those_that_cannot(project):
+    bench = Workbench(project)
+    bench.use("Plan-Build-Eval")
+    design = bench.design()
+    for act in (
+        lambda: design.add_socket("Build"),
+        lambda: design.set_materia("Build", "prompt", "b"),
+        design.undo,
+        design.redo,
+        design.undo,
+        lambda: design.add_edge("Socket-6", "end", "always"),
+    ):
+        act()
+    design = None
+    root = bench.loadouts.casts_root
+    [draft] = drafts_in(root)
+    whole = draft.path.read_bytes().splitlines(keepends=True)
+
+    def told():
+        return [
+            f"{one.name} {len(one.steps)} {len(one.undone)} {one.home} {one.by!r}: {', '.join(step.words for step in one.steps)}"
+            for one in drafts_in(root)
+        ]
+
+    shown = [
+        ("as it is", told()),
+        ("of another", [str(len(drafts_in(root, "Other"))), str(len(drafts_in(root, "Plan-Build-Eval")))]),
+    ]
+    shown.append(("lines", [json.dumps({**json.loads(line), "ts": 0}) for line in whole[1:]]))
+    for place, line in enumerate(whole):
+        given = json.loads(line)
+        for name in given:
+            for how, changed in (
+                ("without", {k: v for k, v in given.items() if k != name}),
+                ("odd", {**given, name: 7}),
+                ("null", {**given, name: None}),
+            ):
+                draft.path.write_bytes(
+                    b"".join([*whole[:place], json.dumps(changed).encode() + b"\n", *whole[place + 1 :]])
+                )
+                shown.append((f"{how} {name} of {place}", told()))
+        draft.path.write_bytes(b"".join([*whole[:place], line[:10] + b"\n", *whole[place + 1 :]]))
+        shown.append((f"torn {place}", told()))
+    draft.path.write_bytes(b"".join(whole))
+    onto = bench.design()
+    shown += tried(
+        ("news", lambda: draft.is_news(onto)),
+        *((f"step {n}", lambda n=n: draft.do_step(n, onto)) for n in (1, 0, 0, 1)),
+        ("no news", lambda: draft.is_news(onto)),
+    )
+    taken = bench.design()
+    shown += tried(
+        ("taken", lambda: draft.take_into(taken).replace(str(draft), "DRAFT")),
+        ("gone", draft.path.exists),
+    )
+    bench.close()
+    shown_texts.matches("store-drafts", shown)
+
+
+def test_files_kept_changed_and_put_back(tmp_path, monkeypatch):  # noqa: PLR0915 - one thing after the other
+    project, casts = tmp_path / "project", tmp_path / "project" / "casts"
+    for name, text in {
+        "a.txt": "1\n2\n3\n",
+        "in/b.py": "b\n",
+        "in/deep/c": "c\n",
+        'odd "ü\n': "odd\n",
+        "gone": "gone\n",
+        "casts/x": "x",
+        "ignored/y": "y",
+        ".gitignore": "ignored/\n",
+    }.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    (project / "in/b.py").chmod(0o755)
+    (project / "link").symlink_to("a.txt")
+    kept = KeptFiles(project, casts, "one")
+    first = kept.keep(None, {"by": "start"})
+
+    def there():
+        found = []
+        for path in sorted(project.rglob("*")):
+            if path.is_symlink():
+                found.append(f"{path.relative_to(project)} -> {path.readlink()}")
+            elif path.is_file() and not path.is_relative_to(casts):
+                found.append(
+                    f"{path.relative_to(project)} {path.stat().st_mode & 0o100:o} {path.read_text()!r}"
+                )
+        return found
+
+    shown = [("there", there()), ("changed", list(first.changed)), ("left out", list(first.left_out))]
+    again = kept.keep(first.commit, {"by": "nobody"})
+    shown.append(("nothing changed", [str(again.commit == first.commit), *again.changed]))
+    (project / "a.txt").write_text("1\n2\nthree\n4\n")
+    (project / "in/b.py").chmod(0o644)
+    (project / "in/deep/c").rename(project / "moved")
+    (project / "gone").unlink()
+    (project / "link").unlink()
+    (project / "link").write_text("a file now\n")
+    (project / "bytes").write_bytes(b"\0\xff")
+    (project / "long").write_bytes(b"x" * 100)
+    monkeypatch.setattr(kept_files, "LONGEST_FILE", 99)
+    second = kept.keep(first.commit, {"step": 1, "by": "step"})
+    shown += [("then", list(second.changed)), ("too long", list(second.left_out))]
+    shown.append(
+        ("changes", [str(one) for one in kept_files.changes(kept.git_dir, first.commit, second.commit)])
+    )
+    shown.append(("one file", kept_files.difference(kept.git_dir, first.commit, second.commit, "a.txt")))
+    shown.append(("all", kept_files.difference(kept.git_dir, first.commit, second.commit)))
+    shown += tried(
+        ("content", lambda: kept_files.content(kept.git_dir, second.commit, "a.txt")),
+        ("no content", lambda: kept_files.content(kept.git_dir, second.commit, "nothing")),
+        ("blame", lambda: kept_files.blame(kept.git_dir, second.commit, "a.txt", 3) == second.commit),
+        (
+            "blame of before",
+            lambda: kept_files.blame(kept.git_dir, second.commit, "a.txt", 1) == first.commit,
+        ),
+        ("no line", lambda: kept_files.blame(kept.git_dir, second.commit, "a.txt", 9)),
+        ("note", lambda: kept_files.note(kept.git_dir, second.commit)),
+        ("no commit", lambda: kept_files.note(kept.git_dir, "x" * 40)),
+        ("short", lambda: kept_files.note(kept.git_dir, "a" * 39)),
+        (
+            "tree",
+            lambda: [f"{entry.mode} {path!r}" for path, entry in sorted(kept.tree(second.commit).items())],
+        ),
+    )
+    (project / "gone").write_text("not kept")
+    shown += tried(("in the way", lambda: kept.put(second.commit, first.commit)))
+    (project / "gone").unlink()
+    shown += tried(("put", lambda: kept.put(second.commit, first.commit)), ("as before", there))
+    third = kept.keep(second.commit, {"by": "back"})
+    (project / "a.txt").write_text("changed since")
+    shown += tried(("changed since", lambda: kept.put(third.commit, second.commit)))
+    (project / "a.txt").write_text("1\n2\n3\n")
+    (project / "moved").mkdir()
+    shown += tried(("an empty folder", lambda: kept.put(third.commit, second.commit)), ("as then", there))
+    fourth = kept.keep(third.commit, {"by": "back"})
+    (project / "in").rename(project / "other")
+    (project / "in").write_text("a file where a folder was")
+    fifth = kept.keep(fourth.commit, {"by": "step"})
+    shown += tried(
+        ("a file in the way of a folder", lambda: kept.put(fifth.commit, first.commit)),
+        ("as at first", there),
+    )
+    out = KeptFiles(tmp_path / "casts-out", casts, "two", own=True)
+    shown += tried(
+        ("check out", lambda: out.check_out(second.commit)),
+        ("twice", lambda: out.check_out(second.commit)),
+        (
+            "checked out",
+            lambda: sorted(
+                str(one.relative_to(out.folder)) for one in out.folder.rglob("*") if ".git" not in one.parts
+            ),
+        ),
+    )
+    whole = KeptFiles(project, casts, "three", ignored=True)
+    shown.append(("ignored too", sorted(one.decode() for one in whole.listing())))
+    monkeypatch.setattr(kept_files, "MOST", 3)
+    shown += tried(("too many", lambda: whole.keep(None, {})))
+    monkeypatch.setattr(kept_files, "MOST", 99)
+    monkeypatch.setattr(kept_files, "MOST_BYTES", 3)
+    shown += tried(("too much", lambda: whole.keep(None, {})))
+    shown += tried(
+        ("forget", lambda: kept_files.forget(casts, "one")),
+        ("gone", kept.git_dir.exists),
+        ("forget all", lambda: kept_files.forget(casts, "two")),
+        ("none", lambda: kept_files.forget(tmp_path, "one")),
+    )
+    shown_texts.matches("store-kept", shown)
