@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -49,14 +49,13 @@ class Box:
         """Return the same box with x and y exchanged."""
         return Box(self.y, self.x, self.h, self.w)
 
-    def overlaps(self, other: Box, margin: float = 0) -> bool:
-        """Whether the two have area in common (nearer than ``margin`` counts)."""
-        return (
-            self.x < other.x + other.w + margin
-            and other.x < self.x + self.w + margin
-            and self.y < other.y + other.h + margin
-            and other.y < self.y + self.h + margin
-        )
+    def hits(self, others: Iterable[Box], margin: float = 0) -> bool:
+        """Whether it has area in common with any of ``others`` (nearer than ``margin`` counts)."""
+        x, y, right, bottom = self.x, self.y, self.x + self.w + margin, self.y + self.h + margin
+        for one in others:
+            if x < one.x + one.w + margin and one.x < right and y < one.y + one.h + margin and one.y < bottom:
+                return True
+        return False
 
 
 Point: TypeAlias = tuple[float, float]

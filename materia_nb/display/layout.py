@@ -367,9 +367,7 @@ class _Picture:
                 dx, dy = AHEAD[side]
                 x, y = box.cx + dx * (box.w / 2 + far), box.cy + dy * (box.h / 2 + far)
                 at = Box(x - _SIGN / 2, y - _SIGN / 2, _SIGN, _SIGN)
-                if not any(
-                    at.overlaps(other, ARROW_ROOM) for other in (*self.boxes.values(), *self.frames.values())
-                ):
+                if not at.hits((*self.boxes.values(), *self.frames.values()), ARROW_ROOM):
                     return at
         everything = around([*self.boxes.values(), *self.frames.values()], 40)
         dx, dy = AHEAD[sides[0]]
@@ -436,9 +434,8 @@ class _Picture:
 
         def covers(chip: Box, source: str) -> bool:
             """Whether a chip would lie over something, or leave no room for a line that arrives at another card."""
-            return any(chip.overlaps(box) for box in (self.boxes[source], *titles)) or any(
-                chip.overlaps(box, ARROW_ROOM + CLEAR) for key, box in self.boxes.items() if key != source
-            )
+            others = (box for key, box in self.boxes.items() if key != source)
+            return chip.hits((self.boxes[source], *titles)) or chip.hits(others, ARROW_ROOM + CLEAR)
 
         meet(led, self.boxes, RIGHT if self.direction == "right" else DOWN, covers)
         chips: dict[str, list[Box]] = {}
@@ -487,7 +484,7 @@ def _free_title(title: Box, frame: Box, taken: Sequence[Box]) -> Box:
     for up in range(40):
         for right in (0.0, max(0.0, frame.w - title.w - 12)):
             at = title.moved(right, -up * (title.h + 2))
-            if not any(at.overlaps(box, ARROW_ROOM - 1) for box in taken):
+            if not at.hits(taken, ARROW_ROOM - 1):
                 return at
     return title
 

@@ -476,9 +476,7 @@ def _has_room(
         return False
     strip = _strip(box, side, line.chip)
     others = (other for (key, _), other in strips.items() if key != line.source)
-    return not line.chip[1] or not (
-        solid(strip, line.source) or any(strip.overlaps(other, ARROW_ROOM) for other in others)
-    )
+    return not line.chip[1] or not (solid(strip, line.source) or strip.hits(others, ARROW_ROOM))
 
 
 def _spread_on_side(key: str, side: int, those: _Side, boxes: Mapping[str, Box]) -> None:
