@@ -17,7 +17,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.store.catalogue import cast_entry
 from materia_nb.store.opening import verify
 from materia_nb.store.rundir import RunDir
-from protocol_helpers import contract, envelope
+from protocol_helpers import asking, contract, envelope
 from protocol_helpers import start as start_protocol
 from stream_helpers import stream_agents, streams_config
 
@@ -183,6 +183,92 @@ def test_a_cast_of_ours_that_lacks_a_line(tmp_path, clock, scene):
     cast = scene(tmp_path, clock)
     cast.close()
     shown_texts.matches(f"lacks-{scene.__name__}", without_each_line(cast.run_dir))
+
+
+ODD = (None, 7, "x")
+
+
+def with_each_field_odd(path):
+    """What is made of a cast in which a field of an event is not there, or is something else: for each field of each type once."""
+    whole = (path / "events.jsonl").read_bytes().splitlines(keepends=True)
+    before, seen = told(path), set()
+    yield "as it is", before
+    for place, line in reversed(list(enumerate(whole))):
+        event = json.loads(line)
+        for name, value in event["data"].items():
+            if (event["type"], name) in seen:
+                continue
+            seen.add((event["type"], name))
+            rest = {key: one for key, one in event["data"].items() if key != name}
+            for how, data in (
+                ("without", rest),
+                *((f"{odd!r} as", {**rest, name: odd}) for odd in ODD if odd != value),
+            ):
+                changed = json.dumps({**event, "data": data, "link": ""}).encode() + b"\n"
+                (path / "events.jsonl").write_bytes(b"".join([*whole[:place], changed, *whole[place + 1 :]]))
+                after = [line for line in told(path) if line not in before]
+                if after:
+                    yield f"{how} {name} of {event['type']}", after
+    (path / "events.jsonl").write_bytes(b"".join(whole))
+    for artifact in sorted(path.rglob("*.md")):
+        content = artifact.read_bytes()
+        for how, instead in (("gone", None), ("empty", b""), ("no text", b"\xff\xfe{")):
+            artifact.unlink() if instead is None else artifact.write_bytes(instead)
+            yield f"{artifact.name} {how}", [line for line in told(path) if line not in before]
+        artifact.write_bytes(content)
+
+
+FIELDS = ("mt-json-refine", "parse-repair-then-ok", "util-exit-nonzero")
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_recording_with_an_odd_field(tmp_path, name):
+    path = Path(shutil.copytree(RECORDED / name, tmp_path / "recorded-casts" / name))
+    shown_texts.matches(f"odd-{name}", with_each_field_odd(path))
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_recording_whose_loadout_cannot_be_cast(tmp_path, name):
+    path = Path(shutil.copytree(RECORDED / name, tmp_path / "recorded-casts" / name))
+    document = json.loads((path / "config.resolved.json").read_text())
+    for loadout in document["loadouts"].values():
+        loadout["sockets"]["Broken"] = {
+            "materia": "Nobody",
+            "edges": [{"when": "sometimes", "to": "Nowhere"}],
+        }
+    (path / "config.resolved.json").write_text(json.dumps(document))
+    shown_texts.matches(f"sketched-{name}", [*with_each_field_odd(path), *without_each_line(path)])
+
+
+@pytest.mark.parametrize("scene", [in_lanes, gone_back, with_a_draft], ids=lambda scene: scene.__name__)
+def test_a_cast_of_ours_with_an_odd_field(tmp_path, clock, scene):
+    cast = scene(tmp_path, clock)
+    cast.close()
+    shown_texts.matches(f"odd-{scene.__name__}", with_each_field_odd(cast.run_dir))
+
+
+def with_a_consent(tmp_path, clock):
+    cast, _ = asking(tmp_path)
+    cast.agents.set("Check", "person")
+    cast.approvals.approve()
+    return cast
+
+
+@pytest.mark.parametrize(
+    "scene", [in_a_loop, gone_back, with_a_draft, utilities, with_a_consent], ids=lambda scene: scene.__name__
+)
+def test_what_a_fork_begins_with(tmp_path, clock, scene):
+    cast = scene(tmp_path, clock)
+    shown = []
+    for number in (0, 1, None):
+        fork = cast.fork(number)
+        fork.close()
+        names = sorted(
+            path.relative_to(fork.run_dir).as_posix() for path in fork.run_dir.rglob("*") if path.is_file()
+        )
+        lines = (fork.run_dir / "events.jsonl").read_text("utf-8").splitlines()
+        shown += [(f"files of fork {number}", names), ("its journal", lines)]
+    shown_texts.matches(f"forked-{scene.__name__}", shown)
 
 
 def test_what_a_journal_vouches_for_at_each_line(tmp_path, clock):

@@ -9,6 +9,8 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 import cast_helpers as h
 import shown_texts
 from materia_nb import Workbench
@@ -714,6 +716,7 @@ def test_files_kept_changed_and_put_back(tmp_path, monkeypatch):  # noqa: PLR091
         ("no line", lambda: kept_files.blame(kept.git_dir, second.commit, "a.txt", 9)),
         ("note", lambda: kept_files.note(kept.git_dir, second.commit)),
         ("no commit", lambda: kept_files.note(kept.git_dir, "x" * 40)),
+        ("long", lambda: kept_files.note(kept.git_dir, "x" * 100)),
         ("short", lambda: kept_files.note(kept.git_dir, "a" * 39)),
         (
             "tree",
@@ -763,3 +766,51 @@ def test_files_kept_changed_and_put_back(tmp_path, monkeypatch):  # noqa: PLR091
         ("none", lambda: kept_files.forget(tmp_path, "one")),
     )
     shown_texts.matches("store-kept", shown)
+
+
+def test_a_file_that_changes_at_once_is_seen_however_old_the_others_are(tmp_path, monkeypatch):
+    """What was looked at long ago by the clock is not read again unless its stamp is another."""
+    monkeypatch.setattr("materia_nb.store.kept_files.time.time_ns", lambda: 2**62)
+    project = tmp_path / "project"
+    project.mkdir()
+    for name in ("a", "b"):
+        (project / name).write_text(name)
+    kept = KeptFiles(project, tmp_path / "casts", "one")
+    first = kept.keep(None, {})
+    (project / "a").write_text("another")
+    assert kept.keep(first.commit, {}).changed == ("a",)
+
+
+def test_what_nobody_kept_is_in_the_way_of_a_file_in_the_place_of_its_folder(tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a").write_text("a file")
+    kept = KeptFiles(project, tmp_path / "casts", "one")
+    first = kept.keep(None, {})
+    (project / "a").unlink()
+    (project / "a").mkdir()
+    (project / "a" / "kept").write_text("kept")
+    second = kept.keep(first.commit, {})
+    (project / "a" / "new").write_text("nobody kept this")
+    with pytest.raises(MateriaError, match="would be overwritten that nobody kept: a"):
+        kept.put(second.commit, first.commit)
+    assert (project / "a" / "new").read_text() == "nobody kept this"
+    (project / "a" / "new").unlink()
+    kept.put(second.commit, first.commit)
+    assert (project / "a").read_text() == "a file"
+
+
+def test_a_step_of_a_draft_that_leads_to_what_is_not_there_is_left_out(project):
+    bench = Workbench(project)
+    bench.use("Plan-Build-Eval")
+    design = bench.design()
+    design.add_socket("Build")
+    design.add_edge("Socket-5", "Socket-6", "always")
+    design = None
+    [draft] = drafts_in(bench.loadouts.casts_root)
+    other = bench.design()
+    before = other.document
+    with pytest.raises(MateriaError, match="Socket-6"):
+        draft.do_step(1, other)
+    assert other.document == before
+    bench.close()
