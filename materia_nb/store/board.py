@@ -96,7 +96,7 @@ def read_board(path: Path) -> Board:
     try:
         return Board.model_validate(json.loads(content))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise _damaged(path, f"{where}: {first['msg']}" if where else first["msg"]) from None
     except (ValueError, RecursionError):

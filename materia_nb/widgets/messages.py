@@ -670,7 +670,7 @@ def read_message(receiver: type, content: object, picks: Mapping[str, Pick] | No
             {name: value for name, value in values.items() if name != "kind"}, context={"picks": picks or {}}
         )
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        first = error.errors()[0]
         where = ".".join(shorten(str(one), 40) for one in first["loc"])
         raise MateriaError(
             f"The message {kind!r} of the page is wrong at {where}: {first['msg']}.",

@@ -8,6 +8,7 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -41,6 +42,7 @@ from materia_nb.store.rundir import (
     is_item_key,
     made_at,
     manifest_head,
+    missing_evidence,
     read_context,
     step_names,
     written_mark,
@@ -814,3 +816,57 @@ def test_a_step_of_a_draft_that_leads_to_what_is_not_there_is_left_out(project):
         draft.do_step(1, other)
     assert other.document == before
     bench.close()
+
+
+class Naming:
+    """A protocol that names files."""
+
+    def artifacts(self, value):
+        return value["files"]
+
+
+def test_what_an_output_names_as_made_and_is_not_there(tmp_path):
+    run, project = tmp_path / "run", tmp_path / "project"
+    for folder in (run, project):
+        folder.mkdir()
+        (folder / f"{folder.name}.txt").write_text("x")
+    named = [
+        "run.txt",
+        " project.txt ",
+        "none.txt",
+        "none.txt",
+        " ",
+        "https://a.b/c",
+        "/nowhere/at/all",
+        str(project / "project.txt"),
+        "a\0b",
+    ]
+    reading = SimpleNamespace(accepted=True, value={"files": named})
+    found = missing_evidence(Naming(), reading, project, run)
+    assert found == ["none.txt", "/nowhere/at/all", "a\0b"]
+    for other in (
+        None,
+        SimpleNamespace(accepted=False, value=reading.value),
+        SimpleNamespace(accepted=True, value=[1]),
+    ):
+        assert missing_evidence(Naming(), other, project, run) == []
+
+
+def test_a_cast_that_is_made_of_events_has_its_config_and_can_be_resumed(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
+    cast.run()
+    made = cast.replay(h.loop_config()).go_on()
+    assert json.loads((made.run_dir / "config.resolved.json").read_text()) == h.loop_config()
+    assert made.run_dir.parent == cast.run_dir.parent
+    assert (made.status, made.route) == (cast.status, cast.route)
+    made.close()
+
+
+def test_folders_and_pipes_of_a_project_are_not_kept_and_hide_nothing(tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a").write_text("a")
+    os.mkfifo(project / "pipe")
+    (project / "z").write_text("z")
+    kept = KeptFiles(project, tmp_path / "casts", "one")
+    assert (kept.keep(None, {}).changed, kept.keep(None, {}).left_out) == (("a", "z"), ())
