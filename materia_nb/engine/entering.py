@@ -15,6 +15,7 @@ from materia_nb.engine.routing import (
     about,
     cycles_allowed,
     cycles_failed,
+    decision_of,
     edge_use,
     enter_path,
 )
@@ -226,10 +227,9 @@ def _visit(
         if record.cycles:
             limit = cycles_allowed(rules, draft, item_id)
             if record.cycles > limit:
-                stopped = stop_cast(draft, cycles_failed(rules, draft, socket, item, limit, step))
-                if passed and stopped.decision:
-                    return stopped._replace(decision=stopped.decision._replace(passed=tuple(passed)))
-                return stopped
+                failure = cycles_failed(rules, draft, socket, item, limit, step)
+                decision = decision_of(draft.at, "failure", None)._replace(passed=tuple(passed))
+                return stop_cast(draft, failure, decision=decision)
         draft.items = FrozenDict({**draft.items, item_id: record})
     visit = Visit(socket, number, step, item, here.first_mode)
     draft.visits = FrozenDict({**draft.visits, socket: number})

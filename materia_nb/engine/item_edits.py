@@ -546,8 +546,6 @@ def _moved_follow_up(
 
 def _moved_handoffs(kept: Handoffs, moved: Callable[[ItemId], ItemId | None]) -> Handoffs:
     """Let handoffs go with their items; those of an item that was taken out are gone with it (R50)."""
-    if not any(entry.item is not None and moved(entry.item) != entry.item for entry in kept.entries):
-        return kept
     found: list[Handoff] = []
     for entry in kept.entries:
         if entry.item is None or not entry.item[0]:

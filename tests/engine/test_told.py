@@ -448,7 +448,7 @@ def strings(value):
         yield from strings(child)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(STATES, st.integers(600, STATE_CHARS))
 def test_the_state_is_json_within_its_bounds_and_whole_where_it_fits(data, most):
     text = state_json(data, most)

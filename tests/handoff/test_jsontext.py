@@ -211,7 +211,7 @@ def test_r5_scanning_is_linear_in_time(unit):
             best = min(best, time.process_time() - start)
         return best
 
-    assert seconds(160_000) < 12 * max(seconds(40_000), 0.01)
+    assert seconds(80_000) < 12 * max(seconds(20_000), 0.005)
 
 
 @pytest.mark.parametrize("unit", ["{", '{"a":', '"\\', '{"'])

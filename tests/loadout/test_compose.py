@@ -328,7 +328,7 @@ def composed(one, other):
         assume(False)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(loadouts(), loadouts(), st.integers(0, 2**32))
 def test_a_composition_visits_what_its_parts_visit(one, other, seed):
     one = {**one, "budget": {}}

@@ -69,8 +69,8 @@ def said(error):
 
 def test_findings():
     def lines():
-        whole = [*each_wrong(RICH, 12, 4), *each_wrong(streams_config(), 13, 3)]
-        for document in [*examples().values(), *wrong(1, 6), *whole]:
+        whole = [*each_wrong(RICH, 12, 2), *each_wrong(streams_config(), 13, 2)]
+        for document in [*examples().values(), *wrong(1, 4), *whole]:
             report = check_config(document)
             for one in (*report.problems, *report.hints):
                 mend = f" | {written(one.mend)}" if one.mend is not None else ""

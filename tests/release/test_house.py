@@ -20,7 +20,7 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 196,
-    "lines of code": 51_505,
+    "lines of code": 51_503,
     "lines of code in one module": 600,
     "public names that stand for two things": 46,
 }
