@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import protocol_helpers as ph
-from builders import Folded, asks, at, config, edge, exit_route, items, loop, retry_loop, say
+from builders import Folded, agent, asks, at, config, edge, exit_route, items, loop, retry_loop, say
 from materia_nb.agents.interface import ToolCall
 from materia_nb.engine import decide
 from materia_nb.engine.bounded import bounded, middle, state_json
-from materia_nb.engine.entering import preview
+from materia_nb.engine.entering import preview, turn_facts
 from materia_nb.engine.events import EVENTS, from_json, to_json
 from materia_nb.engine.item_edits import ListEdit
 from materia_nb.engine.labels import WHOLE_CAST, Label
@@ -331,6 +332,9 @@ def played(document, seed, count=36):
                 yield from (f"{part.name}: {line}" for line in part.text.splitlines())
         before = prompt
         yield f"due {[written(one._replace(visit=None)) for one in pending(cast.rules, cast.session)]}"
+        if (at := cast.state.at) is not None:
+            facts = turn_facts(cast.rules, cast.rules.sockets[at.socket], cast.state, at)
+            yield written(replace(facts, names={}, sockets=None, given={}))
     for socket in cast.rules.sockets:
         found, why = preview(cast.rules, cast.state, socket)
         yield (
@@ -430,6 +434,32 @@ def test_prompts_of_a_cast_with_long_texts():
             yield from told(context, "md", 60_000, 2)
 
     check_record("prompts", lines())
+
+
+NAMED = (
+    "request", "cursor.workItemIndex", "cursor", "itemJson", "item", "item.title", "lastOutput", "lastJson", "lastJson.context",
+    "lastJson.a.b", "state", "stateJson", "state.workItems", "state.workItems.0", "state.context", "workItem.title",
+    "state.workItem.context", "currentWorkItem", "plan.name", " ", "",
+)  # fmt: skip
+
+
+def test_what_a_prompt_of_ones_own_tells_is_not_told_again():
+    def lines():
+        rng = random.Random(13)
+        pairs = [rng.sample(NAMED, 2) for _ in range(30)]
+        for names in [*((one,) for one in NAMED), *pairs]:
+            own = " and ".join(f"{{{{{name}}}}}" for name in names)
+            document = retry_loop(2, materia={"P": agent(own)})
+            cast = Folded(document).answers(
+                items("a", "b", context="planned"), say(context="built", a={"b": 1})
+            )
+            cast.do(decide.edit_state, {**cast.state.data, "plan": {"name": "x"}}, {}).do(decide.enter)
+            yield f"{own}: " + " | ".join(
+                f"{part.name} {len(part.text)} {part.note} {written(part.tells)}"
+                for part in cast.session.prompt.parts
+            )
+
+    check_record("own-prompts", lines())
 
 
 def test_states_within_so_many_characters():

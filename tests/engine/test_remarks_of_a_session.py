@@ -67,6 +67,27 @@ def test_an_answer_is_hollow_with_less_than_a_tenth_of_what_a_refused_one_said()
         assert list(hollow_fields(cast.rules, cast.session.steps[-1])) == hollow
 
 
+@pytest.mark.parametrize(
+    "refused, accepted, hollow",
+    [
+        ("x" * 11, None, ["plan"]),
+        ("x" * 10, "  y  ", []),
+        ("x" * 11, "  y  ", ["plan"]),
+        (" " * 99, "y", []),
+        (None, None, []),
+        (None, "y", []),
+        ([1] * 30, [1], ["plan"]),
+        ({"a": "x" * 30}, {}, ["plan"]),
+        ({"a": "x" * 10}, {}, []),
+    ],
+)
+def test_how_much_an_answer_says_is_counted_without_white_space_around_it(refused, accepted, hollow):
+    sockets = {"A": asks(edge("B", "satisfied"), materia="Q", assign={"plan": "$.plan"}), "B": at("P")}
+    cast = Folded(config(sockets, materia={"Q": agent()}))
+    cast.answers(say(plan=refused), say(satisfied=True, plan=accepted))
+    assert list(hollow_fields(cast.rules, cast.session.steps[-1])) == hollow
+
+
 @pytest.mark.parametrize("most", [0, 1])
 def test_of_many_remarks_the_end_holds_the_first_and_says_how_many_there_are(monkeypatch, most):
     monkeypatch.setattr(decide, "MOST_REMARKS", most)

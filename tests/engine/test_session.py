@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from builders import Folded, agent, asks, at, config, edge, say
+from builders import Folded, agent, asks, at, config, edge, say, utility
 from materia_nb.agents.interface import ToolCall
-from materia_nb.engine import decide
+from materia_nb.engine import decide, outputs
 from materia_nb.engine.events import SocketComplete, SocketHeld, SocketRefused
 from materia_nb.engine.session import StepFiles, Steps, files_after, name_of_correction, name_of_output
 from materia_nb.engine.state import Failure
@@ -111,3 +111,33 @@ def test_a_step_says_where_it_led():
     assert repr(cast.session.steps[-1]) == "<step 1: A, visit 1>"
     failed = cast.do(decide.fail, Failure("agent_error", "gone", "A"), 5)
     assert (failed.state.status, failed.session.steps[-1].worked) == ("failed", 5)
+
+
+@pytest.mark.parametrize(
+    "assign, shown",
+    [({"said": "$.text"}, "as prose"), ({"why": "$.context"}, None), ({"said": "$.gone"}, None), ({}, None)],
+)
+def test_r62_prose_is_shown_where_it_was_assigned_and_nowhere_else(assign, shown):
+    made = utility(assign={key: value for key, value in assign.items() if value != "$.gone"})
+    cast = Folded(config({"A": at("V")}, materia={"V": made})).answers(say(text="as prose", context="why"))
+    step = cast.session.steps[-1]
+    assert step.shown == (shown or step.output)
+    assert step.output == say(text="as prose", context="why")
+
+
+@pytest.mark.parametrize("status", ["ready", "waiting"])
+def test_what_is_not_held_is_neither_decided_nor_answered(status):
+    cast = Folded(CHAIN)
+    if status == "waiting":
+        cast.do(decide.enter)
+    prompt = cast.session.prompt
+    for command in (
+        lambda: outputs.decided(cast.rules, cast.state, satisfied=True),
+        lambda: outputs.answered(cast.rules, cast.state, "yes", prompt),
+    ):
+        with pytest.raises(MateriaError, match=f"The cast is {status}; nothing is waiting") as caught:
+            command()
+        assert (caught.value.kind, caught.value.hint) == (
+            "not_held",
+            "step, or reply to the socket that waits",
+        )
