@@ -28,19 +28,6 @@ def found(document, loadout=None):
     return {(problem.code, problem.source) for problem in check_config(document, loadout).problems}
 
 
-@pytest.mark.parametrize("vector", read_vectors("validate.jsonl"), ids=lambda vector: vector["id"])
-def test_vector(vector):
-    report = check_config(vector["config"])
-    assert report.ok is vector["expect"]["ok"], str(report)
-    wanted = {tuple(pair) for pair in vector["expect"].get("problems") or []}
-    assert wanted <= {(problem.code, problem.source) for problem in report.problems}
-    if report.ok:
-        build_graph(vector["config"])
-    else:
-        with pytest.raises(LoadoutError):
-            build_graph(vector["config"])
-
-
 @given(json_values)
 @example({"loadouts": {"T": {"entry": [], "sockets": {"Socket-1": {"edges": [{"to": {}, "when": []}]}}}}})
 @example(

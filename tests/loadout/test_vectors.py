@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
+
 from materia_nb.conformance import run_vector
+from materia_nb.loadout import build_graph
+from materia_nb.loadout.report import LoadoutError
 from vectors import each_vector
 
 
 @each_vector("validate.jsonl")
 def test_vector(vector):
     assert run_vector(vector) == []
+    if vector["expect"]["ok"]:
+        build_graph(vector["config"])
+    else:
+        with pytest.raises(LoadoutError):
+            build_graph(vector["config"])
