@@ -17,7 +17,7 @@ BIN := .venv/bin
 PY := $(BIN)/python
 NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 PYTEST_ARGS ?=
-# Folders in tests/, such as "engine store"; all of them if left out.
+# Folders in tests/, such as "engine store"; if left out all but those of the repository itself: docs, site, wheel (release).
 PART ?=
 # Two workers: what a small machine has. With three the tests take less time, and browsers wait so long that some give up.
 WORKERS ?= 2
@@ -42,8 +42,8 @@ test: env-test lint ## all checks, all notebooks, all tests
 	MATERIA_PROFILE_DIR=$(CURDIR)/build/profile $(TESTS) -n $(WORKERS) --dist loadgroup \
 		--nbval --nbval-current-env --nbval-sanitize-with tests/nbval-sanitize.cfg $(NOTEBOOKS) tests $(PYTEST_ARGS)
 
-unit: env-test ## the tests that need no browser; PART=engine takes those of one package, PYTEST_ARGS="-k word" narrows them
-	$(TESTS) -n $(WORKERS) --dist loadgroup -m "not browser" $(PYTEST_ARGS) $(PART:%=tests/%)
+unit: env-test ## the tests of the packages that need no browser; PART=engine takes those of one, PYTEST_ARGS="-k word" narrows them
+	$(TESTS) -n $(WORKERS) --dist loadgroup -m "not browser" $(PYTEST_ARGS) $(if $(PART),$(PART:%=tests/%),tests --ignore=tests/release)
 
 lab: env-lab ## open JupyterLab on notebooks/
 	@mkdir -p notebooks
