@@ -191,12 +191,14 @@ def test_a_stream_gives_a_step_of_a_lane_while_the_others_are_at_work(tmp_path):
 
 def test_leaving_a_stream_ends_what_lanes_have_asked(tmp_path):
     async def left():
-        ended = []
+        ended, asked = [], asyncio.Event()
 
         async def build(lane):
             try:
                 if lane == "ui":
+                    asked.set()
                     await asyncio.Event().wait()
+                await asked.wait()
                 return "built"
             finally:
                 ended.append(lane)

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from builders import Play, asks, at, config, edge, exit_route, loop, retry_loop, utility
 from drawn_loadouts import loadouts, rules_of
 from materia_nb import Workbench
-from materia_nb.engine import outputs, recovery
+from materia_nb.engine import outputs, recovery, rules
 from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.contract_protocol import ContractProtocol
 from materia_nb.insight import space
 from materia_nb.insight.explore import Exploration, longest, played, stalling
 from materia_nb.insight.odds import rehearse_casts
@@ -449,7 +448,8 @@ def test_where_a_detour_could_lead_anywhere_nothing_is_called_impossible():
 
 
 def test_a_protocol_whose_answers_cannot_be_made_is_told(monkeypatch):
-    monkeypatch.delattr(ContractProtocol, "samples")
+    for place in (rules, space):  # what a class can do is looked up once for each
+        monkeypatch.setattr(place, "MakesAnswers", type(None))
     e = explored(spoken(retry_loop(), "agent-contract"))
     assert e.certain is False
     assert "as if its agent spoke the sparse protocol" in e.notes[0]
