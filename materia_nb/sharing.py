@@ -167,9 +167,8 @@ def _done(place: int, future: Future[_Result]) -> Done[_Result]:
 def _refuse_if_not_sendable(error: Exception) -> None:
     """Raise WorkerError (``not_sendable``) for an error of pickle, which has no one type for it."""
     told = f"{type(error).__name__}: {error}".lower()
-    if isinstance(error, PicklingError) or (
-        isinstance(error, TypeError | AttributeError) and ("pickle" in told or "serialize" in told)
-    ):
+    unsent = any(word in told for word in ("pickle", "serialize", "local object"))
+    if isinstance(error, PicklingError) or (isinstance(error, TypeError | AttributeError) and unsent):
         raise _not_sendable(error) from error
 
 

@@ -1,6 +1,7 @@
 """JSON as files have it."""
 
 import json
+import sys
 
 import pytest
 
@@ -36,7 +37,10 @@ def nested(depth):
 
 
 def test_what_is_nested_too_deeply_to_be_indented_is_written_on_one_line_if_it_can_be():
-    assert json_bytes(nested(800), indented=True) == json_bytes(nested(800)) == b"[" * 801 + b"]" * 801
+    assert json_bytes(nested(800)) == b"[" * 801 + b"]" * 801
+    indented = json_bytes(nested(800), indented=True)  # a later Python can go as deep
+    assert b"".join(indented.split()) == json_bytes(nested(800))
+    assert (b"\n" in indented) is (sys.version_info >= (3, 12))
     for indented in (False, True):
         with pytest.raises(MateriaError) as caught:
             json_bytes(nested(100_000), indented=indented)
