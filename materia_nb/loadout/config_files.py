@@ -243,10 +243,9 @@ def _advice(text: str, error: json.JSONDecodeError) -> str:
     before = text[: error.pos].rstrip()
     if rest in ("//", "/*") or rest[:1] == "#":
         return "JSON has no comments: name the file .jsonc, or remove them"
-    if "trailing comma" in error.msg:  # as Python says from 3.13 on, at the comma
-        return "remove this comma"
-    if rest[:1] in ("}", "]") and before.endswith(","):
-        return "remove the comma before it"
+    # From Python 3.13 on the place is that of the comma.
+    if "trailing comma" in error.msg or (rest[:1] in ("}", "]") and before.endswith(",")):
+        return "remove the last comma"
     if rest[:1] == "'":
         return "use double quotes"
     if "delimiter" in error.msg:
