@@ -240,7 +240,7 @@ def test_a_recording_whose_loadout_cannot_be_cast(tmp_path, name):
     shown_texts.matches(f"sketched-{name}", [*with_each_field_odd(path), *without_each_line(path)])
 
 
-@pytest.mark.parametrize("scene", [in_lanes, gone_back, with_a_draft], ids=lambda scene: scene.__name__)
+@pytest.mark.parametrize("scene", [gone_back, with_a_draft], ids=lambda scene: scene.__name__)
 def test_a_cast_of_ours_with_an_odd_field(tmp_path, clock, scene):
     cast = scene(tmp_path, clock)
     cast.close()

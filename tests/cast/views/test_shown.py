@@ -383,8 +383,8 @@ def test_loadouts_and_what_they_can_do(tmp_path):
             (f"rehearsal {title}", RehearsalView(**vars(rehearse_casts(graph, 20, 0.6, 2)))),
         ]
     shown += [
-        ("estimate", bench.estimate("T")),
-        ("priced", bench.estimate("T", model="openai:gpt-4o")),
+        ("estimate", bench.estimate("T", casts=40)),
+        ("priced", bench.estimate("T", model="openai:gpt-4o", casts=40)),
         ("prompts", bench.prompts("T")),
         ("explored", bench.explore("T")),
     ]
