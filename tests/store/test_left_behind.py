@@ -84,6 +84,27 @@ def failed(tmp_path, clock):
     return cast
 
 
+def gone_on(tmp_path, clock):
+    """Asked again where an agent failed, answered by hand where its answers were refused, and let go on past a limit."""
+    answers = iter([None, "no object", "none", h.NO, h.NO, h.NO, h.NO, h.YES, h.YES])
+
+    def check():
+        if (said := next(answers)) is None:
+            raise AgentError("The server is gone", kind="transport", hint="resend")
+        return said
+
+    cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(1), "Check": check})
+    cast.run()
+    cast.retry()
+    cast.retry()
+    while cast.status != "complete":
+        if cast.status == "failed":
+            cast.retry(limit=True)
+        if cast.status == "ready":
+            cast.run()
+    return cast
+
+
 def with_a_draft(tmp_path, clock):
     document = h.one_config(h.agent("Write {{request}}", multiTurn=True))
     cast = h.start(tmp_path, document, h.Until("a first draft", "a second", "final"))
@@ -116,7 +137,7 @@ def contracts(tmp_path, clock):
     return cast
 
 
-SCENES = (in_a_loop, gone_back, in_lanes, failed, with_a_draft, utilities, envelopes, contracts)
+SCENES = (in_a_loop, gone_back, gone_on, in_lanes, failed, with_a_draft, utilities, envelopes, contracts)
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
@@ -178,7 +199,7 @@ def test_a_recording_that_lacks_a_line(tmp_path, name):
     shown_texts.matches(f"lacks-{name}", without_each_line(path))
 
 
-@pytest.mark.parametrize("scene", [in_a_loop, gone_back, failed], ids=lambda scene: scene.__name__)
+@pytest.mark.parametrize("scene", [in_a_loop, gone_back, gone_on, failed], ids=lambda scene: scene.__name__)
 def test_a_cast_of_ours_that_lacks_a_line(tmp_path, clock, scene):
     cast = scene(tmp_path, clock)
     cast.close()

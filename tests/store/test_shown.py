@@ -870,3 +870,41 @@ def test_folders_and_pipes_of_a_project_are_not_kept_and_hide_nothing(tmp_path):
     (project / "z").write_text("z")
     kept = KeptFiles(project, tmp_path / "casts", "one")
     assert (kept.keep(None, {}).changed, kept.keep(None, {}).left_out) == (("a", "z"), ())
+
+
+def test_as_much_is_kept_as_may_be_and_nothing_of_what_stops_within(tmp_path, monkeypatch):
+    project = tmp_path / "project"
+    project.mkdir()
+    for name in ("a", "b"):
+        (project / name).write_text("12")
+    monkeypatch.setattr(kept_files, "MOST", 2)
+    monkeypatch.setattr(kept_files, "MOST_BYTES", 4)
+    monkeypatch.setattr(kept_files, "LONGEST_FILE", 2)
+    kept = KeptFiles(project, tmp_path / "casts", "one")
+    assert kept.keep(None, {}).changed == ("a", "b")
+    (project / "b").write_text("123")
+    assert kept.keep(None, {}).left_out == ("b",)
+
+    def stops():
+        yield b"commit refs/casts/one\n"
+        raise KeyError("stopped")
+
+    with pytest.raises(KeyError, match="stopped"):
+        kept_files.git(kept.git_dir, "fast-import", "--quiet", "--force", "--done", stdin=stops())
+
+
+def test_the_newest_draft_comes_first(project):
+    bench = Workbench(project)
+    bench.use("Plan-Build-Eval")
+    design = bench.design()
+    design.add_socket("Build")
+    design = None
+    root = bench.loadouts.casts_root
+    [draft] = drafts_in(root)
+    lines = [json.loads(line) for line in draft.path.read_bytes().splitlines()]
+    for digits, more in (("00000001", 5), ("00000002", -5)):
+        name = f"{draft.path.name.rsplit('.', 2)[0]}.{digits}.jsonl"
+        later = [{**line, "ts": line["ts"] + more} for line in lines]
+        draft.path.with_name(name).write_text("".join(json.dumps(line) + "\n" for line in later))
+    assert [one.at - draft.at for one in drafts_in(root)] == [5, 0, -5]
+    bench.close()
