@@ -107,6 +107,12 @@ def come_to_its_end(tmp_path):
     return cast
 
 
+def tried_twice(tmp_path):
+    cast = in_a_mess(tmp_path)
+    cast.retry()
+    return cast
+
+
 def aborted(tmp_path):
     cast = after_a_step(tmp_path)
     cast.abort("enough")
@@ -133,4 +139,4 @@ STOPPED = (
     in_lanes,
     come_to_its_end,
 )
-ALL = (not_begun, after_a_step, *STOPPED, aborted, opened)
+ALL = (not_begun, after_a_step, *STOPPED, tried_twice, aborted, opened)

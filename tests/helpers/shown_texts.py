@@ -27,6 +27,7 @@ CHANGING = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z"), "CAST"),
     (re.compile(r"(/[\w.-]+)+/(?=casts\b|project\b|recorded-casts\b)"), "/…/"),
     (re.compile(r"\b0\.[0-3] s\b"), "0 s"),
+    (re.compile(r"\bdraft of (\d{4}-\d\d-\d\d )?\d\d:\d\d"), "draft of WHEN"),
     (re.compile(r"\b(today|yesterday) \d+:\d\d"), "WHEN"),
     (re.compile(r"\b(hold \d+ \d+) \d+"), r"\1 ID"),
     (re.compile(r"\bP-[0-9a-f]{32}\b"), "P-ID"),

@@ -16,6 +16,7 @@ from materia_nb import Workbench
 from materia_nb.cast import open_cast
 from materia_nb.display.blocks import json_of
 from materia_nb.store.catalogue import cast_entry
+from materia_nb.store.drafts import keep_draft
 from materia_nb.widgets import GraphPanel
 from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.cast_panel import CastPanel
@@ -368,6 +369,46 @@ def test_what_stands_in_the_way_of_a_cast_is_mended_one_by_one(wb):
         one = mends[0]
         shown += list(designed(made, m("mend", code=one.code, source=one.source)))[1:]
     shown_texts.matches("mending", shown)
+
+
+def test_what_can_happen_and_what_is_chosen_of_a_loop(wb):
+    looking = [
+        m("explore"),
+        m("witness", what="complete"),
+        m("witness", what="nothing"),
+        m("estimate"),
+        m("pick", what=["loop", "items"]),
+        m("copy"),
+        m("paste"),
+        m("undo"),
+        m("pick", what=["edge", "edge:0:Socket-3"]),
+        m("copy"),
+        m("delete"),
+        m("explore"),
+    ]
+    shown_texts.matches("looking", designed(DesignSession(wb, wb.design()), *looking))
+
+
+VERDICTS = (
+    [m("answer", number=0)] * 4,
+    [m("answer", number=1)] * 4,
+    [m("answer", number=2)],
+    [m("answer", number=0), m("answer", number=3)],
+    [m("add", materia="Eval"), m("answer", number=1), m("answer", number=0)],
+)
+
+
+@pytest.mark.parametrize("number", range(len(VERDICTS)))
+def test_the_draft_of_an_agent_is_judged_step_by_step(wb, number):
+    draft = keep_draft(wb.design(), wb.loadouts.casts_root, "an agent")
+    draft.add_socket("Build")
+    draft.add_edge("Socket-5", "Socket-6", "always")
+    draft.set_materia("Build", "prompt", "Build it")
+    draft = None
+    made = DesignSession(wb, wb.design())
+    shown_texts.matches(
+        f"judged-{number}", designed(made, m("news"), m("answer", number=0), *VERDICTS[number])
+    )
 
 
 # -- the canvas ------------------------------------------------------------------------------------

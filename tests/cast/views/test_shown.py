@@ -244,6 +244,27 @@ def test_a_cast_that_keeps_its_files(tmp_path, clock):
     shown_texts.matches("files", [("files", cast.files), *blamed])
 
 
+def test_a_cast_whose_materia_was_changed_since_it_failed(tmp_path, clock):
+    bench = Workbench(tmp_path / "project", bundled=False)
+    bench.load(h.loop_config())
+    cast = bench.cast("x", agents={**h.loop_agents(), "Check": lambda: "no object"})
+    cast.run()
+    cast.retry()
+    shown = [("as it failed", StatusView(cast.now))]
+    bench.loadouts.define_materia(
+        "Check", {"prompt": "Check\nanother\nway", "tools": "readOnly", "model": "m"}
+    )
+    shown.append(("changed since", StatusView(cast.now)))
+    bench.loadouts.define_materia(
+        "Check", {"tools": "none", "prompt": "Check {{lastOutput}}", "model": "a-model"}
+    )
+    shown.append(("changed again", StatusView(cast.now)))
+    cast.edit.redefine("Check")
+    shown.append(("taken", StatusView(cast.now)))
+    bench.close()
+    shown_texts.matches("changed-since", shown)
+
+
 # -- two beside one another ------------------------------------------------------------------------
 
 
