@@ -355,3 +355,17 @@ loadouts:
 )
 def test_a_finding_has_the_line_that_says_it(text, source, loadout, line, left):
     assert line_of(text, source, loadout) == (line, left)
+
+
+@pytest.mark.parametrize(
+    "text, place",
+    [
+        ('{"a": 1, "a": 2}', ":1:10"),
+        ('{"b": 0,\n "a": 1,\n  "a" : 2}', ":3:3"),
+        ('{"a": 1,\n"a": {"a": 2}}', ""),
+        ('{"a": {"b": 1}, "c": {"b": 2, "b": 3}}', ""),
+        ('{"x": "\\"a\\": ", "a": 1, "a": 2}', ":1:26"),
+    ],
+)
+def test_the_second_of_two_equal_keys_is_pointed_at_where_there_is_no_doubt(text, place):
+    assert fault(text, "json").where == f"cell{place}"

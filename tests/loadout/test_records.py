@@ -13,6 +13,7 @@ from loadout_samples import RICH, edge, looped, route
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph, check_config, config_fields, config_schema
 from materia_nb.loadout.compose import compose
+from materia_nb.loadout.config_files import line_of
 from materia_nb.loadout.design import OPERATIONS, SOCKET_FIELDS, Design
 from materia_nb.loadout.design.forms import form_of, read_field
 from materia_nb.loadout.design.saving import rewrite_json
@@ -282,3 +283,22 @@ def test_compositions():
 
 def as_dict(value):
     return value if isinstance(value, dict) else {}
+
+
+def test_lines_of_what_is_found():
+    text = json.dumps(RICH, indent=1)
+    sources = {one.source for document in each_wrong(RICH, 14, 1) for one in check_config(document).problems}
+
+    def lines():
+        for source in [
+            *sorted(sources),
+            "",
+            "nowhere",
+            "Build.edges[9].to",
+            "loops.L.exits[1].x.y",
+            "x[0]",
+            "materia.P.tools[7]",
+        ]:
+            yield f"{source}: {line_of(text, source, 'T')} {line_of(text, source)}"
+
+    check_record("lines", lines())
