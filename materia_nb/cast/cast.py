@@ -524,12 +524,12 @@ class Cast:
 
         Raises:
             ~materia_nb.handoff.protocol.RefusedAnswer: the answer breaks the rules; ``issues`` says how.
-            MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), or the cast stopped behind a socket
-                that had answered (``nothing_owed``).
+            MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), no such lane is at work (``unknown_lane``), or
+                the cast stopped behind a socket that had answered (``nothing_owed``).
         """
-        if self.status == "held" and isinstance(answer, str):
+        if lane is None and self.status == "held" and isinstance(answer, str):
             return self.approvals.answer(answer)
-        in_lanes = lanes_at_work(self.runner.session) is not None
+        in_lanes = lane is not None or lanes_at_work(self.runner.session) is not None
         work = self.runner.lane_meant(lane) if in_lanes else self.runner
         with self.runner.lock():
             self.runner.begin()
@@ -582,7 +582,7 @@ class Cast:
         Raises:
             MateriaError: there is no draft, or nothing is held (``not_held``), or there is no such socket.
         """
-        if decision is None and self.status != "held" and not self.runner.lanes_at_work:
+        if decision is lane is None and self.status != "held" and not self.runner.lanes_at_work:
             return self._record(decide.finalize)
         word = None if decision is None else decision.replace(" ", "_")
         satisfied = next((one.satisfied for one, condition in WAITING_FOR.items() if condition == word), None)

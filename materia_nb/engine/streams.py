@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Lane, Session, Streams, lanes_at_work
-from materia_nb.engine.state import CastState, OfLane, Usage
+from materia_nb.engine.state import NOTHING, CastState, OfLane, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.capabilities import Stream, schedule_issues, streams_of
 from materia_nb.handoff.protocol import BASE, SCHEDULE, RefusedAnswer
@@ -93,13 +93,11 @@ def lane_folders(loop: str, forks: int, schedule: tuple[Stream, ...]) -> list[st
 def lane_named(session: Session, name: str) -> Lane:
     """Return a lane that has not come behind the barrier, or raise MateriaError (``unknown_lane``)."""
     streams = lanes_at_work(session)
-    lane = streams.lanes.get(name) if streams is not None else None
-    if lane is None:
-        known = ", ".join(map(repr, streams.lanes)) if streams is not None else "none"
-        raise MateriaError(
-            f"No lane {name!r} is at work.", hint=f"lanes at work: {known}", kind="unknown_lane"
-        )
-    return lane
+    lanes = NOTHING if streams is None else streams.lanes
+    if name not in lanes:
+        known = f"lanes at work: {', '.join(map(repr, lanes))}" if lanes else "there are none: leave it out"
+        raise MateriaError(f"No lane {name!r} is at work.", hint=known, kind="unknown_lane")
+    return lanes[name]
 
 
 def with_lane(session: Session, lane: Lane) -> Session:

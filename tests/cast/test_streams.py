@@ -590,3 +590,14 @@ def test_a_soft_limit_counts_lanes_once_they_are_joined_and_what_was_left_behind
     cast.breakpoints.every(20, "tokens")
     assert cast.run() == "breakpoint", "12 of before and 12 more"
     assert (cast.status, len(cast.steps)) == ("ready", 2)
+
+
+def test_a_lane_that_there_is_not_is_refused_in_a_cast_without_lanes(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(2), lambda: "text")
+    cast.step()
+    before = cast.steps
+    for act in (lambda: cast.reply("an answer", lane="ui"), lambda: cast.accept(lane="ui")):
+        with pytest.raises(MateriaError, match="No lane 'ui' is at work") as caught:
+            act()
+        assert "leave it out" in caught.value.hint
+    assert cast.steps == before
