@@ -29,7 +29,7 @@ from materia_nb.engine import decide
 from materia_nb.engine.events import Event, Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord, lanes_at_work
-from materia_nb.engine.state import Failure, Status
+from materia_nb.engine.state import NEXT, Failure, Status
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.late import late
@@ -615,7 +615,7 @@ class Cast:
         with self.runner.lock():
             self.runner.begin()
             if self.status not in ("ready", "waiting", "held"):
-                raise over(self.runner.session)
+                raise MateriaError(f"The cast is {self.status} already.", hint=NEXT[self.status], kind="over")
             self.runner.keep(decide.abort(self.runner.rules, self.runner.session, reason, now()))
             self.runner.write_derived()
 

@@ -603,7 +603,7 @@ def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | Non
     if visit is None and callable(to) and not isinstance(to, type):
         function = FunctionAgent(to)
         return Chosen(Pin("function", f"the function {function.name}"), function)
-    what = "Nothing" if to is None else f"A {type(to).__name__}"
+    what = "Nothing" if to is None else f"A value of type {type(to).__name__}"
     if visit is not None:
         what = f"{what} that has visits"
     raise MateriaError(

@@ -33,6 +33,7 @@ from materia_nb.engine.session import (
 )
 from materia_nb.engine.state import (
     BOUNDS,
+    NEXT,
     NOTHING,
     Draft,
     Failure,
@@ -342,9 +343,10 @@ def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
 def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
     """Give up the item at which the cast stopped and go on with the next (R46); a note says why."""
     _needs_note(note)
+    recovery.needs_stopped(session.state)
     visit = session.state.at
     items = session.state.data.get(WORK_ITEMS)
-    if session.state.failure is None or visit is None or not isinstance(items, list):
+    if visit is None or not isinstance(items, list):
         raise MateriaError(
             "The cast did not stop at a work item.",
             hint="skip without item goes on without the socket",
@@ -741,7 +743,7 @@ def held(session: Session) -> Visit:
     if state.status != "held" or state.at is None:
         raise MateriaError(
             f"The cast is {state.status}; nothing is waiting for a decision.",
-            hint="step, or reply to the socket that waits",
+            hint=NEXT[state.status],
             kind="not_held",
         )
     return state.at

@@ -17,6 +17,7 @@ from materia_nb.engine.routing import about, decision_of, repairs_allowed
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, TurnRecord
 from materia_nb.engine.state import (
+    NEXT,
     CastState,
     Draft,
     Failure,
@@ -168,7 +169,7 @@ def _held(rules: Rules, state: CastState) -> tuple[Visit, SocketRules]:
     if state.status != "held" or state.at is None or state.hold is None:
         raise MateriaError(
             f"The cast is {state.status}; nothing is waiting for a decision.",
-            hint="step, or reply to the socket that waits",
+            hint=NEXT[state.status],
             kind="not_held",
         )
     return state.at, rules.sockets[state.at.socket]

@@ -14,7 +14,7 @@ from materia_nb.engine.items import moved_back
 from materia_nb.engine.prompt import repair_again, repair_prompt
 from materia_nb.engine.routing import about, used_up
 from materia_nb.engine.rules import Rules, SocketRules
-from materia_nb.engine.state import CastState, Draft, Failure, Unrouted, Usage, Visit, waiting_visit
+from materia_nb.engine.state import NEXT, CastState, Draft, Failure, Unrouted, Usage, Visit, waiting_visit
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.vocabulary import Result
@@ -59,7 +59,7 @@ def recast(rules: Rules, state: CastState) -> Transition:
 
     A cast that stopped behind a completed socket goes on as :func:`revive` does.
     """
-    _needs_stopped(state)
+    needs_stopped(state, "held")
     visit = state.at
     if visit is None or state.next is not None or state.unrouted or (state.failure and state.failure.blocked):
         return revive(rules, state)
@@ -76,7 +76,7 @@ def resend(rules: Rules, state: CastState) -> Transition:
     Raises:
         MateriaError: no turn of an agent was cut short (``nothing_to_send``).
     """
-    _needs_stopped(state)
+    needs_stopped(state, "held")
     visit, failure = state.at, state.failure
     here = rules.sockets[visit.socket] if visit else None
     if here is None or visit is None or here.socket.is_utility or failure is None or not failure.again:
@@ -121,9 +121,7 @@ def skip(rules: Rules, state: CastState) -> Transition:
 def _owed(state: CastState, hint: str) -> Visit:
     """Return the visit that still owes an output where a cast failed or was aborted."""
     visit, failure = state.at, state.failure
-    if state.status not in ("failed", "aborted"):
-        what = f"The cast is {state.status}, not failed or aborted."
-        raise MateriaError(what, hint="step or run goes on with it", kind="not_stopped")
+    needs_stopped(state)
     if visit is None or failure is None or state.next is not None or state.unrouted or failure.blocked:
         what = "The cast did not stop within a visit: no answer is owed."
         raise MateriaError(what, hint=hint, kind="nothing_owed")
@@ -137,7 +135,7 @@ def spend(state: CastState, usage: Usage) -> CastState:
 
 def revive(rules: Rules, state: CastState) -> Transition:
     """Go on where a failed cast stopped, with the exhausted allowance granted again (R18, R19, R20)."""
-    _needs_stopped(state)
+    needs_stopped(state, "held")
     failure, visit = state.failure, state.at
     if state.status == "held":
         raise MateriaError(
@@ -212,10 +210,8 @@ def set_budget(state: CastState, **most: Any) -> CastState:
     return state._replace(budget=replace(state.budget, **most), warned=False)
 
 
-def _needs_stopped(state: CastState) -> None:
-    if state.status not in ("failed", "aborted", "held"):
-        raise MateriaError(
-            f"The cast is {state.status}, not failed or aborted.",
-            hint="step or run goes on with it",
-            kind="not_stopped",
-        )
+def needs_stopped(state: CastState, *others: str) -> None:
+    """Raise MateriaError (``not_stopped``) unless a cast failed, was aborted, or stands in one of the other ways."""
+    if state.status not in ("failed", "aborted", *others):
+        what = f"The cast is {state.status}, not failed or aborted."
+        raise MateriaError(what, hint=NEXT[state.status], kind="not_stopped")

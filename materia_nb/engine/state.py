@@ -504,12 +504,15 @@ class CastState(NamedTuple):
         return self.at if self.status == "waiting" else None
 
 
-_NEXT: Final[Mapping[str, str]] = {
+NEXT: Final[Mapping[Status, str]] = {
+    "ready": "step or run goes on with it",
+    "waiting": "step, or reply to the socket that waits",
     "complete": "back STEP or fork STEP goes on from an earlier step",
     "failed": "retry goes on",
     "aborted": "retry goes on",
     "held": "answer, decide, or approve first",
 }
+"""How a person goes on with a cast that stands so, where what was asked for cannot be done."""
 
 
 def waiting_visit(state: CastState) -> Visit:
@@ -518,7 +521,7 @@ def waiting_visit(state: CastState) -> Visit:
     if visit is None or state.status != "waiting":
         raise MateriaError(
             f"No socket is waiting for an answer; the cast is {state.status}.",
-            hint=_NEXT.get(state.status, "step first"),
+            hint=NEXT[state.status],
             kind="not_waiting",
         )
     return visit

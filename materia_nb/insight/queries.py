@@ -115,7 +115,7 @@ def _values(root: JSON) -> Iterator[JSON]:
 
 def _refused(expression: str, why: str) -> MateriaError:
     return MateriaError(
-        f"{expression[:100]!r} cannot be asked: {why}.",
+        f"{expression[:100]!r} cannot be asked: {why.rstrip('.!')}.",
         hint="write a dotted path such as plan.name, or JSONPath such as $.workItems[*].title",
         kind="question",
     )

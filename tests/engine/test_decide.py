@@ -176,7 +176,7 @@ def test_an_item_is_skipped_where_the_cast_stopped_at_one():
     plain = Folded(CHAIN).do(decide.enter).do(decide.fail, Failure("agent_error", "x", "A"), 0)
     assert refused(plain, decide.skip_item, "too hard") == "no_item"
     going_on = Folded(retry_loop()).answers(items("a")).do(decide.enter)
-    assert refused(going_on, decide.skip_item, "too hard") == "no_item"
+    assert refused(going_on, decide.skip_item, "too hard") == "not_stopped"
     behind = Folded(retry_loop()).answers(items("a"), "built", YES).do(decide.enter)
     behind.do(decide.fail, Failure("agent_error", "x", "Tell"), 0)
     assert refused(behind, decide.skip_item, "too hard") == "no_item"

@@ -125,8 +125,11 @@ def test_r62_prose_is_shown_where_it_was_assigned_and_nowhere_else(assign, shown
     assert step.output == say(text="as prose", context="why")
 
 
-@pytest.mark.parametrize("status", ["ready", "waiting"])
-def test_what_is_not_held_is_neither_decided_nor_answered(status):
+@pytest.mark.parametrize(
+    "status, hint",
+    [("ready", "step or run goes on with it"), ("waiting", "step, or reply to the socket that waits")],
+)
+def test_what_is_not_held_is_neither_decided_nor_answered(status, hint):
     cast = Folded(CHAIN)
     if status == "waiting":
         cast.do(decide.enter)
@@ -137,7 +140,4 @@ def test_what_is_not_held_is_neither_decided_nor_answered(status):
     ):
         with pytest.raises(MateriaError, match=f"The cast is {status}; nothing is waiting") as caught:
             command()
-        assert (caught.value.kind, caught.value.hint) == (
-            "not_held",
-            "step, or reply to the socket that waits",
-        )
+        assert (caught.value.kind, caught.value.hint) == ("not_held", hint)

@@ -34,7 +34,7 @@ def in_a_mess(tmp_path):
 
 def out_of_reach(tmp_path):
     def fails():
-        raise AgentError("The server is gone", kind="transport", hint="resend")
+        raise AgentError("The server is gone", kind="transport", hint="see that it is there, then retry")
 
     cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(), "Check": fails})
     cast.run()
