@@ -346,11 +346,13 @@ class Bound(NamedTuple):
         most = self.most(budget)
         return most is not None and (self.used(usage) or 0) * 100 >= most * percent
 
-    def so_far(self, usage: Usage) -> str:
-        """Say how much is used, with the turns of which it is unknown (R56)."""
-        used = self.used(usage)
+    def so_far(self, usage: Usage, most: float | None = None) -> str:
+        """Say how much is used, of how much if that is given, with the turns of which it is unknown (R56)."""
+        used, total = self.used(usage), "" if most is None else f" of {self.form.format(most)}"
         unit = "" if self.unit == self.of else f" {self.unit}"
-        return _in_words(None if used is None else self.form.format(used) + unit, self.missing(usage))
+        if used is None:
+            return f"unknown{total}{unit if total else ''}"
+        return _in_words(f"{self.form.format(used)}{total}{unit}", self.missing(usage))
 
 
 BOUNDS: Final = (

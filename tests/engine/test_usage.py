@@ -28,6 +28,13 @@ def test_how_much_is_used_is_said_with_the_turns_of_which_it_is_unknown(of, word
     assert bound.whole == (of in {"tokens", "turns"})
 
 
+def test_how_much_of_a_maximum_is_used_is_said_with_the_unit_behind_both():
+    cost = next(one for one in BOUNDS if one.of == "cost")
+    assert cost.so_far(USED, 2.0) == "0.5000 of 2.0000 USD"
+    assert cost.so_far(USED._replace(unpriced=1), 2.0) == "0.5000 of 2.0000 USD, unknown of 1 turn"
+    assert (cost.so_far(UNREPORTED, 2.0), cost.so_far(UNREPORTED)) == ("unknown of 2.0000 USD", "unknown")
+
+
 def test_what_nobody_reported_is_unknown_in_words_and_not_zero():
     assert (UNREPORTED.tokens_words, UNREPORTED.cost_words) == ("unknown", "unknown")
     assert (USED.tokens_words, USED.cost_words) == ("1,234", "0.5000 USD")

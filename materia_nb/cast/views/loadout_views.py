@@ -340,7 +340,11 @@ class OddsView(_View, Odds):
 
     def _parts(self) -> Iterable[Block]:
         yield Line(f"{part(self.graph.name)}, lists of {self.items}: exact odds")
-        yield Table(("end", "chance"), [(end, f"{chance:.2%}") for end, chance in self.ends.items()])
+        # An end is possible, however rare, and one beside it not certain.
+        rare = {"0.00%": "< 0.01%", "100.00%": "> 99.99%"} if sum(map(bool, self.ends.values())) > 1 else {}
+        chances = ((end, share, f"{share:.2%}") for end, share in self.ends.items())
+        ends = [(end, rare.get(words, words) if share else words) for end, share, words in chances]
+        yield Table(("end", "chance"), ends)
         yield from _silent(self.nothing)
         yield Line(f"{self.turns:.2f} turns of agents on average")
         if self.tokens is not None:

@@ -164,7 +164,7 @@ def _standing(cast: Snapshot) -> list[str]:
         missing = f", unknown of {counted(now.usage.uncounted, 'turn')}" if now.usage.uncounted else ""
         lines.append(f"tokens: {'unknown' if now.usage.tokens is None else now.usage.tokens}{most}{missing}")
     lines += [
-        f"{one.of}: {one.so_far(now.usage)} of {one.form.format(limit)}"
+        f"{one.of}: {one.so_far(now.usage, limit)}"
         for one in BOUNDS[1:]
         if (limit := one.most(now.budget)) is not None
     ]

@@ -140,3 +140,13 @@ def test_fields_without_effect_are_one_line_that_unfolds():
     assert ("lone-guard" in above, "why 1" in above) == (True, False)
     assert "4 fields have no effect here" in details.split("</summary>")[0]
     assert all(f"why {n}" in details for n in range(1, 5))
+
+
+def test_a_rare_end_is_not_said_to_be_impossible_nor_the_other_one_certain():
+    graph = build_graph(config({"A": asks(edge("A", "not_satisfied", maxTraversals=20))}))
+    shown = ExploreView(graph, (0, 1)).odds(0.9, 1).as_text()
+    assert "< 0.01%" in shown
+    assert "> 99.99%" in shown
+    sure = ExploreView(graph, (0, 1)).odds(1.0, 1).as_text()
+    assert "100.00%" in sure
+    assert "< 0.01%" not in sure
