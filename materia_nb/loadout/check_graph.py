@@ -523,7 +523,12 @@ def _mend(findings: Findings, row: FieldRow, error: ErrorDetails, owner: str) ->
 def _advice(row: FieldRow) -> str:
     if row.part is not None and not row.many:
         return f"write an object, such as {row.part.example}"
-    return f"write {row.shape}" + ("" if row.required else ", or leave it out")
+    article = _ARTICLES.get(row.shape.partition(" ")[0], "")
+    return f"write {article}{row.shape}" + ("" if row.required else ", or leave it out")
+
+
+_ARTICLES: Final = {"object": "an ", "list": "a ", "number": "a ", "whole": "a ", "percent": "a "}
+"""What stands before a shape that is one thing, by its first word; others say what can be written."""
 
 
 def check_materia(findings: Findings, name: str, raw: JSON) -> None:
