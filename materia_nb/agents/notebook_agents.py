@@ -516,7 +516,7 @@ def agent_from(value: object) -> Agent:
         return ModelAgent(value)
     if callable(value) and not isinstance(value, type):
         return FunctionAgent(value)
-    raise AgentError(f"A {type(value).__name__} is not an agent", hint=f"give {_FORMS}")
+    raise AgentError(f"A value of type {type(value).__name__} is not an agent", hint=f"give {_FORMS}")
 
 
 def _needs_program(command: Sequence[object]) -> None:

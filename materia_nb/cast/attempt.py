@@ -384,7 +384,7 @@ def _to_ask(runner: Runner, socket: str | None) -> Session:
         MateriaError: no agent is asked there, or the cast stands elsewhere.
     """
     refuse_recorded(runner.problems, runner.files.path)
-    graph, status = runner.rules.graph, runner.session.state.status
+    graph, stands = runner.rules.graph, runner.session.state.stands
     if runner.busy():
         raise MateriaError("A step is running.", hint="wait until it is over, or pause", kind="busy")
     if socket is not None:
@@ -392,7 +392,7 @@ def _to_ask(runner: Runner, socket: str | None) -> Session:
     session = entered(runner.rules, runner.session)
     if session is None:
         raise MateriaError(
-            f"No turn of an agent waits; the cast is {status}.",
+            f"No turn of an agent waits; the cast {stands}.",
             hint="fork it after the previous step, and attempt there",
             kind="not_waiting",
         )

@@ -64,9 +64,11 @@ class Case:
         try:
             return self._check()
         except (KeyError, TypeError, AttributeError) as error:
+            what = f"it lacks {error}" if isinstance(error, KeyError) else "a value is of the wrong type"
             raise MateriaError(
-                f"The case is damaged: {type(error).__name__}: {error}.",
+                f"The case is damaged: {what}.",
                 where=str(self.path),
+                hint="put back what was changed, or write it anew: cast.export.test(path)",
                 kind="bad_case",
             ) from error
 

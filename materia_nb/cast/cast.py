@@ -615,7 +615,9 @@ class Cast:
         with self.runner.lock():
             self.runner.begin()
             if self.status not in ("ready", "waiting", "held"):
-                raise MateriaError(f"The cast is {self.status} already.", hint=NEXT[self.status], kind="over")
+                raise MateriaError(
+                    f"The cast {self.now.engine.stands} already.", hint=NEXT[self.status], kind="over"
+                )
             self.runner.keep(decide.abort(self.runner.rules, self.runner.session, reason, now()))
             self.runner.write_derived()
 

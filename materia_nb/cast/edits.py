@@ -542,7 +542,7 @@ class Approvals(ApprovalsNow):
     def _asked(self) -> Approval:
         if self.cast.held is None:
             raise MateriaError(
-                f"Nothing waits for approval; the cast is {self.cast.status}.",
+                f"Nothing waits for approval; the cast {self.cast.engine.stands}.",
                 hint="allow lets a tool run without asking",
                 kind="not_asked",
             )
@@ -669,7 +669,7 @@ def _counts(step: StepRecord) -> bool:
 
 def needs_pinned(name: str, pinned: Iterable[str]) -> None:
     """Raise MateriaError (``not_pinned``) unless a name is pinned."""
-    if name not in (known := list(pinned)):
+    if name not in (known := list(dict.fromkeys(pinned))):
         raise MateriaError(
             f"{name} is not pinned.",
             hint=did_you_mean(name, known) if known else "nothing is pinned",

@@ -742,7 +742,7 @@ def held(session: Session) -> Visit:
     state = session.state
     if state.status != "held" or state.at is None:
         raise MateriaError(
-            f"The cast is {state.status}; nothing is waiting for a decision.",
+            f"The cast {state.stands}; nothing is waiting for a decision.",
             hint=NEXT[state.status],
             kind="not_held",
         )

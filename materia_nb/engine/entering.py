@@ -149,7 +149,7 @@ def enter(rules: Rules, state: CastState) -> Transition:
     """Enter ``state.next``: find its item or pass over an empty loop, count the visit, ask for output (R1)."""
     if state.status != "ready":
         raise MateriaError(
-            f"The cast is {state.status}, so no socket can be entered.",
+            f"The cast {state.stands}, so no socket can be entered.",
             hint="reply to the socket that waits, or retry a cast that stopped",
             kind="not_ready",
         )

@@ -195,7 +195,7 @@ def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
     step = event.transition
     if step is None or step.before is not session.state:
         if session.state.status != "ready":
-            raise Unfit(event, f"but the cast is {session.state.status}")
+            raise Unfit(event, f"but the cast {session.state.stands}")
         step = entering.enter(rules, session.state)
         at = step.state.waiting_at
         meant = (event.about.get("socket"), event.about.get("itemKey"), event.visit)

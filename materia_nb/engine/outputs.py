@@ -168,7 +168,7 @@ def decided(
 def _held(rules: Rules, state: CastState) -> tuple[Visit, SocketRules]:
     if state.status != "held" or state.at is None or state.hold is None:
         raise MateriaError(
-            f"The cast is {state.status}; nothing is waiting for a decision.",
+            f"The cast {state.stands}; nothing is waiting for a decision.",
             hint=NEXT[state.status],
             kind="not_held",
         )

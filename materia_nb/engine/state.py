@@ -505,6 +505,11 @@ class CastState(NamedTuple):
         """The visit that owes an output, None when no socket is entered."""
         return self.at if self.status == "waiting" else None
 
+    @property
+    def stands(self) -> str:
+        """How the cast stands, behind "the cast": ``has failed``, ``is complete``."""
+        return {"failed": "has failed", "aborted": "was aborted"}.get(self.status, f"is {self.status}")
+
 
 NEXT: Final[Mapping[Status, str]] = {
     "ready": "step or run goes on with it",
@@ -522,7 +527,7 @@ def waiting_visit(state: CastState) -> Visit:
     visit = state.at
     if visit is None or state.status != "waiting":
         raise MateriaError(
-            f"No socket is waiting for an answer; the cast is {state.status}.",
+            f"No socket is waiting for an answer; the cast {state.stands}.",
             hint=NEXT[state.status],
             kind="not_waiting",
         )

@@ -215,7 +215,7 @@ def _why_not(now: Snapshot, *, busy: bool, yours: bool) -> str:
         return "it is your turn: answer in the inspector; a run that waits for it continues"
     if not now.writable:
         return "this cast is open read-only: resume it to continue"
-    return f"the cast is {now.status}"
+    return f"the cast {now.engine.stands}"
 
 
 def _counts(now: Snapshot) -> str:

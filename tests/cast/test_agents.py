@@ -333,6 +333,6 @@ def test_a_forgotten_cast_lets_go_of_its_lock(tmp_path):
 def test_what_is_no_agent_is_refused_in_one_clear_error(tmp_path):
     bench = Workbench(tmp_path)
     bench.load(h.loop_config())
-    with pytest.raises(MateriaError, match="A int is not an agent") as caught:
+    with pytest.raises(MateriaError, match="A value of type int is not an agent") as caught:
         bench.agent("Build", 42)
     assert "give a function" in caught.value.hint

@@ -307,7 +307,8 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
             outcome.append(f"It ends: {self.ends}.")
         if otherwise := self.asked_otherwise:
             numbers = ", ".join(map(str, otherwise[:_CHANGES_SHOWN]))
-            outcome.append(f"The answer was given to a different prompt in step {numbers}.")
+            steps = "step" if len(otherwise) == 1 else "steps"
+            outcome.append(f"The answer was given to a different prompt in {steps} {numbers}.")
         return [*outcome, *self.left_out]
 
 
@@ -508,9 +509,11 @@ class AttemptsView(Shown, Sequence[Attempt]):
     def _line(self) -> str:
         taken, usage = sum(one.valid for one in self), self.usage
         times = "once" if len(self) == 1 else f"{len(self)} times"
-        cost = f", {usage.cost_words}" if usage.cost else ""
-        tokens = "tokens unknown" if usage.tokens is None else f"{usage.tokens_words} tokens"
-        return f"{self.socket}, asked {times}: {taken} would be taken, {tokens}{cost} in all"
+        tokens = "tokens unknown" if usage.tokens is None else f"{usage.tokens:,} tokens"
+        cost = f", {usage.cost:.4f} USD" if usage.cost else ""
+        missing = max(usage.without_tokens, usage.without_cost if cost else 0) if usage.tokens else 0
+        left_out = f", unknown of {counted(missing, 'turn')}" if missing else ""
+        return f"{self.socket}, asked {times}: {taken} would be taken, {tokens}{cost} in all{left_out}"
 
     def _issues(self) -> list[str]:
         wrong = []
