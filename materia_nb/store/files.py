@@ -71,7 +71,7 @@ def to_bytes(text: str) -> bytes:
         MateriaError: a notebook gave something that is not text (``usage``).
     """
     if not isinstance(text, str):
-        raise MateriaError(f"A {type(text).__name__} is not text.", hint="give a string", kind="usage")
+        raise MateriaError(f"{text!r:.40} is not text.", hint="give a string", kind="usage")
     try:
         return text.encode()
     except UnicodeEncodeError:
