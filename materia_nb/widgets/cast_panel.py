@@ -473,7 +473,7 @@ class CastPanel(CastSurface):
     @_act.register
     def _label(self, message: ToCast.Label) -> None:
         self.cast.labels.add(name=message.text)
-        self.say("The cast is called so from now on: it can be opened by that name.")
+        self.say("The cast has this name now, and can be opened by it.")
 
     @_act.register
     def _pin(self, message: ToCast.Pin) -> None:

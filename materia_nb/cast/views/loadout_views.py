@@ -514,8 +514,8 @@ class PromptsView(_View):
             with_context = "" if side.context is None else f" castContext {compact(side.context)},"
             yield Line(
                 f"{part(self.graph.name)}{letter}:{with_context} {counted(len(side.told), 'prompt')}, "
-                f"{side.characters:,} characters, some {side.tokens:,} tokens; {side.same:.0%} begin as the prompt "
-                f"before of the same socket; ends {side.end}"
+                f"{side.characters:,} characters, some {side.tokens:,} tokens; {side.same:.0%} repeats the beginning "
+                f"of the previous prompt of the same socket; ends {side.end}"
             )
         yield Line(
             "Answers are made up, short and satisfied; tokens are an estimate, one for four characters."
