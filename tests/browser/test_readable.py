@@ -197,8 +197,12 @@ def test_a_panel_keeps_to_the_sizes_of_the_workbench(lab: Lab):
     assert dim != ink
     lab.page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
     lab.page.set_viewport_size({"width": 1600, "height": 1000})
-    # At once: whatever the kernel tells next says again that a failure takes the whole height.
-    width = "(one) => (one.removeAttribute('data-tall'), one.querySelector('.mnb-inspector').getBoundingClientRect().width)"
+    # At once where it is wide: whatever the kernel tells next says again that a failure takes the whole height.
+    width = """async (one) => {
+        while (one.getBoundingClientRect().width < 1300) await new Promise(requestAnimationFrame);
+        one.removeAttribute("data-tall");
+        return one.querySelector(".mnb-inspector").getBoundingClientRect().width;
+    }"""
     assert panel.at.evaluate(width) == 344, "in a wide cell"
 
 
