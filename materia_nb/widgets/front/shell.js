@@ -146,7 +146,7 @@ export function castView({ model, el }) {
   const end = live(model, el, slices, (data, box) => {
     if (box && !heard) {
       heard = true;
-      markWhenGone(model, box);
+      markWhenGone(model, box, hear.signal);
       box.addEventListener("keydown", onKey, { capture: true, signal: hear.signal });
       box.addEventListener("mnb-socket", onSocket, { signal: hear.signal });
     }

@@ -12,9 +12,9 @@ export function sendMessage(model, message) {
 /**
  * Say that the kernel is gone as soon as somebody touches what it drew. JupyterLab marks its widgets when a kernel restarts or
  * dies; one that was shut down leaves them as they were, and nobody would hear the click.
- * @param {Model} model @param {HTMLElement} surface
+ * @param {Model} model @param {HTMLElement} surface @param {AbortSignal} [signal] ends it
  */
-export function markWhenGone(model, surface) {
+export function markWhenGone(model, surface, signal) {
   const look = (/** @type {Event} */ event) => {
     const manager = model.widget_manager;
     if (!("kernel" in manager) || manager.kernel) return;
@@ -22,7 +22,7 @@ export function markWhenGone(model, surface) {
     event.preventDefault();
     event.stopPropagation();
   };
-  for (const touch of ["pointerdown", "keydown"]) surface.addEventListener(touch, look, true);
+  for (const touch of ["pointerdown", "keydown"]) surface.addEventListener(touch, look, { capture: true, signal });
 }
 
 /**
