@@ -121,7 +121,7 @@ def alike(one: Sequence[object], other: Sequence[object]) -> int:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Say what was probably meant by ``name``, or list the choices (at most ten)."""
-    names = sorted(known)
+    names = sorted(set(known))
     match = close_match(name, names)
     if match:
         return f"did you mean {match!r}?"

@@ -616,7 +616,9 @@ class Cast:
             self.runner.begin()
             if self.status not in ("ready", "waiting", "held"):
                 raise MateriaError(
-                    f"The cast {self.now.engine.stands} already.", hint=NEXT[self.status], kind="over"
+                    f"The cast {self.runner.session.state.stands} already.",
+                    hint=NEXT[self.status],
+                    kind="over",
                 )
             self.runner.keep(decide.abort(self.runner.rules, self.runner.session, reason, now()))
             self.runner.write_derived()

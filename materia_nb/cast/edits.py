@@ -669,7 +669,7 @@ def _counts(step: StepRecord) -> bool:
 
 def needs_pinned(name: str, pinned: Iterable[str]) -> None:
     """Raise MateriaError (``not_pinned``) unless a name is pinned."""
-    if name not in (known := list(dict.fromkeys(pinned))):
+    if name not in (known := list(pinned)):
         raise MateriaError(
             f"{name} is not pinned.",
             hint=did_you_mean(name, known) if known else "nothing is pinned",

@@ -155,17 +155,9 @@ class Snapshot:
         self.pins, self.abandoned = session.pins, session.abandoned
         self.lanes_go_on = engine.lane is not None or lanes_at_work(session) is not None
         self.can_undo = live.writable and bool(session.edits) and session.edits[-1].after is engine
-        self.live, self.breakpoints, self.writable, self.stopping = (
-            live,
-            live.stops,
-            live.writable,
-            live.stopping,
-        )
-        self.differences, self.messages, self.pins_gone = (
-            live.differences,
-            list(live.messages),
-            live.pins_gone,
-        )
+        self.live, self.breakpoints, self.pins_gone = live, live.stops, live.pins_gone
+        self.writable, self.stopping = live.writable, live.stopping
+        self.differences, self.messages = live.differences, list(live.messages)
 
     @cached_property
     def breakpoints_hit(self) -> list[Breakpoint]:

@@ -33,7 +33,6 @@ from materia_nb.engine.session import (
 )
 from materia_nb.engine.state import (
     BOUNDS,
-    NEXT,
     NOTHING,
     Draft,
     Failure,
@@ -41,6 +40,7 @@ from materia_nb.engine.state import (
     Usage,
     Visit,
     at_work,
+    held_visit,
     limited,
     waiting_visit,
 )
@@ -739,14 +739,7 @@ def waiting(session: Session) -> Visit:
 
 def held(session: Session) -> Visit:
     """Return the visit that holds the cast, or raise MateriaError (``not_held``)."""
-    state = session.state
-    if state.status != "held" or state.at is None:
-        raise MateriaError(
-            f"The cast {state.stands}; nothing is waiting for a decision.",
-            hint=NEXT[state.status],
-            kind="not_held",
-        )
-    return state.at
+    return held_visit(session.state)
 
 
 def asking(session: Session) -> tuple[ToolCall, ...]:

@@ -17,7 +17,6 @@ from materia_nb.engine.routing import about, decision_of, repairs_allowed
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, TurnRecord
 from materia_nb.engine.state import (
-    NEXT,
     CastState,
     Draft,
     Failure,
@@ -27,6 +26,7 @@ from materia_nb.engine.state import (
     Usage,
     Visit,
     at_work,
+    held_visit,
     waiting_visit,
 )
 from materia_nb.errors import MateriaError, counted
@@ -92,7 +92,8 @@ def answered(
     rules: Rules, state: CastState, text: str, prompt: Prompt, grant: Grant | None = None
 ) -> Transition:
     """A person answered: the agent goes on in the same conversation, with consent to a command if that was given."""
-    visit, here = _held(rules, state)
+    visit = held_visit(state)
+    here = rules.sockets[visit.socket]
     resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, grant=grant)
     after = state._replace(status="waiting", at=resumed, hold=None)
     hold = state.hold
@@ -138,9 +139,10 @@ def decided(
     Raises:
         MateriaError: the cast is not held (``not_held``), there is no such socket, or nothing says which edge to take.
     """
-    visit, here = _held(rules, state)
+    visit = held_visit(state)
+    here = rules.sockets[visit.socket]
     hold = state.hold
-    assert hold is not None  # noqa: S101 - _held raises otherwise
+    assert hold is not None  # noqa: S101 - held_visit raises otherwise
     if target not in (None, END):
         rules.graph.needs_socket(target)
     given = hold.reading
@@ -163,16 +165,6 @@ def decided(
     draft = Draft(state, artifact)
     draft.hold = None
     return complete(rules, here, draft, visit, hold.text, reading, target=target)
-
-
-def _held(rules: Rules, state: CastState) -> tuple[Visit, SocketRules]:
-    if state.status != "held" or state.at is None or state.hold is None:
-        raise MateriaError(
-            f"The cast {state.stands}; nothing is waiting for a decision.",
-            hint=NEXT[state.status],
-            kind="not_held",
-        )
-    return state.at, rules.sockets[state.at.socket]
 
 
 _ANSWER_CUT: Final = "answer_cut"

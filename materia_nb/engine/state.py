@@ -265,12 +265,12 @@ class Usage(NamedTuple):
     @property
     def tokens_words(self) -> str:
         """The tokens in words, with the turns that they are not known of."""
-        return _in_words(None if self.tokens is None else f"{self.tokens:,}", self.without_tokens)
+        return in_words(None if self.tokens is None else f"{self.tokens:,}", self.without_tokens)
 
     @property
     def cost_words(self) -> str:
         """The cost in words, with the turns that it is not known of."""
-        return _in_words(None if self.cost is None else f"{self.cost:.4f} USD", self.without_cost)
+        return in_words(None if self.cost is None else f"{self.cost:.4f} USD", self.without_cost)
 
     def as_json(self) -> dict[str, JSON]:
         """Return what one turn used, as the journal keeps it; null is unknown."""
@@ -352,7 +352,7 @@ class Bound(NamedTuple):
         unit = "" if self.unit == self.of else f" {self.unit}"
         if used is None:
             return f"unknown{total}{unit if total else ''}"
-        return _in_words(f"{self.form.format(used)}{total}{unit}", self.missing(usage))
+        return in_words(f"{self.form.format(used)}{total}{unit}", self.missing(usage))
 
 
 BOUNDS: Final = (
@@ -373,7 +373,8 @@ def limited(budget: Budget) -> bool:
     return _MAXIMA(budget) != _NO_MAXIMA
 
 
-def _in_words(known: str | None, missing: int) -> str:
+def in_words(known: str | None, missing: int) -> str:
+    """Say what is known of something, and of how many turns it is not (R56)."""
     if known is None:
         return "unknown"
     return f"{known}, unknown of {counted(missing, 'turn')}" if missing else known
@@ -532,6 +533,17 @@ def waiting_visit(state: CastState) -> Visit:
             kind="not_waiting",
         )
     return visit
+
+
+def held_visit(state: CastState) -> Visit:
+    """Return the visit that holds the cast, or raise MateriaError (``not_held``)."""
+    if state.status != "held" or state.at is None or state.hold is None:
+        raise MateriaError(
+            f"The cast {state.stands}; nothing is waiting for a decision.",
+            hint=NEXT[state.status],
+            kind="not_held",
+        )
+    return state.at
 
 
 class Past(Protocol):

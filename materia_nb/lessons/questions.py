@@ -279,7 +279,7 @@ def _asked(cast: Cast) -> str:
             "The next socket cannot be entered.", hint="step shows why", kind="nothing_to_predict"
         )
     raise MateriaError(
-        f"The cast {cast.now.engine.stands}, so there is no step to predict.",
+        f"The cast {cast.runner.session.state.stands}, so there is no step to predict.",
         hint="start another with cast",
         kind="nothing_to_predict",
     )

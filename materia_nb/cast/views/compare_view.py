@@ -28,7 +28,7 @@ from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import GraphPicture, graph_block
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord, all_steps
-from materia_nb.engine.state import Usage
+from materia_nb.engine.state import Usage, in_words
 from materia_nb.errors import MateriaError, counted, plain
 from materia_nb.handoff.protocol import Issue
 from materia_nb.insight import sides
@@ -512,8 +512,8 @@ class AttemptsView(Shown, Sequence[Attempt]):
         tokens = "tokens unknown" if usage.tokens is None else f"{usage.tokens:,} tokens"
         cost = f", {usage.cost:.4f} USD" if usage.cost else ""
         missing = max(usage.without_tokens, usage.without_cost if cost else 0) if usage.tokens else 0
-        left_out = f", unknown of {counted(missing, 'turn')}" if missing else ""
-        return f"{self.socket}, asked {times}: {taken} would be taken, {tokens}{cost} in all{left_out}"
+        used = in_words(f"{tokens}{cost} in all", missing)
+        return f"{self.socket}, asked {times}: {taken} would be taken, {used}"
 
     def _issues(self) -> list[str]:
         wrong = []
