@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NoReturn, TypeAlias
 
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, did_you_mean, one_of_words
 
 JSON: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, list or dict with str keys.
@@ -285,10 +286,14 @@ def with_patch(value: JSON, patch: Sequence[Mapping[str, JSON]]) -> JSON:
     """Return what a JSON Patch (RFC 6902) makes of ``value``: it may ``add``, ``remove``, ``replace`` and ``move``.
 
     Raises:
-        MateriaError: a change does not fit (``path``).
+        MateriaError: a change does not fit, or is none of these (``path``).
     """
     for change in patch:
         op, path = change["op"], _segments(change["path"])
+        if op not in _CHANGES:
+            raise MateriaError(
+                f"{op!r:.80} is not a change of a value.", hint=one_of_words(_CHANGES), kind="path"
+            )
         new = MISSING if op in ("remove", "move") else change["value"]
         if op == "move":
             source = _segments(change["from"])
@@ -299,5 +304,11 @@ def with_patch(value: JSON, patch: Sequence[Mapping[str, JSON]]) -> JSON:
     return value
 
 
-def _segments(pointer: str) -> list[str]:
+_CHANGES: Final = ("add", "remove", "replace", "move")
+_POINTER: Final = re.compile(r"(?:/(?:[^~/]|~[01])*)+")
+
+
+def _segments(pointer: JSON) -> list[str]:
+    if not isinstance(pointer, str) or not _POINTER.fullmatch(pointer):
+        raise MateriaError(f"{pointer!r:.80} is not a JSON Pointer.", hint="as in /plan/steps/0", kind="path")
     return [one.replace("~1", "/").replace("~0", "~") for one in pointer.split("/")[1:]]

@@ -91,6 +91,14 @@ def test_a_patch_shares_what_it_leaves_alone():
         {"op": "move", "from": "/a", "path": "/b"},
         {"op": "add", "path": "/b"},
         {"path": "/list"},
+        {"op": "test", "path": "/list", "value": 1},
+        {"op": "change", "path": "/list", "value": 1},
+        {"op": ["add"], "path": "/list", "value": 1},
+        {"op": "add", "path": "list", "value": 1},
+        {"op": "add", "path": "", "value": {}},
+        {"op": "add", "path": "/b~2", "value": 1},
+        {"op": "add", "path": 5, "value": 1},
+        {"op": "move", "from": 5, "path": "/b"},
     ],
 )
 def test_a_patch_that_does_not_fit_is_one_error(change):

@@ -17,7 +17,7 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 196,
-    "lines of code": 51_519,
+    "lines of code": 51_517,
     "lines of code in one module": 600,
     "public names that stand for two things": 46,
 }
