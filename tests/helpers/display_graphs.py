@@ -150,3 +150,18 @@ def tangle(size: int, seed: int = 7) -> Graph:
         kind = "utility" if number(4) == 0 else "agent"
         sockets.append(socket(f"Socket-{n}", f"Materia {n}", *edges, kind=kind))
     return graph(f"tangle-{size}", sockets)
+
+
+def nested() -> Graph:
+    """A loop inside another."""
+    return graph(
+        "nested",
+        [
+            socket("A", "Plan", ("always", "B"), generator=True),
+            socket("B", "Split", ("always", "C")),
+            socket("C", "Do", ("satisfied", "D"), ("not_satisfied", "C", 2)),
+            socket("D", "Sum", ("always", "B")),
+            socket("E", "Out"),
+        ],
+        [loop("outer", ["B", "C", "D"], "A", ("D", "always", "E")), loop("inner", ["C"], None)],
+    )

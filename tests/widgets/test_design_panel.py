@@ -25,11 +25,9 @@ def tidy():
 
 
 @pytest.fixture
-def wb(project):
-    made = Workbench(project)
-    made.use("Plan-Build-Eval")
-    yield made
-    made.close()
+def wb(wb):
+    wb.use("Plan-Build-Eval")
+    return wb
 
 
 @pytest.fixture

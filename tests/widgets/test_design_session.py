@@ -19,11 +19,9 @@ HOSTILE = "<img src=x onerror=window.__owned=1>"
 
 
 @pytest.fixture
-def wb(project):
-    made = Workbench(project)
-    made.use("Plan-Build-Eval")
-    yield made
-    made.close()
+def wb(wb):
+    wb.use("Plan-Build-Eval")
+    return wb
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ipywidgets.widgets import widget as widget_module
 
 from cast_helpers import loop_agents, loop_config, start
-from display_graphs import chain, graph, hello, loop, rework, socket, tangle
+from display_graphs import chain, graph, hello, loop, nested, rework, socket, tangle
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
 from materia_nb.cast.views.status import marks_of
 from materia_nb.cast.workbench import Workbench
@@ -101,21 +101,6 @@ def texts(panel: GraphPanel) -> list[tuple[str, str]]:
         if isinstance(one, ui.HTML):
             found.append((" ".join(one._dom_classes), one.value))
     return found
-
-
-def nested() -> Graph:
-    """A loop inside another."""
-    return graph(
-        "nested",
-        [
-            socket("A", "Plan", ("always", "B"), generator=True),
-            socket("B", "Split", ("always", "C")),
-            socket("C", "Do", ("satisfied", "D"), ("not_satisfied", "C", 2)),
-            socket("D", "Sum", ("always", "B")),
-            socket("E", "Out"),
-        ],
-        [loop("outer", ["B", "C", "D"], "A", ("D", "always", "E")), loop("inner", ["C"], None)],
-    )
 
 
 def overlapping() -> Graph:

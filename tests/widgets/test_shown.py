@@ -11,7 +11,7 @@ import pytest
 import cast_helpers as h
 import cast_scenes
 import shown_texts
-from display_graphs import graph, hello, loop, rework, socket
+from display_graphs import hello, nested, rework
 from materia_nb import Workbench
 from materia_nb.cast import open_cast
 from materia_nb.display.blocks import json_of
@@ -342,11 +342,9 @@ def designed(session, *messages):
 
 
 @pytest.fixture
-def wb(project):
-    made = Workbench(project)
-    made.use("Plan-Build-Eval")
-    yield made
-    made.close()
+def wb(wb):
+    wb.use("Plan-Build-Eval")
+    return wb
 
 
 def test_a_session_of_designing(wb):
@@ -412,20 +410,6 @@ def test_the_draft_of_an_agent_is_judged_step_by_step(wb, number):
 
 
 # -- the canvas ------------------------------------------------------------------------------------
-
-
-def nested():
-    return graph(
-        "nested",
-        [
-            socket("A", "Plan", ("always", "B"), generator=True),
-            socket("B", "Split", ("always", "C")),
-            socket("C", "Do", ("satisfied", "D"), ("not_satisfied", "C", 2)),
-            socket("D", "Sum", ("always", "B")),
-            socket("E", "Out"),
-        ],
-        [loop("outer", ["B", "C", "D"], "A", ("D", "always", "E")), loop("inner", ["C"], None)],
-    )
 
 
 def drawn(panel):
