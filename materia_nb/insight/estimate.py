@@ -30,7 +30,7 @@ _MOST_PROMPTS: Final = 1_000
 
 def _valid(context: JSON) -> JSON:
     """Return a ``castContext``, or say what is wrong with it."""
-    from materia_nb.loadout.models import CONTEXT_SHAPE, Fault, is_context  # it loads pydantic
+    from materia_nb.loadout.fields import CONTEXT_SHAPE, Fault, is_context  # it loads pydantic
 
     hint = f"it is {CONTEXT_SHAPE}"
     try:

@@ -26,7 +26,9 @@ from materia_nb.loadout.resolve import active_loadout, build_graph, check_config
 from materia_nb.loadout.vocabulary import CONDITIONS, Condition
 
 if TYPE_CHECKING:
-    from materia_nb.loadout.models import Config, FieldRow, config_fields, config_schema
+    from materia_nb.loadout.fields import FieldRow
+    from materia_nb.loadout.json_schema import config_schema
+    from materia_nb.loadout.models import Config, config_fields
 
 __all__ = [
     "CONDITIONS",
@@ -61,7 +63,12 @@ __all__ = [
     "write_config",
 ]
 
-_MODELS = {"Config": "models", "FieldRow": "models", "config_fields": "models", "config_schema": "models"}
+_MODELS = {
+    "Config": "models",
+    "FieldRow": "fields",
+    "config_fields": "models",
+    "config_schema": "json_schema",
+}
 
 
 def __getattr__(name: str) -> Any:

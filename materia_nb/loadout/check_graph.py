@@ -34,17 +34,9 @@ from materia_nb.loadout.facts import (
     next_socket_id,
     replacement,
 )
+from materia_nb.loadout.fields import Fault, FieldRow, Model, field_path, objects, row_named
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.models import (
-    AgentMateria,
-    Fault,
-    FieldRow,
-    Model,
-    UtilityMateria,
-    field_path,
-    objects,
-    row_named,
-)
+from materia_nb.loadout.models import AgentMateria, UtilityMateria
 from materia_nb.loadout.regions import leads_into, rounds_in
 from materia_nb.loadout.report import (
     INVALID_CONFIG,

@@ -1,599 +1,627 @@
-"""The format of a config, as ``format.toml`` describes it: the kinds of values (R28), models that check it, its JSON Schema."""
+"""The objects of a config and their fields: checking, hints, forms, documentation and the JSON Schema follow from these classes.
+
+A field is annotated with the kind of its values (``fields``) and described once, by :func:`config_field`.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from collections.abc import Iterator as Iterating
-from dataclasses import dataclass, replace
-from keyword import iskeyword
-from math import ceil
-from typing import Annotated, Any, ClassVar, Final
+from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, create_model
-from pydantic.alias_generators import to_camel, to_snake
-from pydantic.json_schema import models_json_schema
-from pydantic_core import CoreSchema, core_schema
-
-from materia_nb.errors import did_you_mean, one_of_words
-from materia_nb.file_io import read_own_table
-from materia_nb.jsonvalue import JSON, split_path
-from materia_nb.loadout import graph
-from materia_nb.loadout.facts import (
-    BUILT_IN,
-    TOOL_SCOPES,
-    WORK_ITEMS,
-    Object,
-    as_list,
-    as_object,
-    is_number,
-    is_object,
-    is_text,
-    script_file,
-    whole,
+from materia_nb.loadout import fields
+from materia_nb.loadout.facts import BUILT_IN
+from materia_nb.loadout.fields import FieldRow, Model, TwoSpellings, config_field
+from materia_nb.loadout.graph import DEFAULT_TIMEOUT_MS, LANES_AT_ONCE, Budget, Limits
+from materia_nb.loadout.report import (
+    INVALID_CONDITION,
+    INVALID_CONFIG,
+    INVALID_EDGE,
+    INVALID_LOOP,
+    INVALID_MATERIA,
+    INVALID_SOCKET,
 )
-from materia_nb.loadout.graph import CAST_CONTEXTS, ITEM_CONTEXTS, LEAST_PROMPT_CHARACTERS, PROMPT_FORMS
-from materia_nb.loadout.report import INVALID_CONFIG, brief
-from materia_nb.loadout.vocabulary import (
-    CONDITIONS,
-    DEFAULT_HANDOFF,
-    FILE_CHOICES,
-    OF_OUTPUTS,
-    OWN_PROTOCOLS,
-    source_fault,
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS
+
+_BUDGET: Final = Budget()
+_LIMITS: Final = Limits()
+_BUILT_IN_NAMES: Final = ", ".join(f"`{name}`" for name in BUILT_IN)
+_TASK_PROTOCOLS: Final = ", ".join(
+    f"`{name}`" for name, protocol in OWN_PROTOCOLS.items() if protocol.tells_the_task
 )
 
-
-class Fault(ValueError):
-    """What is wrong with a value (None: that it is there), what to do, and where inside the value, such as ``[1]``."""
-
-    def __init__(self, what: str | None = None, hint: str | None = None, at: str = "") -> None:
-        super().__init__()  # without the words: pydantic cannot take half a surrogate pair
-        self.what, self.hint, self.at = what, hint, at
+# fmt: off
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ValueKind:
-    """A kind of value: what is accepted, the JSON Schema that says so, and what to write instead of anything else.
+class BudgetFields(Model):
+    """How much a cast may use."""
 
-    ``accepts`` may raise a :class:`Fault` that says more than that the value is wrong. ``shape`` is what its fields say
-    of it in words, if they say nothing else. ``counts`` turns an accepted value into what it counts as; without it, it
-    counts as it is written.
-    """
+    words = "a budget"
 
-    accepts: Callable[[JSON], bool]
-    schema: Mapping[str, JSON]
-    shape: str = "text"
-    write: str | None = None
-    counts: Callable[[Any], JSON] | None = None
-
-    def check(self, value: JSON) -> JSON:
-        """Return what the value counts as; raises Fault when it is of another kind."""
-        if not self.accepts(value):
-            raise Fault(hint=self.write)
-        return value if self.counts is None else self.counts(value)
-
-    def __get_pydantic_core_schema__(self, _source: Any, _handler: Any) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self.check)
-
-    def __get_pydantic_json_schema__(
-        self, _schema: CoreSchema, _handler: GetJsonSchemaHandler
-    ) -> dict[str, JSON]:
-        return dict(self.schema)
-
-
-def _word_of(*words: str) -> ValueKind:
-    """Make the kind of a field that takes one of a few words."""
-    advice = " or ".join(f'"{word}"' for word in words)
-    if len(words) > 2:
-        advice = "one of: " + ", ".join(f'"{word}"' for word in words)
-    return ValueKind(
-        lambda value: isinstance(value, str) and value in words,
-        {"enum": [*words]},
-        one_of_words(words),
-        f"write {advice}",
+    max_tokens: fields.Count | None = config_field(
+        "Tokens, input and output together, after which the cast stops.", "R20"
+    )
+    warn_at_percent: fields.Percent | None = config_field("When to warn.", "R20", default=_BUDGET.warn_at_percent)
+    max_cost_usd: fields.Amount | None = config_field(
+        "Cost in US dollars, as far as it is known, after which the cast stops.", "R20", "R56"
+    )
+    max_seconds: fields.Amount | None = config_field(
+        "Seconds that agents and processes work, not counting waiting for a person, after which the cast "
+        "stops.", "R20", "R56"
+    )
+    max_turns: fields.Count | None = config_field(
+        "Turns of agents, including drafts and repairs, after which the cast stops.", "R20"
+    )
+    stop_at_limit: object = config_field(
+        "Whether the maximum stops the cast, which it always does.", "R20", shape="true"
     )
 
 
-_LONGEST_MS: Final = 2**31 - 1  # about 24 days: beyond it, waiting overflows on some systems
-_TEXT: Final = {"type": "string"}
-_TEXTS: Final = {"type": "array", "items": _TEXT}
-_A_PATH: Final = 'write a path in quotes, such as "$.context" or "state.plan"'
-_SCOPES: Final = 'write "none", "readOnly", "coding" or a list of tool names'
-_CUSTOM: Final = {
-    "type": "object",
-    "properties": {"type": {"const": "custom"}, "tools": _TEXTS},
-    "required": ["type", "tools"],
-}
+class PriceFields(Model):
+    """What a model costs."""
+
+    words = "a price"
+    example = '{"input": 1.25, "output": 10}'
+
+    input: fields.Amount = config_field("US dollars for a million tokens of input.", "R56", required=True)
+    output: fields.Amount = config_field(
+        "US dollars for a million tokens of output, including thinking.", "R56", required=True
+    )
+    cached: fields.Amount | None = config_field(
+        "US dollars for a million tokens of input that came from a cache; left out, the price of other "
+        "input."
+    )
+    as_of: fields.Date | None = config_field("The date of this price.")
 
 
-def _is_source(value: JSON) -> bool:
-    fault = source_fault(value) if is_text(value) else None
-    if fault is not None:
-        raise Fault(*fault)
-    return is_text(value)
+class LimitsFields(Model):
+    """Bounds of a cast."""
 
+    words = "limits"
 
-def _are_texts(value: JSON) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-
-def _are_texts_by_name(value: JSON) -> bool:
-    return is_object(value) and all(isinstance(one, str) for one in value.values())
-
-
-def _is_day(value: JSON) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value) is not None
-
-
-def _whole_from(least: int) -> ValueKind:
-    def accepts(value: JSON) -> bool:
-        number = whole(value)
-        return number is not None and number >= least
-
-    shape = f"whole number from {least:,} up"
-    advice = f"write a whole number from {least} up, or leave it out"
-    return ValueKind(accepts, {"type": "integer", "minimum": least}, shape, advice, whole)
-
-
-def _number_from_0(shape: str, write: str | None = None) -> ValueKind:
-    return ValueKind(
-        lambda value: is_number(value) and value >= 0, {"type": "number", "minimum": 0}, shape, write
+    repair_attempts: fields.Count = config_field(
+        "Repair turns after an invalid agent output.", "R19", default=_LIMITS.repair_attempts
+    )
+    max_no_advance_cycles: fields.Count = config_field(
+        "Cycles without an advance to the next item.", "R18", default=_LIMITS.max_no_advance_cycles
+    )
+    max_edge_traversals: fields.PositiveCount = config_field(
+        "Traversals, outside items, of an edge without maxTraversals.", "R18",
+        default=_LIMITS.max_edge_traversals
+    )
+    prompt_characters: fields.PromptCharacters = config_field(
+        "The most characters in one prompt.", "R50", default=_LIMITS.prompt_characters
+    )
+    max_socket_visits: object = config_field(
+        "Visits of a socket.", "R21", shape="whole number",
+        ignored="visits are counted and shown, never enforced"
     )
 
 
-_FLAG: Final = {"type": "boolean"}
-_CONTEXT_PARTS: Final[Mapping[str, tuple[Callable[[JSON], bool], Mapping[str, JSON], str]]] = {
-    "request": (lambda value: isinstance(value, bool), _FLAG, "true or false"),
-    "items": (
-        lambda value: isinstance(value, str) and value in ITEM_CONTEXTS,
-        {"enum": [*ITEM_CONTEXTS]},
-        '"whole", "titles" or "none"',
-    ),
-    "state": (
-        lambda value: isinstance(value, bool) or _are_texts(value),
-        {"anyOf": [_FLAG, _TEXTS]},
-        'true, false or a list of paths such as ["plan.name"]',
-    ),
-    "handoffs": (
-        lambda value: isinstance(value, bool) or (whole(value) or 0) > 0,
-        {"anyOf": [_FLAG, {"type": "integer", "minimum": 1}]},
-        "true, false or a number of characters",
-    ),
-    "previous": (lambda value: isinstance(value, bool), _FLAG, "true or false"),
-}
-"""What an object of ``castContext`` may say: what is accepted, its schema, and what to write (R50)."""
+class McpServer(Model):
+    """A server of tools for models, by the Model Context Protocol; ``${NAME}`` in a text is read from the environment."""
+
+    words = "a server"
+    example = '{"command": "mcp-server-time", "args": []}'
+
+    command: fields.NonBlankText | None = config_field("The program, which speaks on stdin and stdout.")
+    args: fields.Texts | None = config_field("Its arguments.")
+    env: fields.TextsByName | None = config_field("Environment variables, in addition to PATH, HOME and the like.")
+    url: fields.NonBlankText | None = config_field("Its address, if it uses HTTP.", shape="address")
+    headers: fields.TextsByName | None = config_field("Headers to send to it.")
+    allow: fields.Texts | None = config_field(
+        "Its tools that need no approval, `*` for all; every other call asks.", shape="list of names"
+    )
+    timeout_ms: fields.Milliseconds | None = config_field("How long a call may take.", default=120000)
+    type: object = config_field("Written by other programs.", ignored="a command or a url is enough")
 
 
-def is_context(value: JSON) -> bool:
-    """Whether it is a ``castContext``; raises :class:`Fault` where an object has a wrong field."""
-    if not is_object(value):
-        return isinstance(value, str) and value in CAST_CONTEXTS
-    for name, given in value.items():
-        if name not in _CONTEXT_PARTS:
-            what = f"there is no part {name!r} of what an agent is told"
-            raise Fault(what, f"write one of {', '.join(_CONTEXT_PARTS)}", f".{name}")
-        accepts, _, write = _CONTEXT_PARTS[name]
-        if not accepts(given):
-            raise Fault(hint=f"write {write}", at=f".{name}")
-    return True
+class Parallel(Model):
+    """How many lanes run at once."""
+
+    words = "a parallel"
+    example = '{"maxConcurrency": 4}'
+    code = INVALID_LOOP
+
+    max_concurrency: fields.PositiveCount | None = config_field(
+        "How many lanes run at once; the others wait in the order of the schedule.", label="lanes at once",
+        first=1
+    )
 
 
-def _is_part(part: JSON) -> bool:
-    if isinstance(part, str) and "\0" in part:
-        raise Fault(f"{brief(part)} holds a NUL character", "no program can be given one: remove it")
-    return isinstance(part, str) and bool(part)
+class Parallelism(Parallel):
+    """How many lanes run at once where a loop does not say."""
+
+    code = INVALID_CONFIG
 
 
-def _are_tools(tools: JSON) -> bool:
-    custom = is_object(tools) and tools.get("type") == "custom"
-    names = tools.get("tools") if custom else tools
-    if isinstance(names, list) and all(is_text(name) for name in names):
-        return True
-    if names in TOOL_SCOPES and not custom:
-        return True
-    meant = f" ({did_you_mean(names, TOOL_SCOPES)})" if isinstance(names, str) else ""
-    raise Fault(f"tools is {brief(names)}", _SCOPES + meant, ".tools" if custom else "")
+class Config(Model):
+    """A config file."""
+
+    words = "a config"
+    example = '{"loadouts": { ... }, "materia": { ... }}'
+
+    schema_: object = config_field(
+        "The JSON Schema that an editor checks this file with; `materia schema` prints it.", alias="$schema",
+        shape="path or address"
+    )
+    artifact_dir: fields.FilePath | None = config_field(
+        "The directory for run directories, relative to the project; left out, `.pi/pi-materia`.", "R29",
+        write='write a path, such as ".pi/pi-materia"'
+    )
+    artifacts: fields.Artifacts | None = config_field(
+        "Which derived files a cast writes: the outputs of sockets (`outputs`), or `all`, including the "
+        "prompt of each turn.", "R63", default="outputs"
+    )
+    files: fields.Files | None = config_field(
+        "Whether the project's files are saved after each step, which needs Git: without the files that Git"
+        " ignores (`kept`), or with them (`kept with ignored`).", default="as they are",
+        shape="as they are, kept, kept with ignored"
+    )
+    active_loadout: fields.Reference | None = config_field(
+        "The loadout to cast; left out, the first.", shape="name of a loadout"
+    )
+    loadouts: dict[fields.Key, object] = config_field(
+        "Name -> loadout. Required.", "R26", required=True, min_length=1,
+        missing="the config has no loadouts", write='write {"My loadout": {"entry": ..., "sockets": ...}}'
+    )
+    materia: dict[fields.Key, object] | None = config_field("Id -> materia.", "R26")
+    budget: BudgetFields | None = config_field("How much a cast may use.", "R20")
+    prices: dict[fields.Key, PriceFields | None] | None = config_field(
+        "Your prices: `provider:model`, or the name of any other agent -> price. They replace the known "
+        "price of a model, and the cost that a program reports.", "R56"
+    )
+    limits: LimitsFields | None = config_field("Bounds of a cast.", "R18", "R19")
+    cast_context: fields.Context | None = config_field(
+        "What agents see of the cast, unless their socket, materia or loadout sets it.", "R50",
+        default="full"
+    )
+    keep_thinking: fields.Flag | None = config_field(
+        "Whether the thinking of agents is saved with the cast.", "R49", default=True
+    )
+    active_loadout_id: object = config_field("Kept for the reference's editor.")
+    compaction: object = config_field(
+        "Compaction in the reference's host.", shape="object", ignored="it belongs to another host"
+    )
+    finalization: object = config_field(
+        "Finalization in the reference's host.", shape="object", ignored="it belongs to another host"
+    )
+    eventing: object = config_field(
+        "Event sinks of the reference engine.", shape="object", ignored="it belongs to another host"
+    )
+    quest_default_loadout_id: object = config_field("Kept for the reference's quest board.")
+    mcp_servers: dict[fields.Key, McpServer] | None = config_field(
+        "Name -> server whose tools agents may use; a materia lists them in `tools`, as `name.tool` or "
+        "`name.*`."
+    )
+    parallelism: Parallelism | None = config_field(
+        f"Settings for lanes, unless their loop sets them; left out, {LANES_AT_ONCE} at once."
+    )
 
 
-CONTEXT_SHAPE: Final = "full, request, none, or an object"
-_CONTEXT_SCHEMA: Final[Mapping[str, JSON]] = {
-    "anyOf": [
-        {"enum": [*CAST_CONTEXTS]},
-        {
-            "type": "object",
-            "properties": {name: dict(schema) for name, (_, schema, _) in _CONTEXT_PARTS.items()},
-            "additionalProperties": False,
-        },
-    ]
-}
-VALUE_KINDS: Final[Mapping[str, ValueKind]] = {
-    # Of something in the config: the graph checks whether it is there.
-    "Reference": ValueKind(lambda _: True, _TEXT, "socket id or end"),
-    "SomeText": ValueKind(is_text, _TEXT, write="write a name in quotes"),  # more than white space
-    "Text": ValueKind(lambda value: isinstance(value, str), _TEXT, write="write text in quotes"),
-    "Texts": ValueKind(_are_texts, _TEXTS, "list of texts"),
-    "TextsByName": ValueKind(
-        _are_texts_by_name,
-        {"type": "object", "additionalProperties": _TEXT},
-        "object of texts",
-        'write an object of texts, such as {"NAME": "${NAME}"}',
-    ),
-    "Flag": ValueKind(
-        lambda value: isinstance(value, bool), _FLAG, "true or false", "write true or false, without quotes"
-    ),
-    "Count": _whole_from(0),
-    "CountFromOne": _whole_from(1),
-    "PromptCharacters": _whole_from(LEAST_PROMPT_CHARACTERS),
-    "Percent": _number_from_0("percent"),
-    "Amount": _number_from_0("number from 0 up", "write a number from 0 up"),
-    "Date": ValueKind(
-        _is_day,
-        {"type": "string", "format": "date"},
-        "date, as 2026-11-23",
-        'write a day, such as "2026-11-23"',
-    ),
-    "Milliseconds": ValueKind(  # a part of one counts as a whole one
-        lambda value: is_number(value) and value > 0,
-        {"type": "number", "exclusiveMinimum": 0},
-        "milliseconds above 0",
-        counts=lambda value: min(ceil(value), _LONGEST_MS),
-    ),
-    "Path": ValueKind(lambda value: is_text(value) and "\0" not in value, _TEXT, "path"),
-    "Name": ValueKind(  # of a cursor, or of an item in the state (R12, R13)
-        lambda value: is_text(value) and bool(split_path(value)),
-        _TEXT,
-        "name",
-        "write a name, or leave it out",
-    ),
-    "Source": ValueKind(_is_source, _TEXT, "source", _A_PATH),  # a path, or JSONPath (R11)
-    # It may have no effect, so be unreadable (R4).
-    "AssignedSource": ValueKind(is_text, _TEXT, "source", _A_PATH),
-    "Parse": _word_of("json", "text"),
-    "When": _word_of(*CONDITIONS),
-    "WhenOutput": _word_of(*OF_OUTPUTS),  # a condition that an output can meet
-    "Artifacts": _word_of("outputs", "all"),
-    "Files": _word_of(*FILE_CHOICES),
-    "PromptForm": _word_of(*PROMPT_FORMS),
-    "AgentOrUtility": _word_of("agent", "utility"),
-    "WorkItems": _word_of(WORK_ITEMS),
-    "ShippedUtility": _word_of("shippedUtility"),
-    "Context": ValueKind(
-        is_context,
-        _CONTEXT_SCHEMA,
-        CONTEXT_SHAPE,
-        f"write {', '.join(CAST_CONTEXTS)}, or an object of {', '.join(_CONTEXT_PARTS)}",
-    ),
-    "Tools": ValueKind(
-        _are_tools, {"anyOf": [{"enum": [*TOOL_SCOPES]}, _TEXTS, _CUSTOM]}, "scope or list of names"
-    ),
-    "ScriptName": ValueKind(
-        lambda value: script_file(value) is not None,
-        _TEXT,
-        "file name",
-        "write a plain file name that ends with .py, without a directory",
-    ),
-    "CommandPart": ValueKind(_is_part, _TEXT, write="write each part as a string that is not empty"),
-}
-"""The kinds by the names that the table of the format has for them."""
+class EdgeFields(Model):
+    """An ordinary way from a socket to the next. Edges are tried in order; the first that matches is taken."""
+
+    words = "an edge"
+    example = '{"when": "always", "to": "Socket-2"}'
+    code = INVALID_EDGE
+
+    when: fields.When = config_field(
+        "When it matches: `always`, when the parsed output has `satisfied` true or false, or `failed`, when"
+        " there is no output because the agent or the process failed or its output was finally refused. "
+        "Required.", "R3", required=True, first=1, code=INVALID_CONDITION, missing="the condition is missing"
+    )
+    to: fields.Reference | None = config_field(
+        "The socket that comes next, or `end`. Required.", "R26", needed=True, first=2
+    )
+    max_traversals: fields.PositiveCount = config_field(
+        "How often it may be taken for one work item (outside items: in the whole cast). Exceeding it fails"
+        " the cast.", "R18", label="at most", unit="times for each item", first=3
+    )
 
 
-class Model(BaseModel):
-    """An object of the config. Fields that it does not know are no business of checking (R28).
+class AdvanceFields(Model):
+    """Moves a cursor to the next item once the socket completes."""
 
-    ``words`` are its name, ``example`` is one, ``code`` that of its problems (R26), and ``rows`` are its fields by their
-    names in the config, in the order in which they are documented.
-    """
+    words = "an advance"
+    example = '{"when": "satisfied"}'
+    code = INVALID_SOCKET
 
-    words: ClassVar[str]
-    example: ClassVar[str] = "{ ... }"
-    code: ClassVar[str] = INVALID_CONFIG
-    rows: ClassVar[Mapping[str, FieldRow]] = {}
-
-    model_config = ConfigDict(alias_generator=to_camel, frozen=True)
-
-
-class TwoSpellings(Model):
-    """An object whose fields may be spelt ``like_this`` too, as a contract does."""
-
-    model_config = ConfigDict(populate_by_name=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldRow:
-    """One field of the config; ``format.toml`` has its attributes under the same names.
-
-    Attributes:
-        name: its name in Python.
-        shape: what its value looks like, in words.
-        description: what it does, in one or two sentences; ``about`` in the table.
-        rules: the R-numbers that it implements.
-        needed: that it must be there although it is not ``required``: the graph checks what it refers to.
-        part: the model of the objects in it.
-        many: that it holds a list or an object of entries.
-        ignored: why it has no effect here, for fields that are accepted all the same.
-        code: the code of its problems, where it is not that of its model.
-        missing: what a message says when it is not there; None, that it is missing.
-        write: what to write in place of a value that cannot be taken; None, its shape.
-        bare: whether paths name its entries without it: ``Socket-1``, not ``sockets.Socket-1``.
-        first_value: what a new object has there, where it must say something.
-        label: its name on a form, where not by its name.
-        unit: what stands behind it on a form.
-        first: its place among the fields that a form shows first; 0 for one that is a fold away.
-        prose: whether it is written on many lines.
-        apart: whether it has a form or operations of its own, so that the form of its object leaves it out.
-    """
-
-    model: str
-    field: str
-    name: str
-    shape: str
-    description: str
-    rules: tuple[str, ...] = ()
-    required: bool = False
-    part: type[Model] | None = None
-    many: type | None = None
-    needed: bool = False
-    ignored: str | None = None
-    code: str | None = None
-    missing: str | None = None
-    write: str | None = None
-    bare: bool = False
-    first_value: JSON = None
-    label: str = ""
-    unit: str = ""
-    first: int = 0
-    prose: bool = False
-    apart: bool = False
-
-    def entry(self, here: str, key: JSON) -> str:
-        """Return the path of an entry of this field, whose own path is ``here``."""
-        if self.bare:
-            return str(key)
-        return f"{here}[{key}]" if isinstance(key, int) else f"{here}.{key}"
+    cursor: fields.NonBlankText | None = config_field(
+        "The cursor to move; left out, that of the socket's iterator.", "R13", "R14", shape="name"
+    )
+    items: fields.SourcePath | None = config_field(
+        "The list that the cursor runs over; left out, that of the socket's iterator.", "R13", "R14"
+    )
+    when: fields.WhenOutput = config_field(
+        "When to move; left out, always.", "R14", code=INVALID_CONDITION, missing="the condition is missing"
+    )
+    done: fields.Reference | None = config_field(
+        "Where older loadouts went after the last item. It must exist; loops are left by their exits "
+        "instead.", "R14", ignored="a loop is left by its exits"
+    )
 
 
-def objects(model: type[Model], raw: Object, here: str = "") -> Iterating[tuple[type[Model], Object, str]]:
-    """Yield an object of the config and, in their order, the objects inside it, each with its model and path."""
-    yield model, raw, here
-    for name, row in model.rows.items():
-        value, source = raw.get(name), field_path(here, name)
-        if row.part is None:
-            continue
-        entries_at = [(source, value)]
-        if row.many is not None:
-            entries = as_object(value).items() if row.many is dict else enumerate(as_list(value))
-            entries_at = [(row.entry(source, key), one) for key, one in entries]
-        for at, one in entries_at:
-            if is_object(one):
-                yield from objects(row.part, one, at)
+class Foreach(Model):
+    """Gives a socket one item of a list at a time."""
+
+    words = "a foreach"
+    example = '{"items": "state.rows"}'
+    code = INVALID_SOCKET
+
+    items: fields.SourcePath = config_field(
+        "The list, such as `state.rows`. Required; anything else counts as empty.", "R12", required=True,
+        write='name the list, such as "state.rows"', label="list", first=1
+    )
+    as_: fields.Name | None = config_field(
+        "The name of the current item in the state; left out, `item`.", "R12", alias="as",
+        label="item is called", first=2
+    )
+    cursor: fields.Name | None = config_field("The cursor; left out, `<socket id>Index`.", "R13", first=3)
+    done: fields.Reference | None = config_field(
+        "Where older loadouts went after the last item. It must exist.", "R14",
+        ignored="a loop is left by its exits"
+    )
 
 
-def row_named(model: type[Model], name: str) -> FieldRow | None:
-    """Return the field that a name in the config means, None for no field."""
-    spelt = to_camel(name) if issubclass(model, TwoSpellings) else name
-    return model.rows.get(name) or model.rows.get(spelt)
+class Assignment(TwoSpellings):
+    """What an agent is told of its task, by protocols that hand it an envelope before its turn."""
+
+    words = "an assignment"
+    example = '{"goal": "..."}'
+    code = INVALID_SOCKET
+
+    goal: fields.AnyText | None = config_field("The goal of the turn; if left out, it is in the prompt.")
+    acceptance_criteria: fields.Texts | None = config_field("Conditions that must hold at the end.")
+    scope: fields.AnyText | None = config_field("What it may change.")
+    surfaces: fields.Texts | None = config_field(
+        "The parts of the project that it concerns; if there are several, it must consolidate."
+    )
+    adjacent_agents: fields.Texts | None = config_field("The agents that work on other parts.")
+    primary: fields.Flag | None = config_field(
+        "false if it assists: it must then report its findings for consolidation."
+    )
+    writable_sections: fields.Texts | None = config_field("Sections of the project context that it may update.")
+    readable_sections: fields.Texts | None = config_field("Sections that it sees; left out, all.")
 
 
-def field_path(here: str, name: str) -> str:
-    """Return the path of a field."""
-    return f"{here}.{name}" if here else name
+class SocketLimits(Model):
+    """Bounds that other versions kept for each socket."""
+
+    words = "the limits of a socket"
+    code = INVALID_SOCKET
+
+    max_visits: object = config_field(
+        "Visits of this socket.", "R21", shape="whole number",
+        ignored="visits are counted and shown, never enforced"
+    )
+    max_edge_traversals: object = config_field(
+        "Traversals from this socket.", "R21", shape="whole number", ignored="write maxTraversals on an edge"
+    )
+    max_output_bytes: object = config_field(
+        "Size of an output.", shape="whole number", ignored="outputs are kept whole"
+    )
 
 
-_MEANT: Final = {
-    "<the usual protocol>": DEFAULT_HANDOFF,
-    "<protocols that tell the task>": ", ".join(
-        f"`{name}`" for name, one in OWN_PROTOCOLS.items() if one.tells_the_task
-    ),
-    "<utilities of the reference>": ", ".join(f"`{name}`" for name in BUILT_IN),
-    "<lanes>": str(graph.LANES_AT_ONCE),
-}
-"""What stands in a description for what the code knows."""
+class SocketFields(Model):
+    """A materia placed in the graph."""
+
+    words = "a socket"
+    example = '{"materia": "..."}'
+    code = INVALID_SOCKET
+
+    materia: fields.Reference | None = config_field(
+        "The materia used here. Required.", "R26", shape="materia id", needed=True, first=1
+    )
+    parse: fields.Parse = config_field(
+        "How the output of an agent is read: `json` or `text` (the default). A utility's is on its materia;"
+        " a generator's is always json.", "R4", label="output", first=3
+    )
+    assign: dict[fields.Key, fields.AssignedSource] | None = config_field(
+        "What is saved in the state, in order: dotted target -> source (`$.plan`, `$`, `state.x`, `item.x`,"
+        " `lastJson.x`, `lastOutput`, or JSONPath). A utility's is on its materia.", "R4", "R11",
+        write='write an object from targets to sources: {"plan": "$.plan"}'
+    )
+    edges: list[EdgeFields] | None = config_field(
+        "Where to go next, in order; without a match the cast ends.", "R3",
+        write='write a list: [{"when": "always", "to": "Socket-2"}]', apart=True
+    )
+    advance: AdvanceFields | None = config_field("How the socket moves on to the next item.", "R14")
+    foreach: Foreach | None = config_field(
+        "Its own list to iterate over; it takes precedence over the loop's.", "R1", "R12"
+    )
+    handoff: fields.NonBlankText = config_field(
+        f"The protocol of the agent here; left out, the loadout's, else `{DEFAULT_HANDOFF}`.",
+        shape="name of a protocol"
+    )
+    assignment: Assignment | None = config_field(
+        f"The agent's task, for protocols that include it in the prompt ({_TASK_PROTOCOLS})."
+    )
+    finalize: fields.Flag | None = config_field(
+        "Whether the agent first works, answering in any form, and is then asked for its handoff, in a "
+        "separate turn of the same conversation. For agents whose output is json.", label="hands over apart"
+    )
+    cast_context: fields.Context | None = config_field(
+        "What its agent sees of the cast besides its own prompt: everything (`full`), only the `request`, "
+        "`none`, or an object of `request`, `items`, `state`, `handoffs`, `previous`; left out, the "
+        "materia's, else the loadout's, else the config's, else `full`.", "R50", label="context", first=4
+    )
+    prompt_form: fields.PromptStyle | None = config_field(
+        "How its prompt is written: headings and fences (`md`), or plain names and blank lines (`plain`); "
+        "left out, as in the profile of its model, else `md`.", "R50"
+    )
+    limits: SocketLimits | None = config_field(
+        "Bounds of other versions; accepted and ignored.", "R21", apart=True
+    )
+    layout: object = config_field(
+        "Where it is drawn; the loadout's layout comes first.", shape="object with x and y", apart=True
+    )
+    socket_kind: object = config_field("Kept for the reference's editor.", shape="entry or normal")
+    empty: object = config_field("Kept for the reference's editor.", shape="true or false")
+    label: object = config_field("A name for people.", first=2)
 
 
-def models_of(table: Mapping[str, Mapping[str, Any]]) -> dict[str, type[Model]]:
-    """Make the models of a table: each has its fields as objects, and beside them what it says of itself.
+class Consumes(Model):
+    """Gives all members of a loop the work items of a generator."""
 
-    Of a model: ``about``, ``words``, ``example``, ``code`` (see :class:`Model`), ``base``, whose fields it has too, ``snake_case``
-    where its fields may be spelt so, and ``defaults``, the class of the graph that has its defaults. Of a field: ``kind``, ``about``,
-    ``default`` and ``least``, how many entries it has at least, and what a :class:`FieldRow` has. A kind is one of :data:`VALUE_KINDS`,
-    or another model; ``[...]`` is a list of it, ``{...}`` an object, and behind ``?`` null will do too.
-    """
-    made: dict[str, type[Model]] = {}
+    words = "consumes"
+    example = '{"from": "Socket-1"}'
+    code = INVALID_LOOP
 
-    def model(name: str) -> type[Model]:
-        if name not in made:
-            made[name] = _model(name, table[name], model)
-        return made[name]
-
-    for name in table:
-        model(name)
-    return {name: made[name] for name in table if not name.startswith("_")}
-
-
-def _model(name: str, given: Mapping[str, Any], model: Callable[[str], type[Model]]) -> type[Model]:
-    rows = {key: one for key, one in given.items() if isinstance(one, dict)}
-    base = model(given["base"]) if "base" in given else TwoSpellings if "snake_case" in given else Model
-    known = getattr(graph, given["defaults"])() if "defaults" in given else None
-    title = name.removesuffix("Fields")
-    fields = {key: _field(title, key, one, known, model) for key, one in rows.items()}
-    annotated: dict[str, Any] = {row.name: annotation for row, annotation in fields.values()}
-    made = create_model(name, __base__=base, __doc__=given["about"], __module__=__name__, **annotated)
-    for key in ("words", "example", "code"):
-        if key in given:
-            setattr(made, key, given[key])
-    inherited = {key: replace(row, model=title) for key, row in base.rows.items()}
-    made.rows = inherited | {key: row for key, (row, _) in fields.items()}
-    return made
+    from_: fields.Reference | None = config_field(
+        "The generator socket. It is not a member, and exactly one of its edges leads into the loop. "
+        "Required.", "R27", alias="from", shape="socket id", needed=True, first=1
+    )
+    output: fields.WorkItemsList = config_field(
+        "The list that it passes on; left out, `workItems`.", "R12",
+        write='write "workItems" or leave it out; for another list use iterator {"items": "state...."}'
+    )
+    as_: fields.Name | None = config_field(
+        "The name of the current item in the state; left out, `workItem`.", "R12", alias="as",
+        label="item is called", first=2
+    )
+    cursor: fields.Name | None = config_field(
+        "The cursor; left out, `workItemIndex`. Two loops over one generator need different ones.", "R13",
+        "R27"
+    )
+    done: fields.Reference | None = config_field(
+        "Where older loadouts went after the last item. It must exist.", "R14",
+        ignored="a loop is left by its exits"
+    )
 
 
-def _field(
-    owner: str, key: str, given: Mapping[str, Any], known: object, model: Callable[[str], type[Model]]
-) -> tuple[FieldRow, tuple[Any, Any]]:
-    """Make a field: its row, and its type with its default."""
-    name = to_snake(key.lstrip("$"))
-    name += "_" * (iskeyword(name) or hasattr(Model, name))
-    kind = given.get("kind", "Any").rstrip("?")
-    many = {"[": list, "{": dict}.get(kind[0])
-    inner = kind.strip("[]{}?")
-    part = None if inner == "Any" or inner in VALUE_KINDS else model(inner)
-    default = given.get("default", getattr(known, name, None))
-    about = given["about"]
-    for words, meant in _MEANT.items():
-        about = about.replace(words, meant)
-    if default is not None:
-        shown = f"`{default}`" if isinstance(default, str) else str(default)
-        about = f"{about.removesuffix('.')}; left out, {shown}."
-    facts = {one: value for one, value in given.items() if one not in ("kind", "about", "default", "least")}
-    facts = {"shape": _shape(inner, part, many), **facts, "rules": tuple(given.get("rules", ()))}
-    row = FieldRow(model=owner, field=key, name=name, description=about, part=part, many=many, **facts)
-    start = ... if row.required else default
-    field = Field(default=start, alias=key, description=about, min_length=given.get("least"))
-    return row, (_annotation(given.get("kind", "Any"), part), field)
+class IteratorFields(Foreach):
+    """Gives all members of a loop the items of a list that no generator made."""
+
+    words = "an iterator"
+    code = INVALID_LOOP
 
 
-def _shape(kind: str, part: type[Model] | None, many: type | None) -> str:
-    if many is list:
-        return "list of objects"
-    if part is not None or many is dict:
-        return "object of sources" if kind.endswith("Source") else "object"
-    return VALUE_KINDS[kind].shape if kind in VALUE_KINDS else "text"
+class ExitRouteFields(Model):
+    """A way out of a loop, taken once its list is exhausted."""
+
+    words = "an exit route"
+    example = '{"id": "...", "from": "...", "condition": "...", "targetSocketId": "..."}'
+    code = INVALID_LOOP
+
+    id: fields.NonBlankText = config_field(
+        "A name that is unique in the loop. Required.", "R26", required=True,
+        write="write an id that is unique in this loop", first=4
+    )
+    from_: fields.Reference | None = config_field(
+        "The member that exhausts the list. Required.", "R16", alias="from", shape="socket id", needed=True,
+        first=2
+    )
+    condition: fields.WhenOutput = config_field(
+        "When it is taken: the last output's `satisfied`, or always. Required; one route for each source "
+        "and condition.", "R16", "R27", required=True, label="when", first=1, code=INVALID_CONDITION,
+        missing="the condition is missing"
+    )
+    target_socket_id: fields.Reference | None = config_field(
+        "Where it leads. Required.", "R27", needed=True, label="to", first=3
+    )
 
 
-def _annotation(kind: str, part: type[Model] | None) -> Any:
-    if kind.endswith("?"):
-        return _annotation(kind[:-1], part) | None
-    if kind.startswith("["):
-        return list[_annotation(kind[1:-1], part)]  # type: ignore[misc]
-    if kind.startswith("{"):
-        return dict[Annotated[str, VALUE_KINDS["Reference"]], _annotation(kind[1:-1], part)]  # type: ignore[misc]
-    return Annotated[Any, VALUE_KINDS[kind]] if kind in VALUE_KINDS else part or Any
+class LegacyExit(Model):
+    """The older form of a way out of a loop; `exits` says the same and more."""
+
+    words = "an exit"
+    example = '{"from": "Socket-3", "when": "satisfied", "to": "end"}'
+    code = INVALID_LOOP
+
+    from_: fields.Reference | None = config_field(
+        "The member that decides. Required.", "R15", alias="from", shape="socket id", needed=True
+    )
+    when: fields.WhenOutput = config_field(
+        "When the item is done and the cursor moves. Required.", "R15", required=True, code=INVALID_CONDITION,
+        missing="the condition is missing"
+    )
+    to: fields.Reference | None = config_field("Where to go after the last item. Required.", "R15", needed=True)
 
 
-_BY_NAME: Final = models_of(read_own_table(__file__, "format.toml"))
-MODELS: Final = tuple(_BY_NAME.values())
-"""The models of the format, in the order in which they are documented."""
-Config, Loadout, AgentMateria, UtilityMateria = (
-    _BY_NAME[name] for name in ("Config", "Loadout", "AgentMateria", "UtilityMateria")
-)
-BudgetFields, LimitsFields, PriceFields = (
-    _BY_NAME[name] for name in ("BudgetFields", "LimitsFields", "PriceFields")
-)
-SocketFields, EdgeFields, LoopFields, ExitRouteFields = (
-    _BY_NAME[name] for name in ("SocketFields", "EdgeFields", "LoopFields", "ExitRouteFields")
-)
-Consumes, IteratorFields = _BY_NAME["Consumes"], _BY_NAME["IteratorFields"]
+class LoopFields(Model):
+    """A region of sockets that work on one item after another."""
+
+    words = "a loop"
+    example = '{"sockets": [...], ...}'
+    code = INVALID_LOOP
+
+    sockets: list[fields.Reference] = config_field(
+        "The members, which form a cycle by their edges. Required.", "R27", required=True, min_length=1,
+        shape="list of socket ids", missing="the loop lists no sockets",
+        write='list its members: ["Socket-2", "Socket-3"]', apart=True
+    )
+    consumes: Consumes | None = config_field(
+        "The generator whose work items it iterates over.", "R12", "R27", apart=True
+    )
+    iterator: IteratorFields | None = config_field("Another list to iterate over.", "R12", apart=True)
+    exits: list[ExitRouteFields] = config_field(
+        "The ways out. If no member advances, the sources of these routes derive an advance.", "R15", "R16",
+        write="write a list of routes: [{ ... }]", apart=True
+    )
+    exit: LegacyExit | None = config_field(
+        "The older form of `exits`, which also sets an advance.", "R15", apart=True
+    )
+    label: object = config_field("A name for people.")
+    parallel: Parallel | None = config_field(
+        "Settings for its lanes, if its generator is `parallel`; left out, the config's `parallelism`.",
+        apart=True
+    )
+
+
+class Loadout(Model):
+    """A workflow: sockets, the edges between them, and loop regions."""
+
+    words = "a loadout"
+    example = '{"entry": "Socket-1", "sockets": { ... }}'
+
+    entry: fields.Reference | None = config_field(
+        "The socket where a cast starts; left out, the first.", "R26", "R36", shape="socket id", first=3
+    )
+    sockets: dict[fields.Key, SocketFields] = config_field(
+        "Socket id -> socket. `Socket-1`, `Socket-2`, ... are the canonical ids. Required.", "R26",
+        required=True, min_length=1, code=INVALID_SOCKET, missing="the loadout has no sockets",
+        write='write {"Socket-1": {"materia": "..."}, ...}', bare=True, apart=True
+    )
+    loops: dict[fields.Key, LoopFields] | None = config_field(
+        "Loop id -> loop region.", "R15", "R27", code=INVALID_LOOP,
+        write='write an object: {"name": {"sockets": [...]}}', apart=True
+    )
+    handoff: fields.NonBlankText = config_field(
+        f"The protocol of its agents; left out, `{DEFAULT_HANDOFF}`.", shape="name of a protocol", first=5
+    )
+    cast_context: fields.Context | None = config_field(
+        "What its agents see of the cast, unless their socket or materia sets it; left out, the config's.",
+        "R50", label="context", first=4
+    )
+    origin_default_id: object = config_field("Kept for the reference's editor.")
+    layout: object = config_field("Where its sockets are drawn.", shape="object", apart=True)
+    description: object = config_field("What it is for.", first=1)
+    label: object = config_field("A name for people.", first=2)
+    id: object = config_field("Kept for the reference's editor.")
+    source: object = config_field("Kept for the reference's editor.")
+    lock_state: object = config_field("Kept for the reference's editor.", shape="locked or unlocked")
+    catalog_origin: object = config_field("Kept for the reference's editor.", shape="object")
+
+
+class MateriaFields(Model):
+    """What agents and utilities share."""
+
+    example = "{ ... } with its fields"
+    code = INVALID_MATERIA
+
+    type: fields.MateriaType = config_field(
+        "`agent` or `utility`. Left out: a utility if it has a command or script, else an agent.", "R26",
+        apart=True
+    )
+    label: object = config_field("A name for people; left out, its id.")
+    description: object = config_field("What it is for.")
+    group: object = config_field(
+        "The heading under which the designer's palette lists it; left out, `Utility` for a utility."
+    )
+    color: object = config_field(
+        "Its colour in the pictures: `#rgb`, `#rrggbb`, or a name such as `teal`; left out, the colour of "
+        "its kind.", shape="colour"
+    )
+    generator: fields.Flag = config_field(
+        "Whether it produces work items. Its output is then json with `workItems`.", "R4", "R9",
+        label="makes items", first=4
+    )
+    lock_state: object = config_field("Kept for the reference's editor.", shape="locked or unlocked")
+    catalog_origin: object = config_field("Kept for the reference's editor.", shape="object")
+    parallel: fields.Flag = config_field(
+        "Whether a generator distributes its items to streams, whose lanes run in parallel. Its output then"
+        " contains a `parallelSchedule` besides `workItems`.", label="in streams"
+    )
+    parallel_safe: fields.Flag = config_field(
+        "Whether it may run in parallel lanes; required of every materia there.", label="safe in lanes"
+    )
+    parallel_planner: fields.Flag = config_field("An older name of `parallel`.")
+
+
+class AgentMateria(MateriaFields):
+    """A materia that a model, a person or a function answers for."""
+
+    words = "an agent"
+
+    prompt: fields.NonBlankText = config_field(
+        "Its task, with `{{...}}` variables. Required.", "R26", "R31", required=True,
+        write='write what the agent is to do (or, if a process is meant, "type": "utility")', first=1,
+        prose=True
+    )
+    tools: fields.Tools = config_field(
+        'The tools that it may use: `none`, `readOnly`, `coding`, a list of names, or `{"type": "custom", '
+        '"tools": [...]}`. Required.', "R26", required=True,
+        write='write "none", "readOnly", "coding" or a list of tool names', first_value="none", first=3
+    )
+    model: fields.AnyText = config_field("The model that answers; left out, the default of its agent.", "R26", first=2)
+    thinking: fields.AnyText = config_field("How long the model may think, in the terms of its agent.")
+    multi_turn: fields.Flag = config_field(
+        "Whether a person refines drafts before the final answer.", "R26", label="drafts", first=5
+    )
+    cast_context: fields.Context | None = config_field(
+        "What it sees of the cast, unless its socket sets it.", "R50", label="context"
+    )
+    parse: fields.Parse = config_field("How its output is read.", "R4", ignored="write it on the socket")
+
+
+class Script(Model):
+    """A script that is shipped with this package."""
+
+    words = "a script"
+    example = '{"kind": "shippedUtility", "name": "detect-vcs.py"}'
+    code = INVALID_MATERIA
+
+    kind: fields.ShippedUtility = config_field(
+        "Always `shippedUtility`. Required.", "R25", required=True,
+        write='write "shippedUtility", or use command for a script of your own'
+    )
+    name: fields.ScriptName = config_field(
+        "Its file name; a name in `.mjs` means the `.py` of that name. Required.", "R25", required=True
+    )
+    runtime: object = config_field("What ran it elsewhere.", ignored="scripts run with the kernel's own Python")
+
+
+class UtilityMateria(MateriaFields):
+    """A materia that is a process."""
+
+    words = "a utility"
+
+    command: list[fields.CommandPart] | None = config_field(
+        "The program and its arguments. No shell is used. Either this or `script` is required.", "R23", "R24",
+        min_length=1, shape="list of text",
+        write='write a list of strings, such as ["python3", "script.py"]; no shell is used', first=1
+    )
+    script: Script | None = config_field("A shipped script instead of a command.", "R25")
+    params: dict[fields.Key, object] | None = config_field(
+        "Parameters, passed to the process on stdin.", "R23", write="write an object: { ... }"
+    )
+    parse: fields.Parse = config_field(
+        "How its stdout is read: `json` or `text` (the default).", "R4", "R6", label="output", first=2
+    )
+    assign: dict[fields.Key, fields.SourcePath] | None = config_field(
+        "What is saved in the state, in order: dotted target -> source.", "R4", "R11",
+        write='write an object from targets to sources: {"plan": "$.plan"}'
+    )
+    timeout_ms: fields.Milliseconds = config_field(
+        "How long it may run.", "R23", default=DEFAULT_TIMEOUT_MS,
+        write="write a number of milliseconds above 0, such as 30000", label="time limit",
+        unit="milliseconds", first=4
+    )
+    multi_turn: fields.Flag = config_field("Drafts.", ignored="a process gives one answer")
+    utility: object = config_field(
+        f"A shipped script by its name in the reference engine, instead of `script`: {_BUILT_IN_NAMES}.",
+        "R61"
+    )
+
+# fmt: on
+
+MODELS: Final[tuple[type[Model], ...]] = (
+    Config, BudgetFields, PriceFields, LimitsFields, Parallelism, McpServer, Loadout, SocketFields,
+    EdgeFields, AdvanceFields, Foreach, Assignment, SocketLimits, LoopFields, Parallel, Consumes,
+    IteratorFields, ExitRouteFields, LegacyExit, AgentMateria, UtilityMateria, Script,
+)  # fmt: skip
+"""The objects of the format, in the order of the documentation."""
 
 
 def config_fields() -> list[FieldRow]:
-    """Return every field of the format, model by model, for the documentation."""
+    """Return every field of the format, object by object, for the documentation."""
     return [row for model in MODELS for row in model.rows.values()]
-
-
-_MERGED: Final = (Config, Loadout, AgentMateria, UtilityMateria)
-"""What a file may hold in part, since a layer below has the rest; null takes a field away (R33)."""
-_IS_UTILITY: Final = {
-    "anyOf": [
-        {"properties": {"type": {"const": "utility"}}, "required": ["type"]},
-        {"not": {"required": ["type"]}, "anyOf": [{"required": ["command"]}, {"required": ["script"]}]},
-    ]
-}
-"""What ``materia_kind`` says."""
-
-
-def field_schemas() -> dict[str, Any]:
-    """Return of every model the JSON Schema of its fields one by one, as :func:`check_config` says it."""
-    _, made = models_json_schema([(model, "validation") for model in MODELS])
-    definitions: dict[str, Any] = made["$defs"]
-    for model in MODELS:
-        _in_words(model, definitions[model.__name__])
-    return definitions
-
-
-def config_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a config file, for editors: what is wrong is underlined at its field.
-
-    It is strict: a field that it does not know is an error, unless it begins with ``x-`` (a hint of ``check``, R28). What a
-    loadout, a materia or the config must have may be in a layer below (R33), so that it may be missing here. Fields
-    without effect are marked as deprecated.
-    """
-    definitions = field_schemas()
-    for model in MODELS:
-        _close(model, definitions[model.__name__])
-    agent, utility = ({"$ref": f"#/$defs/{model.__name__}"} for model in (AgentMateria, UtilityMateria))
-    config = definitions.pop(Config.__name__)
-    loadout = {"$ref": f"#/$defs/{Loadout.__name__}"}
-    materia = {"if": _IS_UTILITY, "then": utility, "else": agent}
-    config["properties"]["loadouts"]["additionalProperties"] = {"anyOf": [loadout, _NULL]}
-    config["properties"]["materia"]["additionalProperties"] = {"if": _NULL, "else": materia}
-    config["title"] = "Loadouts and materia"
-    made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **config, "$defs": definitions}
-    pointed: dict[str, Any] = _pointed(made)
-    return pointed
-
-
-def _close(model: type[Model], made: dict[str, Any]) -> None:
-    """Let an object have no other fields than those of its model, and say which it needs by itself."""
-    rows = model.rows
-    if issubclass(model, TwoSpellings):
-        made["properties"] |= {row.name: made["properties"][name] for name, row in rows.items()}
-    if model not in _MERGED:
-        needed = [name for name, row in rows.items() if row.required or row.needed]
-        made |= {"required": needed} if needed else {}
-    made |= {"additionalProperties": False, "patternProperties": {"^x-": {}}}
-
-
-def _pointed(schema: Any) -> Any:
-    """Write alternatives as conditions, so that an error is told of the field inside the one that is meant.
-
-    Of ``anyOf`` a validator says that nothing of it fits, of the whole object.
-    """
-    if isinstance(schema, list):
-        return [_pointed(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    made = {key: value if key == "if" else _pointed(value) for key, value in schema.items()}
-    kinds = [inner for kind in made.get("anyOf", ()) for inner in kind.get("anyOf", (kind,))]
-    inside = [kind for kind in kinds if _type_of(kind) in {"object", "array"}]
-    if not inside:
-        return made
-    del made["anyOf"]
-    flat = [kind for kind in kinds if kind not in inside and kind != _NULL]
-    chain: Any = inside.pop() if not flat else flat[0] if len(flat) == 1 else {"anyOf": flat}
-    for kind in inside:
-        chain = {"if": {"type": _type_of(kind)}, "then": kind, "else": chain}
-    if _NULL in kinds:
-        chain = {"if": _NULL, "else": chain}
-    return {**made, "allOf": [chain]}
-
-
-def _type_of(kind: dict[str, Any]) -> Any:
-    return "object" if "$ref" in kind else kind.get("type")
-
-
-_NULL: Final = {"type": "null"}
-
-
-def _in_words(model: type[Model], made: dict[str, JSON]) -> None:
-    """Say of each field what its row says, in place of what pydantic makes of it."""
-    for name, row in model.rows.items():
-        field = made["properties"][name]
-        description = row.description if row.ignored is None else f"No effect: {row.ignored}."
-        kept = {key: value for key, value in field.items() if key != "title"}
-        if kept.get("default", ...) is None:
-            del kept["default"]
-        if model in _MERGED:
-            kept = _or_null(kept)
-        idle = {} if row.ignored is None else {"deprecated": True}
-        made["properties"][name] = {**kept, "description": description, **idle}
-    if model in _MERGED:
-        made.pop("required", None)
-
-
-def _or_null(field: dict[str, JSON]) -> dict[str, JSON]:
-    kinds = [kind for kind in field.get("anyOf", [field]) if kind != _NULL]
-    outer = {key: field[key] for key in ("default",) if key in field}
-    inner = [
-        {key: value for key, value in kind.items() if key not in ("default", "description")} for kind in kinds
-    ]
-    return {"anyOf": [*inner, _NULL], **outer} if any(inner) else outer

@@ -46,7 +46,7 @@ from materia_nb.loadout.report import (
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
 
 if TYPE_CHECKING:
-    from materia_nb.loadout.models import Model
+    from materia_nb.loadout.fields import Model
 
 _Resolved = TypeVar("_Resolved", Limits, Budget, Price)
 

@@ -239,7 +239,7 @@ _MINUS: Final = "\ue000"
 """Stands for the sign of a number, which click would take for an option."""
 _SIGN: Final = re.compile(r"^-(?=\d)")
 _PROGRAMS: Final = {
-    "schema": ("materia_nb.schema", "Print the JSON Schema of a file of loadouts, for editors."),
+    "schema": ("materia_nb.loadout.json_schema", "Print the JSON Schema of a file of loadouts, for editors."),
     "conformance": ("materia_nb.conformance", "Run conformance vectors: conformance FILE..."),
 }
 """Commands that are programs of their own: their module, and what they do."""

@@ -27,6 +27,7 @@ from materia_nb.loadout.design.forms import read_field
 from materia_nb.loadout.design.sockets import add_socket, clip_of, materia_model, new_sockets, place_sockets
 from materia_nb.loadout.design.ways import make_loop, with_exits
 from materia_nb.loadout.facts import as_list, as_object, is_condition, is_number
+from materia_nb.loadout.fields import Model
 from materia_nb.loadout.models import (
     Consumes,
     EdgeFields,
@@ -34,7 +35,6 @@ from materia_nb.loadout.models import (
     IteratorFields,
     Loadout,
     LoopFields,
-    Model,
     SocketFields,
 )
 from materia_nb.loadout.report import MendStep, do

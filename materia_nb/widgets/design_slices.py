@@ -33,6 +33,7 @@ from materia_nb.loadout.facts import (
     materia_group,
     materia_kind,
 )
+from materia_nb.loadout.fields import Model
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.models import (
     AgentMateria,
@@ -42,7 +43,6 @@ from materia_nb.loadout.models import (
     IteratorFields,
     Loadout,
     LoopFields,
-    Model,
     SocketFields,
 )
 from materia_nb.loadout.report import Problem, brief

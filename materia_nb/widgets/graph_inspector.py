@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.engine.routing import Decision
     from materia_nb.engine.session import StepRecord
-    from materia_nb.loadout.models import Model
+    from materia_nb.loadout.fields import Model
 
 _HANDOFFS: Final = 3
 """How many of a socket's latest handoffs are shown."""

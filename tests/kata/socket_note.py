@@ -7,10 +7,10 @@ from materia_nb.loadout import build_graph, check_config, config_schema
 from materia_nb.loadout.design import SOCKET_FIELDS
 from materia_nb.widgets.graph_inspector import in_effect
 
-LABEL = "[SocketFields.label]\n"
-NOTE = '[SocketFields.note]\nkind = "Text?"\nabout = "What to remember of it."\nprose = true\n\n'
+PLACEMENT = '    words = "a socket"\n    example = \'{"materia": "..."}\'\n    code = INVALID_SOCKET\n\n'
+NOTE = '    note: fields.AnyText | None = config_field("What to remember of it.", prose=True)\n'
 EDITS = {
-    "loadout/format.toml": (LABEL, f"{NOTE}{LABEL}"),
+    "loadout/models.py": (PLACEMENT, f"{PLACEMENT}{NOTE}"),
     "loadout/graph.py": (
         "    prompt_form: PromptForm | None = None\n",
         "    prompt_form: PromptForm | None = None\n    note: str | None = None\n",

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from loadout_samples import config, edge
 from materia_nb.loadout import check_config, config_fields, config_schema, read_config
-from materia_nb.schema import main
+from materia_nb.loadout.json_schema import main
 
 HERE = Path(__file__).parents[1]
 BUNDLED = HERE.parent / "materia_nb" / "loadout" / "bundled" / "default.json"

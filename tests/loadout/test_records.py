@@ -11,7 +11,7 @@ from builders import asks
 from graph_samples import LANGGRAPH, MERMAID, N8N
 from loadout_samples import RICH, edge, looped, route
 from materia_nb.errors import MateriaError
-from materia_nb.loadout import build_graph, check_config, config_fields, config_schema
+from materia_nb.loadout import build_graph, check_config
 from materia_nb.loadout.compose import compose
 from materia_nb.loadout.config_files import line_of
 from materia_nb.loadout.design import OPERATIONS, SOCKET_FIELDS, Design
@@ -20,7 +20,6 @@ from materia_nb.loadout.design.saving import rewrite_json
 from materia_nb.loadout.design.ways import MISSING
 from materia_nb.loadout.models import MODELS
 from materia_nb.loadout.other_tools import export_graph, import_graph
-from materia_nb.loadout.vocabulary import tint_of
 from records import ROOT, WRONG, as_line, changed, check_record, examples, places, written
 from stream_helpers import streams_config
 
@@ -200,33 +199,6 @@ def test_forms():
 
 
 _RAW = (None, "x", "a\nb", 3, 1.5, True, ["a", "b"], ["a", 1], {"x": 1}, [], "json", "end", "")
-
-
-def test_fields_and_their_schema():
-    def lines():
-        yield from map(written, config_fields())
-        for name, part in config_schema()["$defs"].items():
-            for field, made in part.get("properties", {}).items():
-                yield f"{name}.{field} {as_line(made)}"
-            yield f"{name} {as_line({key: value for key, value in part.items() if key != 'properties'})}"
-        for operation in OPERATIONS.values():
-            yield f"{operation.name} {list(operation.parameters)} {operation.about}"
-        for colour in (
-            "#fff",
-            "#12AB34",
-            " teal ",
-            "materia-color-teal",
-            "#777",
-            "#767676",
-            "#000",
-            "tael",
-            "#12345",
-            7,
-            "#0b0b0b",
-        ):
-            yield f"{colour} {written(tint_of(colour))}"
-
-    check_record("fields", lines())
 
 
 def test_imported_and_exported():

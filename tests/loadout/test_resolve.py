@@ -22,8 +22,8 @@ from materia_nb.loadout import (
     build_graph,
     check_config,
 )
+from materia_nb.loadout.fields import Count, Milliseconds, Model, config_field
 from materia_nb.loadout.graph import Price
-from materia_nb.loadout.models import models_of
 
 LEGACY = {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}
 
@@ -251,15 +251,9 @@ def test_materia_limits_and_budget():
 
 
 def test_a_number_counts_as_its_kind_says_wherever_it_stands():
-    Waits = models_of(  # noqa: N806 - a class
-        {
-            "Waits": {
-                "about": "Bounds with a time among them.",
-                "rounds": {"kind": "Count", "about": "Rounds."},
-                "waitMs": {"kind": "Milliseconds", "about": "How long.", "default": 5},
-            }
-        }
-    )["Waits"]
+    class Waits(Model):
+        rounds: Count = config_field("Rounds.")
+        wait_ms: Milliseconds = config_field("The time to wait.", default=5)
 
     for written, counts in ((1.5, 2), (2**31 - 1.5, 2**31 - 1), (10**400, 2**31 - 1)):
         read = Waits.model_validate({"rounds": 3.0, "waitMs": written})

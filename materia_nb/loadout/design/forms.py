@@ -14,7 +14,8 @@ from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.config_files import read_text
 from materia_nb.loadout.design.document import design_error
 from materia_nb.loadout.facts import Object, as_list, is_object
-from materia_nb.loadout.models import CONTEXT_SHAPE, FieldRow, Model, field_schemas
+from materia_nb.loadout.fields import CONTEXT_SHAPE, FieldRow, Model
+from materia_nb.loadout.json_schema import field_schemas
 
 _Input: TypeAlias = Literal[
     "text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"

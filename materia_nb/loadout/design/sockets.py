@@ -38,8 +38,9 @@ from materia_nb.loadout.facts import (
     with_names,
     without_socket,
 )
+from materia_nb.loadout.fields import Model, row_named
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.models import AgentMateria, Model, SocketFields, UtilityMateria, row_named
+from materia_nb.loadout.models import AgentMateria, SocketFields, UtilityMateria
 from materia_nb.loadout.report import brief
 
 # -- sockets ---------------------------------------------------------------------------------

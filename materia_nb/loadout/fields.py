@@ -1,0 +1,498 @@
+"""Fields of a config: the kinds of their values, how a field is described, and the class of objects that have fields.
+
+The objects themselves are in ``models``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, core_schema
+
+from materia_nb.errors import did_you_mean, one_of_words
+from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.loadout.facts import (
+    TOOL_SCOPES,
+    WORK_ITEMS,
+    Object,
+    as_list,
+    as_object,
+    is_number,
+    is_object,
+    is_text,
+    script_file,
+    whole,
+)
+from materia_nb.loadout.graph import CAST_CONTEXTS, ITEM_CONTEXTS, LEAST_PROMPT_CHARACTERS, PROMPT_FORMS
+from materia_nb.loadout.report import INVALID_CONFIG, brief
+from materia_nb.loadout.vocabulary import CONDITIONS, FILE_CHOICES, OF_OUTPUTS, source_fault
+
+
+class Fault(ValueError):
+    """A refused value.
+
+    Attributes:
+        what: what is wrong; None if the value itself says enough.
+        hint: what to write instead; None takes the advice of the field or of its kind.
+        at: the place inside the value, such as ``[1]``.
+    """
+
+    def __init__(self, what: str | None = None, hint: str | None = None, at: str = "") -> None:
+        super().__init__()  # without the message: pydantic cannot encode half a surrogate pair
+        self.what, self.hint, self.at = what, hint, at
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueKind:
+    """A kind of value, written as ``Annotated[type, ValueKind(...)]``.
+
+    Attributes:
+        accepts: returns True for values of the kind; may raise :class:`Fault` for a more precise message.
+        schema: the JSON Schema of the kind.
+        shape: the kind in words, for documentation and forms.
+        advice: what to write instead of a refused value; None makes a sentence of the shape.
+        convert: turns an accepted value into the one that counts; None keeps it as written.
+    """
+
+    accepts: Callable[[JSON], bool]
+    schema: Mapping[str, JSON]
+    shape: str = "text"
+    advice: str | None = None
+    convert: Callable[[Any], JSON] | None = None
+
+    def validate(self, value: JSON) -> JSON:
+        """Return the value that counts.
+
+        Raises:
+            Fault: the value is of another kind.
+        """
+        if not self.accepts(value):
+            raise Fault(hint=self.advice)
+        return value if self.convert is None else self.convert(value)
+
+    def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.validate)
+
+    def __get_pydantic_json_schema__(
+        self, _schema: CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> dict[str, JSON]:
+        return dict(self.schema)
+
+
+_LONGEST_MS: Final = 2**31 - 1  # about 24 days: beyond it, waiting overflows on some systems
+_STRING: Final = {"type": "string"}
+_STRINGS: Final = {"type": "array", "items": _STRING}
+_BOOLEAN: Final = {"type": "boolean"}
+
+
+def _is_string(value: JSON) -> bool:
+    return isinstance(value, str)
+
+
+def _is_bool(value: JSON) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_string_list(value: JSON) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+
+
+def _one_word_of(*words: str) -> ValueKind:
+    advice = " or ".join(f'"{word}"' for word in words)
+    if len(words) > 2:
+        advice = "one of: " + ", ".join(f'"{word}"' for word in words)
+    return ValueKind(
+        lambda value: isinstance(value, str) and value in words,
+        {"enum": [*words]},
+        one_of_words(words),
+        f"write {advice}",
+    )
+
+
+def _integer_from(minimum: int) -> ValueKind:
+    def accepts(value: JSON) -> bool:
+        number = whole(value)
+        return number is not None and number >= minimum
+
+    shape = f"whole number from {minimum:,} up"
+    advice = f"write a whole number from {minimum} up, or leave it out"
+    return ValueKind(accepts, {"type": "integer", "minimum": minimum}, shape, advice, whole)
+
+
+def _number_from_0(shape: str, advice: str | None = None) -> ValueKind:
+    schema = {"type": "number", "minimum": 0}
+    return ValueKind(lambda value: is_number(value) and value >= 0, schema, shape, advice)
+
+
+def _is_source(value: JSON) -> bool:
+    fault = source_fault(value) if is_text(value) else None
+    if fault is not None:
+        raise Fault(*fault)
+    return is_text(value)
+
+
+def _is_date(value: JSON) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value) is not None
+
+
+def _is_command_part(part: JSON) -> bool:
+    if isinstance(part, str) and "\0" in part:
+        raise Fault(f"{brief(part)} holds a NUL character", "no program can be given one: remove it")
+    return isinstance(part, str) and bool(part)
+
+
+_SCOPE_ADVICE: Final = 'write "none", "readOnly", "coding" or a list of tool names'
+_CUSTOM_TOOLS: Final = {
+    "type": "object",
+    "properties": {"type": {"const": "custom"}, "tools": _STRINGS},
+    "required": ["type", "tools"],
+}
+
+
+def _is_tools(tools: JSON) -> bool:
+    custom = is_object(tools) and tools.get("type") == "custom"
+    names = tools.get("tools") if custom else tools
+    if isinstance(names, list) and all(is_text(name) for name in names):
+        return True
+    if names in TOOL_SCOPES and not custom:
+        return True
+    suggestion = f" ({did_you_mean(names, TOOL_SCOPES)})" if isinstance(names, str) else ""
+    raise Fault(f"tools is {brief(names)}", _SCOPE_ADVICE + suggestion, ".tools" if custom else "")
+
+
+_CONTEXT_PARTS: Final[Mapping[str, ValueKind]] = {
+    "request": ValueKind(_is_bool, _BOOLEAN, "true or false"),
+    "items": ValueKind(
+        lambda value: isinstance(value, str) and value in ITEM_CONTEXTS,
+        {"enum": [*ITEM_CONTEXTS]},
+        '"whole", "titles" or "none"',
+    ),
+    "state": ValueKind(
+        lambda value: isinstance(value, bool) or _is_string_list(value),
+        {"anyOf": [_BOOLEAN, _STRINGS]},
+        'true, false or a list of paths such as ["plan.name"]',
+    ),
+    "handoffs": ValueKind(
+        lambda value: isinstance(value, bool) or (whole(value) or 0) > 0,
+        {"anyOf": [_BOOLEAN, {"type": "integer", "minimum": 1}]},
+        "true, false or a number of characters",
+    ),
+    "previous": ValueKind(_is_bool, _BOOLEAN, "true or false"),
+}
+"""The parts of an object of ``castContext`` (R50)."""
+
+
+def is_context(value: JSON) -> bool:
+    """Return True for a ``castContext``.
+
+    Raises:
+        Fault: it is an object with a wrong part.
+    """
+    if not is_object(value):
+        return isinstance(value, str) and value in CAST_CONTEXTS
+    for name, part in value.items():
+        kind = _CONTEXT_PARTS.get(name)
+        if kind is None:
+            what = f"there is no part {name!r} of what an agent is told"
+            raise Fault(what, f"write one of {', '.join(_CONTEXT_PARTS)}", f".{name}")
+        if not kind.accepts(part):
+            raise Fault(hint=f"write {kind.shape}", at=f".{name}")
+    return True
+
+
+CONTEXT_SHAPE: Final = "full, request, none, or an object"
+_CONTEXT_SCHEMA: Final[Mapping[str, JSON]] = {
+    "anyOf": [
+        {"enum": [*CAST_CONTEXTS]},
+        {
+            "type": "object",
+            "properties": {name: dict(kind.schema) for name, kind in _CONTEXT_PARTS.items()},
+            "additionalProperties": False,
+        },
+    ]
+}
+_PATH_ADVICE: Final = 'write a path in quotes, such as "$.context" or "state.plan"'
+
+Reference: TypeAlias = Annotated[str, ValueKind(lambda _: True, _STRING, "socket id or end")]
+"""The name of another part of the config; ``check_graph`` tests whether it exists."""
+Key: TypeAlias = Reference
+"""A key of an object, whatever it is."""
+NonBlankText: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, advice="write a name in quotes")]
+AnyText: TypeAlias = Annotated[str, ValueKind(_is_string, _STRING, advice="write text in quotes")]
+Texts: TypeAlias = Annotated[list[str], ValueKind(_is_string_list, _STRINGS, "list of texts")]
+TextsByName: TypeAlias = Annotated[
+    dict[str, str],
+    ValueKind(
+        lambda value: is_object(value) and all(isinstance(entry, str) for entry in value.values()),
+        {"type": "object", "additionalProperties": _STRING},
+        "object of texts",
+        'write an object of texts, such as {"NAME": "${NAME}"}',
+    ),
+]
+Flag: TypeAlias = Annotated[
+    bool, ValueKind(_is_bool, _BOOLEAN, "true or false", "write true or false, without quotes")
+]
+Count: TypeAlias = Annotated[int, _integer_from(0)]
+PositiveCount: TypeAlias = Annotated[int, _integer_from(1)]
+PromptCharacters: TypeAlias = Annotated[int, _integer_from(LEAST_PROMPT_CHARACTERS)]
+Percent: TypeAlias = Annotated[float, _number_from_0("percent")]
+Amount: TypeAlias = Annotated[float, _number_from_0("number from 0 up", "write a number from 0 up")]
+Date: TypeAlias = Annotated[
+    str,
+    ValueKind(
+        _is_date,
+        {"type": "string", "format": "date"},
+        "date, as 2026-11-23",
+        'write a day, such as "2026-11-23"',
+    ),
+]
+Milliseconds: TypeAlias = Annotated[
+    int,
+    ValueKind(
+        lambda value: is_number(value) and value > 0,
+        {"type": "number", "exclusiveMinimum": 0},
+        "milliseconds above 0",
+        convert=lambda value: min(ceil(value), _LONGEST_MS),
+    ),
+]
+FilePath: TypeAlias = Annotated[
+    str, ValueKind(lambda value: is_text(value) and "\0" not in value, _STRING, "path")
+]
+Name: TypeAlias = Annotated[
+    str,
+    ValueKind(
+        lambda value: is_text(value) and bool(split_path(value)),
+        _STRING,
+        "name",
+        "write a name, or leave it out",
+    ),
+]
+"""The name of a cursor, or of an item in the state (R12, R13)."""
+SourcePath: TypeAlias = Annotated[str, ValueKind(_is_source, _STRING, "source", _PATH_ADVICE)]
+"""A path, or JSONPath (R11)."""
+AssignedSource: TypeAlias = Annotated[str, ValueKind(is_text, _STRING, "source", _PATH_ADVICE)]
+"""The source of an assignment on a socket. It may be unreadable where it has no effect (R4)."""
+Parse: TypeAlias = Annotated[str, _one_word_of("json", "text")]
+When: TypeAlias = Annotated[str, _one_word_of(*CONDITIONS)]
+WhenOutput: TypeAlias = Annotated[str, _one_word_of(*OF_OUTPUTS)]
+"""A condition that an output can meet."""
+Artifacts: TypeAlias = Annotated[str, _one_word_of("outputs", "all")]
+Files: TypeAlias = Annotated[str, _one_word_of(*FILE_CHOICES)]
+PromptStyle: TypeAlias = Annotated[str, _one_word_of(*PROMPT_FORMS)]
+MateriaType: TypeAlias = Annotated[str, _one_word_of("agent", "utility")]
+WorkItemsList: TypeAlias = Annotated[str, _one_word_of(WORK_ITEMS)]
+ShippedUtility: TypeAlias = Annotated[str, _one_word_of("shippedUtility")]
+Context: TypeAlias = Annotated[
+    object,
+    ValueKind(
+        is_context,
+        _CONTEXT_SCHEMA,
+        CONTEXT_SHAPE,
+        f"write {', '.join(CAST_CONTEXTS)}, or an object of {', '.join(_CONTEXT_PARTS)}",
+    ),
+]
+Tools: TypeAlias = Annotated[
+    object,
+    ValueKind(
+        _is_tools, {"anyOf": [{"enum": [*TOOL_SCOPES]}, _STRINGS, _CUSTOM_TOOLS]}, "scope or list of names"
+    ),
+]
+ScriptName: TypeAlias = Annotated[
+    str,
+    ValueKind(
+        lambda value: script_file(value) is not None,
+        _STRING,
+        "file name",
+        "write a plain file name that ends with .py, without a directory",
+    ),
+]
+CommandPart: TypeAlias = Annotated[
+    str, ValueKind(_is_command_part, _STRING, advice="write each part as a string that is not empty")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldRow:
+    """The description of one field of the config.
+
+    Attributes:
+        model: the name of its object in the documentation.
+        field: its name in the config.
+        name: its name in Python.
+        shape: its value in words; as the kind of the value says if empty.
+        description: what it does, in one or two sentences.
+        rules: the R-numbers that it implements.
+        required: True if it must be there.
+        needed: True if it must be there but is not ``required``, since the graph checks what it refers to.
+        part: the class of the objects in it.
+        many: list or dict if it holds several entries.
+        ignored: why it has no effect here, for fields that are accepted all the same.
+        code: the code of its problems; None takes that of its object.
+        missing: the message if it is missing; None says that it is missing.
+        write: the advice for a refused value; None makes it of the kind or the shape.
+        bare: True if paths name its entries without it: ``Socket-1``, not ``sockets.Socket-1``.
+        first_value: its value in a new object, if it must have one.
+        label: its name on a form; its own name if empty.
+        unit: the unit that a form shows after it.
+        first: its position among the fields that a form shows first; 0 if it is folded away.
+        prose: True if it is written on several lines.
+        apart: True if it has a form or operations of its own, so that the form of its object leaves it out.
+    """
+
+    description: str
+    rules: tuple[str, ...] = ()
+    model: str = ""
+    field: str = ""
+    name: str = ""
+    shape: str = ""
+    required: bool = False
+    part: type[Model] | None = None
+    many: type | None = None
+    needed: bool = False
+    ignored: str | None = None
+    code: str | None = None
+    missing: str | None = None
+    write: str | None = None
+    bare: bool = False
+    first_value: JSON = None
+    label: str = ""
+    unit: str = ""
+    first: int = 0
+    prose: bool = False
+    apart: bool = False
+
+    def entry(self, here: str, key: JSON) -> str:
+        """Return the path of an entry of this field, whose own path is ``here``."""
+        if self.bare:
+            return str(key)
+        return f"{here}[{key}]" if isinstance(key, int) else f"{here}.{key}"
+
+    def __call__(self, schema: dict[str, JSON]) -> None:
+        """Put the description into the JSON Schema that pydantic makes of the field."""
+        if schema.get("default", ...) is None:
+            del schema["default"]
+        schema["description"] = self.description if self.ignored is None else f"No effect: {self.ignored}."
+        if self.ignored is not None:
+            schema["deprecated"] = True
+
+
+def config_field(
+    description: str,
+    *rules: str,
+    default: JSON = None,
+    alias: str | None = None,
+    min_length: int | None = None,
+    **attributes: Any,
+) -> Any:
+    """Return a pydantic field with its description.
+
+    Args:
+        description: what the field does.
+        rules: the R-numbers that it implements.
+        default: its value if it is left out; it is added to the description.
+        alias: its name in the config, if that is not its Python name in camelCase.
+        min_length: the least number of entries.
+        attributes: the other attributes of :class:`FieldRow`.
+    """
+    if default is not None:
+        shown = f"`{default}`" if isinstance(default, str) else str(default)
+        description = f"{description.removesuffix('.')}; left out, {shown}."
+    row = FieldRow(description=description, rules=rules, **attributes)
+    start = ... if row.required else default
+    return Field(default=start, alias=alias, min_length=min_length, json_schema_extra=row)
+
+
+class Model(BaseModel):
+    """An object of the config. Unknown fields are accepted here and reported as hints (R28).
+
+    Attributes:
+        words: its name with an article.
+        example: an example in JSON.
+        code: the code of its problems (R26).
+        rows: its fields by their names in the config, in the order of the documentation.
+    """
+
+    words: ClassVar[str]
+    example: ClassVar[str] = "{ ... }"
+    code: ClassVar[str] = INVALID_CONFIG
+    rows: ClassVar[Mapping[str, FieldRow]] = {}
+
+    model_config = ConfigDict(alias_generator=to_camel, frozen=True)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: object) -> None:
+        title = cls.__name__.removesuffix("Fields")
+        rows = (_row(title, name, info) for name, info in cls.model_fields.items())
+        cls.rows = {row.field: row for row in rows}
+
+
+class TwoSpellings(Model):
+    """An object whose fields may also be spelt ``like_this``, as in the agent contract."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+
+def _row(model: str, name: str, info: FieldInfo) -> FieldRow:
+    """Complete the description of a field from its annotation."""
+    row = info.json_schema_extra
+    assert isinstance(row, FieldRow)  # noqa: S101 - every field is made by config_field()
+    kind = next((part for part in info.metadata if isinstance(part, ValueKind)), info.annotation)
+    many, inner = _inner_kind(kind)
+    part = inner if isinstance(inner, type) and issubclass(inner, Model) else None
+    if many is list:
+        shape = "list of objects"
+    elif part is not None or many is dict:
+        sources = isinstance(inner, ValueKind) and inner.shape == "source"
+        shape = "object of sources" if sources else "object"
+    else:
+        shape = inner.shape if isinstance(inner, ValueKind) else "text"
+    return replace(
+        row, model=model, field=info.alias or name, name=name, part=part, many=many, shape=row.shape or shape
+    )
+
+
+def _inner_kind(kind: Any) -> tuple[type | None, Any]:
+    """Return list or dict if a kind has several entries, and the kind of one entry without its alternative null."""
+    if isinstance(kind, (ValueKind, type)):
+        return None, kind
+    if (marked := getattr(kind, "__metadata__", None)) is not None:
+        return None, next(part for part in marked if isinstance(part, ValueKind))
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (list, dict):
+        return origin, _inner_kind(arguments[-1])[1]
+    (written,) = (argument for argument in arguments if argument is not type(None))
+    return _inner_kind(written)
+
+
+def objects(model: type[Model], raw: Object, here: str = "") -> Iterator[tuple[type[Model], Object, str]]:
+    """Yield an object of the config and, in their order, the objects inside it, each with its class and path."""
+    yield model, raw, here
+    for name, row in model.rows.items():
+        value, source = raw.get(name), field_path(here, name)
+        if row.part is None:
+            continue
+        entries = [(source, value)]
+        if row.many is not None:
+            keyed = as_object(value).items() if row.many is dict else enumerate(as_list(value))
+            entries = [(row.entry(source, key), entry) for key, entry in keyed]
+        for at, entry in entries:
+            if is_object(entry):
+                yield from objects(row.part, entry, at)
+
+
+def row_named(model: type[Model], name: str) -> FieldRow | None:
+    """Return the field with this name in the config, None if there is none."""
+    spelt = to_camel(name) if issubclass(model, TwoSpellings) else name
+    return model.rows.get(name) or model.rows.get(spelt)
+
+
+def field_path(here: str, name: str) -> str:
+    """Return the path of a field."""
+    return f"{here}.{name}" if here else name
