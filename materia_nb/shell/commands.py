@@ -240,7 +240,6 @@ _MINUS: Final = "\ue000"
 _SIGN: Final = re.compile(r"^-(?=\d)")
 _PROGRAMS: Final = {
     "schema": ("materia_nb.loadout.json_schema", "Print the JSON Schema of a file of loadouts, for editors."),
-    "conformance": ("materia_nb.conformance", "Run conformance vectors: conformance FILE..."),
 }
 """Commands that are programs of their own: their module, and what they do."""
 

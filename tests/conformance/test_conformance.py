@@ -7,10 +7,11 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from materia_nb.conformance import main, run_vector
+from conformance.run import main, run_vector
 from vectors import read
 
 
@@ -151,7 +152,7 @@ def test_unreadable_files_and_no_files(tmp_path, capsys):
 def test_as_a_program_in_a_terminal_without_unicode(tmp_path):
     vector = {**HANDOFF, "id": "café…", "expect": {"accepted": True}}
     done = subprocess.run(
-        [sys.executable, "-m", "materia_nb.conformance", write(tmp_path, vector)],
+        [sys.executable, str(Path(__file__).with_name("run.py")), write(tmp_path, vector)],
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
         text=True,

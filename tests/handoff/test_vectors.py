@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from materia_nb.conformance import run_vector
+from conformance.run import run_vector
 from vectors import each_vector
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from materia_nb.conformance import run_vector
+from conformance.run import run_vector
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.report import LoadoutError
 from vectors import each_vector

@@ -22,10 +22,10 @@ import make_docs
 import materia_nb.cast
 import protocol_helpers as p
 import stream_helpers as streams
+from conformance.run import run_vector
 from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, Asking, Called, Noted, Spent, ToolCall, Usage
-from materia_nb.conformance import run_vector
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.registry import VERBS
@@ -234,6 +234,8 @@ def test_shell_blocks_hold_known_commands_only(one):
             parsed_by(program, shlex.split(match[1]), line)
         elif match := re.fullmatch(r"jupyter lab my-lessons/(\S+)", line):
             assert (ROOT / "notebooks" / match[1]).exists(), line
+        elif match := re.fullmatch(r"python ((?:[\w.-]+/?)+\.py)((?: [\w/.-]+)*)", line):
+            assert all((ROOT / name).exists() for name in (match[1], *match[2].split())), line
         elif match := re.fullmatch(r"python -m (materia_nb[\w.]*)((?: [\w/.-]+)*?)(?: --output \S+)?", line):
             assert find_spec(match[1]), line
             assert all((ROOT / name).exists() for name in match[2].split()), line

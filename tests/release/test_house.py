@@ -17,8 +17,8 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 196,
-    "lines of code": 58_200,  # Python, TOML and JavaScript together
-    "lines of code in one module": 600,
+    "lines of code": 57_710,  # Python, TOML and JavaScript together
+    "lines of code in one module": 595,
     "public names that stand for two things": 46,
 }
 

@@ -1,7 +1,7 @@
-"""Running conformance vectors through the public API: ``python -m materia_nb.conformance FILE...``.
+"""Run conformance vectors through the public API: ``python tests/conformance/run.py FILE...``.
 
-One function for each kind of vector returns what differed, an empty list when nothing did; a line is printed for each vector
-that fails, and a total for each kind.
+One function for each kind of vector returns the differences, an empty list if there are none. A line is printed for each
+vector that fails, and a total for each kind.
 """
 
 from __future__ import annotations
@@ -503,7 +503,7 @@ _NEEDED: dict[str, tuple[str, ...]] = {
 """The fields that a vector of each kind must have, beside id, kind and expect."""
 
 
-_USAGE: Final = "usage: python -m materia_nb.conformance FILE...\n\nFILE holds one JSON vector a line.\n"
+_USAGE: Final = "usage: python tests/conformance/run.py FILE...\n\nFILE holds one JSON vector a line.\n"
 
 
 class UnusableInput(Exception):
