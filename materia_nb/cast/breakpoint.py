@@ -5,23 +5,20 @@ from __future__ import annotations
 import ast
 import json
 import operator
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from materia_nb.display.escape import part
-from materia_nb.engine.events import EVENTS, CastStart, Event, Output, TurnSpent, usage_from
 from materia_nb.engine.remarks import hollow_fields, latest_repeats, repeats
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, TurnRecord, every_step
 from materia_nb.engine.state import Unit, Usage
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import read_plain, reading, replace_file
+from materia_nb.file_io import read_plain, replace_file
 from materia_nb.insight.sides import used
 from materia_nb.jsonvalue import JSON, get_path, same, split_path
 from materia_nb.loadout.graph import Graph
@@ -79,7 +76,6 @@ class Breakpoint(NamedTuple):
         nth: only the n-th time in a cast; every time if None.
         amount: how much of ``unit`` may be used until it stops, and again after each stop; by the socket alone if there is one.
         unit: what is counted. What nobody reported is not counted (R56).
-        forks: whether what all its forks, and those that it is a fork of, used besides is counted too; None if not.
         lane: only in the lane of this name; in every lane, and outside of them, if None.
         where: only where this condition holds, such as ``state.score < 3``; see ``condition_of``.
     """
@@ -93,7 +89,6 @@ class Breakpoint(NamedTuple):
     unit: Unit | None = None
     lane: str | None = None
     where: str | None = None
-    forks: Literal[True] | None = None
 
     @property
     def every_time(self) -> Breakpoint:
@@ -122,7 +117,6 @@ class Breakpoint(NamedTuple):
         }.get(self.kind, "")
         if self.kind == "every":
             words = f"every {self.amount:,g} {self.unit}" + (f" of {where}" if self.socket else "")
-            words += " with all forks" if self.forks else ""
         elif self.kind == "changed":
             words = f"state.{part(self.path or '', 60)} changed"
         elif self.kind == "edge":
@@ -148,20 +142,19 @@ class Breakpoint(NamedTuple):
             else place is not None and self.edge == place + 1
         )
 
-    def hit(self, rules: Rules, session: Session, upcoming: str | None, run_dir: Path | None = None) -> bool:
+    def hit(self, rules: Rules, session: Session, upcoming: str | None) -> bool:
         """Whether a cast is at it between two steps, or before the repair of a refused output.
 
         Args:
             rules: what the cast runs by.
             session: what the cast knows.
             upcoming: the socket that comes next.
-            run_dir: where the cast is kept, to find its forks.
         """
-        return self._is_at(rules, session, upcoming, run_dir) and (
+        return self._is_at(rules, session, upcoming) and (
             self.where is None or condition_of(self.where)(_facts_of(session))
         )
 
-    def _is_at(self, rules: Rules, session: Session, upcoming: str | None, run_dir: Path | None) -> bool:
+    def _is_at(self, rules: Rules, session: Session, upcoming: str | None) -> bool:
         state, last = session.state, session.steps.latest
         if self.lane is not None and (state.lane is None or state.lane.name != self.lane):
             return False
@@ -174,17 +167,16 @@ class Breakpoint(NamedTuple):
             here = self._is_about(last) and latest_repeats(rules, session)
             return here and self._is_time(lambda: sum(map(self._is_about, repeats(rules, session))))
         if self.kind == "every":
-            forks = 0.0 if run_dir is None or not self.forks else self._used_by_forks(rules, run_dir)
-            return self._passed(session, last, forks)
+            return self._passed(session, last)
         if self.kind == "refused":
             here = self._is_about(last) and bool(last.turns) and _is_refused(last.turns[-1])
         else:
             here = self._times(rules, last) > 0
         return here and self._is_time(lambda: sum(self._times(rules, step) for step in session.steps))
 
-    def _passed(self, session: Session, last: StepRecord, besides: float) -> bool:
-        """Whether the last step, with the lanes joined before it, used up one more amount, where so much was used ``besides``."""
-        after = besides + self._used_by(step for step, _ in every_step(session))
+    def _passed(self, session: Session, last: StepRecord) -> bool:
+        """Return True if the last step, with the lanes joined before it, used up one more amount."""
+        after = self._used_by(step for step, _ in every_step(session))
         joined = (one for one in session.streams if one.step == last.number - 1)
         lanes = (step for one in joined for lane in one.lanes.values() for step in lane.session.steps)
         amount = self.amount or 0.0
@@ -199,21 +191,6 @@ class Breakpoint(NamedTuple):
         if self.unit == "seconds":
             return (step.worked or 0) / 1000
         return self._spent(used(step))
-
-    def _used_by_forks(self, rules: Rules, run_dir: Path) -> float:
-        """What the answers took that stand in the journals of the cast's forks, or of what it is a fork of, alone."""
-        told = [
-            data
-            for data in _forks_of(run_dir, rules.session).answers()
-            if self.socket in (None, data.get("socket"))
-        ]
-        if self.unit == "turns":
-            agents = {id_ for id_, one in rules.sockets.items() if not one.socket.is_utility}
-            return sum(data.get("socket") in agents and "text" in data for data in told)
-        if self.unit == "seconds":
-            return sum(data.get("worked") or 0 for data in told) / 1000
-        spent = [usage_from(data["usage"]) for data in told if isinstance(data.get("usage"), dict)]
-        return sum(map(self._spent, spent))
 
     def _spent(self, usage: Usage) -> float:
         return (usage.cost if self.unit == "usd" else usage.tokens) or 0
@@ -304,7 +281,6 @@ def breakpoint_of(value: object) -> Breakpoint:
     given: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
     needs = _NEEDS.get(str(given.get("kind")))
     fields = set(given) - {"kind", "nth", "lane", "where"}
-    fields -= {"forks"} if given.get("kind") == "every" else set()
     if (
         needs is not None
         and needs <= fields <= needs | (frozenset() if "path" in needs else {"socket"})
@@ -319,8 +295,6 @@ def breakpoint_of(value: object) -> Breakpoint:
 def _fits(name: str, value: object) -> bool:
     if name == "amount":
         return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
-    if name == "forks":
-        return value is True
     if name == "unit":
         return value in get_args(Unit)
     if name == "nth" or (name == "edge" and not isinstance(value, str)):
@@ -472,58 +446,6 @@ def _compares(op: ast.cmpop, a: Any, b: Any) -> bool:
         return bool(_COMPARED[type(op)](a, b))
     except TypeError:
         return False
-
-
-# -- forks ----------------------------------------------------------------------------------------
-
-
-class Forks:
-    """The journals of the casts that are forks of one another, each read from where it was read up to.
-
-    A fork begins with a copy of the journal that it comes from (R55), and keeps what agents are told as the id of the cast. So
-    what stands in several counts once.
-    """
-
-    def __init__(self, run_dir: Path, session: str) -> None:
-        self._own, self._session = run_dir, session
-        self._read: dict[Path, int] = {}
-        self._answers: dict[tuple[JSON, ...], Mapping[str, Any]] = {}
-        self._ours: set[tuple[JSON, ...]] = set()
-
-    def answers(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the fields of each answer, and of each turn without one, that is not in the cast's own journal."""
-        for run_dir in sorted(self._own.parent.iterdir()):
-            with suppress(
-                OSError, ValueError
-            ):  # such as one that is being deleted, or that another engine wrote
-                self._look(run_dir)
-        return (data for key, data in self._answers.items() if key not in self._ours)
-
-    def _look(self, run_dir: Path) -> None:
-        begin = self._read.get(run_dir, 0)
-        if begin < 0:
-            return
-        with reading(run_dir / "events.jsonl") as handle:
-            size = os.fstat(handle).st_size
-            whole, _, _ = os.pread(handle, size - begin, begin).rpartition(b"\n")
-        for line in whole.splitlines():
-            event = json.loads(line)
-            data = event.get("data") or {}
-            if event["type"] == CastStart.type and data.get("session") != self._session:
-                self._read[run_dir] = -1
-                return
-            if event["type"] == TurnSpent.type or issubclass(EVENTS.get(event["type"], Event), Output):
-                key = (event["ts"], event["type"], *map(data.get, ("lane", "socket", "visit", "text")))
-                self._answers[key] = data
-                if run_dir == self._own:
-                    self._ours.add(key)
-        self._read[run_dir] = begin + len(whole) + bool(whole)
-
-
-@lru_cache(maxsize=32)
-def _forks_of(run_dir: Path, session: str) -> Forks:
-    """Return what reads the journals of a cast and its forks, the same while it is asked for."""
-    return Forks(run_dir, session)
 
 
 # -- kept over kernels ---------------------------------------------------------------------------

@@ -147,9 +147,7 @@ class Settable(Stops):
         """
         self._put(Breakpoint("changed", path=_path(path), nth=_checked(nth)))
 
-    def every(
-        self, amount: float, unit: Unit, socket: str | None = None, *, with_forks: bool = False
-    ) -> None:
+    def every(self, amount: float, unit: Unit, socket: str | None = None) -> None:
         """Make runs stop, to be asked, behind the step with which so much is used, and again each time that so much more is.
 
         Unlike the budget, which fails a cast, this is a soft limit: ``run`` goes on past it. What going back left behind
@@ -162,8 +160,6 @@ class Settable(Stops):
             amount: how much.
             unit: ``tokens``, ``usd``, ``seconds`` at work, or ``turns`` of agents; what nobody reported is not counted (R56).
             socket: count what this one uses; all of the cast if left out.
-            with_forks: count what all its forks, and those that it is a fork of, use together; each answer once, as a fork has a
-                copy of those before it. Those in other directories, and deleted ones, are not seen.
 
         Raises:
             MateriaError: the amount or the unit is none (``usage``), or there is no such socket.
@@ -176,7 +172,7 @@ class Settable(Stops):
             )
         if socket is not None:
             self._graph.needs_socket(socket)
-        self._put(Breakpoint("every", socket, amount=amount, unit=unit, forks=True if with_forks else None))
+        self._put(Breakpoint("every", socket, amount=amount, unit=unit))
 
     def clear(
         self,

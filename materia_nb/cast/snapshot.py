@@ -164,7 +164,7 @@ class Snapshot:
         """The breakpoints that the cast is at, whatever their conditions say."""
         stops = tuple(self.breakpoints)
         upcoming = self.next_socket if stops else None
-        return [one for one in stops if one.hit(self.rules, self.session, upcoming, self.run_dir)]
+        return [one for one in stops if one.hit(self.rules, self.session, upcoming)]
 
     @cached_property
     def names(self) -> dict[str, str]:

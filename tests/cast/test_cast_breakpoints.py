@@ -453,26 +453,3 @@ def test_a_disk_that_refuses_is_told_once_and_stops_nothing(bench, cast):
     assert "as long as this kernel" in message
     assert cast.run() == "breakpoint"
     assert sockets(bench.cast("y")) == {"Socket-2", "Socket-3"}
-
-
-@pytest.mark.parametrize("limit", [(45, "tokens"), (0.75, "usd"), (3, "turns")])
-def test_a_soft_limit_of_a_cast_with_its_forks_counts_each_answer_once(tmp_path, limit):
-    def each(turn):
-        return Reply("x", Usage(10, 5, 0.25))
-
-    cast = h.start(tmp_path, h.chain_config(6), each)
-    other = h.start(tmp_path, h.chain_config(6), each)
-    other.run()
-    cast.breakpoints.every(*limit, with_forks=True)
-    assert cast.run(steps=1) == "steps"
-    fork = cast.fork()
-    assert fork.run(steps=1) == "steps", (
-        "two answers, though the first stands in both journals; the other cast is none of them"
-    )
-    assert cast.run() == "breakpoint"
-    assert len(cast.steps) == 2, "with that of the fork it is the third"
-    assert cast.run() == "breakpoint"
-    assert len(cast.steps) == 5
-    assert "with all forks" in repr(cast.breakpoints)
-    (one,) = cast.breakpoints
-    assert breakpoint_of(one.as_json()) == one

@@ -141,7 +141,6 @@ def _break(
     *,
     on: str | None = None,
     every: str | None = None,
-    with_forks: bool = False,
     nth: int | None = None,
     lane: str | None = None,
     when: str | None = None,
@@ -159,7 +158,6 @@ def _break(
         socket: which; left out, --refused and --not-satisfied mean any
         on: stop after a step that changes this dotted path in the state
         every: stop each time this much more has been used: 20000 tokens, 2.5 usd, 60 seconds, 10 turns
-        with_forks: with --every: count the cast and all its forks together
         nth: only the n-th time in a cast
         lane: only in the lane of this name
         when: only if this holds, in quotes (state, item, output, steps, visits); any other Python expression is lost with the kernel
@@ -185,7 +183,7 @@ def _break(
     elif on is not None:
         bench.breakpoints.watch(on, nth=nth)
     elif every is not None:
-        bench.breakpoints.every(*amount_of(every), socket, with_forks=with_forks)
+        bench.breakpoints.every(*amount_of(every), socket)
     elif socket is not None or any(where.values()):
         condition = _condition(when, call) if when else None
         bench.breakpoints.add(socket, condition, **where, nth=nth, lane=lane)
