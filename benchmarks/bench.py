@@ -20,7 +20,7 @@ from table import show
 
 from materia_nb import Workbench
 from materia_nb.cast import Cast, start_cast
-from materia_nb.store.kept_files import KeptFiles
+from materia_nb.store.file_snapshots import FileSnapshots
 
 SIZES = (10, 100, 1_000, 10_000)
 BURR_UP_TO = 1_000
@@ -375,9 +375,9 @@ def kept() -> None:
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"x = '{path}'\n" * 20)
-        keeper = KeptFiles(project, ours.folder() / f"casts of {files}", "bench")
+        keeper = FileSnapshots(project, ours.folder() / f"casts of {files}", "bench")
         begun = _processor_ms()
-        commit = keeper.keep(None, {}).commit
+        commit = keeper.take(None, {}).commit
         row = [f"{files:,}", f"{_processor_ms() - begun:,.0f}"]
         time.sleep(2)  # what was written just now is read once more
         for changed in (0, 1, 10, 100):
@@ -386,7 +386,7 @@ def kept() -> None:
                 for path in paths[:changed]:
                     path.write_text(f"y = '{path} {turn} {changed}'\n" * 20)
                 begun = _processor_ms()
-                commit = keeper.keep(commit, {}).commit
+                commit = keeper.take(commit, {}).commit
                 spent.append(_processor_ms() - begun)
             row.append(f"{statistics.median(spent):,.0f}")
         rows.append(row)

@@ -31,7 +31,7 @@ from materia_nb.handoff.protocol import in_brief
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON
 from materia_nb.sharing import shared
-from materia_nb.store.kept_files import ATTEMPTS, KeptFiles
+from materia_nb.store.file_snapshots import ATTEMPTS, FileSnapshots
 
 if TYPE_CHECKING:
     from materia_nb.engine.rules import Rules
@@ -74,7 +74,7 @@ class Trial(Runner):
             yield
             return
         own = self.files.path / ATTEMPTS / f"{os.getpid()}-{number}"
-        keeper = KeptFiles(own, self.files.path.parent, self.files.path.name, own=True)
+        keeper = FileSnapshots(own, self.files.path.parent, self.files.path.name, own=True)
         shutil.rmtree(own, ignore_errors=True)
         try:
             keeper.check_out(begun)
@@ -86,7 +86,7 @@ class Trial(Runner):
                 "by": "step",
                 "attempt": number,
             }
-            self.wrote = (begun, keeper.keep(begun, note).commit)
+            self.wrote = (begun, keeper.take(begun, note).commit)
         finally:
             self._own = None
             shutil.rmtree(own, ignore_errors=True)
@@ -317,7 +317,7 @@ class Attempts(AttemptsView):
                         hint="attempt it again, or go back to the step before with its files",
                         kind="gone_on",
                     )
-                runner.kept_files().put(*trial.wrote)
+                runner.file_snapshots().restore(*trial.wrote)
             for again in trial.done:
                 again(runner, told)
             runner.write_derived()

@@ -47,9 +47,9 @@ from materia_nb.engine.session import (
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import BASE
 from materia_nb.platform import Stop, computing
+from materia_nb.store.file_snapshots import OF_LANE, OWN, FileSnapshots
 from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, JournalLine, lines_of, read_journal
-from materia_nb.store.kept_files import OF_LANE, OWN, KeptFiles
 from materia_nb.store.opening import not_kept
 from materia_nb.store.reader import Difference, read_session
 from materia_nb.store.rundir import ArtifactWriter, RunDir
@@ -98,7 +98,7 @@ class LaneWork(Work):
             self._kept = None
         fresh = self.session.folder != scope.cwd  # what it held before is not this lane's doing
 
-        def keeper() -> KeptFiles:
+        def keeper() -> FileSnapshots:
             self._kept = self._kept or self.keeper_of(folder, f"{OF_LANE}{self._lanes.number}-{number}")
             return self._kept
 
@@ -549,12 +549,12 @@ class Runner(Work):
             self.keep_files("start")
             return
         note = {"cast": self.files.path.name, "step": 0, "by": "start"}
-        kept = self.keeper_of(self.project, skip=apart).keep(None, note)
+        kept = self.keeper_of(self.project, skip=apart).take(None, note)
         self.keeper_of(self.files.path / OWN, own=True).check_out(kept.commit)
         begun = ev.FilesKept(commit=kept.commit, by="start", left_out=kept.left_out, folder=OWN, ts=now())
         self.keep((begun,))
 
-    def kept_files(self) -> KeptFiles:
+    def file_snapshots(self) -> FileSnapshots:
         """Return what keeps the files."""
         if self._kept is None or self._kept.folder != self.base:
             self._kept = self.keeper_of(self.base, own=bool(self.session.folder))
@@ -567,7 +567,7 @@ class Runner(Work):
             MateriaError: they cannot be kept, at the start; later that is told and the cast goes on.
         """
         if self.session.keeps and self.journal is not None:
-            self.keep_with(self.kept_files, by)
+            self.keep_with(self.file_snapshots, by)
 
     def back_with_files(self, number: int) -> None:
         """Go back to a step, in the folder that the cast works in too; what is there now is kept before."""
@@ -579,7 +579,7 @@ class Runner(Work):
             if now_kept is None or then is None:
                 raise not_kept(number)
             fold(self.rules, self.session, events)  # refuses what cannot be gone back to
-            self.kept_files().put(now_kept, then)
+            self.file_snapshots().restore(now_kept, then)
             self.keep(events)
             self.keep((ev.FilesKept(step=number, commit=then, by="back", ts=now()),))
 

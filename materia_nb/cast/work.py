@@ -50,8 +50,8 @@ from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
 from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
 from materia_nb.platform import Stop, resting
+from materia_nb.store.file_snapshots import FileSnapshots
 from materia_nb.store.files import MOST_CHANGED, FilesSeen, changed_files, take_snapshot, to_bytes
-from materia_nb.store.kept_files import KeptFiles
 from materia_nb.store.rundir import RunDir, keep_beside, missing_evidence
 from materia_nb.utilities.utility_step import UtilityResult, command_record, run_utility, stdin_document
 
@@ -313,7 +313,7 @@ class Work(ABC):
         self.saying: list[str] = []
         self.worked = 0
         self._seen: FilesSeen | None = None
-        self._kept: KeptFiles | None = None
+        self._kept: FileSnapshots | None = None
         self._left_out: tuple[str, ...] = ()
 
     @property
@@ -327,13 +327,13 @@ class Work(ABC):
 
     def keeper_of(
         self, folder: Path, name: str = "", *, own: bool = False, skip: Path | None = None
-    ) -> KeptFiles:
+    ) -> FileSnapshots:
         """Return what keeps the files of a folder, as this cast keeps them; ``name`` tells its lanes apart."""
         ignored, name = self.session.keeps == FILES_WITH_IGNORED, f"{self.files.path.name}{name}"
-        return KeptFiles(folder, self.files.path.parent, name, ignored=ignored, own=own, skip=skip)
+        return FileSnapshots(folder, self.files.path.parent, name, ignored=ignored, own=own, skip=skip)
 
     def keep_with(
-        self, keeper: Callable[[], KeptFiles], by: str, *, lane: str = "", folder: str = ""
+        self, keeper: Callable[[], FileSnapshots], by: str, *, lane: str = "", folder: str = ""
     ) -> None:
         """Keep files, and tell it if they changed; with a ``folder`` as those that a lane begins with in it.
 
@@ -345,7 +345,7 @@ class Work(ABC):
         told = ev.FilesKept(step=step, by=by, folder=folder, lane=lane, ts=now())
         note = {"cast": self.files.path.name, "branch": len(session.abandoned), "step": step, "by": by}
         try:
-            kept = keeper().keep(before, {**note, "lane": lane} if lane else note)
+            kept = keeper().take(before, {**note, "lane": lane} if lane else note)
             names = () if by == "start" else kept.changed
             told = told.but(
                 commit=kept.commit,

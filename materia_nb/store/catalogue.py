@@ -17,8 +17,8 @@ from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.file_io import reading
 from materia_nb.jsonvalue import JSON
+from materia_nb.store.file_snapshots import forget_cast
 from materia_nb.store.files import CastLock, disk, lock_owner
-from materia_nb.store.kept_files import forget_cast
 from materia_nb.store.rundir import is_cast_id, made_at, manifest_head
 
 CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]

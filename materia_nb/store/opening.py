@@ -29,9 +29,9 @@ from materia_nb.loadout.facts import is_object
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import LoadoutError
 from materia_nb.loadout.resolve import build_graph, sketch_graph
+from materia_nb.store.file_snapshots import OWN, FileSnapshots
 from materia_nb.store.files import disk, to_bytes
 from materia_nb.store.journal import Contents, JournalLine, encoded, lines_of, read_journal
-from materia_nb.store.kept_files import OWN, KeptFiles
 from materia_nb.store.reader import Recording, as_visited, read_session, start_of, unkept
 from materia_nb.store.rundir import RunDir, new_run_dir, place_of, written_mark
 
@@ -392,7 +392,7 @@ def _with_files(files: RunDir, rules: Rules, lines: list[JournalLine], step: int
         commit = files_after(then, step)
     if commit is None:
         raise not_kept(step or len(session.steps))
-    KeptFiles(files.path / OWN, files.path.parent, files.path.name, own=True).check_out(commit)
+    FileSnapshots(files.path / OWN, files.path.parent, files.path.name, own=True).check_out(commit)
     event = ev.FilesKept(step=len(session.steps), commit=commit, by="fork", folder=OWN, ts=lines[-1].ts)
     return lines_of([event], evolve(rules, session, event), files)
 

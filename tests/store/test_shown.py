@@ -16,7 +16,7 @@ import cast_helpers as h
 import shown_texts
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
-from materia_nb.store import files, kept_files
+from materia_nb.store import file_snapshots, files
 from materia_nb.store.board import change_board, read_board
 from materia_nb.store.catalogue import (
     Catalogue,
@@ -29,9 +29,9 @@ from materia_nb.store.catalogue import (
     list_casts,
 )
 from materia_nb.store.drafts import drafts_in
+from materia_nb.store.file_snapshots import FileSnapshots
 from materia_nb.store.files import CastLock, OwnFormat, disk, json_bytes, lock_owner, to_bytes
 from materia_nb.store.journal import Journal, JournalLine, read_journal
-from materia_nb.store.kept_files import KeptFiles
 from materia_nb.store.opening import check_resumable, verify, with_definition
 from materia_nb.store.rundir import (
     RunDir,
@@ -676,8 +676,8 @@ def test_files_kept_changed_and_put_back(tmp_path, monkeypatch):  # noqa: PLR091
         (project / name).write_text(text)
     (project / "in/b.py").chmod(0o755)
     (project / "link").symlink_to("a.txt")
-    kept = KeptFiles(project, casts, "one")
-    first = kept.keep(None, {"by": "start"})
+    kept = FileSnapshots(project, casts, "one")
+    first = kept.take(None, {"by": "start"})
 
     def there():
         found = []
@@ -691,7 +691,7 @@ def test_files_kept_changed_and_put_back(tmp_path, monkeypatch):  # noqa: PLR091
         return found
 
     shown = [("there", there()), ("changed", list(first.changed)), ("left out", list(first.left_out))]
-    again = kept.keep(first.commit, {"by": "nobody"})
+    again = kept.take(first.commit, {"by": "nobody"})
     shown.append(("nothing changed", [str(again.commit == first.commit), *again.changed]))
     (project / "a.txt").write_text("1\n2\nthree\n4\n")
     (project / "in/b.py").chmod(0o644)
@@ -701,51 +701,51 @@ def test_files_kept_changed_and_put_back(tmp_path, monkeypatch):  # noqa: PLR091
     (project / "link").write_text("a file now\n")
     (project / "bytes").write_bytes(b"\0\xff")
     (project / "long").write_bytes(b"x" * 100)
-    monkeypatch.setattr(kept_files, "LONGEST_FILE", 99)
-    second = kept.keep(first.commit, {"step": 1, "by": "step"})
+    monkeypatch.setattr(file_snapshots, "LONGEST_FILE", 99)
+    second = kept.take(first.commit, {"step": 1, "by": "step"})
     shown += [("then", list(second.changed)), ("too long", list(second.left_out))]
     shown.append(
-        ("changes", [str(one) for one in kept_files.changes(kept.git_dir, first.commit, second.commit)])
+        ("changes", [str(one) for one in file_snapshots.changes(kept.git_dir, first.commit, second.commit)])
     )
-    shown.append(("one file", kept_files.difference(kept.git_dir, first.commit, second.commit, "a.txt")))
-    shown.append(("all", kept_files.difference(kept.git_dir, first.commit, second.commit)))
+    shown.append(("one file", file_snapshots.difference(kept.git_dir, first.commit, second.commit, "a.txt")))
+    shown.append(("all", file_snapshots.difference(kept.git_dir, first.commit, second.commit)))
     shown += tried(
-        ("content", lambda: kept_files.content(kept.git_dir, second.commit, "a.txt")),
-        ("no content", lambda: kept_files.content(kept.git_dir, second.commit, "nothing")),
-        ("blame", lambda: kept_files.blame(kept.git_dir, second.commit, "a.txt", 3) == second.commit),
+        ("content", lambda: file_snapshots.content(kept.git_dir, second.commit, "a.txt")),
+        ("no content", lambda: file_snapshots.content(kept.git_dir, second.commit, "nothing")),
+        ("blame", lambda: file_snapshots.blame(kept.git_dir, second.commit, "a.txt", 3) == second.commit),
         (
             "blame of before",
-            lambda: kept_files.blame(kept.git_dir, second.commit, "a.txt", 1) == first.commit,
+            lambda: file_snapshots.blame(kept.git_dir, second.commit, "a.txt", 1) == first.commit,
         ),
-        ("no line", lambda: kept_files.blame(kept.git_dir, second.commit, "a.txt", 9)),
-        ("note", lambda: kept_files.note(kept.git_dir, second.commit)),
-        ("no commit", lambda: kept_files.note(kept.git_dir, "x" * 40)),
-        ("long", lambda: kept_files.note(kept.git_dir, "x" * 100)),
-        ("short", lambda: kept_files.note(kept.git_dir, "a" * 39)),
+        ("no line", lambda: file_snapshots.blame(kept.git_dir, second.commit, "a.txt", 9)),
+        ("note", lambda: file_snapshots.note(kept.git_dir, second.commit)),
+        ("no commit", lambda: file_snapshots.note(kept.git_dir, "x" * 40)),
+        ("long", lambda: file_snapshots.note(kept.git_dir, "x" * 100)),
+        ("short", lambda: file_snapshots.note(kept.git_dir, "a" * 39)),
         (
             "tree",
-            lambda: [f"{entry.mode} {path!r}" for path, entry in sorted(kept.tree(second.commit).items())],
+            lambda: file_snapshots.git(kept.git_dir, "ls-tree", "-r", second.commit).decode(),
         ),
     )
     (project / "gone").write_text("not kept")
-    shown += tried(("in the way", lambda: kept.put(second.commit, first.commit)))
+    shown += tried(("in the way", lambda: kept.restore(second.commit, first.commit)))
     (project / "gone").unlink()
-    shown += tried(("put", lambda: kept.put(second.commit, first.commit)), ("as before", there))
-    third = kept.keep(second.commit, {"by": "back"})
+    shown += tried(("put", lambda: kept.restore(second.commit, first.commit)), ("as before", there))
+    third = kept.take(second.commit, {"by": "back"})
     (project / "a.txt").write_text("changed since")
-    shown += tried(("changed since", lambda: kept.put(third.commit, second.commit)))
+    shown += tried(("changed since", lambda: kept.restore(third.commit, second.commit)))
     (project / "a.txt").write_text("1\n2\n3\n")
     (project / "moved").mkdir()
-    shown += tried(("an empty folder", lambda: kept.put(third.commit, second.commit)), ("as then", there))
-    fourth = kept.keep(third.commit, {"by": "back"})
+    shown += tried(("an empty folder", lambda: kept.restore(third.commit, second.commit)), ("as then", there))
+    fourth = kept.take(third.commit, {"by": "back"})
     (project / "in").rename(project / "other")
     (project / "in").write_text("a file where a folder was")
-    fifth = kept.keep(fourth.commit, {"by": "step"})
+    fifth = kept.take(fourth.commit, {"by": "step"})
     shown += tried(
-        ("a file in the way of a folder", lambda: kept.put(fifth.commit, first.commit)),
+        ("a file in the way of a folder", lambda: kept.restore(fifth.commit, first.commit)),
         ("as at first", there),
     )
-    out = KeptFiles(tmp_path / "casts-out", casts, "two", own=True)
+    out = FileSnapshots(tmp_path / "casts-out", casts, "two", own=True)
     shown += tried(
         ("check out", lambda: out.check_out(second.commit)),
         ("twice", lambda: out.check_out(second.commit)),
@@ -756,51 +756,38 @@ def test_files_kept_changed_and_put_back(tmp_path, monkeypatch):  # noqa: PLR091
             ),
         ),
     )
-    whole = KeptFiles(project, casts, "three", ignored=True)
+    whole = FileSnapshots(project, casts, "three", ignored=True)
     shown.append(("ignored too", sorted(one.decode() for one in whole.listing())))
-    monkeypatch.setattr(kept_files, "MOST", 3)
-    shown += tried(("too many", lambda: whole.keep(None, {})))
-    monkeypatch.setattr(kept_files, "MOST", 99)
-    monkeypatch.setattr(kept_files, "MOST_BYTES", 3)
-    shown += tried(("too much", lambda: whole.keep(None, {})))
+    monkeypatch.setattr(file_snapshots, "MOST", 3)
+    shown += tried(("too many", lambda: whole.take(None, {})))
+    monkeypatch.setattr(file_snapshots, "MOST", 99)
+    monkeypatch.setattr(file_snapshots, "MOST_BYTES", 3)
+    shown += tried(("too much", lambda: whole.take(None, {})))
     shown += tried(
-        ("forget", lambda: kept_files.forget(casts, "one")),
+        ("forget", lambda: file_snapshots.forget_cast(casts, "one")),
         ("gone", kept.git_dir.exists),
-        ("forget all", lambda: kept_files.forget(casts, "two")),
-        ("none", lambda: kept_files.forget(tmp_path, "one")),
+        ("forget all", lambda: file_snapshots.forget_cast(casts, "two")),
+        ("none", lambda: file_snapshots.forget_cast(tmp_path, "one")),
     )
     shown_texts.matches("store-kept", shown)
-
-
-def test_a_file_that_changes_at_once_is_seen_however_old_the_others_are(tmp_path, monkeypatch):
-    """What was looked at long ago by the clock is not read again unless its stamp is another."""
-    monkeypatch.setattr("materia_nb.store.kept_files.time.time_ns", lambda: 2**62)
-    project = tmp_path / "project"
-    project.mkdir()
-    for name in ("a", "b"):
-        (project / name).write_text(name)
-    kept = KeptFiles(project, tmp_path / "casts", "one")
-    first = kept.keep(None, {})
-    (project / "a").write_text("another")
-    assert kept.keep(first.commit, {}).changed == ("a",)
 
 
 def test_what_nobody_kept_is_in_the_way_of_a_file_in_the_place_of_its_folder(tmp_path):
     project = tmp_path / "project"
     project.mkdir()
     (project / "a").write_text("a file")
-    kept = KeptFiles(project, tmp_path / "casts", "one")
-    first = kept.keep(None, {})
+    kept = FileSnapshots(project, tmp_path / "casts", "one")
+    first = kept.take(None, {})
     (project / "a").unlink()
     (project / "a").mkdir()
     (project / "a" / "kept").write_text("kept")
-    second = kept.keep(first.commit, {})
+    second = kept.take(first.commit, {})
     (project / "a" / "new").write_text("nobody kept this")
     with pytest.raises(MateriaError, match="would be overwritten that nobody kept: a"):
-        kept.put(second.commit, first.commit)
+        kept.restore(second.commit, first.commit)
     assert (project / "a" / "new").read_text() == "nobody kept this"
     (project / "a" / "new").unlink()
-    kept.put(second.commit, first.commit)
+    kept.restore(second.commit, first.commit)
     assert (project / "a").read_text() == "a file"
 
 
@@ -870,29 +857,22 @@ def test_folders_and_pipes_of_a_project_are_not_kept_and_hide_nothing(tmp_path):
     (project / "a").write_text("a")
     os.mkfifo(project / "pipe")
     (project / "z").write_text("z")
-    kept = KeptFiles(project, tmp_path / "casts", "one")
-    assert (kept.keep(None, {}).changed, kept.keep(None, {}).left_out) == (("a", "z"), ())
+    kept = FileSnapshots(project, tmp_path / "casts", "one")
+    assert (kept.take(None, {}).changed, kept.take(None, {}).left_out) == (("a", "z"), ())
 
 
-def test_as_much_is_kept_as_may_be_and_nothing_of_what_stops_within(tmp_path, monkeypatch):
+def test_as_much_is_kept_as_may_be(tmp_path, monkeypatch):
     project = tmp_path / "project"
     project.mkdir()
     for name in ("a", "b"):
         (project / name).write_text("12")
-    monkeypatch.setattr(kept_files, "MOST", 2)
-    monkeypatch.setattr(kept_files, "MOST_BYTES", 4)
-    monkeypatch.setattr(kept_files, "LONGEST_FILE", 2)
-    kept = KeptFiles(project, tmp_path / "casts", "one")
-    assert kept.keep(None, {}).changed == ("a", "b")
+    monkeypatch.setattr(file_snapshots, "MOST", 2)
+    monkeypatch.setattr(file_snapshots, "MOST_BYTES", 4)
+    monkeypatch.setattr(file_snapshots, "LONGEST_FILE", 2)
+    kept = FileSnapshots(project, tmp_path / "casts", "one")
+    assert kept.take(None, {}).changed == ("a", "b")
     (project / "b").write_text("123")
-    assert kept.keep(None, {}).left_out == ("b",)
-
-    def stops():
-        yield b"commit refs/casts/one\n"
-        raise KeyError("stopped")
-
-    with pytest.raises(KeyError, match="stopped"):
-        kept_files.git(kept.git_dir, "fast-import", "--quiet", "--force", "--done", stdin=stops())
+    assert kept.take(None, {}).left_out == ("b",)
 
 
 def test_the_newest_draft_comes_first(project):

@@ -39,7 +39,7 @@ from materia_nb.handoff.capabilities import LaysOut, Pointer, Section, ShowsTheW
 from materia_nb.handoff.protocol import Issue, Reading, as_text
 from materia_nb.jsonvalue import MISSING, get_path
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
-from materia_nb.store.kept_files import FOLDERS
+from materia_nb.store.file_snapshots import FOLDERS
 from materia_nb.store.rundir import file_within
 
 if TYPE_CHECKING:

@@ -35,9 +35,9 @@ from materia_nb.insight.queries import SpentOn
 from materia_nb.insight.sides import seconds_words, worked_words
 from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.loadout.graph import Graph
-from materia_nb.store import kept_files
+from materia_nb.store import file_snapshots
 from materia_nb.store.catalogue import CastEntry
-from materia_nb.store.kept_files import REPOSITORY, Change
+from materia_nb.store.file_snapshots import REPOSITORY, Change
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -285,7 +285,7 @@ class FilesView(Shown):
     def difference(self, step: int, path: str | None = None) -> str:
         """Return how a step changed the files, or one of them, as a patch; raises as :meth:`changes`."""
         files = self._files(step)
-        return kept_files.difference(self._git_dir, files.before, files.after, path)
+        return file_snapshots.difference(self._git_dir, files.before, files.after, path)
 
     @property
     def _git_dir(self) -> Path:
@@ -347,7 +347,7 @@ class FilesView(Shown):
 @lru_cache(maxsize=1024)
 def changes(git_dir: Path, before: str, after: str) -> tuple[Change, ...]:
     """Return which files differ between two commits."""
-    return tuple(kept_files.changes(git_dir, before, after))
+    return tuple(file_snapshots.changes(git_dir, before, after))
 
 
 def _table(found: Sequence[Change]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
@@ -465,14 +465,16 @@ def line_blame(cast: Snapshot, path: str, line: int) -> LineBlame:
             kind="bad_path",
         )
     text = present[line - 1]
-    kept = (kept_files.content(git_dir, session.files, path) or b"").decode("utf-8", "replace").splitlines()
+    kept = (
+        (file_snapshots.content(git_dir, session.files, path) or b"").decode("utf-8", "replace").splitlines()
+    )
     there = _place(kept, present, line)
-    commit = kept_files.blame(git_dir, session.files, path, there) if there else None
+    commit = file_snapshots.blame(git_dir, session.files, path, there) if there else None
     if commit is None:
         return LineBlame(
             path, line, text, None, "It was written since the last step, by no step of this cast."
         )
-    return LineBlame(path, line, text, *_author(cast, kept_files.note(git_dir, commit)))
+    return LineBlame(path, line, text, *_author(cast, file_snapshots.note(git_dir, commit)))
 
 
 def _place(kept: Sequence[str], present: Sequence[str], line: int) -> int | None:

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import random
+import threading
 from contextlib import closing
 from itertools import count
 
@@ -18,9 +19,9 @@ from materia_nb.cast.beginning import started
 from materia_nb.engine.session import files_after
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import append_line, replace_file
-from materia_nb.store import kept_files
+from materia_nb.store import file_snapshots
 from materia_nb.store.catalogue import delete_cast
-from materia_nb.store.kept_files import KeptFiles
+from materia_nb.store.file_snapshots import FileSnapshots
 from shipped_helpers import git, repository
 
 CASTS = int(os.environ.get("MATERIA_NB_KEPT_CASTS", "12"))
@@ -70,6 +71,14 @@ def seen(folder):
         content = bytes(path.readlink()) if link else path.read_bytes()
         found["/".join(parts)] = (link, not link and bool(path.stat().st_mode & 0o100), content)
     return found
+
+
+def tree_of(cast):
+    """The modes of the files in the latest snapshot of a cast."""
+    listed = file_snapshots.git(
+        cast.runner.file_snapshots().git_dir, "ls-tree", "-r", "-z", cast.runner.session.files
+    )
+    return {line.partition(b"\t")[2]: line[:6].decode() for line in listed.split(b"\0")[:-1]}
 
 
 def start(project, document, agents, files="kept"):
@@ -172,7 +181,7 @@ def test_what_git_ignores_is_left_out_or_in_as_said(tmp_path, word, kept):
     for name in ("a", "in/b", "x.log", "in/y.tmp"):
         (project / name).write_text("1")
     cast = start(project, h.chain_config(1), lambda _: "x", files=word)
-    assert {os.fsdecode(path) for path in cast.runner.kept_files().tree(cast.runner.session.files)} == kept
+    assert {os.fsdecode(path) for path in tree_of(cast)} == kept
 
 
 def test_going_back_overwrites_nothing_that_was_never_kept(tmp_path):
@@ -199,7 +208,7 @@ def test_what_is_there_now_is_kept_before_going_back(tmp_path):
         line for line in (cast.run_dir / "events.jsonl").read_text().splitlines() if '"files_kept"' in line
     ]
     commit = lines[-2].split('"commit":"')[1][:40]
-    assert kept_files.content(cast.runner.kept_files().git_dir, commit, "mine") == b"of the person\n"
+    assert file_snapshots.content(cast.runner.file_snapshots().git_dir, commit, "mine") == b"of the person\n"
 
 
 def test_a_fork_works_in_a_folder_of_its_own(tmp_path):
@@ -219,7 +228,7 @@ def test_other_casts_share_what_is_kept(tmp_path):
     (tmp_path / "a").write_text("1\n" * 1000)
     casts = [start(tmp_path, h.chain_config(1), lambda _: "x") for _ in range(3)]
     assert len({cast.runner.session.files for cast in casts}) == 3
-    told = git(casts[0].runner.kept_files().git_dir, "count-objects", "-v")
+    told = git(casts[0].runner.file_snapshots().git_dir, "count-objects", "-v")
     assert "count: 5" in told  # one file, one tree, three commits
 
 
@@ -227,13 +236,13 @@ def test_a_repository_inside_is_kept_without_its_git(tmp_path):
     repository(tmp_path / "vendor" / "lib")
     (tmp_path / "vendor" / "lib" / "README").chmod(0o755)
     cast = start(tmp_path, h.chain_config(1), lambda _: "x")
-    tree = cast.runner.kept_files().tree(cast.runner.session.files)
+    tree = tree_of(cast)
     assert tree.keys() == {b"vendor/lib/README"}
-    assert tree[b"vendor/lib/README"].mode == "100755"
+    assert tree[b"vendor/lib/README"] == "100755"
 
 
 def test_a_file_that_is_too_long_is_left_out_and_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_files, "LONGEST_FILE", 10)
+    monkeypatch.setattr(file_snapshots, "LONGEST_FILE", 10)
     cast = start(tmp_path, h.chain_config(2), writer(("long", "x" * 11), ("short", "x")))
     cast.run()
     assert '"leftOut":["long"]' in (cast.run_dir / "events.jsonl").read_text()
@@ -242,7 +251,7 @@ def test_a_file_that_is_too_long_is_left_out_and_named(tmp_path, monkeypatch):
 
 
 def test_too_many_files_are_refused_at_the_start_and_told_later(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_files, "MOST", 1)
+    monkeypatch.setattr(file_snapshots, "MOST", 1)
     cast = start(tmp_path, h.chain_config(2), writer(("a", "1"), ("b", "1")))
     cast.run()
     assert cast.status == "complete"
@@ -261,22 +270,22 @@ def test_without_git_it_says_what_is_missing(tmp_path, monkeypatch):
 
 
 def test_a_file_that_changes_twice_within_a_tick_of_the_clock_is_seen(tmp_path):
-    keeper = KeptFiles(tmp_path / "p", tmp_path / "casts", "c")
+    keeper = FileSnapshots(tmp_path / "p", tmp_path / "casts", "c")
     (tmp_path / "p").mkdir()
     path, commits = tmp_path / "p" / "a", []
     for n in range(20):
         path.write_text(f"{n:03}")
-        commits.append(keeper.keep(commits[-1] if commits else None, {}).commit)
-    assert [kept_files.content(keeper.git_dir, one, "a") for one in commits] == [
+        commits.append(keeper.take(commits[-1] if commits else None, {}).commit)
+    assert [file_snapshots.content(keeper.git_dir, one, "a") for one in commits] == [
         b"%03d" % n for n in range(20)
     ]
 
 
 @pytest.mark.parametrize("commit", ["", "HEAD", "--help", "x" * 40, "a" * 41])
 def test_a_journal_cannot_name_anything_but_a_commit(tmp_path, commit):
-    keeper = KeptFiles(tmp_path, tmp_path / "casts", "c")
+    keeper = FileSnapshots(tmp_path, tmp_path / "casts", "c")
     with pytest.raises(MateriaError, match="names no commit"):
-        keeper.tree(commit)
+        file_snapshots.note(keeper.git_dir, commit)
 
 
 def test_settings_of_the_person_run_nothing(tmp_path):
@@ -293,7 +302,7 @@ def test_settings_of_the_person_run_nothing(tmp_path):
 
 def test_the_last_cast_that_is_deleted_takes_what_was_kept_along(tmp_path):
     casts = [start(tmp_path, h.chain_config(1), lambda _: "x") for _ in range(2)]
-    git_dir = casts[0].runner.kept_files().git_dir
+    git_dir = casts[0].runner.file_snapshots().git_dir
     for cast, left in zip(casts, (True, False), strict=True):
         cast.close()
         delete_cast(cast.run_dir.parent, cast.run_dir)
@@ -338,7 +347,7 @@ def test_rows_of_a_sweep_see_no_other_rows_files(tmp_path):
 def test_a_git_directory_that_came_with_somebodys_casts_runs_nothing(tmp_path):
     cast = start(tmp_path, h.chain_config(1), writer(("a", "1\n")))
     cast.run()
-    config = cast.runner.kept_files().git_dir / "config"
+    config = cast.runner.file_snapshots().git_dir / "config"
     config.write_text(config.read_text() + f'[core]\n\tfsmonitor = "touch {tmp_path}/ran; false"\n')
     with pytest.raises(MateriaError, match="not as it was made"):
         cast.files.difference(1)
@@ -386,9 +395,9 @@ def test_nothing_of_a_person_is_lost_when_it_is_killed_at_any_moment(tmp_path):
         (run,) = (one for one in journal.iterdir() if not one.name.startswith("files.git"))
         cast = resume_cast(run, h.table(lambda _: "x"))
         lines = [json.loads(line)["data"] for line in (run / "events.jsonl").read_text().splitlines()]
-        git_dir = cast.runner.kept_files().git_dir
+        git_dir = cast.runner.file_snapshots().git_dir
         held = {
-            kept_files.content(git_dir, data["commit"], "mine") for data in lines if data.get("commit")
+            file_snapshots.content(git_dir, data["commit"], "mine") for data in lines if data.get("commit")
         } | {(project / "mine").read_bytes() if (project / "mine").exists() else None}
         for one in noted.read_text().split() if noted.exists() else ():
             assert f"{one}\n".encode() * 50 in held
@@ -416,3 +425,68 @@ def test_git_that_is_run_in_a_fork_does_not_reach_the_persons(tmp_path):
     fork.agents.set("*", lambda _: "x")
     fork.run()
     assert git(folder, "log", "--format=%s", "-1") == "of the fork"
+
+
+def test_what_is_stored_is_what_was_read_while_files_are_being_written(tmp_path):
+    project, stop = tmp_path / "p", threading.Event()
+    project.mkdir()
+    snapshots = FileSnapshots(project, tmp_path / "casts", "c")
+    contents = {
+        name: {letter * size for letter in (b"a", b"b")} for name, size in (("short", 9), ("long", 90_000))
+    }
+
+    def write():
+        while not stop.is_set():
+            for name, variants in contents.items():
+                for variant in variants:
+                    (project / name).write_bytes(variant)
+                    stop.wait(0.0002)
+
+    writer, commit = threading.Thread(target=write), None
+    writer.start()
+    try:
+        for _ in range(40):
+            commit = snapshots.take(commit, {}).commit
+    finally:
+        stop.set()
+        writer.join()
+    assert file_snapshots.git(snapshots.git_dir, "fsck", "--strict", "--no-dangling") == b""
+    for text in ("one", "two", "one"):  # contents that were there before are there again
+        (project / "short").write_text(text)
+        commit = snapshots.take(commit, {}).commit
+        assert file_snapshots.content(snapshots.git_dir, commit, "short") == text.encode()
+    assert file_snapshots.content(snapshots.git_dir, commit, "long") == (project / "long").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["tab\there", "line\nend", '"quoted"', "-n", "ä", " "])
+def test_names_of_files_may_hold_any_character(tmp_path, name):
+    cast = start(tmp_path, h.chain_config(2), writer((name, "1\n"), (name, "1\n2\n")))
+    cast.run()
+    assert [(change.path, change.added) for change in cast.files.changes(2)] == [(name, 1)]
+
+
+def test_git_variables_of_a_hook_do_not_reach_the_snapshots(tmp_path, monkeypatch):
+    for variable in ("GIT_QUARANTINE_PATH", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"):
+        monkeypatch.setenv(variable, str(tmp_path / "of the hook"))
+    cast = start(tmp_path, h.chain_config(1), writer(("a", "1\n")))
+    cast.run()
+    assert not cast.now.messages
+    assert list(tree_of(cast)) == [b"a"]
+
+
+def test_a_file_that_is_put_back_keeps_its_permissions(tmp_path):
+    cast = start(tmp_path, h.chain_config(2), writer(("secret", "1\n"), ("secret", "2\n")))
+    cast.run(steps=1)
+    (tmp_path / "secret").chmod(0o600)
+    cast.run()
+    cast.back(1, files=True)
+    assert ((tmp_path / "secret").read_text(), (tmp_path / "secret").stat().st_mode & 0o777) == ("1\n", 0o600)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_a_file_that_cannot_be_read_is_left_out_and_named(tmp_path):
+    (tmp_path / "locked").write_text("x")
+    (tmp_path / "locked").chmod(0)
+    (tmp_path / "open").write_text("x")
+    taken = FileSnapshots(tmp_path, tmp_path / "casts", "c").take(None, {})
+    assert (taken.changed, taken.left_out) == (("open",), ("locked",))

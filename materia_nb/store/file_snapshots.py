@@ -1,0 +1,528 @@
+"""Snapshots of a project's files, one after each step, in a Git directory of their own beside the casts.
+
+The person's own repository is only read for its ignore rules and never changed: no work tree, index, HEAD, hook, filter or
+setting of theirs is used. Git itself reads a file, hashes it and stores what it hashed, through an index that belongs to one
+:class:`FileSnapshots` alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from materia_nb import platform
+from materia_nb.errors import MateriaError, counted
+from materia_nb.file_io import read_plain, replace_file
+from materia_nb.store.files import DiskError, disk
+
+REPOSITORY: Final = "files.git"
+"""The Git directory, in the directory of the casts."""
+OWN: Final = "files"
+"""The folder in its run directory that a fork works in."""
+ATTEMPTS: Final = "attempts"
+OF_LANE: Final = "-lane-"
+"""The separator between a cast's name and a lane's number in the ref of the lane's latest snapshot."""
+FOLDERS: Final = (OWN, ATTEMPTS, "worktrees")
+"""The folders of a run directory that hold work, not artifacts: those of attempts, and the worktrees that Git-Spawn makes."""
+
+LONGEST_FILE: Final = 2**25
+"""Maximum size of a file in a snapshot, in bytes; a longer file is left out and named."""
+MOST: Final = 50_000
+"""Maximum number of files in a snapshot."""
+MOST_BYTES: Final = 2**30
+
+_TRIES: Final = 3
+"""How often Git reads a file that changes meanwhile, before the file is left out."""
+_BY_PIECES: Final = ("-c", "core.bigFileThreshold=32k")
+"""Makes Git read files of more than 32 KiB in pieces. Otherwise it maps them into memory: then it can store other bytes than it
+hashed, and a file that becomes shorter meanwhile ends its process."""
+_MANY_PACKS: Final = 100
+_REFUSED_PATH: Final = re.compile(
+    rb"fatal: (?:Unable to process path (.*)|failed to read \d+ bytes from '(.*)')"
+)
+
+
+class Snapshot(NamedTuple):
+    """The files of one moment.
+
+    Attributes:
+        commit: the commit that holds them.
+        left_out: the files that are too long or cannot be read.
+        changed: the files that differ from the snapshot before.
+    """
+
+    commit: str
+    left_out: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+class Change(NamedTuple):
+    """What happened to one file between two commits: ``A`` made, ``M`` changed, ``D`` taken away, ``R`` renamed, ``T`` made a link or no more.
+
+    ``added`` and ``removed`` are lines, None of a file that is not text; ``old`` is its path before a rename.
+    """
+
+    kind: str
+    path: str
+    added: int | None
+    removed: int | None
+    old: str | None = None
+
+
+class FileSnapshots:
+    """Takes snapshots of the files of one folder, and restores them.
+
+    Args:
+        folder: the folder, usually a project.
+        casts: the directory of the casts; the Git directory lies in it, and none of its files are in a snapshot.
+        name: the cast; its latest snapshot has a ref of this name.
+        ignored: True to include files that the folder's Git ignore rules exclude.
+        own: True if the folder was made for a cast, so that no repository around it counts.
+        skip: another directory without snapshots, which contains that of the casts.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        casts: Path,
+        name: str,
+        *,
+        ignored: bool = False,
+        own: bool = False,
+        skip: Path | None = None,
+    ) -> None:
+        self.folder, self.git_dir = folder, casts / REPOSITORY
+        self._name, self._ignored, self._own, self._skip = name, ignored, own, skip or casts
+        if not self.git_dir.is_dir():
+            self._init(casts)
+        elif (
+            len([*self.git_dir.glob("objects/pack/*.pack")]) > _MANY_PACKS
+        ):  # each snapshot of a long file makes one
+            with contextlib.suppress(MateriaError):
+                git(self.git_dir, "multi-pack-index", "write", "--no-progress")
+        self._start_index()
+
+    def _start_index(self) -> None:
+        """Start an empty index, and remove those of earlier processes: only one at a time writes a cast."""
+        place = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]
+        with contextlib.suppress(OSError):
+            for old in self.git_dir.glob(f"index-{self._name}-{place}-*"):
+                old.unlink()
+        self._index = self.git_dir / f"index-{self._name}-{place}-{secrets.token_hex(4)}"
+        self._indexed: frozenset[bytes] = frozenset()
+
+    def _init(self, casts: Path) -> None:
+        fresh = casts / f"{REPOSITORY}.{secrets.token_hex(8)}.new"
+        with disk(casts, "make the directory of file snapshots"):
+            casts.mkdir(parents=True, exist_ok=True)
+            try:
+                git(fresh, "init", "--quiet", "--bare", "--object-format=sha1", "--template=", str(fresh))
+                (fresh / "info").mkdir(exist_ok=True)
+                # These attributes win over those of the project: no line end is changed, no filter is run.
+                replace_file(
+                    fresh / "info" / "attributes", b"* -text -ident !eol !filter !working-tree-encoding\n"
+                )
+                replace_file(fresh / "config", _CONFIG)
+                fresh.rename(self.git_dir)
+            except BaseException as error:
+                shutil.rmtree(fresh, ignore_errors=True)
+                if (
+                    not isinstance(error, OSError) or not self.git_dir.is_dir()
+                ):  # else another cast was faster
+                    raise
+
+    def _git(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        return git(
+            self.git_dir,
+            *_BY_PIECES,
+            *arguments,
+            stdin=stdin,
+            folder=self.folder,
+            tree=self.folder,
+            index=self._index,
+        )
+
+    # -- taking a snapshot ---------------------------------------------------------------
+
+    def take(self, parent: str | None, note: Mapping[str, object]) -> Snapshot:
+        """Take a snapshot of the files as they are now.
+
+        Args:
+            parent: the commit of the snapshot before; it is returned again if nothing changed.
+            note: JSON that is stored with the commit.
+
+        Raises:
+            MateriaError: there are too many files or bytes (``too_much_to_keep``), or Git or the disk refuses (``files``, ``disk``).
+        """
+        tries: Counter[bytes] = Counter()  # by path; under b"" those in which Git named no file
+        while True:
+            try:
+                left_out = self._update_index({path for path, count in tries.items() if count >= _TRIES})
+                return self._commit(parent, note, left_out)
+            except DiskError as error:  # a file that is being written can differ from one moment to the next
+                self._start_index()
+                named = _REFUSED_PATH.search(os.fsencode(error.what))
+                path = (named[1] or named[2]) if named is not None else b""
+                if tries[path] >= _TRIES:
+                    raise
+                tries[path] += _TRIES if path and "Permission denied" in error.what else 1
+            except BaseException:  # the index may hold more than is known here
+                self._start_index()
+                raise
+
+    def _commit(self, parent: str | None, note: Mapping[str, object], left_out: tuple[str, ...]) -> Snapshot:
+        if parent is None:
+            names = self._indexed
+        else:
+            compare = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", _commit_id(parent))
+            names = frozenset(self._git(*compare).split(b"\0")[:-1])
+            if not names:
+                return Snapshot(parent, left_out)
+        tree = self._git("write-tree").decode().strip()
+        parents = ("-p", parent) if parent is not None else ()
+        commit = self._git("commit-tree", tree, *parents, stdin=json.dumps(note).encode()).decode().strip()
+        self._git("update-ref", f"refs/casts/{self._name}", commit)
+        return Snapshot(commit, left_out, tuple(sorted(name.decode("utf-8", "replace") for name in names)))
+
+    def _update_index(self, unread: AbstractSet[bytes] = frozenset()) -> tuple[str, ...]:
+        """Make the index equal to the files of the folder without those ``unread``; return the files that are left out."""
+        present, left_out = self._list_files()
+        present, left_out = present - unread, left_out | (present & unread)
+        if gone := self._indexed - present:
+            self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_joined(gone))
+        self._git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=_joined(present))
+        self._indexed = present
+        return tuple(sorted(os.fsdecode(path) for path in left_out))
+
+    def _list_files(self) -> tuple[frozenset[bytes], frozenset[bytes]]:
+        """Return the paths of the files for a snapshot, and of those that are too long or cannot be read."""
+        paths, left_out, size, root = [], [], 0, os.fsencode(self.folder) + b"/"
+        for path in self.listing():
+            try:
+                info = os.lstat(root + path)
+            except OSError:  # it has just been removed
+                continue
+            link = stat.S_ISLNK(info.st_mode)
+            if not (link or stat.S_ISREG(info.st_mode)):
+                continue
+            if info.st_size > LONGEST_FILE:
+                left_out.append(path)
+                continue
+            size += info.st_size
+            paths.append(path)
+        if len(paths) > MOST or size > MOST_BYTES:
+            raise MateriaError(
+                f"There is too much to keep at every step: {len(paths):,} files, {size:,} bytes; at most {MOST:,} and {MOST_BYTES:,}.",
+                where=str(self.folder),
+                hint="name what is not work in .gitignore, or cast with files as they are",
+                kind="too_much_to_keep",
+            )
+        return frozenset(paths), frozenset(left_out)
+
+    def listing(self, inner: bytes = b"") -> Iterator[bytes]:
+        """Yield the paths of the files, also in repositories inside; not of casts, of Git itself, or of ignored files."""
+        here = os.path.join(os.fsencode(self.folder), inner)  # noqa: PTH118 - a path of bytes
+        top = Path(os.fsdecode(here)) if inner or self._own else _top(self.folder)
+        arguments = ["ls-files", "-z", "--others"]
+        if self._skip.is_relative_to(top):
+            arguments.append(f"--exclude={_literal(self._skip.relative_to(top).as_posix())}")
+        if not self._ignored:
+            arguments += ["--exclude-per-directory=.gitignore"]
+            own = top / ".git" / "info" / "exclude"
+            arguments += [f"--exclude-from={own}"] if own.is_file() else []
+        for path in git(self.git_dir, *arguments, folder=here, tree=top).split(b"\0")[:-1]:
+            if path.endswith(b"/"):
+                yield from self.listing(inner + path)
+            else:
+                yield inner + path
+
+    # -- restoring one -------------------------------------------------------------------
+
+    def check_out(self, commit: str) -> None:
+        """Make the folder, which must not exist yet, with the files of a snapshot.
+
+        It is a repository of its own, so that Git, run in it by a utility, never reaches a repository around it.
+        """
+        with disk(self.folder, "write the files of then"):
+            self.folder.mkdir(parents=True)
+            self._git("read-tree", "--reset", "-u", _commit_id(commit))
+            self._indexed = self._read_index()
+            inner = self.folder / ".git"
+            git(inner, "init", "--quiet", "--template=", "--initial-branch=main")
+            (inner / "objects" / "info").mkdir(parents=True, exist_ok=True)
+            replace_file(
+                inner / "objects" / "info" / "alternates", bytes(self.git_dir.absolute() / "objects") + b"\n"
+            )
+            replace_file(inner / "refs" / "heads" / "main", _commit_id(commit).encode() + b"\n")
+            git(inner, "read-tree", commit)
+
+    def restore(self, now: str, then: str) -> None:
+        """Change the files from those of the snapshot ``now``, just taken, to those of ``then``.
+
+        Files without a snapshot stay as they are. A file that changed after ``now``, or one without a snapshot in the place
+        of a restored one, is never overwritten: then nothing is done.
+
+        Raises:
+            MateriaError: such a file is in the way (``in_the_way``), or the disk refuses; ``now`` holds the files as they were.
+        """
+        compare = (
+            "diff-tree",
+            "-r",
+            "-z",
+            "--name-status",
+            "--no-renames",
+            _commit_id(now),
+            _commit_id(then),
+        )
+        fields = self._git(*compare).split(b"\0")[:-1]
+        kinds = dict(zip(fields[1::2], fields[::2], strict=True))
+        self._update_index()
+        changed_since = frozenset(
+            self._git("diff-index", "--cached", "-z", "--name-only", "--no-renames", now).split(b"\0")
+        )
+        gone = {path for path, kind in kinds.items() if kind == b"D"}
+        blocked = changed_since & kinds.keys()
+        blocked |= {path for path, kind in kinds.items() if kind == b"A" and self._is_occupied(path, gone)}
+        if blocked:
+            names = ", ".join(os.fsdecode(path) for path in sorted(blocked)[:5])
+            raise MateriaError(
+                f"{counted(len(blocked), 'file')} would be overwritten that nobody kept: {names}.",
+                where=str(self.folder),
+                hint="move them away, then try again; nothing was changed",
+                kind="in_the_way",
+            )
+        root = os.fsencode(self.folder) + b"/"
+        modes = {path: os.lstat(root + path).st_mode for path, kind in kinds.items() if kind == b"M"}
+        with disk(self.folder, "put the files back"):
+            self._git("read-tree", "-m", "-u", now, then)
+            self._indexed = self._read_index()
+            for path, mode in modes.items():
+                _keep_permissions(root + path, mode)
+
+    def _read_index(self) -> frozenset[bytes]:
+        return frozenset(self._git("ls-files", "-z").split(b"\0")[:-1])
+
+    def _is_occupied(self, path: bytes, gone: Iterable[bytes]) -> bool:
+        """Return True if something without a snapshot is where a file, or a folder of it, is to be written."""
+        root, parts = os.fsencode(self.folder) + b"/", path.split(b"/")
+        for depth in range(1, len(parts) + 1):
+            inner = b"/".join(parts[:depth])
+            if inner in gone or not os.path.lexists(root + inner):
+                return False  # it is removed first, or nothing is there
+            if os.path.islink(root + inner) or not os.path.isdir(root + inner):  # noqa: PTH112, PTH114 - a path of bytes
+                return True
+        inside = {
+            os.path.relpath(os.path.join(at, name), os.fsencode(self.folder))  # noqa: PTH118 - as above
+            for at, folders, names in os.walk(root + path)
+            for name in (*names, *(one for one in folders if os.path.islink(os.path.join(at, one))))  # noqa: PTH114, PTH118
+        }
+        return not inside <= set(gone)
+
+
+def _keep_permissions(path: bytes, before: int) -> None:
+    """Give a restored file the permissions that it had, but for the right to execute, which is part of a snapshot."""
+    restored = os.lstat(path).st_mode
+    if stat.S_ISREG(restored) and stat.S_ISREG(before):
+        readable = before & 0o666
+        program = (readable & 0o444) >> 2 if restored & 0o100 else 0
+        os.chmod(path, readable | program)  # noqa: PTH101 - a path of bytes
+
+
+def _joined(paths: Iterable[bytes]) -> bytes:
+    return b"".join(path + b"\0" for path in sorted(paths))
+
+
+def changes(git_dir: Path, before: str, after: str) -> Iterator[Change]:
+    """Say which files differ between two commits, by path."""
+    command = ("diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv")
+    told, counts = (
+        iter(
+            git(git_dir, *command, what, _commit_id(before), _commit_id(after))
+            .decode("utf-8", "replace")
+            .split("\0")[:-1]
+        )
+        for what in ("--name-status", "--numstat")
+    )
+    for kind in told:
+        old = next(told) if kind[0] in "RC" else None
+        path = next(told)
+        added, removed, name = next(counts).split("\t", 2)
+        if not name:
+            next(counts), next(counts)
+        yield Change(kind[0], path, _number(added), _number(removed), old)
+
+
+def difference(git_dir: Path, before: str, after: str, path: str | None = None) -> str:
+    """Return how the files of two commits differ, as Git tells it."""
+    only = () if path is None else ("--", path)
+    command = (
+        "diff-tree",
+        "-r",
+        "-p",
+        "-M",
+        "--no-ext-diff",
+        "--no-textconv",
+        _commit_id(before),
+        _commit_id(after),
+    )
+    return git(git_dir, "--literal-pathspecs", *command, *only).decode("utf-8", "replace")
+
+
+def content(git_dir: Path, commit: str, path: str) -> bytes | None:
+    """Return what a file held, None where there was none."""
+    try:
+        return git(git_dir, "cat-file", "blob", f"{_commit_id(commit)}:{path}")
+    except MateriaError:
+        return None
+
+
+def blame(git_dir: Path, commit: str, path: str, line: int) -> str | None:
+    """Return the commit that a line of a file comes from, None where there is no such line."""
+    try:
+        told = git(git_dir, "blame", "--porcelain", f"-L{line},{line}", _commit_id(commit), "--", path)
+    except MateriaError:
+        return None
+    return told.split(b" ", 1)[0].decode()
+
+
+def note(git_dir: Path, commit: str) -> str:
+    """Return what was noted with a commit."""
+    return (
+        git(git_dir, "cat-file", "commit", _commit_id(commit)).decode("utf-8", "replace").partition("\n\n")[2]
+    )
+
+
+def forget_cast(casts: Path, name: str) -> None:
+    """Let go of what a cast kept that is deleted; with the last one the Git directory goes too."""
+    git_dir = casts / REPOSITORY
+    if not git_dir.is_dir():
+        return
+    with contextlib.suppress(MateriaError):  # without Git it stays as it is
+        whose = (f"refs/casts/{name}", f"refs/casts/{name}{OF_LANE}*")
+        for ref in git(git_dir, "for-each-ref", "--format=%(refname)", *whose).decode().split():
+            git(git_dir, "update-ref", "-d", ref)
+        if not git(git_dir, "for-each-ref"):
+            shutil.rmtree(git_dir, ignore_errors=True)
+
+
+def _number(text: str) -> int | None:
+    return None if text == "-" else int(text)
+
+
+def _top(folder: Path) -> Path:
+    """Return the directory of the repository that a folder lies in, whose rules of what to ignore hold; else the folder."""
+    return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
+
+
+def _literal(path: str) -> str:
+    """Write a path from the top as a rule of what to ignore."""
+    return "/" + "".join(f"\\{one}" if one in "\\*?[]!# " else one for one in path)
+
+
+def _commit_id(commit: str) -> str:
+    """Return a commit id from a journal; raise MateriaError if it is not one."""
+    if len(commit) != 40 or not set(commit) <= set("0123456789abcdef"):
+        raise MateriaError("The journal names no commit here.", where=repr(commit[:60]), kind="files")
+    return commit
+
+
+_CONFIG: Final = b"""[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = true
+\thooksPath = /dev/null
+\tfsync = none
+\tquotepath = false
+[index]
+	version = 4
+	skipHash = true
+[gc]
+\tauto = 0
+\tpruneExpire = never
+"""
+
+
+def _needs_git() -> str:
+    """Return the path of Git; raises MateriaError (``no_git``) where there is none."""
+    program = shutil.which("git") if platform.PROCESSES else None
+    if program is None:
+        raise MateriaError(
+            "Files cannot be kept: there is no Git here.",
+            hint="install git, or cast with files as they are",
+            kind="no_git",
+        )
+    return program
+
+
+def _refuse_foreign(git_dir: Path, arguments: Sequence[str]) -> None:
+    """Refuse a Git directory with other settings than ours: it came with somebody's casts, and settings can name programs."""
+    if git_dir.name != REPOSITORY or arguments[0] == "init":
+        return  # made by us just now
+    with disk(git_dir, "read the settings of kept files"):
+        if read_plain(git_dir / "config") != _CONFIG:
+            raise MateriaError(
+                "The Git directory of kept files is not as it was made, so nothing is read from it.",
+                where=str(git_dir / "config"),
+                hint="if it is yours, take your changes of this file back",
+                kind="files",
+            )
+
+
+def git(
+    git_dir: Path,
+    *arguments: str,
+    stdin: bytes = b"",
+    folder: Path | bytes | None = None,
+    tree: Path | None = None,
+    index: Path | None = None,
+) -> bytes:
+    """Run Git on a Git directory of ours and return its stdout; no setting of the person or the machine counts.
+
+    Raises:
+        MateriaError: it refuses (``files``), or is not installed (``no_git``).
+    """
+    program = _needs_git()
+    _refuse_foreign(git_dir, arguments)
+    # A hook that runs a cast has Git variables of its own repository.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= dict.fromkeys(("GIT_DIR", "GIT_COMMON_DIR"), str(git_dir))
+    environment |= dict.fromkeys(("GIT_CONFIG_NOSYSTEM", "GIT_ATTR_NOSYSTEM", "GIT_NO_REPLACE_OBJECTS"), "1")
+    environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_LITERAL_PATHSPECS": "1", "LC_ALL": "C"}
+    for role in ("AUTHOR", "COMMITTER"):
+        environment |= {f"GIT_{role}_NAME": "materia", f"GIT_{role}_EMAIL": "materia"}
+    environment |= {"GIT_WORK_TREE": str(tree)} if tree is not None else {}
+    environment |= {"GIT_INDEX_FILE": str(index)} if index is not None else {}
+    with (
+        disk(git_dir, "run Git"),
+        subprocess.Popen(
+            [program, *arguments],
+            cwd=folder if folder is not None else git_dir.parent,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            output, errors = process.communicate(stdin)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        message = errors.decode("utf-8", "surrogateescape").strip()[-600:] or f"code {process.returncode}"
+        verb = next(word for word in arguments if word not in _BY_PIECES)
+        raise DiskError(f"Git could not keep or find files: git {verb}: {message}", kind="files")
+    return output
