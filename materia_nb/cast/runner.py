@@ -116,9 +116,9 @@ class LaneWork(Work):
             one.is_relative_to(here) or here.is_relative_to(one) for one in others
         )
 
-    def carry(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:  # noqa: ARG002 - a lane's are written at once
+    def carry(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:
         """Keep what a command leads to in the lane."""
-        self.main.carry(decide.in_lane, self.lane, command, *given)
+        self.main.carry(decide.in_lane, self.lane, command, *given, later=later)
 
 
 class Lanes:
@@ -334,7 +334,7 @@ class Runner(Work):
         self._written = session
         self.running = self.goes_on = False
         self._lanes: Lanes | None = None
-        self._keeping = threading.RLock()
+        self.recording = threading.RLock()
         self._close = weakref.finalize(self, journal.close) if journal is not None else None
 
     def snapshot(self) -> Snapshot:
@@ -446,7 +446,7 @@ class Runner(Work):
 
     def carry(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:
         """Keep what a command leads to: ``command(rules, session, *given, now)``; ``later`` as for :meth:`keep`."""
-        with self._keeping:  # what an agent of a lane tells comes from a thread of its own
+        with self.recording:  # what an agent of a lane tells comes from a thread of its own
             self.keep(command(self.rules, self.session, *given, now()), later=later)
 
     def edit(self, command: Callable[..., Events], *given: object, while_running: bool = False) -> None:
@@ -471,7 +471,7 @@ class Runner(Work):
 
         With ``later`` they wait for the next write, which is to follow in the same call, see :meth:`write_waiting`.
         """
-        with self._keeping:
+        with self.recording:
             if events:
                 session = fold(self.rules, self.session, events)
                 if self.followers.readers:
@@ -501,7 +501,7 @@ class Runner(Work):
     def write_waiting(self) -> None:
         """Write what waits for the next write, if anything does, and tell the watchers."""
         if self._unwritten:
-            with self._keeping:
+            with self.recording:
                 self._write([], self.session)
             if self.followers.watchers or self._untold:
                 self._tell_followers()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -49,7 +50,7 @@ from materia_nb.handoff.protocol import BASE
 from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
 from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED
-from materia_nb.platform import Stop, resting
+from materia_nb.platform import HeldInterrupts, Stop, resting
 from materia_nb.store.file_snapshots import FileSnapshots
 from materia_nb.store.files import MOST_CHANGED, FilesSeen, changed_files, take_snapshot, to_bytes
 from materia_nb.store.rundir import RunDir, keep_beside, missing_evidence
@@ -289,6 +290,7 @@ class Work(ABC):
         followers: who is told.
         messages: what a person is to know.
         raised: what an agent raised last in this kernel.
+        recording: the lock under which events become lines of the journal.
         saying: what the agent that is asked has said so far.
         worked: milliseconds of work on the visit that waits which no event tells yet: those of a turn that was interrupted.
         asked_before: how many turns a socket, and its materia, had, where the session does not say it.
@@ -305,6 +307,7 @@ class Work(ABC):
     followers: Followers
     messages: list[str]
     raised: Exception | None
+    recording: AbstractContextManager[object]
     goes_on = False
     asked_before: Callable[[str], tuple[int, int]] | None = None
 
@@ -636,20 +639,25 @@ class Work(ABC):
             cut=redacted(given.cut) if given.cut else "",
             worked=self.took(),
         )
-        alone = (
-            here.naming is None and here.learner is None and here.filing is None and not self.session.keeps
-        )
-        self.carry(
-            decide.answer if here.naming is None else self._answered, answer, later=alone and self.goes_on
-        )
+        alone = here.naming is None and here.learner is None and here.filing is None
+        command = decide.answer if here.naming is None else self._answered
         if self.session.keeps:
-            self.keep_files("step")
+            self._record_with_files(command, answer)
+        else:
+            self.carry(command, answer, later=alone and self.goes_on)
         if here.sees_changes:
             at = self.session.state.waiting_at
             # Unless the same agent goes on at once, what changes next is not its doing.
             self._seen = files if at is not None and at.drafts == visit.drafts else None
         if here.learner is not None or here.filing is not None:
             self.keep_beside(visit, before)
+
+    def _record_with_files(self, command: Callable[..., Events], *given: object) -> None:
+        """Write what a command leads to and the files of the step in one write: no end of the process comes between the two."""
+        with HeldInterrupts(), self.main.recording:
+            self.carry(command, *given, later=True)
+            self.keep_files("step")
+            self.write_waiting()
 
     def _answered(self, rules: Rules, session: Session, answer: Answer, ts: int) -> Events:
         """Return the events of an answer, and which of the files that it says it made are not there."""
@@ -681,8 +689,7 @@ class Work(ABC):
         """Fail the waiting visit for a reason that the engine cannot know."""
         self._seen = None
         failure = Failure(kind, redacted(message), decide.waiting(self.session).socket, scrubbed(hint))
-        self.carry(decide.fail, failure, self.took())
-        self.keep_files("step")
+        self._record_with_files(decide.fail, failure, self.took())
 
     def materia(self, visit: Visit) -> Materia:
         """Return the materia that is placed at the socket of a visit."""

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import random
+import signal
 import threading
 from contextlib import closing
 from itertools import count
@@ -425,6 +426,75 @@ def test_git_that_is_run_in_a_fork_does_not_reach_the_persons(tmp_path):
     fork.agents.set("*", lambda _: "x")
     fork.run()
     assert git(folder, "log", "--format=%s", "-1") == "of the fork"
+
+
+def write_three_files(project):
+    """Start a cast of three steps, each of which writes a file of its own."""
+    return start(project, h.chain_config(3), write_own_file)
+
+
+def write_own_file(turn):
+    (turn.project / f"{turn.socket_id}.txt").write_text(turn.socket_id)
+    return "x"
+
+
+def files_of_steps(cast, steps):
+    """The names of the files after each step."""
+    listed = []
+    for number in range(steps + 1):
+        fork = cast.fork(number)
+        listed.append(sorted(seen(fork.runner.base)))
+        fork.close()
+    return listed
+
+
+EACH_STEP_ITS_FILE = [sorted(f"Socket-{n}.txt" for n in range(1, last + 1)) for last in range(4)]
+
+
+def at_snapshot(number, act):
+    """Make the snapshot with this number, from 1 after that of the start, do ``act`` before or after it is taken."""
+    take, calls = FileSnapshots.take, count()
+
+    def taken(self, *arguments):
+        if next(calls) == number:
+            act()
+        return take(self, *arguments)
+
+    return taken
+
+
+def cast_until_killed(project, number):
+    FileSnapshots.take = at_snapshot(number, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    write_three_files(project).run()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_a_kill_between_an_output_and_its_files_leaves_each_step_its_own_files(tmp_path, number):
+    project = tmp_path / "p"
+    project.mkdir()
+    child = multiprocessing.get_context("fork").Process(target=cast_until_killed, args=(project, number))
+    child.start()
+    child.join(60)
+    assert child.exitcode == -signal.SIGKILL
+    (run,) = (folder for folder in (project / "casts").iterdir() if folder.name != "files.git")
+    cast = resume_cast(run, h.table(write_own_file))
+    cast.run()
+    assert files_of_steps(cast, 3) == EACH_STEP_ITS_FILE
+    lines = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    assert {line["data"]["by"] for line in lines if line["type"] == "files_kept"} == {"start", "step"}
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_an_interrupt_while_files_are_kept_leaves_each_step_its_own_files(tmp_path, monkeypatch, number):
+    monkeypatch.setattr(
+        FileSnapshots, "take", at_snapshot(number, lambda: signal.raise_signal(signal.SIGINT))
+    )
+    cast = write_three_files(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        cast.run()
+    cast.run()
+    assert files_of_steps(cast, 3) == EACH_STEP_ITS_FILE
 
 
 def test_what_is_stored_is_what_was_read_while_files_are_being_written(tmp_path):
