@@ -54,7 +54,7 @@ _REFUSED_PATH: Final = re.compile(
 )
 
 
-class Snapshot(NamedTuple):
+class FileSnapshot(NamedTuple):
     """The files of one moment.
 
     Attributes:
@@ -156,7 +156,7 @@ class FileSnapshots:
 
     # -- taking a snapshot ---------------------------------------------------------------
 
-    def take(self, parent: str | None, note: Mapping[str, object]) -> Snapshot:
+    def take(self, parent: str | None, note: Mapping[str, object]) -> FileSnapshot:
         """Take a snapshot of the files as they are now.
 
         Args:
@@ -182,19 +182,23 @@ class FileSnapshots:
                 self._start_index()
                 raise
 
-    def _commit(self, parent: str | None, note: Mapping[str, object], left_out: tuple[str, ...]) -> Snapshot:
+    def _commit(
+        self, parent: str | None, note: Mapping[str, object], left_out: tuple[str, ...]
+    ) -> FileSnapshot:
         if parent is None:
             names = self._indexed
         else:
             compare = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", _commit_id(parent))
             names = frozenset(self._git(*compare).split(b"\0")[:-1])
             if not names:
-                return Snapshot(parent, left_out)
+                return FileSnapshot(parent, left_out)
         tree = self._git("write-tree").decode().strip()
         parents = ("-p", parent) if parent is not None else ()
         commit = self._git("commit-tree", tree, *parents, stdin=json.dumps(note).encode()).decode().strip()
         self._git("update-ref", f"refs/casts/{self._name}", commit)
-        return Snapshot(commit, left_out, tuple(sorted(name.decode("utf-8", "replace") for name in names)))
+        return FileSnapshot(
+            commit, left_out, tuple(sorted(name.decode("utf-8", "replace") for name in names))
+        )
 
     def _update_index(self, unread: AbstractSet[bytes] = frozenset()) -> tuple[str, ...]:
         """Make the index equal to the files of the folder without those ``unread``; return the files that are left out."""
