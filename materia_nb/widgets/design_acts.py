@@ -22,7 +22,7 @@ from materia_nb.insight.estimate import GLANCE
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import OPERATIONS
-from materia_nb.loadout.design.document import design_error, list_in, loop_in, socket_in
+from materia_nb.loadout.design.document import check_argument, design_error, list_in, loop_in, socket_in
 from materia_nb.loadout.design.forms import read_field
 from materia_nb.loadout.design.sockets import add_socket, clip_of, materia_model, new_sockets, place_sockets
 from materia_nb.loadout.design.ways import make_loop, with_exits
@@ -69,33 +69,28 @@ def act_on(session: DesignState, kind: str, values: Values) -> str | None:
     function, operation = DESIGN_ACTS.get(str(kind)), OPERATIONS.get(str(kind))
     if function is not None:
         parameters = dict([*signature(function).parameters.items()][1:])
-        return function(session, **_arguments(session, parameters, values))
+        return function(session, **_arguments(session, kind, parameters, values))
     if operation is not None:
-        step = do(operation.name, **_arguments(session, operation.parameters, values))
+        step = do(operation.name, **_arguments(session, kind, operation.parameters, values))
         return session.design.apply(session.design.changed_by(step))
     what = f"{shorten(str(kind), 60)!r} is nothing that can be done here"
     raise design_error(what, "design", "reload the page")
 
 
-def _arguments(session: DesignState, parameters: Mapping[str, Parameter], values: Values) -> dict[str, Any]:
+def _arguments(
+    session: DesignState, kind: str, parameters: Mapping[str, Parameter], values: Values
+) -> dict[str, Any]:
     """Read what an act is given from its message, each argument by its type; one of no type here as it stands."""
     given: dict[str, Any] = {}
     for parameter in parameters.values():
         name = parameter.name.strip("_")
         if values.get(name) is not None or parameter.default is Parameter.empty:
-            read = _READERS.get(parameter.annotation.removesuffix(" | None"), _as_it_stands)
-            given[parameter.name] = read(session, name, values.get(name))
+            read = _READERS.get(parameter.annotation.removesuffix(" | None"))
+            given[parameter.name] = (
+                values.get(name) if read is None else read(session, name, values.get(name))
+            )
+            check_argument(parameter, given[parameter.name], kind)
     return given
-
-
-def _as_it_stands(_session: DesignState, _name: str, value: JSON) -> JSON:
-    return value
-
-
-def _text(_session: DesignState, name: str, value: JSON) -> str:
-    if not isinstance(value, str):
-        raise design_error(f"{name} is missing", "design", "choose or type one")
-    return value
 
 
 def _ids(_session: DesignState, _name: str, value: JSON) -> Ids:
@@ -110,7 +105,6 @@ def _part(session: DesignState, _name: str, value: JSON) -> Pick:
 
 
 _READERS: Final[Mapping[str, Callable[[DesignState, str, JSON], Any]]] = {
-    "str": _text,
     "Ids": _ids,
     "Pick": _part,
     "bool": lambda _session, _name, value: value is True,
@@ -562,7 +556,7 @@ def members(session: DesignState, loop: str, ids: Ids | None = None) -> str:
 
 
 @act
-def source(session: DesignState, loop: str, source: JSON = None) -> str:
+def source(session: DesignState, loop: str, source: str | None = None) -> str:
     """Choose what a loop goes over: the work items of the likely generator, a list, or nothing."""
     if source in ("", None):
         return session.design.set_source(loop, None)

@@ -217,7 +217,7 @@ def test_a_materia_is_made_and_changed_for_every_loadout_that_places_it(draft):
         (lambda d: d.make_materia(" New", "agent"), "cannot be the name of a materia"),
         (lambda d: d.make_materia("x" * 101, "agent"), "cannot be the name of a materia"),
         (lambda d: d.make_materia("a\nb", "agent"), "cannot be the name of a materia"),
-        (lambda d: d.make_materia(3, "agent"), "cannot be the name of a materia"),
+        (lambda d: d.make_materia(3, "agent"), "is 3, not a text"),
         (lambda d: d.remove_sockets([]), "no socket is selected"),
         (lambda d: d.paste({"sockets": {"end": {}, "Socket-1": 3}}), "no sockets in what was copied"),
         (lambda d: clip_of(d.document, []), "no socket is selected"),
@@ -632,3 +632,25 @@ def test_operations_on_exits_touch_nothing_but_exits(document, operations):
         for loop in one["loops"].values():
             loop.pop("exits", None)
     assert text(before) == text(after)
+
+
+@pytest.mark.parametrize(
+    "name, arguments, words",
+    [
+        ("remove_edge", ("Socket-1", None), "place of remove_edge is null, not a whole number"),
+        ("remove_edge", (["Socket-1"], 0), 'source of remove_edge is ["Socket-1"], not a text'),
+        ("move_edge", ("Socket-1", 0, True), "to of move_edge is true, not a whole number"),
+        ("set_socket", ({}, "parse", "json"), "id of set_socket is {}, not a text"),
+        ("place_socket", ("Socket-1", (1, "2")), "not a column and a row"),
+        ("place_sockets", ([],), "not an object with a column and a row for each socket"),
+        ("remove_sockets", ("Socket-1",), 'ids of remove_sockets is "Socket-1", not a list of texts'),
+        ("make_loop", ([["Socket-1"]],), "not a list of texts"),
+        ("paste", (None,), "not an object"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_in_words(draft, name, arguments, words):
+    with pytest.raises(MateriaError) as raised:
+        getattr(draft, name)(*arguments)
+    assert raised.value.kind == "design"
+    assert words in raised.value.what
+    assert not draft.steps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from inspect import signature
 
 import pytest
 from hypothesis import given, settings
@@ -467,7 +468,7 @@ def test_any_operation_of_a_design_can_be_asked_for_by_its_name(session):
     do(session, "limit_edge", source="Socket-3", place=1, max_traversals=2)
     assert session.design.document["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] == 2
     assert session.design.steps == ("edge 2 of Socket-3 may be taken 2 times",)
-    assert "new is missing" in refused(session, "rename_socket", old="Socket-3")
+    assert "new of rename_socket is null, not a text" in refused(session, "rename_socket", old="Socket-3")
     assert "nothing that can be done" in refused(session, "as_json", value=1)
 
 
@@ -612,3 +613,27 @@ def test_what_leads_on_out_of_a_loop_stays_an_edge_where_that_is_answered(leads_
         "Socket-2",
     ]
     assert leads_on.question is None
+
+
+ODD = [None, True, 3, 10**30, 0.5, -1, "", HOSTILE, "half \ud800", [], ["x", 3], [[]], {}, {"x": [1]}, [1, 2], ["socket", []], ["a", "b"]]  # fmt: skip
+
+
+def parameters_of(kind):
+    if kind in OPERATIONS:
+        return {name.strip("_"): one for name, one in OPERATIONS[kind].parameters.items()}
+    return {name.strip("_"): one for name, one in [*signature(DESIGN_ACTS[kind]).parameters.items()][1:]}
+
+
+@pytest.mark.parametrize(
+    "kind", sorted({*OPERATIONS, *DESIGN_ACTS} - {"cast", "estimate", "explore", "save"})
+)
+def test_a_message_with_a_field_of_another_type_is_refused_in_words(session, kind, caplog):
+    usual = {"id": "Socket-2", "socket": "Socket-2", "source": "Socket-2", "from": "Socket-2", "to": "end", "loop": "items", "of": ["edge", "edge:0:Socket-3"], "place": 0, "field": "parse", "materia": "Build"}  # fmt: skip
+    fields = parameters_of(kind)
+    for name in fields:
+        for value in ODD:
+            values = {one: usual[one] for one in fields if one in usual} | {name: value}
+            session.heard(kind, values)
+            session.question = None
+            assert not caplog.records, (kind, values)
+            assert "Error" not in session.note[1], (kind, values, session.note)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
 from typing import Any, Final, TypeVar
@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.check_graph import ID_FORM
-from materia_nb.loadout.facts import Object, is_condition, is_object, is_socket_id
+from materia_nb.loadout.facts import Object, is_condition, is_number, is_object, is_socket_id
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import brief
 from materia_nb.loadout.vocabulary import CONDITION_ADVICE
@@ -59,9 +59,45 @@ class Operation:
     def __call__(
         self, document: Object, definitions: Object, *arguments: Any, **options: Any
     ) -> DesignChange:
-        """Return what it makes of a document; raises MateriaError when it cannot be done."""
+        """Return what it makes of a document; raises MateriaError when it cannot be done, or an argument has a wrong type."""
         owners = (document, definitions) if self.on_materia else (document,)
-        return self.function(*owners, *arguments, **options)
+        bound = signature(self.function).bind(*owners, *arguments, **options)
+        for name, parameter in self.parameters.items():
+            check_argument(parameter, bound.arguments.get(name, parameter.default), self.name)
+        return self.function(*bound.args, **bound.kwargs)
+
+
+def check_argument(parameter: Parameter, value: object, owner: str) -> None:
+    """Raise MateriaError when a value does not fit the type of a parameter of an operation or act; ``owner`` is its name."""
+    type_ = parameter.annotation.removesuffix(" | None")
+    fits, words = _ARGUMENT_TYPES.get(type_, (None, ""))
+    if fits and not fits(value) and (value is not None or type_ == parameter.annotation):
+        what = f"{parameter.name.strip('_')} of {owner} is {brief(value)}, not {words}"
+        raise design_error(what, "design", f"give {words}")
+
+
+def _are_texts(value: object) -> bool:
+    if isinstance(value, Collection):
+        return not isinstance(value, str) and all(isinstance(one, str) for one in value)
+    return isinstance(value, Iterable)
+
+
+def _is_spot(value: object) -> bool:
+    return isinstance(value, tuple | list) and len(value) == 2 and all(map(is_number, value))
+
+
+_ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
+    "str": (lambda value: isinstance(value, str), "a text"),
+    "int": (lambda value: is_number(value) and isinstance(value, int), "a whole number"),
+    "Iterable[str]": (_are_texts, "a list of texts"),
+    "Mapping[str, JSON]": (is_object, "an object"),
+    "tuple[float, float]": (_is_spot, "a column and a row"),
+    "Mapping[str, tuple[float, float] | None]": (
+        lambda value: is_object(value) and all(one is None or _is_spot(one) for one in value.values()),
+        "an object with a column and a row for each socket",
+    ),
+}
+"""Check of an argument and what it must be in words, by the parameter's type; an argument of another type is checked by its operation."""
 
 
 _Operation = TypeVar("_Operation", bound=Callable[..., DesignChange])
