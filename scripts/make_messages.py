@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from materia_nb.loadout.design import OPERATIONS
 from materia_nb.widgets.design_acts import DESIGN_ACTS
-from materia_nb.widgets.messages import ToCanvas, ToCast, ToCasts, ToQuestion, messages_of
+from materia_nb.widgets.messages import PageMessage, ToCanvas, ToCast, ToCasts, ToQuestion, messages_of
 
 TARGET: Final = Path("materia_nb/widgets/front/messages.d.ts")
 _ARGUMENTS: Final = {
@@ -39,10 +39,7 @@ def messages_page(command: str) -> str:
         _interface(
             receiver.__name__,
             _words(receiver),
-            {
-                kind: (_words(one), _object(one.model_json_schema()))
-                for kind, one in messages_of(receiver).items()
-            },
+            {kind: (_words(one), _object(_fields(one))) for kind, one in messages_of(receiver).items()},
         )
         for receiver in RECEIVERS
     ]
@@ -74,6 +71,13 @@ def _given(parameters: Mapping[str, inspect.Parameter]) -> str:
 def _interface(name: str, about: str, messages: Mapping[str, tuple[str, str]]) -> str:
     rows = [f"  /** {words} */\n  {kind}: {fields};\n" for kind, (words, fields) in messages.items()]
     return f"/** {about} */\nexport interface {name} {{\n{''.join(rows)}}}\n"
+
+
+def _fields(message: type[PageMessage]) -> dict[str, Any]:
+    """Return the schema of what a part of the page says in a message; ``seen`` is added to all of them where they are sent."""
+    schema = message.model_json_schema()
+    schema.get("properties", {}).pop("seen", None)
+    return schema
 
 
 def _words(one: object) -> str:

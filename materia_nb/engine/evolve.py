@@ -70,7 +70,7 @@ def session_after(rules: Rules, session: Session, steps: Steps) -> Session:
     What does not follow from steps is as it is now; what was left behind, or taken back, since then is not told.
     """
     then = _behind(rules, session, steps, steps[-1].number if steps else 0)._replace(
-        mode="work", abandoned=(), streams_left=(), kept=(), labels_before=()
+        mode="work", abandoned=(), streams_left=(), kept=(), labels_before=(), asks=0
     )
     if not steps:
         first = session.steps[0] if session.steps else None
@@ -494,7 +494,8 @@ def _asks(_: Rules, session: Session, event: ev.ToolAsked) -> Session:
     before = session.steps[-1].worked
     worked = None if before is None or event.worked is None else before + event.worked
     state = session.state._replace(usage=session.state.usage.plus(at_work(event.worked)))
-    return _latest_state(session, state).with_latest(worked=worked)._replace(asking=event.calls)
+    session = _latest_state(session, state).with_latest(worked=worked)
+    return session._replace(asking=event.calls, asks=session.asks + 1)
 
 
 def _allowed(_: Rules, session: Session, event: ev.ToolsAllowed) -> Session:

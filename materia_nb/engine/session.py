@@ -367,6 +367,7 @@ class Session(NamedTuple):
         streams: each time that items were handed to lanes, on the way to the present; the last may still run.
         streams_left: those of the branches that going back left behind.
         forks: how often that was in all, also in branches that were left.
+        asks: number of times that tool calls waited for approval, also in branches that were left.
         prefix: where its files stand in the run directory: "" for the cast itself, else that of a lane.
     """
 
@@ -395,6 +396,7 @@ class Session(NamedTuple):
     streams: tuple[Streams, ...] = ()
     streams_left: tuple[Streams, ...] = ()
     forks: int = 0
+    asks: int = 0
     folder: str = ""
     prefix: str = ""
 

@@ -24,7 +24,7 @@ from materia_nb.handoff.jsontext import json_advice
 from materia_nb.handoff.protocol import Outcome, Piece
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
-from materia_nb.widgets.cast_slices import asked_key, said_words
+from materia_nb.widgets.cast_slices import identity, said_words
 from materia_nb.widgets.ended import checked_by_hand, end_blocks, failure_state, next_acts
 from materia_nb.widgets.state_and_items import texts
 
@@ -66,7 +66,7 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
         socket = now.engine.at.socket if now.engine.at else ""
         state["asks"] = {
             "is": "calls",
-            "key": asked_key(now),
+            "key": identity(now),
             "words": f"{now.names.get(socket, socket)} asks for approval to run",
             "said": plain(_reason(now)),
             "blocks": call_blocks(now.approvals.asking, judged=True),
@@ -168,7 +168,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
     parts += lines([f"Note: {one.message}" for one in hold.reading.warnings], "warn")
     return {
         "is": "hold",
-        "key": asked_key(now),
+        "key": identity(now),
         "words": f"{name} asks for {hold.needs}" if hold.needs else f"{name}: a person must decide",
         "said": "",
         "blocks": parts,

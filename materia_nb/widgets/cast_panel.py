@@ -23,10 +23,11 @@ from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import checked, clicked_text, typed_value
 from materia_nb.widgets.base import show_panel
 from materia_nb.widgets.cast_parts import PARTS, alone_names, dock_names
-from materia_nb.widgets.cast_slices import StepRows, asked_key
+from materia_nb.widgets.cast_slices import StepRows, identity
 from materia_nb.widgets.cast_surface import HEIGHT, CastSurface
 from materia_nb.widgets.inspector_tabs import TABS, check_element, stops_at
 from materia_nb.widgets.messages import (
+    Acting,
     Gesture,
     PageMessage,
     Starting,
@@ -35,7 +36,14 @@ from materia_nb.widgets.messages import (
     WhenIdle,
     read_message,
 )
-from materia_nb.widgets.state_and_items import base_of, changed_blocks, effect_of, issues_of, rebuilt, redone
+from materia_nb.widgets.state_and_items import (
+    changed_blocks,
+    effect_of,
+    issues_of,
+    json_digest,
+    rebuilt,
+    redone,
+)
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -59,8 +67,6 @@ _VERBS: Final[dict[type[Starting], Callable[[Cast], object]]] = {
 class CastPanel(CastSurface):
     """A cast with all its parts, and what a person does there."""
 
-    _more_steps = 0
-
     def heard(self, content: object) -> None:
         """Do what a message of the page asks for, and draw what came of it.
 
@@ -79,8 +85,22 @@ class CastPanel(CastSurface):
         """Do what a message asks for.
 
         Raises:
-            MateriaError: it is refused: a step runs (``busy``), or whatever the command says.
+            MateriaError: it is refused: it is about something that is no longer current (``outdated``), a step runs
+                (``busy``), or whatever the command says.
         """
+        if isinstance(message, Acting):
+            now = identity(self.cast.now, self.lane, busy=self.runs.busy)
+            if message.seen != now and not (
+                message.of_cast and message.seen.split(".")[0] == now.split(".")[0]
+            ):
+                raise MateriaError(
+                    "Nothing was done: the cast has moved on since this was shown.",
+                    hint="look at the panel as it is now, then press again",
+                    kind="outdated",
+                )
+        self._do_now(message)
+
+    def _do_now(self, message: PageMessage) -> None:
         if isinstance(message, WhenIdle):
             self.runs.refuse_while_busy()
         self._act(message)
@@ -105,8 +125,6 @@ class CastPanel(CastSurface):
                 self.picked(kind, key)
             case ToCanvas.Break(what=(kind, key), after=after):
                 self._break_at(check_element(self.cast.now, kind, key), after=after)
-            case ToCanvas.RunTo(id=socket):
-                self.do(ToCast.RunTo(socket=socket))
         self.refresh()
 
     # -- going on ---------------------------------------------------------------------
@@ -114,10 +132,9 @@ class CastPanel(CastSurface):
     def _start(self, message: Starting, what: str, act: Callable[[], object]) -> None:
         """Begin something that takes time, after what was typed and not applied yet."""
         self.runs.rest = None  # what is begun now decides how far the cast goes
-        for first in message.first:
-            self.do(read_message(ToCast, first))  # where one of them is refused nothing is started
+        for first in message.first:  # where one of them is refused nothing is started
+            self._do_now(read_message(ToCast, {**first, "seen": message.seen}))
         self.look(None)
-        self._more_steps = 0
         self.runs.start(what, act)
 
     def _run(self, message: Starting, act: Callable[[], object]) -> None:
@@ -171,21 +188,13 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _step(self, message: ToCast.Step) -> None:
-        """Run one socket; where a step runs already, another one when it has ended: clicks come faster than steps."""
-        if self.runs.running == "Step" and not self.aborting and not self.cast.stopping:
-            self._more_steps += 1
-        else:
-            self._start(message, "Step", self._steps)
-
-    def _steps(self) -> None:
-        """Run one socket, and as many more as were asked for meanwhile; write what follows from it."""
         cast = self.cast
-        cast.step()
-        while self._more_steps and cast.status == "ready" and not cast.stopping:
-            self._more_steps -= 1
+
+        def step() -> None:
             cast.step()
-        self._more_steps = 0
-        cast.write_now()
+            cast.write_now()
+
+        self._start(message, "Step", step)
 
     @_act.register
     def _run_to(self, message: ToCast.RunTo) -> None:
@@ -228,9 +237,10 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _allow_folder(self, message: ToCast.AllowFolder) -> None:
-        if message.folders != folders_asked(self.cast.now):
-            raise _asked_otherwise()
-        self.cast.approvals.allow(*message.folders)
+        folders = folders_asked(self.cast.now)
+        if not folders:
+            raise MateriaError("The cast asks for no folder outside the project.", kind="not_asked")
+        self.cast.approvals.allow(*folders)
         self._settle(message, "Retry", self.cast.retry)
 
     @_act.register
@@ -359,34 +369,23 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _decide(self, message: ToCast.Decide) -> None:
-        self._needs_still(message.seen)
         decide = self._take_approvals().decide
         self._settle_at_once(lambda: decide(satisfied=message.satisfied, target=message.target))
 
     @_act.register
-    def _allow(self, message: ToCast.Allow) -> None:
-        self._needs_still(message.seen)
+    def _decide_calls(self, message: ToCast.Allow | ToCast.Deny) -> None:
         approvals = self._take_approvals()
         calls = approvals.asking or None
-        always = message.always and calls is not None
-        self._settle(message, "Allow", lambda: approvals.approve(always=always, calls=calls))
-
-    @_act.register
-    def _deny(self, message: ToCast.Deny) -> None:
-        self._needs_still(message.seen)
-        approvals = self._take_approvals()
-        calls = approvals.asking or None
-        self._settle(message, "Deny", lambda: approvals.deny(message.reason, calls=calls))
+        if isinstance(message, ToCast.Deny):
+            self._settle(message, "Deny", lambda: approvals.deny(message.reason, calls=calls))
+        else:
+            always = message.always and calls is not None
+            self._settle(message, "Allow", lambda: approvals.approve(always=always, calls=calls))
 
     def _take_approvals(self) -> Approvals:
         """Return what is asked where the inspector tells about, the cast or a lane of it, which then tells of the next that asks."""
         lane, self.lane = self.lane, ""
         return self.cast.approvals.in_lane(lane) if lane else self.cast.approvals
-
-    def _needs_still(self, seen: str) -> None:
-        """A click on what was shown must not allow what is asked by now."""
-        if seen != asked_key(self.here):
-            raise _asked_otherwise()
 
     @_act.register
     def _edit_prompt(self, message: ToCast.EditPrompt) -> None:
@@ -404,7 +403,7 @@ class CastPanel(CastSurface):
     def _rebuilt(self, message: ToCast.Items | ToCast.CheckItems) -> Rebuilt:
         """The items of a table; rows that were read from another list do not know their places in this one."""
         now = self.cast.now.work_items
-        return rebuilt(message.rows, now, known=message.base == base_of(now))
+        return rebuilt(message.rows, now, known=message.base == json_digest(now))
 
     @_act.register
     def _back(self, message: ToCast.Back) -> None:
@@ -562,12 +561,6 @@ def _places(now: Snapshot) -> frozenset[object]:
     """Return where a cast and its lanes stand: lane, visit and turn of each."""
     here = ((name, now.lane(name).engine.at) for name in ("", *now.lanes))
     return frozenset((name, at.step, at.turn) for name, at in here if at is not None)
-
-
-def _asked_otherwise() -> MateriaError:
-    return MateriaError(
-        "Something else is being asked by now.", hint="look at it, then decide", kind="not_asked"
-    )
 
 
 def show(

@@ -9,19 +9,21 @@ from time import time as now_in_seconds
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.cast.listing import how_it_came, output_words, way_words
+from materia_nb.cast.repairs import changed_definition
 from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.cast.views.status import axis_of, lanes_blocks, steps_words, where_words
 from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
 from materia_nb.engine.routing import nearly_used_up
-from materia_nb.engine.session import all_steps
-from materia_nb.engine.state import BOUNDS
+from materia_nb.engine.session import all_steps, lanes_at_work
+from materia_nb.engine.state import BOUNDS, NOTHING
 from materia_nb.errors import counted, plain
 from materia_nb.handoff.capabilities import request_of
 from materia_nb.handoff.protocol import EVENT_SEVERITIES
 from materia_nb.insight.sides import seconds_words, time_of, used, worked, worked_words
 from materia_nb.loadout.graph import END
+from materia_nb.widgets.state_and_items import json_digest
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -167,10 +169,7 @@ def bar_state(now: Snapshot, doing: Doing) -> dict[str, Any]:
         "busy": busy,
         "stopped": stopped,
         "can": {
-            "step": going
-            and not yours
-            and (not busy or (doing.running == "Step" and not doing.aborting and not now.live.stop_asked)),
-            "run": going and not busy and not yours,
+            **dict.fromkeys(("step", "run"), going and not busy and not yours),
             "pause": busy and not doing.aborting,
             "leave": stands.tone == "aborting",
             "abort": (going or status == "held") and alive and not doing.aborting,
@@ -223,12 +222,39 @@ def _counts(now: Snapshot) -> str:
     return f"{words} · {worked_words(*worked(now.all_steps))} at work" if now.steps else words
 
 
-def asked_key(now: Snapshot) -> str:
-    """Name what a person is asked for now, so that a late click cannot allow something else."""
-    place = f"{now.session.prefix}{len(now.steps)} {now.engine.at.turn if now.engine.at else 0}"
-    if calls := now.approvals.asking:
-        return f"calls {place} {' '.join(call.id for call in calls)}"
-    return f"hold {place} {id(now.held)}" if now.held is not None else ""
+def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
+    """Return the identity of what a cast offers or asks: of the cast, a dot, and where it is with a digest of what is shown (R69).
+
+    It changes with every step, turn, edit and branch. It consists of no time, no place in a list and no object in memory,
+    and takes nothing on trust from an agent, whose calls may be numbered alike.
+
+    Args:
+        now: the cast.
+        lane: the lane that the inspector is about, "" for the cast itself.
+        busy: whether a step runs.
+    """
+    changed = changed_definition(now)
+    shown = None if changed is None else [changed.lines, changed.kept]
+    return f"{json_digest(str(now.run_dir))}.{json_digest([lane, busy, _place_and_question(now.session), shown])}"
+
+
+def _place_and_question(session: Session) -> list[Any]:
+    state, latest, edits, lanes = session.state, session.steps.latest, session.edits, lanes_at_work(session)
+    visit, hold, failure, prompt = state.at, state.hold, state.failure, session.prompt
+    return [
+        [session.prefix, len(session.abandoned), session.forks, len(session.steps), state.status, state.next],
+        visit and [visit.socket, visit.visit, visit.mode, visit.turn, visit.repairs, visit.drafts],
+        latest and [latest.tries, len(latest.turns)],
+        [len(edits), list(edits[-1].patch) if edits else None],
+        [prompt and prompt.text, session.wish],
+        [session.asks, [[call.tool, dict(call.args), call.decided] for call in session.asking]],
+        hold and [hold.needs, hold.reason, hold.text],
+        failure and [failure.kind, failure.message],
+        [
+            [lane.status, _place_and_question(lane.session)]
+            for lane in (lanes.lanes if lanes else NOTHING).values()
+        ],
+    ]
 
 
 def _asks(now: Snapshot) -> dict[str, Any] | None:
@@ -240,7 +266,7 @@ def _asks(now: Snapshot) -> dict[str, Any] | None:
     else:
         return None
     whole = len(words) <= _BAR_CHARS and "\n" not in words
-    return {"words": words if whole else f"{words[: _BAR_CHARS - 2]}…", "whole": whole, "key": asked_key(now)}
+    return {"words": words if whole else f"{words[: _BAR_CHARS - 2]}…", "whole": whole}
 
 
 Row: TypeAlias = list[Any]

@@ -29,7 +29,7 @@ from materia_nb.widgets.cast_parts import (
     lane_of,
     parts_for_page,
 )
-from materia_nb.widgets.cast_slices import StepRows
+from materia_nb.widgets.cast_slices import StepRows, identity
 from materia_nb.widgets.designing import Designing
 from materia_nb.widgets.frontend import Front
 from materia_nb.widgets.inspector_tabs import Element
@@ -84,6 +84,7 @@ class CastSurface(Panel):
         self._bench, self._forked = bench, forked
         self.aborting = self._ticking = self._asked = self._joined = False
         self._said: dict[str, str] = {}
+        self._identity = ""
         self.compares: Callable[[Snapshot], Sequence[Block]] | None = None
         self.designing: Designing | None = None
         self.front = Front([part.slice for part in PARTS.values() if part.drawn], parts_for_page())
@@ -217,8 +218,9 @@ class CastSurface(Panel):
         self._told({"words": text, "tone": "fine"} if text else {})
 
     def fail(self, error: Exception) -> None:
-        """Show an exception over the graph; one of ours as its short text."""
-        self._told({"words": clipped(error_words(error, self.title), 2_000), "tone": "bad"})
+        """Show an exception over the graph; one of ours as its short text, and a click that came too late as no error."""
+        tone = "fine" if isinstance(error, MateriaError) and error.kind == "outdated" else "bad"
+        self._told({"words": clipped(error_words(error, self.title), 2_000), "tone": tone})
 
     def _told(self, notice: dict[str, str]) -> None:
         before, self._said = self._said, notice
@@ -236,6 +238,7 @@ class CastSurface(Panel):
             "mode": "design" if self.designing is not None else "cast",
             "alone": "" if self.alone is None else self.alone.name,
             "notice": self._said,
+            "seen": self._identity,
             "resume": self.cast.id,
             "name": shorten(plain(self.cast.request), 60),
             "selected": None if selected is None else {"kind": selected.kind, "id": selected.id},
@@ -275,6 +278,7 @@ class CastSurface(Panel):
         slices, self._tabs = self._drawn.parts(seen, self.opened)
         if self.designing is not None:
             slices |= self.designing.slices()
+        self._identity = identity(now, self.lane, busy=busy)
         self._empty = self.past is None and not seen.shown.steps
         self._tall = now.status in ("failed", "complete")
         self.front.put({"surface": self._surface(), **slices})

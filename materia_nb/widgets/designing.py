@@ -130,8 +130,8 @@ class Designing:
                 self.heard("pick", {"what": None})
             case ToCanvas.Open(what=what):
                 self.heard("pick", {"what": what})
-            case ToCanvas.Break() | ToCanvas.RunTo():
-                pass  # they are for casts
+            case ToCanvas.Break():
+                pass  # it is for casts
             case _:
                 values = gesture.as_json()
                 kind, ids = values.pop("kind"), values.get("ids")

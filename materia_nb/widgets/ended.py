@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.listing import cost_words, failure_words
-from materia_nb.cast.repairs import Redefinition, changed_definition, folders_asked, offers
+from materia_nb.cast.repairs import Redefinition, changed_definition, offers
 from materia_nb.cast.views.status import loop_progress, steps_words, tried_words
 from materia_nb.display.blocks import Block, Code, Diff, FactTable, Fold, Heading, Line, Table, clipped, lines
 from materia_nb.display.escape import part
@@ -63,7 +63,6 @@ def failure_state(now: Snapshot) -> dict[str, Any] | None:
         "form": "as text" if text else "as JSON",
         "refused": "" if failure.refused is None else failure.refused[1],
         "budget": _twice(now.engine),
-        "folders": folders_asked(now),
     }
 
 

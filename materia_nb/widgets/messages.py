@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -52,11 +52,23 @@ class PageMessage(BaseModel):
         return {"kind": to_snake(type(self).__name__), **self.model_dump(by_alias=True, exclude_unset=True)}
 
 
-class WhenIdle(PageMessage):
+class Acting(PageMessage):
+    """A message that acts on what the page showed; it is refused once that is no longer current (R70).
+
+    Attributes:
+        of_cast: True if it is about the cast itself, wherever that is by now.
+        seen: the identity that came with the frame which the page shows, see :func:`~materia_nb.widgets.cast_slices.identity`.
+    """
+
+    of_cast: ClassVar[bool] = False
+    seen: Token
+
+
+class WhenIdle(Acting):
     """A message that is refused while a step runs."""
 
 
-class Starting(PageMessage):
+class Starting(Acting):
     """A message that begins something which takes time.
 
     Attributes:
@@ -124,9 +136,7 @@ class ToCast:
         """Take what the workbench has changed of the materia where the cast failed, and run it once more."""
 
     class AllowFolder(Starting, WhenIdle):
-        """Let the cast work in these directories outside the project, those that were shown, and run what asked once more."""
-
-        folders: Annotated[list[LongText], Field(max_length=100)]
+        """Let the cast work in the directories outside the project that it asks for, and run what asked once more."""
 
     class ByHand(WhenIdle):
         """Answer in the place of what failed."""
@@ -158,11 +168,13 @@ class ToCast:
     class Pause(PageMessage):
         """Stop what runs after its step, or within it where it can be."""
 
-    class Leave(PageMessage):
+    class Leave(Acting):
         """Go on without a function that does not return."""
 
-    class Abort(PageMessage):
+    class Abort(Acting):
         """End the cast."""
+
+        of_cast = True
 
     class Break(PageMessage):
         """Set a breakpoint or take it away."""
@@ -270,20 +282,17 @@ class ToCast:
     class Decide(WhenIdle):
         """Decide in the place of the agent that holds the cast: by a verdict, or where to go on."""
 
-        seen: LongText
         satisfied: StrictBool | None = None
         target: ShortText | None = None
 
     class Allow(Starting):
         """Allow what is asked for; with ``always`` later calls of the same tools as well."""
 
-        seen: LongText
         always: StrictBool = False
 
     class Deny(Starting):
         """Refuse what is asked for."""
 
-        seen: LongText
         reason: LongText
 
     class Disallow(PageMessage):
@@ -339,6 +348,8 @@ class ToCast:
 
     class Again(WhenIdle):
         """Begin the same cast anew, from its beginning."""
+
+        of_cast = True
 
     class Compare(PageMessage):
         """Show how the step of a row of the timeline differs from that of another, or from the visit of its socket before it.
@@ -416,10 +427,13 @@ class ToCast:
         b: WholeNumber
 
 
-def _picked(element: str, info: ValidationInfo) -> Pick | None:
-    """Say what an element of the canvas stands for; None for one that stands for nothing, or no longer."""
+def _picked(element: object, info: ValidationInfo) -> Pick | None:
+    """Return what an element of the canvas stands for; None for one that stands for nothing, or no longer."""
+    if not isinstance(element, str | None):
+        what = "The message of the page names an element by something other than a text."
+        raise MateriaError(what, hint="reload the page", kind="bad_message")
     picks: Mapping[str, Pick] = (info.context or {}).get("picks", {})
-    return picks.get(element)
+    return picks.get(element or "")
 
 
 def _socket(element: str, info: ValidationInfo) -> str:
@@ -491,11 +505,6 @@ class ToCanvas:
 
         what: Element
         after: StrictBool = False
-
-    class RunTo(Gesture):
-        """Run until a socket comes next."""
-
-        id: SocketElement
 
     class Connect(Gesture):
         """Draw an edge."""

@@ -123,7 +123,7 @@ def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
     return {
         "items": [texts(one) for one in items[:_MOST_ITEMS]],
         "more": max(0, len(items) - _MOST_ITEMS),
-        "base": base_of(items),
+        "base": json_digest(items),
         "stands": stands[:_MOST_ITEMS],
         "lanes": {
             str(place): f"{part(lane.name, 40)}, {lane.status}" for place, lane in cast.lane_of_item.items()
@@ -139,9 +139,9 @@ def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
     }
 
 
-def base_of(items: Sequence[JSON]) -> str:
-    """Name a list of items by what is in it, so that edits of another list are known as such."""
-    return sha256(compact(list(items)).encode("utf-8", "replace")).hexdigest()[:16]
+def json_digest(value: JSON) -> str:
+    """Return a digest of a value, such as of the list of items that edits were made from."""
+    return sha256(compact(value).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def texts(item: JSON) -> list[str]:

@@ -24,6 +24,9 @@ def violations(lab: Lab, where: str) -> list[tuple[str, str, str, str]]:
     ]
 
 
+LIVE = """(node) => !node.dataset.acts || !(node.dataset.acts === "often" ? node.dataset.settling : node.closest("[data-settling]"))"""
+
+
 class Surface:
     """What ``%materia show`` made in one cell."""
 
@@ -38,9 +41,15 @@ class Surface:
         return self.at.get_by_role("button", name=name, exact=True).locator("visible=true").first
 
     def press(self, name: str) -> None:
-        """Press a button as soon as it is one that can be pressed."""
+        """Press a button as soon as it is one that can be pressed, and has stood still for long enough to be read."""
         self.at.locator("button:visible:not([aria-disabled=true])", has_text=name).first.wait_for()
-        self.button(name).click()
+        self.settled(self.button(name)).click()
+
+    def settled(self, button: Locator) -> Locator:
+        """Wait until a press on a button that acts would count; returns it."""
+        button.wait_for()
+        self.lab.page.wait_for_function(LIVE, arg=button.element_handle())
+        return button
 
     def tab(self, name: str) -> None:
         """Open a tab of the inspector or the dock."""

@@ -130,7 +130,7 @@ def notebook(tmp_path: Path) -> Path:
 def step(page: Page) -> None:
     """Click Step in the panel, and wait until the kernel says that it was made."""
     expect(page.get_by_text("Socket-1").first).to_be_attached(timeout=90_000)
-    page.get_by_role("button", name="Step", exact=True).first.click()
+    page.locator("[data-act=step]:visible:not([data-settling])").first.click()
     expect(page.get_by_text("1 step made")).to_be_visible(timeout=60_000)
 
 

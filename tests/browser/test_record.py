@@ -67,9 +67,9 @@ def without_kernel(lab: Lab, path: Path, trusted: bool) -> None:
 def test_the_record_is_hidden_while_the_panel_lives_and_is_told_of_clicks(lab: Lab, cast: Path):
     assert pictures(lab) == 0
     assert not record(lab).is_visible()
-    lab.cell(2).get_by_role("button", name="Step", exact=True).click()
+    lab.cell(2).locator("[data-act=step]:visible:not([data-settling])").first.click()
     steps_recorded(lab, "ready after 1 step")
-    lab.cell(2).get_by_role("button", name="Run", exact=True).click()
+    lab.cell(2).locator("[data-act=run]:visible:not([data-settling])").first.click()
     steps_recorded(lab, "after 5 steps")
     lab.screenshot("record-live", cell=2)
 
@@ -85,7 +85,7 @@ def test_a_saved_notebook_of_eight_cells_is_small(lab: Lab):
 
 @pytest.mark.parametrize("trusted", [False, True])
 def test_a_reopened_notebook_shows_picture_and_outcome(lab: Lab, cast: Path, trusted: bool):
-    lab.cell(2).get_by_role("button", name="Step", exact=True).click()
+    lab.cell(2).locator("[data-act=step]:visible:not([data-settling])").first.click()
     steps_recorded(lab, "ready after 1 step")
     without_kernel(lab, cast, trusted)
     record(lab).wait_for(state="visible")

@@ -193,7 +193,7 @@ def test_the_keys_of_a_debugger_a_comparison_by_right_click_and_all_casts(lab: L
     lab.run_all()
     panel = Surface(lab, 1)
     keys = lab.page.keyboard
-    panel.button("Step").focus()
+    panel.settled(panel.button("Step")).focus()
     keys.press("F10")
     panel.is_("ready · Build is next")
     keys.press("Shift+F10")
@@ -236,7 +236,7 @@ def test_the_keyboard_alone_steps_looks_and_edits_and_the_notebook_keeps_its_cel
     lab.run_all()
     panel = Surface(lab, 3)
     keys = lab.page.keyboard
-    panel.button("Step").focus()
+    panel.settled(panel.button("Step")).focus()
     keys.press("Enter")
     panel.is_("ready · Build is next")
     assert panel.button("Step").evaluate("(one) => document.activeElement === one"), (
@@ -259,6 +259,9 @@ def test_the_keyboard_alone_steps_looks_and_edits_and_the_notebook_keeps_its_cel
     keys.press("Escape")
     assert panel.button("Abort…").evaluate("(one) => document.activeElement === one")
     keys.press("Enter")
+    keys.press("Enter")  # within a moment of the menu: nobody can have read it
+    panel.settled(panel.at.get_by_role("menuitem", name="Abort the cast"))
+    assert panel.at.locator(".mnb-pill", has_text="aborted").is_hidden()
     keys.press("Enter")
     panel.is_("aborted")
     assert lab.page.evaluate("window.jupyterapp.shell.currentWidget.content.widgets.length") == 4

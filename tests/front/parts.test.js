@@ -99,7 +99,7 @@ test("an answer reaches the question that it has the token of, once", async () =
 
 test("without a kernel a message is lost, and nothing breaks", (t) => {
   const warned = t.mock.method(console, "warn", () => {});
-  const talk = makeTalk(({ on() {}, send() { throw new Error("gone"); } }));
+  const talk = makeTalk(({ on() {}, get() {}, send() { throw new Error("gone"); } }));
   talk("step");
   assert.equal(warned.mock.callCount(), 1);
 });

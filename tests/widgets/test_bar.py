@@ -69,8 +69,7 @@ def test_a_cast_that_runs_and_is_asked_to_stop(cast):
     cast.step()
     cast.enter()
     busy = Doing(busy=True, running="Step")
-    assert bar(cast, busy) == ("working", "working · Build · Part 1", {"step", "pause", "abort"})
-    assert bar(cast, Doing(busy=True, running="Run"))[2] == {"pause", "abort"}
+    assert bar(cast, busy) == ("working", "working · Build · Part 1", {"pause", "abort"})
     aborting = Doing(busy=True, running="Step", aborting=True)
     assert bar(cast, aborting) == ("aborting", "aborting · Build", {"leave"})
     state = bar_state(cast.now, busy)
@@ -82,8 +81,7 @@ def test_approval_is_asked_for_in_the_bar(tmp_path):
     cast.run()
     assert bar(cast) == ("wants", "wants you · M asks for approval", {"abort"})
     asks = bar_state(cast.now, IDLE)["asks"]
-    assert (asks["words"], asks["whole"]) == ("bash make it", True)
-    assert asks["key"].endswith(" 1")
+    assert asks == {"words": "bash make it", "whole": True}
     cast.approvals.approve(always=True)
     assert bar_state(cast.now, IDLE)["allowed"] == ["bash"]
     cast.run()

@@ -27,6 +27,7 @@ from materia_nb.magics.magic import candidates
 from materia_nb.widgets import cast_parts, frontend
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.cast_parts import PARTS, Part
+from panel_helpers import from_page
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
 
@@ -131,7 +132,7 @@ def test_tabs_say_how_many_and_are_there_only_where_they_have_something(bench, c
         (shown,) = panel.front.events["blocks"]
         assert len(shown["rows"]) == count
         assert shown["rows"][0][-2:] == ["second", HOSTILE], "the latest is the first"
-        panel.heard({"kind": "fork", "step": 2})
+        panel.heard(from_page(panel, "fork", step=2))
         panel.refresh()
         assert (tabs()["items"], tabs()["compare"]) == ("Items 0/3", "Compare")
         assert panel.front.surface["dock"] == "compare"

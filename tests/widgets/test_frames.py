@@ -18,6 +18,7 @@ from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.cast_parts import alone_names
 from materia_nb.widgets.cast_surface import CastSurface
 from materia_nb.widgets.graph_panel import GraphPanel
+from panel_helpers import from_page
 
 FRAMES = int(os.environ.get("MATERIA_FRAMES", "200"))
 HOLD_A_CAST = {"base", "cast_surface", "explorer", "cast_panel", "graph_panel", "predict"}
@@ -148,7 +149,7 @@ def test_a_click_is_drawn_once_and_not_again_by_a_timer(cast, drawn):
     panel = CastPanel(cast)
     drawn.clear()
     for number in range(3):
-        panel.guarded(panel.heard)({"kind": "set_value", "path": f"note{number}", "text": "1"})
+        panel.guarded(panel.heard)(from_page(panel, "set_value", path=f"note{number}", text="1"))
         assert cast.state[f"note{number}"] == 1
     assert drawn == {"CastSurface": 3}, "a note is nowhere on the graph"
     panel.guarded(panel.heard)({"kind": "break", "breakpoint": {"kind": "before", "socket": "Socket-1"}})

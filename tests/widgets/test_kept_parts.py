@@ -17,6 +17,7 @@ from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.cast_parts import PARTS, dock_names
 from materia_nb.widgets.cast_slices import StepRows
 from materia_nb.widgets.inspector_tabs import TABS
+from panel_helpers import from_page
 
 MESSAGES = int(os.environ.get("MATERIA_MESSAGES", "60"))
 
@@ -36,7 +37,7 @@ def no_timers(monkeypatch):
 
 
 def say(panel, kind, **values):
-    panel.guarded(panel.heard)({"kind": kind, **values})
+    panel.guarded(panel.heard)(from_page(panel, kind, **values))
     panel.runs.wait(60)
     panel.refresh()
 

@@ -10,18 +10,18 @@ from materia_nb.errors import MateriaError
 from materia_nb.widgets.cast_panel import PLAIN_ACTS, CastPanel
 from materia_nb.widgets.messages import Gesture, ItemRow, Picked, ToCanvas, ToCast, messages_of, read_message
 
+SEEN = "cast.moment"
 HOSTILE = "<img src=x onerror=window.__owned=1>"
 
 
 def test_a_message_is_read_into_its_type():
-    read = read_message(
-        ToCast, {"kind": "items", "rows": [["a", "b", 0, None], ["c", "d"]], "base": "x", "more": 1}
-    )
-    assert read == ToCast.Items(rows=[ItemRow("a", "b", 0), ItemRow("c", "d")], base="x")
+    rows = [["a", "b", 0, None], ["c", "d"]]
+    read = read_message(ToCast, {"kind": "items", "rows": rows, "base": "x", "more": 1, "seen": SEEN})
+    assert read == ToCast.Items(rows=[ItemRow("a", "b", 0), ItemRow("c", "d")], base="x", seen=SEEN)
     assert read_message(ToCast, {"kind": "select", "element": {"kind": "item", "id": "2"}}) == ToCast.Select(
         element=Picked(kind="item", id="2")
     )
-    assert read_message(ToCast, {"kind": "step"}).first == []
+    assert read_message(ToCast, {"kind": "step", "seen": SEEN}).first == []
 
 
 def test_a_message_that_was_read_cannot_be_changed():
@@ -54,13 +54,14 @@ WRONG: dict[str, Any] = {
     "mode": [{"kind": "mode", "mode": "edit"}],
     "first": [{"kind": "step", "first": one} for one in ({}, [1], [{}] * 21)],
     "layers": [{"kind": "edit_prompt", "layers": one} for one in ([], {"task": 1})],
+    "seen": [{"kind": "step", "seen": one} for one in (None, 3, {}, "x" * 101)],
 }
 
 
 @pytest.mark.parametrize("where, content", [(where, one) for where, those in WRONG.items() for one in those])
 def test_what_is_no_message_is_refused_and_says_where(where, content):
     with pytest.raises(MateriaError, match=where) as raised:
-        read_message(ToCast, content)
+        read_message(ToCast, {"seen": SEEN, **content} if isinstance(content, dict) else content)
     assert raised.value.kind == "bad_message"
     assert "reload" in raised.value.hint
 
@@ -83,12 +84,20 @@ def test_elements_of_the_canvas_are_read_as_what_they_stand_for():
     connect = read("connect", **{"from": "n:Socket-1", "to": "s:end"})
     assert (connect.source, connect.to) == ("Socket-1", "end")
     assert connect.as_json() == {"kind": "connect", "from": "Socket-1", "to": "end"}
-    for kind, fields in (("run_to", {"id": "e:edge:1:Socket-1"}), ("marquee", {"ids": ["n:gone"]})):
+    for kind, fields in (("copy", {"ids": ["e:edge:1:Socket-1"]}), ("marquee", {"ids": ["n:gone"]})):
         with pytest.raises(MateriaError, match="no socket"):
             read(kind, **fields)
 
 
 def test_what_the_canvas_does_itself_is_no_gesture():
     gestures = [kind for kind, one in messages_of(ToCanvas).items() if issubclass(one, Gesture)]
-    assert {"ground", "open", "break", "run_to", "connect", "duplicate"} <= set(gestures)
+    assert {"ground", "open", "break", "connect", "duplicate"} <= set(gestures)
     assert set(messages_of(ToCanvas)) - set(gestures) == {"pick", "room", "turn", "fold", "svg"}
+
+
+@pytest.mark.parametrize("element", [3, ["n:Socket-1"], {"id": "n:Socket-1"}, True])
+def test_an_element_is_named_by_a_text(element):
+    with pytest.raises(MateriaError) as raised:
+        read_message(ToCanvas, {"kind": "pick", "element": element}, {"n:Socket-1": ("socket", "Socket-1")})
+    assert raised.value.kind == "bad_message"
+    assert read_message(ToCanvas, {"kind": "pick", "element": None}).element is None

@@ -25,6 +25,7 @@ from materia_nb.widgets.design_slices import design_slice
 from materia_nb.widgets.ended import end_blocks
 from materia_nb.widgets.explorer import glance, row_of
 from materia_nb.widgets.inspector_tabs import TABS as ALL_TABS
+from panel_helpers import from_page
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +72,7 @@ SLICES = ("surface", "bar", "inspector", "timeline", "items", "watch", "lanes", 
 
 def of_panel(panel):
     state = panel.front.get_state()
+    state["surface"] = {name: one for name, one in state["surface"].items() if name != "seen"}
     return dict(flat(json_of({name: state[name] for name in SLICES if name in state})))
 
 
@@ -83,7 +85,7 @@ def session(panel, *messages):
     yield "at first", before
     for kind, values in messages:
         answers.clear()
-        panel.guarded(panel.heard)({"kind": kind, **values})
+        panel.guarded(panel.heard)(from_page(panel, kind, **values))
         assert runs_of(panel.cast).wait(30)
         panel.refresh()
         after = of_panel(panel)
@@ -199,15 +201,15 @@ def test_a_session_in_the_panel_of_a_cast(bench, cast):
 YES = m("verdict", satisfied=True, reason="well done")
 NO = m("verdict", satisfied=False, reason="")
 STOPPED = (
-    (cast_scenes.in_a_mess, [m("check", what="by_hand", text="no", token="t"), m("by_hand", text="no"), m("recast"), m("resend"), m("revive"), m("ask_again"), m("take"), m("allow_folder", folders=["x"]), m("skip", note=" "), m("skip", note="not today", item=True), m("step")]),
+    (cast_scenes.in_a_mess, [m("check", what="by_hand", text="no", token="t"), m("by_hand", text="no"), m("recast"), m("resend"), m("revive"), m("ask_again"), m("take"), m("allow_folder"), m("skip", note=" "), m("skip", note="not today", item=True), m("step")]),
     (cast_scenes.out_of_reach, [m("resend"), m("recast"), m("revive"), m("pin_text", socket="Socket-3", text=h.YES), m("step")]),
     (cast_scenes.over_budget, [m("raise_budget", budget="x"), m("raise_budget", budget="99999"), m("revive"), m("step")]),
     (cast_scenes.out_of_turns, [m("revive"), m("ask_again"), m("back", step=3)]),
     (cast_scenes.failing_utility, [*TABS, m("recast"), m("by_hand", text="mine"), m("run")]),
     (cast_scenes.by_a_person, [m("items_answer", rows=[["", "x"]], reason=""), m("items_answer", rows=[["A", "x"], ["B", "y"]], reason="so"), m("run"), YES, m("run"), NO, m("reply", text="no"), m("reply", text=h.YES)]),
     (cast_scenes.with_a_draft, [m("refine", text="shorter"), m("finalize"), m("reply", text="the end"), *TABS]),
-    (cast_scenes.with_a_tool, [m("allow", seen="x"), m("deny", seen="x", reason="r"), m("disallow", tool="bash"), m("answer", text="x"), m("reply", text="mine")]),
-    (cast_scenes.held, [m("decide", seen="x", satisfied=True), m("answer", text="go on"), m("reply", text="x"), *TABS]),
+    (cast_scenes.with_a_tool, [m("allow"), m("deny", reason="r"), m("disallow", tool="bash"), m("answer", text="x"), m("reply", text="mine")]),
+    (cast_scenes.held, [m("answer", text="go on"), m("reply", text="x"), m("decide", satisfied=True), *TABS]),
     (cast_scenes.in_lanes, [m("dock", dock="lanes"), m("lane", lane="ui"), *TABS, m("lane", lane="none"), m("verdict", satisfied=True, reason="in a lane"), m("look", step=2, lane="ui"), m("row", row=3), m("now"), m("compare", row=3, other=4), m("run")]),
     (cast_scenes.come_to_its_end, [*TABS, m("dock", dock="items"), m("compare", socket="Socket-2"), m("step"), m("fork"), m("run")]),
 )  # fmt: skip

@@ -16,10 +16,10 @@ from materia_nb.widgets.inspector_tabs import step_tab
 from materia_nb.widgets.messages import ItemRow
 from materia_nb.widgets.state_and_items import (
     aliases,
-    base_of,
     changed_blocks,
     effect_of,
     items_state,
+    json_digest,
     rebuilt,
     redone,
     texts,
@@ -94,7 +94,7 @@ def test_items_tell_which_is_done_and_which_is_current(cast):
     told = items_state(cast.now, busy=False)
     assert [title for title, _ in told["items"]] == ["a", "b", "c"]
     assert (told["done"], told["current"], told["can"]) == (1, 1, True)
-    assert told["base"] == base_of(cast.work_items)
+    assert told["base"] == json_digest(cast.work_items)
 
 
 def test_a_list_that_is_too_long_for_a_table_is_cut_and_cannot_be_changed_there(tmp_path):

@@ -1,5 +1,5 @@
 /** The present: why it failed, who asks for approval, what the agent says meanwhile, and the answer of a person. */
-import { h, append, button, isEnabled, isNew, onKeys, refill, setText, setAttr, setEnabled } from "./dom.js";
+import { actButton, h, append, button, isEnabled, isNew, onKeys, refill, setText, setAttr, setEnabled } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
 import { rowsOf } from "./words.js";
@@ -27,13 +27,13 @@ export function answerPart(host, send, shell) {
       failed.update(data.failed ?? null);
       /** @type {{words: string, title: string, kind: string}[]} */
       const ways = data.next ?? [];
-      if (isNew(next, ways)) refill(next, ways.map((one) => button(one.words, one.title, acts[one.kind] ?? (() => send(/** @type {Plain} */ (one.kind))), { class: "mnb-b mnb-quiet" })));
+      if (isNew(next, ways)) refill(next, ways.map((one) => (acts[one.kind] ? button : actButton)(one.words, one.title, acts[one.kind] ?? (() => send(/** @type {Plain} */ (one.kind))), { class: "mnb-b mnb-quiet" })));
       next.hidden = !ways.length;
       asks.update(data.asks ?? null, data.busy);
       form.update(data.form ?? null, data.key, data.busy);
       live.update(data.live ?? {});
       enter.hidden = !data.enter;
-      if (data.enter && isNew(enter, data.enter)) refill(enter, h("p", { class: "mnb-p" }, data.enter.words), data.enter.button && button(data.enter.button, "enter the socket without running it", () => send("enter")));
+      if (data.enter && isNew(enter, data.enter)) refill(enter, h("p", { class: "mnb-p" }, data.enter.words), data.enter.button && actButton(data.enter.button, "enter the socket without running it", () => send("enter")));
       correct.update(data.correct ?? null);
       drawBlocks(bottom, data.blocks, send);
     },
@@ -47,9 +47,9 @@ function askingBox(send) {
   const reason = h("textarea", { class: "mnb-in", rows: "1" }), buttons = h("div", { class: "mnb-row" });
   const node = h("div", { class: "mnb-box mnb-box-now", role: "group", "aria-label": "asks for approval", hidden: true }, words, said, blocks, reason, buttons);
   let key = "";
-  const allow = (/** @type {string} */ text, /** @type {string} */ title, always = false, style = MAIN) => button(text, title, () => send("allow", { seen: key, always }), style);
-  const deny = (/** @type {string} */ title) => button("Deny", title, () => send("deny", { seen: key, reason: reason.value }));
-  const take = (/** @type {string} */ text, /** @type {boolean} */ satisfied, style = YES) => button(text, "continue as if the output said so", () => send("decide", { seen: key, satisfied }), style);
+  const allow = (/** @type {string} */ text, /** @type {string} */ title, always = false, style = MAIN) => actButton(text, title, () => send("allow", { always }), style);
+  const deny = (/** @type {string} */ title) => actButton("Deny", title, () => send("deny", { reason: reason.value }));
+  const take = (/** @type {string} */ text, /** @type {boolean} */ satisfied, style = YES) => actButton(text, "continue as if the output said so", () => send("decide", { satisfied }), style);
   const forCalls = () => [
     allow("Allow once", "run exactly this"),
     allow("Allow always", "run it, and let later calls of the same tools run without asking, in this cast", true, PLAIN),
@@ -61,10 +61,10 @@ function askingBox(send) {
     return [
       asks.consent && allow("Approve once", "the agent may run exactly this command once"),
       asks.deny && deny("the agent may not run it; it gets the text as the reason"),
-      button("Answer", "the agent continues with this, in the same conversation", () => send("answer", { text: reason.value })),
+      actButton("Answer", "the agent continues with this, in the same conversation", () => send("answer", { text: reason.value })),
       take("✓ take as satisfied", true),
       take("✗ take as not satisfied", false, NO),
-      h("span", { class: "mnb-row" }, target, button("Go there", "accept the output and continue there, whatever the edges say", () => send("decide", { seen: key, target: target.value }))),
+      h("span", { class: "mnb-row" }, target, actButton("Go there", "accept the output and continue there, whatever the edges say", () => send("decide", { target: target.value }))),
     ];
   };
   return {
@@ -120,11 +120,11 @@ function formBox(send) {
     if (form.draft) {
       const wish = h("textarea", { class: "mnb-in", rows: "2", placeholder: "what to change", "aria-label": "what to change" });
       append(body, wish, h("div", { class: "mnb-row" },
-        button("Accept", "accept the draft and ask for the final result", () => send("finalize"), MAIN),
-        button("Refine", "ask for a changed draft", () => wish.value.trim() && send("refine", { text: wish.value }))));
+        actButton("Accept", "accept the draft and ask for the final result", () => send("finalize"), MAIN),
+        actButton("Refine", "ask for a changed draft", () => wish.value.trim() && send("refine", { text: wish.value }))));
     }
     const field = (text = h("textarea", { class: "mnb-in mnb-code mnb-grow", rows: "2", placeholder: form.text ? "the answer" : "the answer, as JSON", "aria-label": "the answer", value: typed }));
-    const go = button("Send", "answer in place of the agent", () => send("reply", { text: field.value }), MAIN);
+    const go = actButton("Send", "answer in place of the agent", () => send("reply", { text: field.value }), MAIN);
     const may = (/** @type {boolean} */ fine) => setEnabled(go, fine, "write an answer that would be taken");
     may(false);
     const check = checkedField(field, send, "reply", "this answer would be taken", may);
@@ -167,7 +167,7 @@ function formBox(send) {
 function verdictForm(send, { yes, no }) {
   const reason = h("textarea", { class: "mnb-in", rows: "1", placeholder: "the reason, for the next agent", "aria-label": "the reason" });
   const say = (/** @type {boolean} */ satisfied) => () => send("verdict", { satisfied, reason: reason.value });
-  const row = h("div", { class: "mnb-row mnb-send" }, button("✓ satisfied", `goes to ${yes}`, say(true), YES), button("✗ not satisfied", `goes to ${no}, with the reason`, say(false), NO));
+  const row = h("div", { class: "mnb-row mnb-send" }, actButton("✓ satisfied", `goes to ${yes}`, say(true), YES), actButton("✗ not satisfied", `goes to ${no}, with the reason`, say(false), NO));
   return { node: h("div", { class: "mnb-col" }, reason, row), row };
 }
 
@@ -207,11 +207,12 @@ function itemsForm(send, form) {
     if (!blank) send("items_answer", { rows: all, reason: "", satisfied });
   };
   const verdict = form.wanted.some(([name]) => name === "satisfied");
+  const plain = actButton("Send these items", "answer with these work items", go(null), MAIN);
   const row = h("div", { class: "mnb-row mnb-send" },
-    verdict ? [button("✓ Send, satisfied", "send these items", go(true), YES), button("✗ Send, not satisfied", "send these items", go(false), NO)] : button("Send these items", "answer with these work items", go(null), MAIN),
+    verdict ? [actButton("✓ Send, satisfied", "send these items", go(true), YES), actButton("✗ Send, not satisfied", "send these items", go(false), NO)] : plain,
     button("Add", "another item", () => add().name.focus()));
   const node = h("div", { class: "mnb-col" }, h("div", { class: "mnb-dim" }, "work items; rows can be pasted from a spreadsheet"), list, note, row);
-  if (!verdict) onKeys(node, { Enter: (event) => (event.ctrlKey || event.metaKey ? go(null)() : false) });
+  if (!verdict) onKeys(node, { Enter: (event) => (event.ctrlKey || event.metaKey ? plain.click() : false) });
   return { node, row };
 }
 
@@ -219,7 +220,7 @@ function itemsForm(send, form) {
 export function correctBox(send) {
   const summary = h("summary", {}), why = h("p", { class: "mnb-p mnb-t-warn" });
   const text = h("textarea", { class: "mnb-in mnb-code", rows: "5", "aria-label": "the corrected output" });
-  const go = button("Recommit", "decide the step again with this output; the original is kept", () => send("recommit", { text: text.value }), MAIN);
+  const go = actButton("Recommit", "decide the step again with this output; the original is kept", () => send("recommit", { text: text.value }), MAIN);
   const may = (/** @type {boolean} */ fine) => setEnabled(go, fine && text.value !== given && !blocked, blocked || "change something first");
   const check = checkedField(text, send, "correction", "this output would be taken", may);
   const reset = () => {

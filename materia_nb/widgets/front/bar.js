@@ -1,5 +1,5 @@
 /** The bar: what is going on, what can be done, where runs stop, what it has cost. */
-import { h, button, isNew, redraw, setText, setAttr, setEnabled } from "./dom.js";
+import { actButton, h, button, isEnabled, isNew, redraw, setText, setAttr, setEnabled } from "./dom.js";
 import { durationWords, countWords } from "./words.js";
 import { openMenu } from "./menu.js";
 
@@ -49,41 +49,43 @@ export function barPart(host, send, shell) {
     send("select", { element: null });
   }, { class: "mnb-pill" });
   pill.append(pillWords, clock);
-  /** A button that goes on with the cast, but first asks about what was typed and not applied yet. @param {string} words @param {string} title @param {"step"|"run"|"run_item"|"recast"|"resend"|"revive"} kind @param {Attributes} [attrs] */
+  /** Continue the cast, but first ask about what was typed and not applied yet. @param {HTMLElement} at @param {string} words @param {"step"|"run"|"run_item"|"recast"|"resend"|"revive"} kind */
+  const goOn = (at, words, kind) => {
+    const unsent = shell.unsent();
+    if (!unsent.length) return send(kind);
+    openMenu(at, [
+      { words: `Not applied yet: ${unsent.map((one) => one.words).join(", ")}` },
+      { words: `Apply, then ${words}`, acts: true, act: () => send(kind, { first: unsent.map((one) => one.message) }) },
+      { words: `${words} without it; it stays typed`, acts: true, act: () => send(kind) },
+    ]);
+  };
+  /** @param {string} words @param {string} title @param {"step"|"run"|"recast"|"resend"|"revive"} kind @param {Attributes} [attrs] */
   const going = (words, title, kind, attrs) => {
-    const node = button(words, title, () => {
-      const unsent = shell.unsent();
-      if (!unsent.length) return send(kind);
-      openMenu(node, [
-        { words: `Not applied yet: ${unsent.map((one) => one.words).join(", ")}` },
-        { words: `Apply, then ${words}`, act: () => send(kind, { first: unsent.map((one) => one.message) }) },
-        { words: `${words} without it; it stays typed`, act: () => send(kind) },
-      ]);
-    }, attrs);
+    const node = actButton(words, title, () => goOn(node, words, kind), attrs, kind === "step" || kind === "run");
     return node;
   };
   const step = going("Step", "run one socket (F10)", "step", { ...main, "data-act": "step" });
   const run = going("Run", "run until the cast ends or must stop (F8)", "run", { "data-act": "run" });
-  const runItem = going("To the end of this item", "run until the work item is over (Shift+F10)", "run_item");
+  const runItem = () => goOn(runTo, "To the end of this item", "run_item");
   const runTo = button("Run to ▾", "run to just before a socket", () => {
     const sockets = data.sockets ?? [];
-    openMenu(runTo, [{ words: "the end of this item (Shift+F10)", act: () => runItem.click() }, ...sockets.map(([socket, words]) => ({ words, act: () => send("run_to", { socket }) }))], { label: "run to", sought: sockets.length > 8 });
+    openMenu(runTo, [{ words: "the end of this item (Shift+F10)", acts: true, act: runItem }, ...sockets.map(([socket, words]) => ({ words, acts: true, act: () => send("run_to", { socket }) }))], { label: "run to", sought: sockets.length > 8 });
   }, { "aria-haspopup": "menu" });
   const pause = button("Pause", "stop after, or if it can be stopped within, the step that runs", () => send("pause"));
   const abort = button("Abort…", "end the cast; asks first", () => openMenu(abort, [
     { words: "End this cast? Retry continues it." },
-    { words: "Abort the cast", tone: "bad", act: () => send("abort") },
+    { words: "Abort the cast", tone: "bad", acts: true, act: () => send("abort") },
     { words: "Keep it", act: () => {} },
   ]), { class: "mnb-b mnb-bad", "aria-haspopup": "menu" });
-  const leave = button("Leave it behind", "continue without the running function; a late answer is discarded", () => send("leave"));
+  const leave = actButton("Leave it behind", "continue without the running function; a late answer is discarded", () => send("leave"));
   const resend = going("Retry the turn", "ask the interrupted turn again, in the same conversation", "resend");
   const recast = going("Retry", "run the socket where it stopped again", "recast");
   const revive = going("Retry past the limit", "continue, with the limit that stopped it granted once more", "revive");
   const again = h("span", { class: "mnb-again" }, recast, resend, revive);
   const asksWords = h("span", { class: "mnb-cut mnb-code" });
-  const allow = button("Allow", "run exactly this, once", () => send("allow", { seen: data.asks?.key ?? "" }));
+  const allow = actButton("Allow", "run exactly this, once", () => send("allow"));
   const review = button("Review…", "too long for this bar: shows all of it", () => send("tab", { tab: "answer" }));
-  const deny = button("Deny", "the agent continues without", () => send("deny", { seen: data.asks?.key ?? "", reason: "" }));
+  const deny = actButton("Deny", "the agent continues without", () => send("deny", { reason: "" }));
   const asks = h("span", { class: "mnb-asks", role: "group" }, asksWords, allow, review, deny);
   const breaks = h("span", { class: "mnb-chips", role: "group", "aria-label": "breakpoints" });
   const counts = h("span", { class: "mnb-counts mnb-long" }), filled = h("span", {}), meter = h("span", { class: "mnb-meter", role: "img" }, filled);
@@ -129,7 +131,7 @@ export function barPart(host, send, shell) {
       setAttr(pill, "title", `${now.detail || now.words}: shows where the cast is`);
       setText(live, now.words || "");
       tick();
-      for (const [name, ...nodes] of /** @type {[string, ...HTMLElement[]][]} */ ([["step", step], ["run", run, runItem, runTo], ["pause", pause], ["abort", abort], ["leave", leave], ["recast", recast], ["resend", resend], ["revive", revive]])) {
+      for (const [name, ...nodes] of /** @type {[string, ...HTMLElement[]][]} */ ([["step", step], ["run", run, runTo], ["pause", pause], ["abort", abort], ["leave", leave], ["recast", recast], ["resend", resend], ["revive", revive]])) {
         for (const node of nodes) setEnabled(node, Boolean(can[name]), why[name]);
       }
       step.classList.toggle("mnb-main", Boolean(can.step));
@@ -152,8 +154,9 @@ export function barPart(host, send, shell) {
       drawUsage(cast);
     },
     press(act) {
-      const node = { step, run, run_item: runItem }[act];
-      if (data.mode !== "design" && !run.hidden) node.click();
+      if (data.mode === "design" || run.hidden) return;
+      if (act !== "run_item") ({ step, run })[act].click();
+      else if (isEnabled(run)) runItem();
     },
     destroy: () => clearInterval(timer),
   };

@@ -1,5 +1,5 @@
 /** Draws what is only to be read: blocks of text, tables and folds, as the kernel tells them. */
-import { h, button, isNew, neighbour, onKeys, redraw } from "./dom.js";
+import { actButton, h, button, isNew, neighbour, onKeys, redraw } from "./dom.js";
 
 /**
  * Draw blocks into an element, if they are others than it shows; folds that were opened stay open.
@@ -59,7 +59,7 @@ function blockNode(one, open, send, say = (text) => text) {
     case "axis":
       return axisNode(one, send);
     case "action":
-      return h("p", { class: "mnb-p" }, `${one.text} `, button(one.words, one.explained, () => send(one.kind, one.values), { class: "mnb-b mnb-small" }));
+      return h("p", { class: "mnb-p" }, `${one.text} `, (["select", "lane"].includes(one.kind) ? button : actButton)(one.words, one.explained, () => send(one.kind, one.values), { class: "mnb-b mnb-small" }));
     default:
       throw new Error(`no block is ${one.is}`);
   }

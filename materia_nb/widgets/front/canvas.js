@@ -399,7 +399,7 @@ export class Canvas {
     this.openMenu(!one?.nonempty() ? { x: 20, y: 20 } : one.isNode() ? one.renderedPosition() : one.renderedMidpoint(), this.flags.selected);
   }
 
-  /** Let the surface around the graph do something with a socket. @param {"where"|"compare"} act @param {string} id */
+  /** Let the surface around the graph do something with a socket. @param {"where"|"compare"|"run_to"} act @param {string} id */
   #asks(act, id) {
     this.graph.dispatchEvent(new CustomEvent("mnb-socket", { bubbles: true, detail: { act, id } }));
   }
@@ -419,7 +419,7 @@ export class Canvas {
       breakAfter: () => this.send("break", { what: id, after: true }),
       breakWhere: () => this.#asks("where", pick[1]),
       compare: () => this.#asks("compare", pick[1]),
-      runTo: () => this.send("run_to", { id }),
+      runTo: () => this.#asks("run_to", pick[1]),
       fold: () => this.send("fold", { element: id }),
       delete: () => this.send("delete", { what: id }),
       copy: () => void navigator.clipboard?.writeText(pick[1]),
@@ -427,7 +427,7 @@ export class Canvas {
     };
     const has = (/** @type {string|undefined} */ classes, /** @type {string} */ name) => (classes ?? "").split(" ").includes(name);
     const situation = { mode, follows, connecting: this.connecting !== null, stops: has(this.look[id]?.classes, "break"), folded: has(this.drawing?.bases.get(id), "folded") };
-    const entries = choices(pick[0], situation).map(([words, act]) => ({ words, act: acts[act] }));
+    const entries = choices(pick[0], situation).map(([words, act]) => ({ words, act: acts[act], acts: act === "runTo" }));
     return !this.#isWay(id) ? entries : [
       ...this.fixed.conditions.map(({ choice }, place) => ({ words: `Taken: ${choice} (${place + 1})`, act: () => this.waitFor(place, id) })),
       { words: "Look at it earlier ([)", act: () => this.order(-1, id) }, { words: "Look at it later (])", act: () => this.order(1, id) },

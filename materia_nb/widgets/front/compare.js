@@ -20,8 +20,8 @@ export function compareMenu(send, at, row, looked, called) {
   openMenu(at, [...steps, { words: "Compare the cast with …", act: () => chooseCast(send, at) }], { label: `step ${called(row)}` });
 }
 
-/** Do what was chosen in the menu of a socket on the graph. @param {Talk} send @param {Shell} shell @param {{act: "where"|"compare", id: string}} chosen */
+/** Do what was chosen in the menu of a socket on the graph. @param {Talk} send @param {Shell} shell @param {{act: "where"|"compare"|"run_to", id: string}} chosen */
 export function actOnSocket(send, shell, { act, id: socket }) {
   if (act === "where") askWhere(send, shell, { kind: "before", socket });
-  else send("compare", { socket });
+  else send(act, { socket });
 }

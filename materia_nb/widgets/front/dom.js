@@ -67,6 +67,57 @@ export function button(words, title, act, attrs = {}) {
   return node;
 }
 
+/** How long what an acting button is about must have stood still before a press on it counts, in milliseconds. */
+const STILL_MS = 600;
+/** @type {WeakMap<Element, ReturnType<typeof setTimeout>>} */
+const settling = new WeakMap();
+/** @type {ResizeObserver|undefined} */
+let appearing;
+
+/** Keep acting buttons inert, the element itself or those in it: what they are about has just changed, or is `hidden`. @param {HTMLElement} node @param {boolean} [hidden] */
+export function startSettling(node, hidden = false) {
+  clearTimeout(settling.get(node));
+  node.dataset.settling = hidden ? "hidden" : "yes";
+  if (!hidden) settling.set(node, setTimeout(() => delete node.dataset.settling, STILL_MS));
+}
+
+/** Hold buttons until they have been seen for a moment. @param {ResizeObserverEntry[]} entries */
+function appeared(entries) {
+  for (const node of entries.map((one) => /** @type {HTMLElement} */ (one.target))) {
+    const hidden = !node.getClientRects().length;
+    if (hidden || node.dataset.settling === "hidden") startSettling(node, hidden);
+  }
+}
+
+/**
+ * Let a control act only on what was shown: a press counts if it began after that had stood still, and a double click counts once.
+ * @param {HTMLElement} node @param {(event: MouseEvent) => void} act
+ * @param {boolean} [often] for an act that is repeated quickly, such as Step: only the control itself must have been there
+ */
+export function guard(node, act, often = false) {
+  const isLive = () => !(often ? node.dataset.settling : node.closest("[data-settling]"));
+  let pointer = true, key = true;
+  node.dataset.acts = often ? "often" : "once";
+  startSettling(node, true);
+  (appearing ??= new ResizeObserver(appeared)).observe(node);
+  node.addEventListener("pointerdown", () => (pointer = isLive()));
+  node.addEventListener("keydown", ({ key: name, repeat }) => {
+    if (name === "Enter" || (name === " " && !repeat)) key = !repeat && isLive();
+  });
+  node.addEventListener("click", (event) => {
+    const began = event.detail ? pointer : key;
+    pointer = key = true;
+    if (began && isLive() && isEnabled(node) && (often || event.detail < 2)) act(event);
+  });
+}
+
+/** Make a button that acts on the cast or the design, see guard. @param {string} words @param {string} title @param {(event: MouseEvent) => void} act @param {Attributes} [attrs] @param {boolean} [often] */
+export function actButton(words, title, act, attrs = {}, often = false) {
+  const node = button(words, title, () => {}, attrs);
+  guard(node, act, often);
+  return node;
+}
+
 /** Set an attribute only where it differs, so that nothing is drawn again for nothing. @param {Element} node @param {string} name @param {any} value */
 export function setAttr(node, name, value) {
   if (value === null || value === undefined || value === false) node.removeAttribute(name);
@@ -75,7 +126,9 @@ export function setAttr(node, name, value) {
 
 /** Set the text only where it differs. @param {Node} node @param {string} text */
 export function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  if (node.textContent === text) return;
+  node.textContent = text;
+  if (node instanceof HTMLElement && node.dataset.acts && node.dataset.settling !== "hidden") startSettling(node);
 }
 
 /** Disable a button without losing the focus: a control that has it stays focusable. @param {HTMLElement} node @param {boolean} on @param {string} [why] why not */

@@ -1,5 +1,5 @@
 /** Where a cast failed: why, and the ways on, each a row with one button; what must be written opens below its row. */
-import { h, button, isNew, onKeys, refill, setAttr, setEnabled } from "./dom.js";
+import { actButton, h, button, isNew, onKeys, refill, setAttr, setEnabled } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
 
@@ -30,12 +30,12 @@ export function failedBox(send, opens) {
   /** @param {Failure} data @param {string} label */
   const textField = (data, label) => h("textarea", { class: "mnb-in mnb-code", rows: "4", placeholder: `${data.says}, ${data.form}`, "aria-label": label });
   /** @param {HTMLTextAreaElement} text @param {Failure} data @param {string} title @param {Attributes} [style] */
-  const pinButton = (text, data, title, style) => button("Pin and continue", title, () => text.value.trim() && send("pin_text", { socket: data.socket, text: text.value }), style);
+  const pinButton = (text, data, title, style) => actButton("Pin and continue", title, () => text.value.trim() && send("pin_text", { socket: data.socket, text: text.value }), style);
   /** How each way is made; `style` is that of its button. @type {Record<string, (way: WayOn, style: Attributes, data: Failure, pins: boolean) => Made>} */
   const make = {
     answer(way, style, data, pins) {
       const text = textField(data, "the answer by hand");
-      const go = button("Send", "it is recorded as yours, and the cast continues with it", () => send("by_hand", { text: text.value }), main);
+      const go = actButton("Send", "it is recorded as yours, and the cast continues with it", () => send("by_hand", { text: text.value }), main);
       const buttons = pins ? [go, pinButton(text, data, "it answers from now on, in this cast")] : [go];
       const may = (/** @type {boolean} */ fine) => buttons.forEach((one) => setEnabled(one, fine, "write an answer that would be taken"));
       may(false);
@@ -51,7 +51,7 @@ export function failedBox(send, opens) {
     skip(way, style) {
       const item = way.name === "skip_item";
       const note = h("input", { class: "mnb-in", placeholder: "why; the journal keeps it", "aria-label": "why it is skipped" });
-      const go = button(item ? "Pass over" : "Skip it", way.does, () => send("skip", { note: note.value, item }), main);
+      const go = actButton(item ? "Pass over" : "Skip it", way.does, () => send("skip", { note: note.value, item }), main);
       const may = () => setEnabled(go, Boolean(note.value.trim()), "say in a few words why");
       may();
       note.addEventListener("input", may);
@@ -60,15 +60,15 @@ export function failedBox(send, opens) {
     },
     budget(way, style, data) {
       const tokens = h("input", { class: "mnb-in mnb-num", value: data.budget, "aria-label": "budget of this cast: 20000 tokens, 2.50 USD, 60 seconds, 10 turns; empty for none" });
-      return [h("span", { class: "mnb-row mnb-nowrap" }, tokens, button("Raise it", way.does, () => send("raise_budget", { budget: tokens.value }), style))];
+      return [h("span", { class: "mnb-row mnb-nowrap" }, tokens, actButton("Raise it", way.does, () => send("raise_budget", { budget: tokens.value }), style))];
     },
-    allow_folder: (way, style, data) => [button("Let it", way.does, () => send("allow_folder", { folders: data.folders }), style)],
+    allow_folder: (way, style) => [actButton("Let it", way.does, () => send("allow_folder"), style)],
     correct: (way, style) => [button(`${way.words}…`, way.does, () => opens.correct(), style)],
     reword: (way) => [button(way.words, way.does, () => send("tab", { tab: "prompt" }))],
   };
   make.skip_item = make.skip;
   /** @type {typeof make.pin} */
-  const plain = (way, style) => [button(way.words.replace(/ .*retry$/, " it and retry"), way.does, () => send(/** @type {Plain} */ (way.name)), style)];
+  const plain = (way, style) => [actButton(way.words.replace(/ .*retry$/, " it and retry"), way.does, () => send(/** @type {Plain} */ (way.name)), style)];
   return {
     node,
     /** @param {Failure|null} data */

@@ -1,5 +1,5 @@
 /** The work items as a table: edited, added, moved by drag or keys, pasted; applied as one change. */
-import { h, button, focused, refill, setText, setAttr, setEnabled, targetOf } from "./dom.js";
+import { actButton, h, button, focused, refill, setText, setAttr, setEnabled, targetOf } from "./dom.js";
 import { makeGrid } from "./grid.js";
 import { counted, rowsOf } from "./words.js";
 
@@ -56,7 +56,7 @@ export function itemsPart(host, send, controls) {
   const find = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "find an item", "aria-label": "find an item", oninput: () => draw() });
   const add = button("Add", "a new item at the end", () => addItem(rows.length), small);
   const here = button("Current", "scroll to the current item", () => data.current !== null && goTo(data.current), small);
-  const apply = button("Apply", "put this list into the cast, as one change", () => send("items", wanted()), { class: "mnb-b mnb-main mnb-small" });
+  const apply = actButton("Apply", "put this list into the cast, as one change", () => send("items", wanted()), { class: "mnb-b mnb-main mnb-small" });
   const revert = button("Revert", "forget these edits, show the cast's items", () => take(), small);
   const undo = button("Undo", "take the last edit of the cast back", () => send("undo"), small);
   const question = h("div", { class: "mnb-row mnb-ask", role: "alert", hidden: true });

@@ -1,5 +1,5 @@
 /** A small menu that opens over everything else, for mouse and keyboard. */
-import { h, onKeys, neighbour, targetOf } from "./dom.js";
+import { guard, h, onKeys, neighbour, targetOf } from "./dom.js";
 import { icon } from "./icons.js";
 
 let close = () => {};
@@ -21,14 +21,16 @@ export function openMenu(at, entries, { label = "menu", sought = false, named = 
   const typed = () => field?.value.trim() ?? "";
   /** @type {MenuEntry[]} */
   const others = named.map((one) => ({ ...one, act: () => one.act(typed()) }));
-  const items = [...entries, ...others].map(({ words, act, tone, off, why, sign }) => {
+  const items = [...entries, ...others].map(({ words, act, tone, off, why, sign, acts }) => {
     if (!act) return h("div", { class: "mnb-menu-text" }, words);
     const press = () => {
       if (off) return;
       close();
       act();
     };
-    return h("button", { type: "button", role: "menuitem", class: `mnb-menu-item ${tone ? `mnb-${tone}` : ""}`, title: why, "aria-disabled": off ? "true" : null, onclick: press }, sign && icon(sign), words);
+    const item = h("button", { type: "button", role: "menuitem", class: `mnb-menu-item ${tone ? `mnb-${tone}` : ""}`, title: why, "aria-disabled": off ? "true" : null, onclick: acts ? undefined : press }, sign && icon(sign), words);
+    if (acts) guard(item, press);
+    return item;
   });
   const field = sought ? h("input", { class: "mnb-in", type: "search", placeholder: "find", "aria-label": "find in this list" }) : null;
   const box = h("div", { class: "mnb-menu" }, field, h("div", { class: "mnb-menu-list", role: "menu", "aria-label": label }, items));

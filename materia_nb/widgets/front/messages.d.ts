@@ -26,8 +26,8 @@ export interface ToCast {
   ask_again: { first?: Array<Record<string, unknown>> };
   /** Take what the workbench has changed of the materia where the cast failed, and run it once more. */
   take: { first?: Array<Record<string, unknown>> };
-  /** Let the cast work in these directories outside the project, those that were shown, and run what asked once more. */
-  allow_folder: { first?: Array<Record<string, unknown>>; folders: Array<string> };
+  /** Let the cast work in the directories outside the project that it asks for, and run what asked once more. */
+  allow_folder: { first?: Array<Record<string, unknown>> };
   /** Answer in the place of what failed. */
   by_hand: { text: string };
   /** Let a text answer the socket where the cast failed, from now on, and go on. */
@@ -87,11 +87,11 @@ export interface ToCast {
   /** Answer the agent that holds the cast. */
   answer: { first?: Array<Record<string, unknown>>; text: string };
   /** Decide in the place of the agent that holds the cast: by a verdict, or where to go on. */
-  decide: { seen: string; satisfied?: boolean | null; target?: string | null };
+  decide: { satisfied?: boolean | null; target?: string | null };
   /** Allow what is asked for; with ``always`` later calls of the same tools as well. */
-  allow: { first?: Array<Record<string, unknown>>; seen: string; always?: boolean };
+  allow: { first?: Array<Record<string, unknown>>; always?: boolean };
   /** Refuse what is asked for. */
-  deny: { first?: Array<Record<string, unknown>>; seen: string; reason: string };
+  deny: { first?: Array<Record<string, unknown>>; reason: string };
   /** Let a tool ask again. */
   disallow: { tool: string };
   /** Enter the next socket without running it. */
@@ -190,8 +190,6 @@ export interface ToCanvas {
   open: { what: string };
   /** Set a breakpoint at a part or take it away; ``after`` means behind a socket. */
   break: { what: string; after?: boolean };
-  /** Run until a socket comes next. */
-  run_to: { id: string };
   /** Draw an edge. */
   connect: { from: string; to: string };
   /** Say what an edge or an exit waits for. */
@@ -351,7 +349,7 @@ export interface ToDesign {
   /** Say what a loop goes over; the other kind of source goes, and fields that are not given stay */
   set_source: { id: string; source: unknown; from?: unknown; items?: unknown; output?: unknown; as?: unknown; cursor?: unknown };
   /** Choose what a loop goes over: the work items of the likely generator, a list, or nothing. */
-  source: { loop: string; source?: unknown };
+  source: { loop: string; source?: string | null };
   /** Let every card stand where the layout puts it. */
   tidy: {};
   /** Make an exit of an edge, or an edge of an exit. */

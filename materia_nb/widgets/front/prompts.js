@@ -1,12 +1,12 @@
 /** A prompt, part by part; one that waits can be changed for this turn. */
-import { h, button, isNew, setText } from "./dom.js";
+import { actButton, h, button, isNew, setText } from "./dom.js";
 import { rowsFor } from "./words.js";
 
 /** @param {HTMLElement} host @param {Talk} send @returns {Part} */
 export function promptPart(host, send) {
   const words = h("p", { class: "mnb-p mnb-dim" });
   const list = h("div", { class: "mnb-col" });
-  const apply = button("Apply to this turn", "ask with this wording, this time only", () => Object.keys(changed()).length && send("edit_prompt", { layers: changed() }), { class: "mnb-b mnb-main" });
+  const apply = actButton("Apply to this turn", "ask with this wording, this time only", () => Object.keys(changed()).length && send("edit_prompt", { layers: changed() }), { class: "mnb-b mnb-main" });
   const revert = button("Revert", "the prompt as it is", () => data && draw(data, {}));
   const row = h("div", { class: "mnb-row mnb-stick", hidden: true }, h("span", { class: "mnb-t-now" }, "● changed, not applied"), apply, revert);
   host.append(words, list, row);

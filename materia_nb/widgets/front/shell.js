@@ -1,5 +1,5 @@
 /** The surface: everything around the graph. Its parts draw slices of the state and send messages to the kernel. */
-import { h, askLine, button, isNew, refill, setAttr, setText } from "./dom.js";
+import { h, askLine, button, isNew, refill, setAttr, setText, startSettling } from "./dom.js";
 import { makeTalk, markWhenGone } from "./wire.js";
 import { closeMenu } from "./menu.js";
 import { BODIES } from "./bodies.js";
@@ -133,7 +133,7 @@ export function castView({ model, el }) {
   };
   // Keys of a debugger, anywhere in the surface and nowhere else; before the graph hears them.
   const hear = new AbortController();
-  let heard = false;
+  let heard = false, seen = "";
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     const act = actOfKey(event);
     if (!act || surface()?.dataset.mode === "design") return;
@@ -151,6 +151,8 @@ export function castView({ model, el }) {
       box.addEventListener("mnb-socket", onSocket, { signal: hear.signal });
     }
     if (box && above.parentNode !== box) box.prepend(above);
+    // What can be done is done to what is shown: when that changes, no button acts before it could be read.
+    if (seen !== (seen = data.seen ?? "")) startSettling(box ?? el);
     design.mode(data.mode === "design", box);
     if (box) setAttr(box, "data-empty", data.empty && data.mode !== "design" && !data.alone ? "yes" : null);
     // What a failure or a result tells takes the whole height: nothing of the graph moves for it.

@@ -8,7 +8,7 @@ type Usage = {
 type Bar = Usage & {
   modes?: ("cast"|"design")[]; mode?: string; tone: string; words?: string; detail?: string; since?: number|null; busy?: boolean;
   stopped?: boolean; can?: Record<string, boolean>; why?: Record<string, string>; resendable?: boolean;
-  asks?: {key: string, words: string, whole: boolean}|null; breaks?: Break[]; sockets?: [string, string][]; allowed?: string[];
+  asks?: {words: string, whole: boolean}|null; breaks?: Break[]; sockets?: [string, string][]; allowed?: string[];
   undo?: boolean;
 };
 
@@ -32,7 +32,7 @@ type Correction = {key: string, words: string, text: string, open: boolean, why_
 
 // failed.js
 type WayOn = {name: string, words: string, does: string};
-type Failure = {key: string, socket: string, offers: WayOn[], form: string, refused: string, says: string, budget: string, folders: string[], blocks: Blocks, more: Blocks, files?: Record<string, string>};
+type Failure = {key: string, socket: string, offers: WayOn[], form: string, refused: string, says: string, budget: string, blocks: Blocks, more: Blocks, files?: Record<string, string>};
 /** A button, and what it opens */
 type Made = [act: Node, opens?: Node];
 

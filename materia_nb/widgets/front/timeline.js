@@ -1,5 +1,5 @@
 /** The steps as a table with a time axis; one of them can be looked at, and they can be played. */
-import { h, button, isNew, refill, setText, setAttr, setEnabled } from "./dom.js";
+import { actButton, h, button, isNew, refill, setText, setAttr, setEnabled } from "./dom.js";
 import { countWords } from "./words.js";
 import { makeGrid } from "./grid.js";
 import { drawBlocks } from "./blocks.js";
@@ -71,8 +71,8 @@ export function timelinePart(host, send, controls) {
   const speed = h("select", { class: "mnb-in", "aria-label": "how fast the steps are played" }, [["1×", 700], ["4×", 175], ["16×", 44]].map(([words, wait]) => h("option", { value: wait }, words)));
   const slider = h("input", { type: "range", class: "mnb-slider", min: "0", max: "0", "aria-label": "selected step" });
   const now = button("Now", "show the present again", () => (stop(), send("now")), small);
-  const back = button("Back to here", "the cast continues from here; the later steps are kept as a branch. Files stay as they are; if they are kept, the tab Files can restore them.", () => send("back", { step: data.step ?? 0 }), small);
-  const fork = button("Fork", "another cast from here, shown in place; this one stays as it is. It works on the same files, or where they are kept on a copy of those of then.", () => send("fork", { step: data.step ?? null }), small);
+  const back = actButton("Back to here", "the cast continues from here; the later steps are kept as a branch. Files stay as they are; if they are kept, the tab Files can restore them.", () => send("back", { step: data.step ?? 0 }), small);
+  const fork = actButton("Fork", "another cast from here, shown in place; this one stays as it is. It works on the same files, or where they are kept on a copy of those of then.", () => send("fork", { step: data.step ?? null }), small);
   controls.append(line, back, fork, now, play, speed, slider, filter);
   const lanes = h("div", { class: "mnb-lanesaxis", tabindex: "0", hidden: true });
   host.classList.add("mnb-timeline");

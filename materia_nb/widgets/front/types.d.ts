@@ -93,6 +93,8 @@ interface MenuEntry {
   sign?: Parameters<typeof import("./icons.js").icon>[0];
   /** Without it the entry is a line of text. */
   act?: () => void;
+  /** Whether it acts on the cast: then a press counts only after the menu has been seen for a moment. */
+  acts?: boolean;
   tone?: string;
   off?: boolean;
   /** Why it is off. */

@@ -51,6 +51,7 @@ export function linksFrom(model) {
 
 /**
  * What sends a panel's messages, and asks: a question has a token, by which its answer is known among those of other views.
+ * Every message of a cast brings the identity that came with the frame: one that acts is refused if it is outdated.
  * @param {Model} model
  * @param {(message: Told) => void} [sent] told of each message
  * @returns {Send & {ask(kind: string, values?: Told): Promise<Told>, linkTo?: LinkTo}}
@@ -65,7 +66,8 @@ export function makeTalk(model, sent = () => {}) {
   const send = (/** @type {string} */ kind, /** @type {Told} */ values = {}) => {
     const message = { kind, ...values };
     sent(message);
-    sendMessage(model, message);
+    const { mode, seen } = model.get("surface") ?? {};
+    sendMessage(model, seen && mode !== "design" ? { ...message, seen } : message);
   };
   return Object.assign(send, {
     linkTo: linksFrom(model),

@@ -1,0 +1,238 @@
+"""A message of the page acts on what the page showed, once: one that is about something else by now is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+import cast_helpers as h
+import cast_scenes
+from materia_nb.agents.interface import Asking, Called, Reply, ToolCall
+from materia_nb.cast import open_cast
+from materia_nb.widgets.cast_panel import CastPanel
+from materia_nb.widgets.cast_slices import identity
+from materia_nb.widgets.messages import Acting, Inquiry, ToCast, messages_of
+from panel_helpers import from_page
+
+VIEWS = {
+    "select", "tab", "dock", "look", "row", "now", "line", "lane", "height", "heard", "compare", "show_cast", "mode", "follow"
+}  # fmt: skip
+"""They change what is looked at, and nothing of the cast."""
+SETTINGS = {
+    "pause", "budget", "break", "break_where", "clear_breaks", "watch", "disallow", "label", "pin", "page", "keep_test"
+}  # fmt: skip
+"""They name whatever they set, or only write a file: at a later moment they do the same."""
+
+PLAN = [["A", "x"]]
+VALUES = {
+    "run_to": {"socket": "end"},
+    "by_hand": {"text": h.YES},
+    "pin_text": {"socket": "Socket-1", "text": h.YES},
+    "skip": {"note": "not today"},
+    "raise_budget": {"budget": "99999"},
+    "reply": {"text": "mine"},
+    "verdict": {"satisfied": True, "reason": ""},
+    "items_answer": {"rows": PLAN, "reason": ""},
+    "refine": {"text": "shorter"},
+    "answer": {"text": "continue"},
+    "decide": {"satisfied": True},
+    "deny": {"reason": "no"},
+    "edit_prompt": {"layers": {"task": "another"}},
+    "recommit": {"text": h.YES},
+    "set_value": {"path": "note", "text": "1"},
+    "remove_value": {"path": "workItems"},
+    "items": {"rows": PLAN},
+    "back": {"step": 0},
+}
+SCENES = {
+    "step": cast_scenes.after_a_step,
+    "run": cast_scenes.after_a_step,
+    "run_to": cast_scenes.after_a_step,
+    "run_item": cast_scenes.after_a_step,
+    "recast": cast_scenes.in_a_mess,
+    "resend": cast_scenes.out_of_reach,
+    "revive": cast_scenes.out_of_turns,
+    "by_hand": cast_scenes.in_a_mess,
+    "pin_text": cast_scenes.failing_utility,
+    "skip": cast_scenes.in_a_mess,
+    "raise_budget": cast_scenes.over_budget,
+    "reply": cast_scenes.with_a_tool,
+    "items_answer": cast_scenes.by_a_person,
+    "verdict": cast_scenes.in_lanes,
+    "refine": cast_scenes.with_a_draft,
+    "finalize": cast_scenes.with_a_draft,
+    "answer": cast_scenes.held,
+    "decide": cast_scenes.held,
+    "allow": cast_scenes.with_a_tool,
+    "deny": cast_scenes.with_a_tool,
+    "enter": cast_scenes.after_a_step,
+    "edit_prompt": cast_scenes.after_a_step,
+    "recommit": cast_scenes.in_a_mess,
+    "set_value": cast_scenes.after_a_step,
+    "remove_value": cast_scenes.after_a_step,
+    "items": cast_scenes.after_a_step,
+    "back": cast_scenes.come_to_its_end,
+    "fork": cast_scenes.come_to_its_end,
+    "again": cast_scenes.come_to_its_end,
+}
+"""Where each can be done; the others need more than a cast that stands still."""
+ACTING = [kind for kind, one in messages_of(ToCast).items() if issubclass(one, Acting)]
+
+
+@pytest.fixture
+def panel(tmp_path):
+    """Make panels of casts, closed at the end."""
+    made = []
+
+    def make(cast):
+        made.append(CastPanel(cast))
+        return made[-1]
+
+    yield make
+    for one in made:
+        for cast in one.casts:
+            cast.close()
+        one.close()
+
+
+def send(panel, message):
+    panel.guarded(panel.heard)(message)
+    assert panel.runs.wait(30)
+    panel.refresh()
+    return panel.front.surface["notice"].get("words", "")
+
+
+def assert_refused(panel, message):
+    before = panel.cast.runner.session
+    panel.guarded(panel.heard)(message)
+    assert panel.front.surface["notice"]["words"].startswith("Nothing was done")
+    assert panel.front.surface["notice"]["tone"] == "fine"
+    assert not panel.runs.busy
+    assert panel.cast.runner.session is before
+
+
+def test_every_message_that_acts_says_what_it_is_about():
+    kinds = messages_of(ToCast)
+    quiet = VIEWS | SETTINGS | {kind for kind, one in kinds.items() if issubclass(one, Inquiry)}
+    assert set(ACTING) == set(kinds) - quiet
+    for kind in ACTING:
+        assert kinds[kind].model_fields["seen"].is_required(), kind
+    assert {kind for kind in ACTING if kinds[kind].of_cast} == {"abort", "again"}
+
+
+@pytest.mark.parametrize("kind", SCENES)
+def test_a_message_that_is_sent_twice_acts_once(tmp_path, panel, kind):
+    made = panel(SCENES[kind](tmp_path))
+    message = from_page(made, kind, **VALUES.get(kind, {}))
+    before = made.cast
+    session = before.runner.session
+    assert "Nothing was done" not in send(made, message)
+    assert before.runner.session is not session or made.cast is not before, "it did something"
+    assert_refused(made, message)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ACTING if kind not in ("abort", "again")])
+def test_after_going_back_nothing_acts_on_the_branch_that_was_left(tmp_path, panel, kind):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
+    cast.run(steps=4)
+    made = panel(cast)
+    message = from_page(made, kind, **VALUES.get(kind, {}))
+    cast.back(2)
+    cast.run(steps=2)
+    assert len(cast.steps) == 4, "as many steps as were shown"
+    made.refresh()
+    assert_refused(made, message)
+
+
+def test_a_second_view_that_is_behind_is_refused(tmp_path, panel):
+    cast = cast_scenes.by_a_person(tmp_path)
+    first, second = panel(cast), panel(cast)
+    behind = from_page(second, "reply", text=h.YES)
+    send(first, from_page(first, "items_answer", rows=PLAN, reason=""))
+    cast.run()
+    assert cast.status == "waiting"
+    assert_refused(second, behind)
+
+
+def test_an_act_meant_for_another_cast_of_the_panel_is_refused(tmp_path, panel):
+    made = panel(cast_scenes.come_to_its_end(tmp_path))
+    messages = [from_page(made, kind) for kind in ("abort", "again", "step")]
+    send(made, from_page(made, "fork", step=2))
+    for message in messages:
+        assert_refused(made, message)
+
+
+class Smith:
+    """A model whose server numbers its calls from 0 in each answer."""
+
+    name = "smith"
+
+    def __init__(self, *commands):
+        self.commands, self.ran, self.visits = commands, [], 0
+
+    def answer(self, turn):
+        if not turn.calls:
+            self.visits += 1
+        done = [call for call in turn.calls if call.result is not None]
+        for call in turn.calls:
+            if call.result is None:
+                self.ran.append((call.args["command"], call.decided))
+                done.append(
+                    ToolCall(id=call.id, tool="bash", args=call.args, round=call.round, result="done")
+                )
+                turn.tell(Called(done[-1]))
+        number = self.visits - 1 + len(done)
+        if number < len(self.commands) and len(done) < len(self.commands) - self.visits + 1:
+            args = {"command": self.commands[number]}
+            return Asking((ToolCall(id=f"call_{len(done)}", tool="bash", args=args, round=len(done) + 1),))
+        return Reply("x")
+
+
+def test_an_approval_is_for_the_command_that_was_shown_and_not_for_one_numbered_alike(tmp_path, panel):
+    smith = Smith("ls", "rm -rf build")
+    cast = h.start(tmp_path, h.chain_config(2), smith)
+    cast.run()
+    made = panel(cast)
+    assert made.front.bar["asks"]["words"] == "bash ls"
+    messages = [
+        from_page(made, "allow"),
+        from_page(made, "allow", always=True),
+        from_page(made, "deny", reason=""),
+    ]
+    cast.back(0)
+    cast.run()
+    for message in messages:
+        assert_refused(made, message)
+    assert cast.approvals.asking[0].args == {"command": "rm -rf build"}
+    assert smith.ran == []
+
+
+def test_the_same_command_asked_for_again_is_another_question(tmp_path, panel):
+    smith = Smith("cat a.txt", "cat a.txt", "cat a.txt")
+    cast = h.start(tmp_path, h.chain_config(1), smith)
+    cast.run()
+    made = panel(cast)
+    message = from_page(made, "allow")
+    send(made, message)
+    assert made.front.bar["asks"]["words"] == "bash cat a.txt", "the second one"
+    assert_refused(made, message)
+    assert len(smith.ran) == 1
+
+
+def test_what_a_cast_is_called_and_where_runs_stop_change_no_identity(tmp_path, panel):
+    cast = cast_scenes.by_a_person(tmp_path)
+    made = panel(cast)
+    before = identity(cast.now)
+    cast.labels.add(name="breakfast")
+    cast.breakpoints.watch("plan")
+    assert identity(cast.now) == before
+    assert "Nothing was done" not in send(made, from_page(made, "items_answer", rows=PLAN, reason=""))
+
+
+def test_an_identity_is_the_same_in_another_kernel_and_another_one_in_a_fork(tmp_path):
+    cast = cast_scenes.held(tmp_path)
+    fork = cast.fork()
+    before = identity(cast.now)
+    assert identity(fork.now) != before
+    cast.close()
+    assert identity(open_cast(cast.run_dir).now) == before
+    fork.close()
