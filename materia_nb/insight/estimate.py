@@ -5,6 +5,7 @@ The prompts are those of a scripted cast: what the agents of a loadout would be 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -20,12 +21,15 @@ from materia_nb.errors import MateriaError, usage_error
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.odds import Chance, Chances, PerSocket, at, chances_of, check_names, drawn
 from materia_nb.insight.space import PossibleAnswers, Scripted, end_of, quiet, turns_of
-from materia_nb.jsonvalue import JSON, FrozenDict, frozen, get_path, replaced
+from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, get_path, replaced
 from materia_nb.loadout.graph import Graph, cast_context
-from materia_nb.loadout.vocabulary import SENDING_BACK, Result
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, Result
 
 _MOST_PROMPTS: Final = 1_000
 """After how many steps a scripted cast is cut off."""
+_CHARACTERS_A_TOKEN: Final = 4
+_FILLER: Final = " and more of the same"
+"""What makes a made-up answer longer."""
 
 
 def _valid(context: JSON) -> JSON:
@@ -292,7 +296,8 @@ def estimate_cast(  # noqa: PLR0913 - what there is to say of a cast, by name
         items: how long every list is, or the work items themselves.
         satisfied: the chance of ``satisfied: true``, as for :func:`.odds.chances_of`.
         failed: the chance that an agent or process fails, where an edge waits for that.
-        answer: how many tokens an answer has, for all or by socket or materia; those of the shortest if left out.
+        answer: the tokens of an answer, for all or by socket or materia; later prompts hold answers of that length. Left out,
+            answers are the shortest possible, so tokens in and out are lower bounds.
         price: what a turn costs.
         pins: what is pinned, by socket or materia: nobody is asked there, and what it is pinned to is the answer; that of
             a function, which is not called, is made up.
@@ -347,6 +352,20 @@ class _Caster:
         self._rules, self._request, self._given = Rules(graph), request, given
         self._answers, self._chances = PossibleAnswers(self._rules, (count,)), chances
         self._answer, self._price, self._pins = answer, price, pins
+        self._lengthened: dict[str, tuple[Scripted, ...]] = {}
+
+    def _answers_of(self, here: SocketRules) -> tuple[Scripted, ...]:
+        """Return the possible answers of a socket, as long as ``answer`` says: they are part of later prompts."""
+        id_ = here.socket.id
+        tokens = None if self._answer is None else at(self._rules.graph, id_, self._answer)
+        if tokens is None or here.socket.is_utility:
+            return self._answers.of(here)
+        if id_ not in self._lengthened:
+            self._lengthened[id_] = tuple(
+                one._replace(text=_lengthened(one.text, round(tokens), here)) if one.text else one
+                for one in self._answers.of(here)
+            )
+        return self._lengthened[id_]
 
     def turns(self, rng: Random) -> Iterator[_Turn | None]:
         """Do one cast, and give each turn of an agent; None at the end of a cast that was cut off."""
@@ -356,7 +375,7 @@ class _Caster:
             if state.status != "waiting" or state.at is None:
                 return
             here = rules.sockets[state.at.socket]
-            happens, pinned = drawn(self._answers.of(here), self._chances.get(here.socket.id), rng), False
+            happens, pinned = drawn(self._answers_of(here), self._chances.get(here.socket.id), rng), False
             if (pin := self._pin_of(here)) is not None:
                 text = pin.answer(here.socket.id, state.at.visit)
                 pinned = text is not None or pin.kind == "function"
@@ -388,6 +407,28 @@ class _Caster:
         """How many tokens an answer has: as many as was said, else those of the made-up one."""
         stated = None if self._answer is None else at(self._rules.graph, socket, self._answer)
         return tokens_of(len(text)) if stated is None or not text else round(stated)
+
+
+def _lengthened(text: str, tokens: int, here: SocketRules) -> str:
+    """Return a made-up answer with so many tokens: the work items are longer, else the context, else the first text in it."""
+    missing = tokens * _CHARACTERS_A_TOKEN - len(text)
+    if missing <= 0:
+        return text
+    if here.wanted.parse == "text":
+        return text + _filler(missing)
+    value = json.loads(text) if here.socket.handoff == DEFAULT_HANDOFF else {}
+    if items := value.get("workItems"):
+        for item in items:
+            item["context"] += _filler(missing // len(items))
+    elif value:
+        value["context"] = value.get("context", "") + _filler(missing)
+    else:  # another protocol has its own form, in which a text stands for any text
+        return text.replace(compact(SAMPLE), compact(SAMPLE + _filler(missing)), 1)
+    return compact(value)
+
+
+def _filler(characters: int) -> str:
+    return (_FILLER * (characters // len(_FILLER) + 1))[:characters]
 
 
 def _no_answer(socket: str) -> MateriaError:

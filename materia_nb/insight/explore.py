@@ -433,13 +433,13 @@ class Exploration:
             self.graph, (items,), self._most, progress=self._progress
         )
         if not space.complete:
-            raise _not_known("This", space)
+            raise _not_known("This", self.graph, space)
         self._fixed[items] = space
         return space
 
     def _needs_all(self, what: str, *hints: str) -> None:
         if not self.complete_search:
-            raise _not_known(what, self._space, *hints)
+            raise _not_known(what, self.graph, self._space, *hints)
 
     def _routes(self) -> Iterator[ExitRoute]:
         return (route for loop in self.graph.loops.values() for route in loop.routes)
@@ -507,8 +507,9 @@ class Exploration:
         return _back(self._came, 0, number)
 
 
-def _not_known(what: str, space: Space, *hints: str) -> MateriaError:
-    hint = "; ".join([*hints, "explore with fewer items, or with larger states="])
+def _not_known(what: str, graph: Graph, space: Space, *hints: str) -> MateriaError:
+    lists = any(socket.iterator is not None for socket in graph.sockets.values())
+    hint = "; ".join([*hints, f"explore with {'fewer items, or with ' * lists}larger states="])
     return MateriaError(
         f"{what} is not known: the search stopped {space.stopped}.",
         hint=f"{hint}; rehearse counts what casts by chance come to",

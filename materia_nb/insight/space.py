@@ -38,7 +38,7 @@ from materia_nb.handoff.protocol import (
 )
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
 from materia_nb.loadout.graph import CAST_CONTEXTS, END, Graph, Socket
-from materia_nb.loadout.regions import rounds_in
+from materia_nb.loadout.regions import reachable_from, rounds_in
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, YES_OR_NO, Result, described
 from materia_nb.sharing import Progress, ProgressBar
 
@@ -315,7 +315,7 @@ def _orphans(
     return tuple(sorted({path[0] for path in lists} - made))
 
 
-MOST_STATES: Final = 50_000
+MOST_STATES: Final = 100_000
 """How many states are looked at before a search is cut off."""
 COMPLETE: Final = "complete"
 FAILED: Final = "failed"
@@ -599,7 +599,9 @@ class _StateKey:
             visit.item.id if visit.item is not None else None,
             tuple((name, repr(data[name])) for name in self._fields or sorted(data) if name in data),
             tuple(sorted((name, min(at, self._longest)) for name, at in state.cursors.items())),
-            tuple(sorted((edge, n) for edge, n in state.counts.items() if edge in self._counted)),
+            tuple(
+                sorted((edge, n) for edge, n in state.counts.items() if edge in self._counted[visit.socket])
+            ),
             frozenset(_records(state)),
             tuple((one.walk.iterator.cursor, one.item.id) for one in state.shown),
             tuple(sorted(state.within.items())),
@@ -637,8 +639,11 @@ def _fields_read(sources: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({path[0] for text in sources if (path := state_path(text))})) or ("",)
 
 
-def _counted(rules: Rules) -> frozenset[tuple[str, int]]:
-    """The edges and exits that can be taken more than once: those that lie on a round."""
+def _counted(rules: Rules) -> dict[str, frozenset[tuple[str, int]]]:
+    """Return, by socket, the edges and exits whose counts can still matter there.
+
+    These are the ones that lie on a cycle, so that they can be taken more than once, and that can be reached from the socket.
+    """
     graph = rules.graph
     links: list[tuple[str, str, tuple[str, int]]] = []
     for id_, here in rules.sockets.items():
@@ -651,6 +656,12 @@ def _counted(rules: Rules) -> frozenset[tuple[str, int]]:
         if target != END:
             following[source].add(target)
     rounds = rounds_in(following)
-    return frozenset(
-        link for source, target, link in links if source in rounds and rounds[source] == rounds.get(target)
-    )
+    repeated = [
+        (source, link)
+        for source, target, link in links
+        if source in rounds and rounds[source] == rounds.get(target)
+    ]
+    ahead = {id_: reachable_from([id_], following) for id_ in graph.sockets}
+    return {
+        id_: frozenset(link for source, link in repeated if source in ahead[id_]) for id_ in graph.sockets
+    }

@@ -326,7 +326,7 @@ def _forecast(places: Sequence[GridPlace]) -> str:
     priced = f"${cost:.2f}" + (f", prices of {counted(unpriced, 'cast')} not all known" if unpriced else "")
     words = (
         f"{counted(len(places), 'cast')} to make: lists of 3 and satisfied 0.5 would take some {turns:,.0f} turns, "
-        f"{tokens_in:,.0f} tokens in, at least {tokens_out:,.0f} out; "
+        f"at least {tokens_in:,.0f} tokens in and {tokens_out:,.0f} out; "
         + (priced if cost else "no agent is asked" if not turns else "the cost is not known")
     )
     return words + (f"; of {counted(unknown, 'cast')} nothing is known" if unknown else "")

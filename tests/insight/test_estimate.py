@@ -1,16 +1,22 @@
-"""What a cast would take, before it begins: against casts that are counted by hand."""
+"""What a cast would take, before it begins: against casts that are counted by hand, and real ones."""
 
 from __future__ import annotations
+
+import json
+import random
+from statistics import fmean
 
 import pytest
 
 from builders import asks, at, config, edge
+from cast_helpers import start
 from materia_nb import Workbench
 from materia_nb.agents import ModelAgent
 from materia_nb.engine.told import tokens_of
 from materia_nb.errors import MateriaError
 from materia_nb.insight.estimate import Prompts, estimate_cast
 from materia_nb.loadout import build_graph
+from realistic_loadouts import cleaning, paper, release
 
 PRICED = "openai:gpt-4o"
 
@@ -150,3 +156,44 @@ def test_an_exploration_says_in_a_line_what_a_cast_takes(bench):
     (line,) = (one for one in shown.splitlines() if "a cast over lists of 2 takes some" in one)
     assert line.startswith("satisfied 0.5, ")
     assert "its cost is not known" in line
+
+
+TOKENS = 400
+"""The tokens of each answer of the real casts, at four characters a token."""
+
+
+class Talkative:
+    """Answers each prompt at length, satisfied four times in five."""
+
+    name = "talkative"
+
+    def __init__(self, seed, graph):
+        self.random, self.graph = random.Random(seed), graph
+        self.tokens_in = 0
+
+    def __call__(self, turn):
+        self.tokens_in += tokens_of(len(turn.prompt))
+        text = "words of the answer " * (TOKENS * 4 // 20)
+        if turn.socket_id == "Socket-1":
+            items = [{"title": f"Part {n}", "context": text[: len(text) // 5 - 40]} for n in range(1, 6)]
+            return json.dumps({"workItems": items})
+        if self.graph.sockets[turn.socket_id].parse == "text":
+            return text
+        return json.dumps({"satisfied": self.random.random() < 0.8, "context": text[:-40]})
+
+
+@pytest.mark.parametrize("loadout", [release, paper, cleaning])
+def test_an_estimate_is_within_a_tenth_of_real_casts(tmp_path, loadout):
+    graph = build_graph(loadout())
+    agents = [Talkative(seed, graph) for seed in range(60)]
+    for number, agent in enumerate(agents):
+        cast = start(tmp_path / str(number), loadout(), agent)
+        cast.run()
+        assert cast.steps[0].reading.accepted
+        cast.close()
+    estimate = estimate_cast(graph, "the widget", 5, 0.8, answer=TOKENS, casts=200)
+    assert estimate.total.input.mean == pytest.approx(fmean(agent.tokens_in for agent in agents), rel=0.1)
+
+
+def test_without_a_length_of_answers_the_tokens_are_lower_bounds(bench):
+    assert "at least" in bench.estimate("Plan-Build-Eval", "x").line.split("tokens in")[0]

@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 from builders import asks, at, config, edge, exit_route, loop, retry_loop
 from drawn_loadouts import loadouts, rules_of
 from materia_nb.errors import MateriaError
+from materia_nb.insight import space
 from materia_nb.insight.explore import Exploration
 from materia_nb.insight.odds import DENSE, rehearse_casts, satisfied_shares, solve
+from materia_nb.insight.space import walk_states
 from materia_nb.loadout import build_graph
+from realistic_loadouts import critics_in_a_row
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "8"))
 CASTS = int(os.environ.get("MATERIA_NB_REHEARSED", "200"))
@@ -216,3 +219,32 @@ def test_exact_odds_and_rehearsals_agree(document, satisfied, items, seed):
     o = e.odds(satisfied, items, failed=0.3)
     assert sum(o.ends.values()) == pytest.approx(1)
     agree(o, rehearse_casts(graph, CASTS, satisfied, items, seed, failed=0.3))
+
+
+def test_a_long_pipeline_of_critics_has_few_states_and_the_odds_of_each_critic_by_itself():
+    """A critic is satisfied at once, or after being sent back once or twice; a third time fails the cast."""
+    graph = build_graph(critics_in_a_row(10))
+    assert len(walk_states(graph, (1,)).nodes) < 100
+    found = Exploration(graph, 1).odds(0.8, 1)
+    assert found.ends["complete"] == pytest.approx((1 - 0.2**3) ** 10)
+
+
+@settings(max_examples=3 * LAPS)
+@given(loadouts(), st.floats(0.05, 0.95), st.integers(0, 3))
+def test_counts_that_can_no_longer_matter_change_no_odds(document, satisfied, items):
+    graph = rules_of(document).graph
+    fewer = Exploration(graph, (items,), 1_000)
+    counted = space._counted
+
+    def everywhere(rules):
+        every = frozenset().union(*counted(rules).values())
+        return dict.fromkeys(rules.graph.sockets, every)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(space, "_counted", everywhere)
+        more = Exploration(graph, (items,), 1_000)
+        assume(more.complete_search)
+        exact = more.odds(satisfied, items, failed=0.3)
+    reduced = fewer.odds(satisfied, items, failed=0.3)
+    assert reduced.ends == pytest.approx(exact.ends)
+    assert (reduced.turns, reduced.visits) == (pytest.approx(exact.turns), pytest.approx(exact.visits))

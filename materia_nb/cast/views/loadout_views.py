@@ -411,7 +411,7 @@ class EstimateView(_View, Estimate):
         turns, tokens_in, tokens_out, _ = self.total
         at_least = "at least " if self.shortest else ""
         return (
-            f"a cast over lists of {self.items} takes some {_range(turns)} turns, {_range(tokens_in)} tokens in, "
+            f"a cast over lists of {self.items} takes some {_range(turns)} turns, {at_least}{_range(tokens_in)} tokens in, "
             f"{at_least}{_range(tokens_out)} out; {self._cost}"
         )
 

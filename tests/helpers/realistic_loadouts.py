@@ -1,0 +1,97 @@
+"""Three loadouts of the size that people design: a release, a paper with critics, and the cleaning of tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from builders import asks, at, config, edge
+
+
+def _critic(onward: str, back: str, limit: int, **fields: Any) -> dict[str, Any]:
+    return asks(edge(onward, "satisfied"), edge(back, "not_satisfied", limit), **fields)
+
+
+def release() -> dict[str, Any]:
+    """Changes are implemented and reviewed one by one; the whole is reviewed, described and published."""
+    return config(
+        {
+            "Socket-1": at("G", edge("Socket-2")),
+            "Socket-2": at("P", edge("Socket-3")),
+            "Socket-3": asks(
+                edge("Socket-2", "not_satisfied", 2),
+                edge("Socket-2", "satisfied"),
+                advance={"when": "satisfied"},
+            ),
+            "Socket-4": _critic("Socket-5", "Socket-1", 1),
+            "Socket-5": at("P", edge("Socket-6")),
+            "Socket-6": _critic("end", "Socket-5", 2),
+        },
+        {
+            "changes": {
+                "sockets": ["Socket-2", "Socket-3"],
+                "consumes": {"from": "Socket-1"},
+                "exits": [
+                    {"id": "done", "from": "Socket-3", "condition": "satisfied", "targetSocketId": "Socket-4"}
+                ],
+            }
+        },
+    )
+
+
+def paper() -> dict[str, Any]:
+    """Sections are written and judged by three critics, each of whom can send them back."""
+    return config(
+        {
+            "Socket-1": at("G", edge("Socket-2")),
+            "Socket-2": at("P", edge("Socket-3")),
+            "Socket-3": _critic("Socket-4", "Socket-2", 2),
+            "Socket-4": _critic("Socket-5", "Socket-2", 2),
+            "Socket-5": asks(
+                edge("Socket-2", "satisfied"),
+                edge("Socket-2", "not_satisfied", 2),
+                advance={"when": "satisfied"},
+            ),
+            "Socket-6": at("P"),
+        },
+        {
+            "sections": {
+                "sockets": ["Socket-2", "Socket-3", "Socket-4", "Socket-5"],
+                "consumes": {"from": "Socket-1"},
+                "exits": [
+                    {"id": "done", "from": "Socket-5", "condition": "satisfied", "targetSocketId": "Socket-6"}
+                ],
+            }
+        },
+    )
+
+
+def cleaning() -> dict[str, Any]:
+    """Tables are cleaned and judged; a judge who keeps refusing ends the cast."""
+    return config(
+        {
+            "Socket-1": at("G", edge("Socket-2")),
+            "Socket-2": at("P", edge("Socket-3")),
+            "Socket-3": _critic("Socket-4", "Socket-2", 3),
+            "Socket-4": asks(edge("Socket-2"), advance={}),
+            "Socket-5": at("P"),
+        },
+        {
+            "tables": {
+                "sockets": ["Socket-2", "Socket-3", "Socket-4"],
+                "consumes": {"from": "Socket-1"},
+                "exits": [
+                    {"id": "done", "from": "Socket-4", "condition": "always", "targetSocketId": "Socket-5"}
+                ],
+            }
+        },
+    )
+
+
+def critics_in_a_row(count: int) -> dict[str, Any]:
+    """A pipeline of writers, each with a critic of its own."""
+    sockets = {}
+    for number in range(1, 2 * count, 2):
+        onward = f"Socket-{number + 2}" if number + 2 < 2 * count else "end"
+        sockets[f"Socket-{number}"] = at("P", edge(f"Socket-{number + 1}"))
+        sockets[f"Socket-{number + 1}"] = _critic(onward, f"Socket-{number}", 2)
+    return config(sockets)
