@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from materia_nb.agents.notebook_agents import AgentTable, names_of
 from materia_nb.cast.edits import Chosen
 from materia_nb.cast.runner import Runner
+from materia_nb.cast.snapshot import RESUME
 from materia_nb.cast.work import now
 from materia_nb.engine import decide, evolve
 from materia_nb.engine import events as ev
@@ -27,6 +28,7 @@ from materia_nb.store.files import CastLock, disk
 from materia_nb.store.journal import Journal, lines_of, read_journal
 from materia_nb.store.opening import (
     CONFIG,
+    CONTINUE_COPY,
     CUT_SHORT,
     ENGINE,
     as_recorded,
@@ -174,6 +176,7 @@ def opened(path: Path, agents: AgentTable | None = None) -> Runner:
         differences=done.differences,
         messages=[*_not_castable(rules, recorded.problems), *done.messages, *found],
         problems=recorded.problems,
+        continuing=RESUME if recorded.ours else CONTINUE_COPY,
     )
 
 

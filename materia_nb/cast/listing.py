@@ -383,7 +383,7 @@ def way_words(step: StepRecord) -> str:
     if decision.failure is not None:
         words = failure_words(decision.failure.kind)
         return words if words == "failed" else f"failed: {words}"
-    return decision.target or decision.by
+    return decision.target or ("not recorded" if decision.by == "recording" else decision.by)
 
 
 def failure_words(kind: str) -> str:

@@ -27,7 +27,7 @@ from materia_nb.agents.interface import (
 from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, needs_agent
 from materia_nb.agents.tools.more_tools import close_servers
 from materia_nb.cast.breakpoint import Stops
-from materia_nb.cast.snapshot import Definitions, Live, Snapshot, refuse_recorded
+from materia_nb.cast.snapshot import RESUME, Definitions, Live, Snapshot, refuse_recorded
 from materia_nb.cast.work import Followers, Job, Work, now, over
 from materia_nb.engine import decide, streams
 from materia_nb.engine import events as ev
@@ -309,13 +309,15 @@ class Runner(Work):
         problems: Sequence[str] = (),
         messages: Sequence[str] = (),
         differences: Sequence[Difference] = (),
+        continuing: str = RESUME,
     ) -> None:
-        """Put the parts together. Without a journal the cast can only be looked at."""
+        """Put the parts together. Without a journal the cast can only be looked at, and ``continuing`` is how to continue it."""
         self.files, self.rules, self.session = files, rules, session
         self.project, self.utilities = project, utilities
         self.agents = agents.copy(partial(needs_agent, rules.graph))  # its own (R47)
         self.journal = journal
         self.problems = problems
+        self.continuing = continuing
         self.stop = Stop()
         super().__init__(self)
         self.functions: dict[str, Agent] = {}
@@ -344,6 +346,7 @@ class Runner(Work):
         gone = tuple(name for name in functions if name not in self.functions)
         live = Live(
             writable=self.journal is not None,
+            continuing=self.continuing,
             saying=tuple(self.saying),
             lanes_saying=self._lanes.saying if self._lanes is not None else {},
             stop_asked=self.stop.is_set(),
@@ -394,7 +397,7 @@ class Runner(Work):
             raise MateriaError(
                 "This cast is open read-only.",
                 where=str(self.files.path),
-                hint="resume it to continue",
+                hint=self.continuing,
                 kind="read_only",
             )
         if self._astray:

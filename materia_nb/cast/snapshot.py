@@ -53,12 +53,17 @@ Definitions: TypeAlias = Callable[[], tuple[Mapping[str, JSON], Mapping[str, Pat
 """Gives the definitions of materia that a workbench has now, and the directories of their config files."""
 
 
+RESUME: Final = "resume it to continue"
+"""How to continue a cast of our own that is open read-only."""
+
+
 @dataclass(frozen=True, slots=True)
 class Live:
     """What is so of a cast only now and here, and stands in no journal.
 
     Attributes:
         writable: whether it can be gone on with.
+        continuing: how to continue it where it is not writable.
         saying: the pieces of an answer that is still coming.
         stop_asked: whether a stop was asked for.
         stopping: what that still waits for.
@@ -72,6 +77,7 @@ class Live:
     """
 
     writable: bool = False
+    continuing: str = RESUME
     saying: Sequence[str] = ()
     lanes_saying: Mapping[str, Sequence[str]] = field(default_factory=dict)
     stop_asked: bool = False

@@ -85,7 +85,7 @@ class Decision(NamedTuple):
 
     ``by`` says what chose the target: an edge, a loop exit, the implied end, an empty
     loop, a turn that is still owed (repair, draft, finalize, reissue), a person who is waited for (pause,
-    escalate) or who has chosen, a detour and its way back, or a failure. ``at`` is the visit that ended, None on the
+    escalate) or who has chosen, a detour and its way back, the recording of a cast that is not rebuilt, or a failure. ``at`` is the visit that ended, None on the
     way in, ``said`` what was made of its output, and ``result`` what happened to it. ``done`` tells whether its item advanced, and ``exhausted``
     whether its list came to its end.
     """

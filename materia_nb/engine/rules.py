@@ -50,6 +50,7 @@ By: TypeAlias = Literal[
     "detour",
     "return",
     "person",
+    "recording",
 ]
 """What chose the target of a step."""
 

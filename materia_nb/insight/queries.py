@@ -550,6 +550,8 @@ def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one 
         return [f"{decision.socket} is asked again, in the same visit."]
     if by in _ASKED:
         return [_ASKED[by].format(socket=decision.socket, target=target, reason=decision.reason)]
+    if by == "recording":
+        return [_recorded_way(target)]
     if by == "draft":
         return ["It was a draft: refine it, or accept it."]
     if by == "implied end" and not decision.looks:
@@ -580,6 +582,13 @@ _ASKED = {
     "return": "The detour is over; it goes back to {target}.",
     "person": "A person chose to go on to {target}.",
 }
+
+
+def _recorded_way(target: str | None) -> str:
+    if target is None:
+        return "The recording has its output, and ends before the next socket."
+    onward = "the cast ended" if target == END else f"it went on to {target}"
+    return f"The recording says that {onward}. Its edges are not evaluated, because the loadout cannot be cast here."
 
 
 def _stopped(failure: Failure) -> list[str]:

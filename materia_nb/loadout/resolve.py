@@ -331,7 +331,7 @@ def _prices(raw: JSON) -> dict[str, Price]:
 # -- what cannot be cast ------------------------------------------------------------------
 
 
-def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str] | None = None) -> Graph:
+def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str | None] | None = None) -> Graph:
     """Return what is well formed of a loadout as a graph to be looked at; it is not meant to be cast. Never raises.
 
     Edges and exits that lead nowhere and sockets that are not objects are left out; places, by which an edge is
@@ -340,7 +340,7 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str] | 
     Args:
         document: the config.
         name: the loadout; None takes the first.
-        visited: sockets that must be there, since something was recorded of them, each with its materia.
+        visited: sockets that must be there, since something was recorded of them, each with its materia if it is known.
     """
     loadouts = as_object(as_object(document).get("loadouts"))
     title, recorded = name or next(iter(loadouts), ""), visited or {}
@@ -348,9 +348,10 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str] | 
     ids = dict.fromkeys([*facts.sockets, *recorded])
     materia = {}
     for id_ in ids:
-        named = facts.sockets.get(id_, {}).get("materia")
-        title_of = named if is_text(named) else recorded.get(id_, "no materia")
-        materia[id_] = _plain_materia(title_of, facts.materia_of(id_))
+        raw = facts.sockets.get(id_, {})
+        names = (raw.get("materia"), recorded.get(id_), raw.get("utility"), "no materia")
+        title_of = next(name for name in names if is_text(name))
+        materia[id_] = _plain_materia(title_of, facts.materia_of(id_) or raw)  # a socket can define its own
     graph = _resolved(derive(facts, ids), materia)
     # It cannot be cast, so nobody speaks a protocol; one that is not installed must not keep it from being looked at.
     sockets = {id_: replace(one, handoff=DEFAULT_HANDOFF) for id_, one in graph.sockets.items()}

@@ -19,27 +19,36 @@ from materia_nb.engine import decide
 from materia_nb.engine import events as ev
 from materia_nb.engine.events import Transition, from_json
 from materia_nb.engine.evolve import begin_at, begin_session, evolve, fold
+from materia_nb.engine.routing import Decision, decision_of
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import files_after, output_name
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import BESIDE, read_plain
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.facts import is_object
+from materia_nb.loadout.facts import as_object, is_object
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import LoadoutError
 from materia_nb.loadout.resolve import build_graph, sketch_graph
 from materia_nb.store.file_snapshots import OWN, FileSnapshots
 from materia_nb.store.files import disk, to_bytes
 from materia_nb.store.journal import Contents, JournalLine, encoded, lines_of, read_journal
-from materia_nb.store.reader import Recording, as_visited, read_session, start_of, unkept
+from materia_nb.store.reader import (
+    Recording,
+    as_visited,
+    read_session,
+    start_of,
+    unkept,
+    with_recorded_usage,
+)
 from materia_nb.store.rundir import RunDir, new_run_dir, place_of, written_mark
 
 
 def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str], str]) -> Recording:
     """List what was recorded: the steps with their items, outputs, tool calls and tokens, and how it ended.
 
-    Nothing is parsed, assigned or decided, so there are no differences, and the state is that of the start.
+    Nothing is parsed or assigned, so there are no differences, and the state is that of the start. A step leads to the
+    socket that was started next.
 
     Args:
         rules: those of a sketch of the loadout, with every socket that was visited.
@@ -47,7 +56,7 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
         read: gives the text of an artifact by name; raises MateriaError when it cannot.
     """
     done = Recording(begin_at(begin_session(rules, start_of(lines)).state._replace(next=None)))
-    for line in lines:
+    for line, target in zip(lines, _recorded_targets(lines), strict=True):
         try:
             event = from_json(line.type, line.data, line.ts, lenient=True)
         except MateriaError:
@@ -55,7 +64,7 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
         if isinstance(event, ev.SocketStart):
             _entered(done, rules, event)
         elif isinstance(event, ev.Output) and done.session.steps:
-            _answered(done, rules, event, read)
+            _answered(done, rules, event, target, read)
         elif isinstance(event, ev.ToolCalled | ev.AgentNote) and done.session.steps:
             done.session = evolve(rules, done.session, event)
         elif isinstance(event, ev.CastRecast | ev.CastRevive):
@@ -65,15 +74,35 @@ def as_recorded(rules: Rules, lines: Sequence[JournalLine], read: Callable[[str]
     return done
 
 
-def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str]:
-    """Return the sockets that a journal names as started, each with its materia."""
-    about = [line.data for line in lines if line.type == "socket_start"]
-    return {data["socket"]: str(data.get("materia")) for data in about if isinstance(data.get("socket"), str)}
+def _recorded_targets(lines: Sequence[JournalLine]) -> list[str | None]:
+    """Return for each event the socket that was started next, ``end`` if the cast ended; None where neither is recorded."""
+    target: str | None = None
+    targets = []
+    for line in reversed(lines):
+        targets.append(target)
+        socket = line.data.get("socket")
+        if line.type == "socket_start" and isinstance(socket, str):
+            target = socket
+        elif line.type == "cast_end":
+            target = END if line.data.get("ok") is True else None
+    return targets[::-1]
 
 
-def _take(done: Recording, rules: Rules, event: ev.Event, state: CastState) -> None:
+def _visited_sockets(lines: Sequence[JournalLine]) -> dict[str, str | None]:
+    """Return the sockets that a journal names as started, each with its materia if that is recorded."""
+    visited: dict[str, str | None] = {}
+    for data in (line.data for line in lines if line.type == "socket_start"):
+        socket, materia = data.get("socket"), data.get("materia")
+        if isinstance(socket, str):
+            visited[socket] = materia if isinstance(materia, str) else visited.get(socket)
+    return visited
+
+
+def _take(
+    done: Recording, rules: Rules, event: ev.Event, state: CastState, decision: Decision | None = None
+) -> None:
     """Fold an event that led to ``state``, whatever the engine would make of it."""
-    transition = Transition(state, before=done.session.state, forced=True)
+    transition = Transition(state, (), decision, before=done.session.state, forced=True)
     done.session = evolve(rules, done.session, event.but(transition=transition))
 
 
@@ -93,7 +122,9 @@ def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
     _take(done, rules, event, state)
 
 
-def _answered(done: Recording, rules: Rules, event: ev.Output, read: Callable[[str], str]) -> None:
+def _answered(
+    done: Recording, rules: Rules, event: ev.Output, target: str | None, read: Callable[[str], str]
+) -> None:
     step, state = done.session.steps[-1], done.session.state
     if event.artifact is None and event.text is None and isinstance(event, ev.RecoveryStart):
         done.messages.append(f"Step {step.number}: {unkept(event)}.")
@@ -107,11 +138,15 @@ def _answered(done: Recording, rules: Rules, event: ev.Output, read: Callable[[s
             done.messages.append(f"Step {step.number}: {' '.join(str(error).split())}")
     if event.usage is not None:
         state = state._replace(usage=state.usage.plus(event.usage))
+    decision = None
     if isinstance(event, ev.SocketComplete):
-        target = event.next if event.next in rules.sockets else END
-        state = state._replace(status="ready", next=target, last_output=text)
+        target = event.next if event.next in rules.sockets else target
+        state = state._replace(status="ready", next=target or END, last_output=text)
+        decision = decision_of(step.at, "recording", target)
+    elif isinstance(event, ev.RecoveryStart):
+        decision = decision_of(step.at, "repair", None)
     told = event.but(text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None)
-    _take(done, rules, told, state)
+    _take(done, rules, told, state, decision)
 
 
 def _ended(done: Recording, rules: Rules, event: ev.CastEnd) -> None:
@@ -123,7 +158,9 @@ def _ended(done: Recording, rules: Rules, event: ev.CastEnd) -> None:
     aborted = event.kind == "aborted" or message.strip().lower() == "aborted"
     failure = Failure(event.kind or "recorded_failure", message, state.at.socket if state.at else None)
     over = _over(state, "aborted" if aborted else "failed")._replace(failure=failure)
-    _take(done, rules, event, over)
+    decision = decision_of(state.at, "failure", None)._replace(failure=failure)
+    told = event.but(kind=failure.kind)
+    _take(done, rules, told, over, decision if state.waiting_at else None)
 
 
 def _over(state: CastState, status: JSON) -> CastState:
@@ -134,6 +171,9 @@ _LONGEST_CONFIG: Final = 50_000_000
 """The longest config of a cast that is read, in bytes."""
 
 CONFIG: Final = "config.resolved.json"
+
+CONTINUE_COPY: Final = "continue in a copy of it: cast.replay(cast.graph).go_on()"
+"""How to continue a cast that another engine recorded, once it is open."""
 
 ENGINE = "materia_nb"
 """What our journals name as their engine."""
@@ -204,9 +244,9 @@ def check_resumable(files: RunDir) -> None:
         )
     if start.get("engine") != ENGINE:
         raise MateriaError(
-            "This cast was recorded by another engine; it can be viewed but not continued.",
+            "This cast was recorded by another engine, so it can be opened but not continued in its own directory.",
             where=str(files.path),
-            hint="open it, or cast its loadout anew",
+            hint=f"open it; then {CONTINUE_COPY}",
             kind="not_ours",
         )
 
@@ -220,8 +260,12 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
     """
     contents = _read_contents(files)
     start = cast_start(contents) or {}
-    document = _document(files.path / CONFIG)
-    document, name = _with_pipeline(document, start)
+    ours = start.get("engine") == ENGINE
+    document, name = _with_pipeline(_document(files.path / CONFIG), start)
+    if not ours:
+        document = _without_resolved_scripts(document)
+        report = _recorded_usage(files, contents)
+        contents = contents._replace(lines=with_recorded_usage(contents.lines, report))
     latest = {
         line.data.get("materia"): line.data for line in contents.lines if line.type == "materia_redefined"
     }
@@ -247,11 +291,23 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
         rules=rules,
         document=document,
         contents=contents,
-        ours=start.get("engine") == ENGINE,
+        ours=ours,
         project=Path(project) if isinstance(project, str) else files.path,
         problems=problems,
         redefined=bool(latest),
     )
+
+
+def _recorded_usage(files: RunDir, contents: Contents) -> JSON:
+    """Return the usage report of a cast of the reference: its end has it, or else a file; None where neither can be read."""
+    ends = [line.data for line in contents.lines if line.type == "cast_end"]
+    report = ends[-1].get("usage") if ends else None
+    if report is not None:
+        return report
+    try:
+        return json.loads(files.text_of("usage.json"))
+    except (MateriaError, ValueError, RecursionError):
+        return None
 
 
 def with_definition(document: JSON, materia: JSON, definition: JSON) -> JSON:
@@ -260,6 +316,20 @@ def with_definition(document: JSON, materia: JSON, definition: JSON) -> JSON:
     if not isinstance(document, dict) or not isinstance(known, dict) or materia not in known:
         return document
     return {**document, "materia": {**known, str(materia): definition}}
+
+
+def _without_resolved_scripts(document: JSON) -> JSON:
+    """Return a config in which a utility with both a script and a command has the command alone.
+
+    The reference engine records the command that a script was resolved to, and it is what was run (R72).
+    """
+    materia = as_object(as_object(document).get("materia"))
+    resolved = {
+        name: {field: value for field, value in raw.items() if field != "script"}
+        for name, raw in materia.items()
+        if is_object(raw) and raw.get("script") is not None and raw.get("command") is not None
+    }
+    return {**as_object(document), "materia": {**materia, **resolved}} if resolved else document
 
 
 def _with_pipeline(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str | None]:

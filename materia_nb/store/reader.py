@@ -29,10 +29,11 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, about
 from materia_nb.engine.rules import Look, Rules
 from materia_nb.engine.session import Session, output_name
-from materia_nb.engine.state import NEW_ITEM, CastState, Failure, Item, Visit
+from materia_nb.engine.state import NEW_ITEM, CastState, Failure, Item, Usage, Visit
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.protocol import in_brief
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.facts import as_list, as_object, is_number, whole
 from materia_nb.loadout.graph import END, Iterator
 from materia_nb.platform import without_collecting
 from materia_nb.store.files import to_bytes
@@ -213,7 +214,8 @@ def unkept(event: RecoveryStart) -> str:
     error = (event.error or "no reason given")[:300]
     if _turn_failed(event):
         return f"a turn failed and was asked again ({error})"
-    return f"an answer was refused and asked for again; the recording does not keep it ({error})"
+    unknown = "the recording does not keep it, so whether this engine would accept it is unknown"
+    return f"an answer was refused and asked for again; {unknown} ({error})"
 
 
 def _quest_of(lines: Sequence[JournalLine]) -> str | None:
@@ -281,6 +283,59 @@ def _emptying(lines: list[JournalLine]) -> Iterating[JournalLine]:
         yield lines.pop()
 
 
+_OUTPUT_TYPES: Final = frozenset(event.type for event in ev.OUTPUTS)
+
+
+def with_recorded_usage(lines: Sequence[JournalLine], report: JSON) -> list[JournalLine]:
+    """Return the events of the reference engine with the usage of each turn at its output.
+
+    The reference lists the turns of a cast in its usage report, in order, and not at its outputs. The usage of a turn
+    whose answer was not kept goes to the next output of its socket; turns that are left over go to the last output.
+
+    Args:
+        lines: the events as recorded.
+        report: what the end of the cast, or the file ``usage.json``, says of its usage.
+    """
+    turns: dict[str, list[Usage]] = {}
+    for turn in as_list(as_object(report).get("turns")):
+        socket = as_object(turn).get("socket")
+        if isinstance(socket, str):
+            turns.setdefault(socket, []).append(_reference_usage(as_object(turn)))
+    done, last, waiting = list(lines), dict[str, int](), dict[str, list[Usage]]()
+    for place, line in enumerate(lines):
+        socket = line.data.get("socket")
+        if line.type not in _OUTPUT_TYPES or not isinstance(socket, str) or not turns.get(socket):
+            continue
+        waiting.setdefault(socket, []).append(turns[socket].pop(0))
+        if line.data.get("artifact") is not None or line.data.get("text") is not None:
+            last[socket] = place
+            done[place] = _with_usage(line, waiting.pop(socket))
+    for socket, place in last.items():
+        left = [*waiting.get(socket, ()), *turns[socket]]
+        if left:
+            done[place] = _with_usage(done[place], left)
+    return done
+
+
+def _with_usage(line: JournalLine, used: Sequence[Usage]) -> JournalLine:
+    total = used[0].plus(*used[1:])
+    known = line.data.get("usage")
+    if known is not None:
+        total = usage_from(known).plus(total)
+    return line._replace(data={**line.data, "usage": total.as_json()})
+
+
+def _reference_usage(turn: Mapping[str, JSON]) -> Usage:
+    """Read the usage of one turn of the reference, which counts input that was cached, or that it caches, apart."""
+    tokens, cost = as_object(turn.get("tokens")), as_object(turn.get("cost")).get("total")
+    fresh, read, stored, output = (
+        count if count is None or count >= 0 else None
+        for count in (whole(tokens.get(name)) for name in ("input", "cacheRead", "cacheWrite", "output"))
+    )
+    given = None if fresh is None else fresh + (read or 0) + (stored or 0)
+    return Usage(given, output, cost if is_number(cost) else None, cached=read or None)
+
+
 class _Exchanged(MateriaError):
     """The journal is not that of the config beside it, so nothing of it can be shown."""
 
@@ -343,7 +398,7 @@ class _Reader:
                 return
         misfit = None if event.lane else self.misfits.get(type(event))  # only we write of lanes
         if isinstance(event, ev.CastEnd) and event.usage:
-            self._end(event)  # totals that the reference does not keep for each output
+            self._end(event)  # its totals may be all that is recorded of the usage
         else:
             try:
                 self._fold(event)
@@ -490,7 +545,9 @@ class _Reader:
             self._note(f"the recording went on where this engine would not: {error.what}")
 
     def _end(self, event: ev.CastEnd) -> None:
-        state = self._with_totals(event)
+        state = self.session.state
+        if event.usage and not state.usage.tokens:
+            state = state._replace(usage=_reference_usage(event.usage))
         if event.ok is not True:
             self._failed(event, state)
             return
@@ -504,16 +561,6 @@ class _Reader:
         elif state.status != "complete":
             self._differs("ended", None)
         self._forced(event, Transition(state._replace(status="complete", next=None, failure=None)))
-
-    def _with_totals(self, event: ev.CastEnd) -> CastState:
-        """Return the state with the totals of a recording that does not keep them for each output."""
-        state = self.session.state
-        if event.usage and not state.usage.tokens:
-            tokens, cost = event.usage.get("tokens"), event.usage.get("cost")
-            if isinstance(tokens, dict):
-                total = {**tokens, "cost": cost.get("total") if isinstance(cost, dict) else None}
-                return state._replace(usage=usage_from(total))
-        return state
 
     def _failed(self, event: ev.CastEnd, state: CastState) -> None:
         message = "the recording does not say why" if event.error is None else event.error

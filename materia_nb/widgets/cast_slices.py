@@ -61,7 +61,7 @@ def pill(now: Snapshot, doing: Doing) -> Pill:
         return _working(now, doing)
     status, failure, latest = now.status, now.failure, now.latest
     if not now.writable:
-        return Pill("gone", f"{status} · only to look at", detail="resume it to continue")
+        return Pill("gone", f"{status} · only to look at", detail=now.live.continuing)
     if status == "complete":
         remarks = now.remarks
         words = "done, with remarks" if remarks else "done"
@@ -213,7 +213,7 @@ def _why_not(now: Snapshot, *, busy: bool, yours: bool) -> str:
     if yours:
         return "it is your turn: answer in the inspector; a run that waits for it continues"
     if not now.writable:
-        return "this cast is open read-only: resume it to continue"
+        return f"this cast is open read-only: {now.live.continuing}"
     return f"the cast {now.engine.stands}"
 
 
