@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import (
     Any,
@@ -356,6 +358,11 @@ def name_of(agent: Agent) -> str:
     return outgoing_line(getattr(agent, "name", type(agent).__name__))
 
 
+def can_think(agent: Agent) -> bool:
+    """Return False if an agent declares, by ``thinking = False``, that its text never holds the thinking of a model (R68)."""
+    return getattr(agent, "thinking", True) is not False
+
+
 def reply_from(value: object, who: object) -> Reply:
     """Make a reply of what a person's code gave: a reply, text, or an object to be sent as JSON.
 
@@ -384,11 +391,16 @@ def sound(
     write: Callable[[Mapping[str, JSON]], str] | None = None,
     *,
     free: bool = False,
+    thinks: bool = False,
 ) -> Answer:
     """Check what an agent gave, and return it with tokens as whole numbers and meta that is JSON; text and objects are taken as replies, see :func:`reply_from`.
 
-    ``write`` gives the text of an object where that is not plain JSON. ``free`` says that any text is taken, so
-    that nothing else would notice one that was cut off before it began (R52).
+    Args:
+        value: what the agent gave.
+        who: the agent, for messages.
+        write: gives the text of an object where that is not plain JSON.
+        free: True if any text is accepted, so that nothing else would notice one that was cut off before it began (R52).
+        thinks: True to separate thinking from a text that comes with none (R68).
 
     Raises:
         AgentError: it is not a reply, or has parts that cannot be kept; kind ``answer_cut``: there is no text in it.
@@ -399,6 +411,10 @@ def sound(
             raise AgentError(
                 f"{who} returned a reply whose {part} is a {type(getattr(reply, part)).__name__}"
             )
+    if thinks and reply.value is None and not reply.thinking:
+        text, thinking, ended = part_thinking(reply.text)
+        if thinking or not ended:
+            reply = replace(reply, text=text, thinking=thinking, cut=reply.cut or ("" if ended else ENDLESS))
     if free and reply.cut and not reply.text.strip():
         raise AgentError(
             f"The answer of {who} was cut off by {reply.cut}, so there is none",
@@ -459,20 +475,25 @@ def _where(error: Exception) -> str:
     return f" ({place(trace.tb_frame.f_code.co_filename, trace.tb_lineno)})" if trace is not None else ""
 
 
-# -- thinking is not an answer (R49) ----------------------------------------------------------
+# -- thinking is not an answer (R49, R68) ------------------------------------------------------
 
 TAGS: Final = ("<think>", "</think>")
-"""What a block of thinking stands between, where nothing else is known of the model."""
+"""The tags around thinking if the profile of a model names no others."""
+_TAG: Final = re.compile(r"<(/?)(think|thinking|reasoning)>", re.IGNORECASE)
+_CHANNEL: Final = re.compile(r"(?:<\|start\|>assistant)?<\|channel\|>analysis\b(?:<\|message\|>)?")
+_FINAL: Final = re.compile(r"<\|channel\|>final(?:<\|message\|>)?")
+_AFTER_CHANNEL: Final = re.compile(r"<\|(?:end|return)\|>\s*$")
+_QUOTED: Final = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 LONGEST_THINKING: Final = 65_536
-"""How many bytes of a turn's thinking are kept."""
+"""Maximum size of the thinking that is kept for one turn, in bytes."""
 
 ENDLESS: Final = "thinking that had no end"
-"""Why a reply was cut that has thinking and nothing else (R52)."""
+"""The reason why a reply with thinking and nothing else was cut (R52)."""
 
 
 class Parted(NamedTuple):
-    """A reply, parted: the answer, the thinking before it, and whether that had an end."""
+    """A reply in parts: the answer, the thinking before it, and True if the thinking had an end."""
 
     text: str
     thinking: str = ""
@@ -480,16 +501,55 @@ class Parted(NamedTuple):
 
 
 def part_thinking(text: str, tags: tuple[str, str] = TAGS) -> Parted:
-    """Take one leading block of thinking off a text, between ``tags`` or the usual ones; else it stays as it is.
+    """Separate the thinking before an answer from the answer.
 
-    A block that does not end is all there is: no answer is left.
+    Thinking is a block at the beginning between ``tags``, or in ``think``, ``thinking`` or ``reasoning`` tags of any case, or
+    an analysis channel before the final one. The opening tag may be missing, since some servers put it into the prompt: then
+    everything before the first closing tag is thinking, unless the tag is quoted as code or part of a JSON answer (R68).
+    A block without an end leaves no answer.
     """
-    found = text.lstrip("\ufeff \t\r\n")
-    for begin, end in dict.fromkeys((tags, TAGS)):
-        if found.startswith(begin):
-            thinking, ended, answer = found.removeprefix(begin).partition(end)
-            return Parted(answer.strip(), thinking.strip(), bool(ended))
-    return Parted(text)
+    written = text.lstrip("\ufeff \t\r\n")
+    if written.startswith(tags[0]):
+        thinking, ended, answer = written.removeprefix(tags[0]).partition(tags[1])
+        return Parted(answer.strip(), thinking.strip(), bool(ended))
+    if channel := _CHANNEL.match(written):
+        final = _FINAL.search(written, channel.end())
+        thinking = written[channel.end() : final.start() if final else None]
+        answer = _AFTER_CHANNEL.sub("", written[final.end() :]) if final else ""
+        return Parted(answer.strip(), _AFTER_CHANNEL.sub("", thinking).strip(), final is not None)
+    found = list(_TAG.finditer(written))
+    if found and found[0].start() == 0 and not found[0][1]:
+        name = found[0][2].lower()
+        end = next((tag for tag in found[1:] if tag[1] and tag[2].lower() == name), None)
+        begin = found[0].end()
+    else:
+        begin, end = 0, _unopened(written, found)
+        if end is None:
+            return Parted(text)
+    answer = written[end.end() :] if end is not None else ""
+    thinking = written[begin : end.start() if end is not None else None]
+    return Parted(answer.strip(), thinking.strip(), end is not None)
+
+
+def _unopened(text: str, tags: list[re.Match[str]]) -> re.Match[str] | None:
+    """Return the closing tag of thinking whose opening tag is missing; None if there is no such thinking."""
+    if not any(tag[1] for tag in tags) or _is_json(text):
+        return None
+    quoted = deque(match.span() for match in _QUOTED.finditer(text))
+    for tag in tags:
+        while quoted and quoted[0][1] <= tag.start():
+            quoted.popleft()
+        if not quoted or tag.start() < quoted[0][0]:
+            return tag if tag[1] else None  # a block that is opened further down is part of the answer
+    return None
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def joined_thinking(thoughts: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ from materia_nb.agents.interface import (
     Turn,
     TurnKind,
     Usage,
+    can_think,
     name_of,
     place,
     reply_from,
@@ -67,6 +68,7 @@ class FunctionAgent:
     Args:
         function: what to call.
         name: what the agent is called where it is shown; the function's name if not given.
+        thinking: False if the function never returns the thinking of a model, so that its text is taken as it is (R68).
         executor: any ``concurrent.futures.Executor``, whose workers call it: other threads, processes, or machines. What
             it is given, and what it returns, must be such as can be sent to them.
 
@@ -74,12 +76,19 @@ class FunctionAgent:
         AgentError: the function asks for something that a turn does not have; a coroutine has an executor.
     """
 
-    def __init__(self, function: Any, *, name: str | None = None, executor: Executor | None = None) -> None:
+    def __init__(
+        self,
+        function: Any,
+        *,
+        name: str | None = None,
+        executor: Executor | None = None,
+        thinking: bool = True,
+    ) -> None:
         if not callable(function):
             raise AgentError(
                 f"A {type(function).__name__} is not a function", hint="an executor calls functions alone"
             )
-        self.function = function
+        self.function, self.thinking = function, thinking
         self.name = name or _name(function)
         self._asks = _asks(function, self.name)
         self._executor, self._awaited = executor, inspect.iscoroutinefunction(function)
@@ -222,6 +231,11 @@ class PinnedAgent:
 
     pin: Pin
     function: Agent | None = None
+
+    @property
+    def thinking(self) -> bool:
+        """False for a text, which is taken as it is pinned (R68)."""
+        return self.function is not None and can_think(self.function)
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from materia_nb.agents import ModelAgent
-from materia_nb.agents.interface import Agent, Asking, name_of, nobody, sound
+from materia_nb.agents.interface import Agent, Asking, can_think, name_of, nobody, sound
 from materia_nb.agents.notebook_agents import (
     AgentLike,
     AgentTable,
@@ -420,6 +420,7 @@ def asked_alone(
     if answer is None or isinstance(answer, Asking):
         return Asked(socket, name_of(agent), prompt, None, session)
     free = visit.mode in here.any_text
-    text = redacted(sound(answer, f"The agent {name_of(agent)}", here.write, free=free).text)
+    who = f"The agent {name_of(agent)}"
+    text = redacted(sound(answer, who, here.write, free=free, thinks=can_think(agent)).text)
     events = decide.answer(rules, session, Answer(text), now())
     return Asked(socket, name_of(agent), prompt, text, fold(rules, session, events))

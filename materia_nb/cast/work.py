@@ -25,6 +25,7 @@ from materia_nb.agents.interface import (
     Telling,
     Turn,
     agent_failure,
+    can_think,
     kept_thinking,
     name_of,
     price_names,
@@ -580,7 +581,8 @@ class Work(ABC):
         if error is None and answer is not None:
             here = self.rules.sockets[visit.socket]
             try:
-                reply = sound(answer, _TheAgent(agent), here.write, free=visit.mode in here.any_text)
+                free, thinks = visit.mode in here.any_text, can_think(agent)
+                reply = sound(answer, _TheAgent(agent), here.write, free=free, thinks=thinks)
                 if reply.usage is not None:
                     reply = reply._replace(usage=self._priced(agent, visit, reply.usage))
             except Exception as unsound:  # noqa: BLE001 - agents are other people's code

@@ -6,9 +6,11 @@ import json
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cast_helpers as h
-from materia_nb.agents import CommandAgent, Reply
+from materia_nb.agents import CommandAgent, FunctionAgent, Reply
 from materia_nb.agents.interface import LONGEST_THINKING, part_thinking
 from materia_nb.cast import exports, open_cast, resume_cast
 from materia_nb.cast.views.step_views import cast_page_html
@@ -148,7 +150,17 @@ def test_a_program_thinks_too(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["no tags", "first words <think>then</think> more", " <thinking>x</thinking>", "", "\n{}"]
+    "text",
+    [
+        "no tags",
+        "first words <think>then</think> more",
+        "",
+        "\n{}",
+        '{"context": "a </think> in a text"}',
+        "The tag\n```\n</think>\n```\nends it.",
+        "Write `</think>` at the end.",
+        "<thought>x</thought>",
+    ],
 )
 def test_other_text_stays_as_it_is(text):
     assert part_thinking(text) == (text, "", True)
@@ -159,6 +171,68 @@ def test_the_tags_of_a_models_profile():
     assert part_thinking("\ufeff<|start|>a<|end|>b", tags) == ("b", "a", True)
     assert part_thinking("<think>a</think>b", tags) == ("b", "a", True)
     assert part_thinking("<think>a", tags) == ("", "a", False)
+
+
+@pytest.mark.parametrize(
+    "text, thinking, answer",
+    [
+        ("a draft\n</think>\n\nthe answer", "a draft", "the answer"),
+        ("draft ``` fence </THINK> the answer", "draft ``` fence", "the answer"),
+        ("<Thinking>a</THINKING>b", "a", "b"),
+        (" <reasoning>a</reasoning>\nb", "a", "b"),
+        ("<thinking>a </think> b</thinking>c", "a </think> b", "c"),
+        ("a</reasoning>b</think>c", "a", "b</think>c"),
+        ('draft {"satisfied": false}</think>{"satisfied": true}', 'draft {"satisfied": false}', '{"satisfied": true}'),
+        ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>",
+         "a<|end|><|start|>assistant", "b"),
+        ("<|channel|>analysis a <|channel|>final b", "a", "b"),
+    ],
+)  # fmt: skip
+def test_thinking_is_separated_from_the_answer(text, thinking, answer):
+    assert part_thinking(text) == (answer, thinking, True)
+
+
+@pytest.mark.parametrize("text", ["<reasoning>a", "<THINK>a</reasoning>", "<|channel|>analysis<|message|>a"])
+def test_thinking_without_an_end_leaves_no_answer(text):
+    parted = part_thinking(text)
+    assert (parted.text, parted.ended) == ("", False)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "<think>", "</think>", "</Reasoning>", "`", "\n```\n", "{}", " "])).map(
+        "".join
+    )
+)
+def test_answer_and_thinking_are_pieces_of_the_text(text):
+    parted = part_thinking(text)
+    assert parted.text in text
+    assert parted.thinking in text
+    if not parted.thinking and parted.ended and "<" not in text:
+        assert parted.text == text
+
+
+@pytest.mark.parametrize(
+    "unit", ["</think", "`", "```\n", "<think>", "~~~\n```\n", "</think>", "{", "`</think>`"]
+)
+def test_a_long_text_takes_no_time_to_separate(unit):
+    """A quadratic search would not end within the time that a test has."""
+    part_thinking(unit * (400_000 // len(unit)) + "</think>x")
+
+
+def test_a_function_that_calls_a_model_hands_on_no_thinking(tmp_path):
+    draft = 'The draft {"satisfied": false} is wrong.\n</think>\n\n{"satisfied": true}'
+    cast = h.start(tmp_path, judged(), lambda _: draft)
+    cast.run()
+    step = cast.steps.at(1)
+    assert (step.decision.satisfied, step.output) == (True, '{"satisfied": true}')
+    assert step.thinking == 'The draft {"satisfied": false} is wrong.'
+
+
+def test_a_function_without_a_model_can_return_any_text(tmp_path):
+    text = "before </think> after"
+    cast = h.start(tmp_path, h.chain_config(1), FunctionAgent(lambda _: text, thinking=False))
+    cast.run()
+    assert cast.steps.at(1).output == text
 
 
 # -- answers that were cut (R52) ------------------------------------------------------
