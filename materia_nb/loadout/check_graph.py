@@ -26,6 +26,7 @@ from materia_nb.loadout.facts import (
     as_list,
     as_object,
     assigns_work_items,
+    derive,
     is_condition,
     is_object,
     is_socket_id,
@@ -39,6 +40,7 @@ from materia_nb.loadout.graph import END
 from materia_nb.loadout.models import AgentMateria, UtilityMateria
 from materia_nb.loadout.regions import leads_into, rounds_in
 from materia_nb.loadout.report import (
+    AMBIGUOUS_ADVANCE,
     INVALID_CONFIG,
     INVALID_GENERATOR,
     INVALID_LOOP,
@@ -254,6 +256,10 @@ def check_loops(findings: Findings, facts: Facts) -> None:
     inbound = [(id_, to) for id_ in facts.sockets if facts.is_generator(id_) for to in leads_into(facts, id_)]
     for loop in facts.loops:
         _check_loop(findings, facts, inbound, loop)
+    for socket, first, second in derive(facts).conflicts:
+        what = f"the exits of loops {first!r} and {second!r} each derive an advance of {socket!r}, and only one can count"
+        advice = f"start the exit of {second!r} at another of its sockets, or remove one of the loops"
+        findings.problem(AMBIGUOUS_ADVANCE, f"{socket}.advance", what, advice)
     _check_cursors(findings, facts)
 
 

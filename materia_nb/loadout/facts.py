@@ -399,12 +399,18 @@ def placed_materia(facts: Facts) -> list[str]:
 
 @dataclass(slots=True)
 class Derivation:
-    """What was derived for a loadout, with a sentence for each fact. ``ids`` are the sockets that ways may lead to."""
+    """What was derived for a loadout, with a sentence for each fact. ``ids`` are the sockets that ways may lead to.
+
+    ``advancing`` names the loop that each derived advance is of, and ``conflicts`` each socket with two loops that would
+    derive different ones (R66).
+    """
 
     facts: Facts
     ids: Collection[str]
     loops: dict[str, Loop] = field(default_factory=dict)
     advances: dict[str, Advance] = field(default_factory=dict)
+    advancing: dict[str, str] = field(default_factory=dict)
+    conflicts: list[tuple[str, str, str]] = field(default_factory=list)
     json_sources: set[str] = field(default_factory=set)
     sentences: list[Derived] = field(default_factory=list)
 
@@ -425,7 +431,7 @@ def derive(facts: Facts, ids: Collection[str] | None = None) -> Derivation:
         result.loops[loop.id] = Loop(
             id=loop.id,
             sockets=tuple(member for member in loop.members if member in result.ids),
-            generator=generator if generator in result.ids else None,
+            generator=generator if isinstance(generator, str) and generator in result.ids else None,
             output=loop.output if loop.consumes else None,
             iterator=_loop_iterator(loop),
             routes=tuple(_routes(result, loop)),
@@ -526,10 +532,14 @@ def _has_advance(result: Derivation, loop: LoopFacts) -> bool:
 
 def _give_advance(result: Derivation, loop: LoopFacts, source: str, when: Condition) -> None:
     """Let a socket move on by an exit, unless it says itself how it moves on, or another exit does."""
-    if source in result.advances or is_object(result.facts.sockets.get(source, {}).get("advance")):
+    if is_object(result.facts.sockets.get(source, {}).get("advance")):
         return
     advance = Advance(loop.cursor(source), loop.items(), when, derived=True)
-    result.advances[source] = advance
+    if source in result.advances:
+        if advance != result.advances[source]:
+            result.conflicts.append((source, result.advancing[source], loop.id))
+        return
+    result.advances[source], result.advancing[source] = advance, loop.id
     moment = "each time it completes" if when == "always" else f"when it is {when}"
     result.say(
         f"{source}.advance",

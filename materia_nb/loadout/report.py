@@ -26,6 +26,7 @@ PROBLEM_CODES: Final = {
     (INVALID_EDGE := "invalid-edge"): "another field of an edge, such as `maxTraversals`",
     (UNREACHABLE_EDGE := "unreachable-edge"): "an edge behind an `always` edge",
     (INVALID_LOOP := "invalid-loop"): "a loop: members, `consumes`, `iterator`, exits",
+    (AMBIGUOUS_ADVANCE := "ambiguous-advance"): "two loops that would each derive an `advance` on a socket",
     (UNKNOWN_MATERIA := "unknown-materia"): "a socket that names no materia, or one that does not exist",
     (INVALID_MATERIA := "invalid-materia"): "the definition of a materia",
     (INVALID_GENERATOR := "invalid-generator"): "a generator whose socket says that it is none",

@@ -532,3 +532,39 @@ def test_each_wrong_part_of_a_command_is_a_problem():
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"]["command"] = ["x", "", 5, "a\0"]
     assert found(document) == {("invalid-materia", f"materia.U.command[{place}]") for place in (1, 2, 3)}
+
+
+def two_loops(first: dict, second: dict, **consumes) -> dict:
+    """Return a loadout with two loops over a member, the second one with these fields of ``consumes`` of its own."""
+    sockets = {
+        "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
+        "Socket-2": {"materia": "P", "parse": "json", "edges": [edge("Socket-3")]},
+        "Socket-3": {"materia": "P", "parse": "json", "edges": [edge("Socket-2")]},
+    }
+    members = ["Socket-2", "Socket-3"]
+    loops = {
+        "L": {"sockets": members, "consumes": {"from": "Socket-1"}, **first},
+        "Lb": {"sockets": members, "consumes": {"from": "Socket-1", **consumes}, **second},
+    }
+    return config(sockets, loops=loops)
+
+
+def an_exit(source: str, condition: str = "satisfied") -> dict:
+    return {"exits": [{"id": "x", "from": source, "condition": condition, "targetSocketId": "end"}]}
+
+
+def legacy_exit(source: str, when: str = "satisfied") -> dict:
+    return {"exit": {"from": source, "when": when, "to": "end"}}
+
+
+@pytest.mark.parametrize(
+    "first, second", [(an_exit, an_exit), (legacy_exit, legacy_exit), (legacy_exit, an_exit)]
+)
+def test_r66_two_loops_that_derive_an_advance_on_the_same_socket_are_a_problem(first, second):
+    document = two_loops(first("Socket-3"), second("Socket-3"), cursor="secondCursor")
+    report = check_config(document)
+    (problem,) = report.problems
+    assert (problem.code, problem.source) == ("ambiguous-advance", "Socket-3.advance")
+    assert "'L' and 'Lb'" in problem.message
+    assert "start the exit of 'Lb' at another of its sockets" in str(problem)
+    assert check_config(two_loops(first("Socket-3"), second("Socket-2"), cursor="secondCursor")).ok
