@@ -21,6 +21,7 @@ from materia_nb.agents.interface import Agent, TellsReadiness, name_of
 from materia_nb.agents.notebook_agents import PersonAgent
 from materia_nb.agents.tools import MoreTools, choose_tools
 from materia_nb.agents.tools.more_tools import is_known
+from materia_nb.cast.library import utility_folders
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import Table
 from materia_nb.display.text import WIDTH, table
@@ -175,14 +176,14 @@ def folders(named: Iterable[tuple[str, Path]]) -> Iterator[Finding]:
             yield Finding("folders", what, "missing", found, f"look at {there}")
 
 
-def shipped(folder: Path, pi_profile: Path | None) -> Iterator[Finding]:
+def shipped(folders: Iterable[Path], pi_profile: Path | None) -> Iterator[Finding]:
     """Tell how the profile's copies of the shipped utility scripts stand, and what a Pi profile has."""
     todo = {
         "changed": "it is run as it is; remove it to get the shipped one",
         "of another version": "the next load of a loadout that uses it replaces it",
         "set aside": "it is not run: the new one beside it is; change that one, and remove this",
     }
-    for copy in utility_step.copies(folder):
+    for copy in (copy for folder in folders for copy in utility_step.copies(folder)):
         fine, found = copy.stands in ("as shipped", "not there"), f"{copy.stands}: {copy.path}"
         said = "" if fine else todo.get(copy.stands, "")
         yield Finding("scripts", copy.script, "ok" if fine else "hint", found, said)
@@ -293,13 +294,14 @@ def checkup(wb: Workbench) -> Checkup:
         keys(os.environ),
         *programs(wb.project),
         *folders(_folders(wb)),
-        *shipped(profile_directory(os.environ) / utility_step.SCRIPT_FOLDER, pi_profile_directory(os.environ)),
+        *shipped(utility_folders(), pi_profile_directory(os.environ)),
         *config(wb),
     ])  # fmt: skip
 
 
 def _folders(wb: Workbench) -> list[tuple[str, Path]]:
-    found = [("the user's profile", profile_directory(os.environ))]
+    profile = profile_directory(os.environ)
+    found = [] if profile is None else [("the user's profile", profile)]
     with contextlib.suppress(MateriaError):  # a config that cannot be read is told as such
         found.append(("run directories", wb.casts.root))
     return found

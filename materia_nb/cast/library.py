@@ -480,18 +480,22 @@ def copy_scripts(graph: Graph) -> list[str]:
     """Bring the shipped scripts that a loadout runs into the profile; say which changed ones are no longer run for that."""
     if not any(socket.materia.script for socket in graph.sockets.values()):
         return []
-    folder = utility_folder()
-    before = utility_step.copies(folder)
-    utility_step.synchronize(folder)
-    gone = [one for one in utility_step.copies(folder) if one.stands == "set aside" and one not in before]
+    gone: list[utility_step.Copy] = []
+    for folder in utility_folders():
+        before = utility_step.copies(folder)
+        utility_step.synchronize(folder)
+        gone += [
+            one for one in utility_step.copies(folder) if one.stands == "set aside" and one not in before
+        ]
     return [
         f"{one.path} is no longer run: it was changed, and the package has a new {one.script}" for one in gone
     ]
 
 
-def utility_folder() -> Path:
-    """Where the profile's copies of the shipped utility scripts are."""
-    return profile_directory(os.environ) / utility_step.SCRIPT_FOLDER
+def utility_folders() -> tuple[Path, ...]:
+    """Return the folder of the profile's copies of the shipped utility scripts; nothing for a user without a profile."""
+    profile = profile_directory(os.environ)
+    return () if profile is None else (profile / utility_step.SCRIPT_FOLDER,)
 
 
 def _check_name(name: str, what: str) -> None:

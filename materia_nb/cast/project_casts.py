@@ -14,7 +14,7 @@ from materia_nb.cast import Breakpoints, Plan, Prepared, open_cast, resume_cast,
 from materia_nb.cast.breakpoint import FILE
 from materia_nb.cast.cast import Cast
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
-from materia_nb.cast.library import Loadouts, copy_scripts, utility_folder
+from materia_nb.cast.library import Loadouts, copy_scripts, utility_folders
 from materia_nb.cast.listing import CastList, Listed
 from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
 from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_view, replayed_words
@@ -165,7 +165,7 @@ class Casts(Shown):
             " < ".join(layer.label for layer in self._loadouts.config.layers),
             self._loadouts.project,
             self.root,
-            utilities=(utility_folder(),),
+            utilities=utility_folders(),
             sync=self.sync,
             data=data or {},
             files=str(graph.document.get("files") or FILES_AS_THEY_ARE),
@@ -199,7 +199,7 @@ class Casts(Shown):
             return self.take(cast)
 
     def _resumed(self, path: Path) -> Cast:
-        return resume_cast(path, self._table, utilities=(utility_folder(),), sync=self.sync)
+        return resume_cast(path, self._table, utilities=utility_folders(), sync=self.sync)
 
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about; it stops where the casts of its loadout do."""

@@ -227,24 +227,30 @@ def _profile_file(env: Mapping[str, str]) -> Path | None:
     return next((path for path in candidates if _is_there(path)), None)
 
 
-def profile_directory(env: Mapping[str, str]) -> Path:
-    """Return the directory of the user's profile, whether it is there or not."""
+def profile_directory(env: Mapping[str, str]) -> Path | None:
+    """Return the directory of the user's profile, whether it is there or not; None for a user without a home directory."""
     named = env.get(_PROFILE_VARIABLE)
     if named:
         return expanded(named).absolute()
     from platformdirs import user_config_path
 
-    return user_config_path("materia-nb", appauthor=False)
+    try:
+        return user_config_path("materia-nb", appauthor=False)
+    except RuntimeError:  # neither HOME nor an entry in the user database, as in many containers
+        return None
 
 
 def pi_profile_directory(env: Mapping[str, str]) -> Path | None:
-    """Return the directory of the reference engine's profile; None when one of our own is named and it is not."""
+    """Return the directory of the reference engine's profile; None when one of our own is named and it is not, or there is no home directory."""
     named = env.get(_PI_PROFILE_VARIABLE)
     if named:
         return expanded(named).absolute()
     if env.get(_PROFILE_VARIABLE):
         return None
-    return expanded(env.get("XDG_CONFIG_HOME") or "~/.config") / "pi" / "pi-materia"
+    try:
+        return Path(env.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "pi" / "pi-materia"
+    except RuntimeError:
+        return None
 
 
 def _is_there(path: Path) -> bool:

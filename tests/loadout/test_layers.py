@@ -11,7 +11,13 @@ import pytest
 
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import LoadoutError, check_config, load_layers, read_config
-from materia_nb.loadout.layers import BUNDLED, add_definitions, definitions_placed
+from materia_nb.loadout.layers import (
+    BUNDLED,
+    add_definitions,
+    definitions_placed,
+    pi_profile_directory,
+    profile_directory,
+)
 
 AGENT = {"prompt": "p", "tools": "none"}
 
@@ -320,3 +326,12 @@ def test_importing_and_building_load_none_of_the_slow_libraries():
         "assert loadout.Config.__name__ == 'Config'"
     )
     subprocess.run([sys.executable, "-c", program, str(BUNDLED)], check=True)
+
+
+def test_a_user_without_a_home_directory_has_no_profile(project, monkeypatch):
+    for name in ("HOME", "XDG_CONFIG_HOME", "MATERIA_PROFILE_DIR", "PI_MATERIA_PROFILE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda _: {}["nobody"])
+    assert load_layers(project=project, env={}).layers[0].name == "bundled"
+    assert profile_directory({}) is None
+    assert pi_profile_directory({}) is None
