@@ -90,7 +90,19 @@ class Loadouts(Mapping[str, str], Shown):
         """Where run directories are made: ``artifactDir`` of the config, in the project; in a browser in memory instead."""
         given = self.config.document.get("artifactDir")
         named = given if isinstance(given, str) and given else DEFAULT_ARTIFACT_DIR
-        return place_to_record(self.project / named)
+        root = self.project / named
+        try:
+            inside = root.resolve().is_relative_to(self.project.resolve())
+        except (OSError, ValueError, RuntimeError):  # a loop of links, or no file name
+            inside = False
+        if not inside:
+            raise MateriaError(
+                "The directory for run directories is not in the project directory.",
+                where=f"artifactDir: {named}"[:500],
+                hint='write a path in the project, such as ".pi/pi-materia"; a link must not lead out of it',
+                kind="artifact_dir",
+            )
+        return place_to_record(root)
 
     def load(self, path: str | Path | Mapping[str, JSON] | None = None) -> LoadoutView:
         """Load a config file on top of the other layers, and choose its active loadout; without one, read all files again.

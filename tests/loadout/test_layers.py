@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import LoadoutError, check_config, load_layers, read_config
 from materia_nb.loadout.layers import (
@@ -335,3 +336,19 @@ def test_a_user_without_a_home_directory_has_no_profile(project, monkeypatch):
     assert load_layers(project=project, env={}).layers[0].name == "bundled"
     assert profile_directory({}) is None
     assert pi_profile_directory({}) is None
+
+
+@pytest.mark.parametrize("named", ["..", "a/../..", "/elsewhere", "link/casts"])
+def test_run_directories_are_never_outside_the_project_directory(tmp_path, project, named):
+    (tmp_path / "elsewhere").mkdir()
+    (project / "link").symlink_to(tmp_path / "elsewhere")
+    config = {"loadouts": {"L": loadout()}, "materia": {"P": AGENT}}
+    loadouts = Workbench(project).loadouts
+    loadouts.load({**config, "artifactDir": named})
+    with pytest.raises(MateriaError) as caught:
+        loadouts.casts_root  # noqa: B018 - it is computed
+    assert caught.value.kind == "artifact_dir"
+    assert named in caught.value.where
+    loadouts.load({**config, "artifactDir": "in/the project"})
+    assert loadouts.casts_root == project / "in/the project"
+    assert not [*(tmp_path / "elsewhere").iterdir()]
