@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from materia_nb import platform
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import read_plain, replace_file
-from materia_nb.store.files import DiskError, disk
+from materia_nb.store.files import DiskError, disk, locked
 
 REPOSITORY: Final = "files.git"
 """The Git directory, in the directory of the casts."""
@@ -105,7 +105,9 @@ class FileSnapshots:
     ) -> None:
         self.folder, self.git_dir = folder, casts / REPOSITORY
         self._name, self._ignored, self._own, self._skip = name, ignored, own, skip or casts
-        if not self.git_dir.is_dir():
+        with disk(casts, "find the directory of file snapshots"):
+            found = self.git_dir.is_dir()
+        if not found:
             self._init(casts)
         elif (
             len([*self.git_dir.glob("objects/pack/*.pack")]) > _MANY_PACKS
@@ -124,9 +126,13 @@ class FileSnapshots:
         self._indexed: frozenset[bytes] = frozenset()
 
     def _init(self, casts: Path) -> None:
-        fresh = casts / f"{REPOSITORY}.{secrets.token_hex(8)}.new"
-        with disk(casts, "make the directory of file snapshots"):
-            casts.mkdir(parents=True, exist_ok=True)
+        _needs_git()
+        fresh = casts / f"{REPOSITORY}.new"
+        doing = "make the directory of file snapshots"
+        with locked(casts / f"{REPOSITORY}.lock", doing), disk(casts, doing):
+            if self.git_dir.is_dir():  # another cast was faster
+                return
+            shutil.rmtree(fresh, ignore_errors=True)  # that of a process that was killed: the lock is ours
             try:
                 git(fresh, "init", "--quiet", "--bare", "--object-format=sha1", "--template=", str(fresh))
                 (fresh / "info").mkdir(exist_ok=True)
@@ -136,12 +142,9 @@ class FileSnapshots:
                 )
                 replace_file(fresh / "config", _CONFIG)
                 fresh.rename(self.git_dir)
-            except BaseException as error:
+            except BaseException:
                 shutil.rmtree(fresh, ignore_errors=True)
-                if (
-                    not isinstance(error, OSError) or not self.git_dir.is_dir()
-                ):  # else another cast was faster
-                    raise
+                raise
 
     def _git(self, *arguments: str, stdin: bytes = b"") -> bytes:
         return git(
@@ -213,7 +216,9 @@ class FileSnapshots:
     def _list_files(self) -> tuple[frozenset[bytes], frozenset[bytes]]:
         """Return the paths of the files for a snapshot, and of those that are too long or cannot be read."""
         paths, left_out, size, root = [], [], 0, os.fsencode(self.folder) + b"/"
-        for path in self.listing():
+        with disk(self.folder, "list the files of the project"):
+            listed = [*self.listing()]
+        for path in listed:
             try:
                 info = os.lstat(root + path)
             except OSError:  # it has just been removed
@@ -298,7 +303,10 @@ class FileSnapshots:
         )
         gone = {path for path, kind in kinds.items() if kind == b"D"}
         blocked = changed_since & kinds.keys()
-        blocked |= {path for path, kind in kinds.items() if kind == b"A" and self._is_occupied(path, gone)}
+        with disk(self.folder, "look for files in the way"):
+            blocked |= {
+                path for path, kind in kinds.items() if kind == b"A" and self._is_occupied(path, gone)
+            }
         if blocked:
             names = ", ".join(os.fsdecode(path) for path in sorted(blocked)[:5])
             raise MateriaError(
@@ -308,8 +316,8 @@ class FileSnapshots:
                 kind="in_the_way",
             )
         root = os.fsencode(self.folder) + b"/"
-        modes = {path: os.lstat(root + path).st_mode for path, kind in kinds.items() if kind == b"M"}
         with disk(self.folder, "put the files back"):
+            modes = {path: os.lstat(root + path).st_mode for path, kind in kinds.items() if kind == b"M"}
             self._git("read-tree", "-m", "-u", now, then)
             self._indexed = self._read_index()
             for path, mode in modes.items():

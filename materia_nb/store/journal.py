@@ -134,14 +134,14 @@ class Journal:
                 self._end += 1
         if not contents.torn:
             return None
-        aside = next(
-            name
-            for number in itertools.count(1)
-            if not (
-                name := self.path.with_name(f"{self.path.stem}.torn-{contents.end}-{number}.txt")
-            ).exists()
-        )
         with disk(self.path, "set the torn last line of the journal aside"):
+            aside = next(
+                name
+                for number in itertools.count(1)
+                if not (
+                    name := self.path.with_name(f"{self.path.stem}.torn-{contents.end}-{number}.txt")
+                ).exists()
+            )
             replace_file(aside, contents.torn, sync=self.sync)
             os.ftruncate(self._handle, contents.end)
             self._end = contents.end
@@ -237,11 +237,12 @@ class Journal:
             with HeldInterrupts():
                 self._check_alone()
                 self._lock = CastLock(self.path.parent)
-                with disk(self.path, "open the journal"):
-                    self._handle = open_plain(self.path, _APPEND)
+                self._handle = open_plain(self.path, _APPEND)
                 self._check_alone()
-        except BaseException:
+        except BaseException as error:
             self._let_go()
+            if isinstance(error, OSError):
+                raise disk_error(self.path, "open the journal", error) from error
             raise
 
     def _cut(self) -> None:

@@ -207,7 +207,9 @@ def _read_contents(files: RunDir, until: str | None = None) -> Contents:
 
     Raises MateriaError when there is none or it is damaged.
     """
-    if not files.path.is_dir():
+    with disk(files.path, "open the run directory"):
+        there = files.path.is_dir()
+    if not there:
         raise MateriaError(
             "There is no such run directory.",
             where=str(files.path),

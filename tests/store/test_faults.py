@@ -370,3 +370,20 @@ def test_a_second_writer_of_the_journal_is_noticed(tmp_path, change):
         cast.step()
     assert caught.value.kind == "journal_changed"
     assert len(cast.steps) == 1, "nothing is believed that is not recorded"
+
+
+def test_a_journal_that_cannot_be_looked_at_is_no_raw_error(tmp_path, monkeypatch):
+    cast = h.start(tmp_path, h.chain_config(1))
+    journal = cast.runner.journal
+    journal.rest()
+
+    def refused(*_, **__):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("materia_nb.store.journal.os.stat", refused)
+        with pytest.raises(DiskError) as caught:
+            journal.wake()
+    assert caught.value.where == str(journal.path)
+    assert journal.rests
+    cast.close()

@@ -477,7 +477,7 @@ def test_a_kill_between_an_output_and_its_files_leaves_each_step_its_own_files(t
     child.start()
     child.join(60)
     assert child.exitcode == -signal.SIGKILL
-    (run,) = (folder for folder in (project / "casts").iterdir() if folder.name != "files.git")
+    (run,) = (folder for folder in (project / "casts").iterdir() if not folder.name.startswith("files.git"))
     cast = resume_cast(run, h.table(write_own_file))
     cast.run()
     assert files_of_steps(cast, 3) == EACH_STEP_ITS_FILE
@@ -560,3 +560,38 @@ def test_a_file_that_cannot_be_read_is_left_out_and_named(tmp_path):
     (tmp_path / "open").write_text("x")
     taken = FileSnapshots(tmp_path, tmp_path / "casts", "c").take(None, {})
     assert (taken.changed, taken.left_out) == (("open",), ("locked",))
+
+
+def test_a_directory_that_a_killed_process_was_making_is_removed(tmp_path):
+    leftover = tmp_path / "casts" / "files.git.new" / "objects"
+    leftover.mkdir(parents=True)
+    start(tmp_path, h.chain_config(1), None).close()
+    assert not leftover.parent.exists()
+    assert (tmp_path / "casts" / "files.git" / "config").exists()
+
+
+def test_processes_that_make_the_directory_together_make_one(tmp_path):
+    context = multiprocessing.get_context("fork")
+    casts = tmp_path / "casts"
+    makers = [
+        context.Process(target=FileSnapshots, args=(tmp_path, casts, f"cast-{number}")) for number in range(6)
+    ]
+    for maker in makers:
+        maker.start()
+    for maker in makers:
+        maker.join()
+    assert [maker.exitcode for maker in makers] == [0] * 6
+    assert {path.name for path in casts.iterdir()} == {"files.git", "files.git.lock"}
+
+
+@pytest.mark.parametrize("call", ["is_dir", "exists"])
+def test_what_the_disk_refuses_names_the_place(tmp_path, monkeypatch, call):
+    def refused(_):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"pathlib.Path.{call}", refused)
+        with pytest.raises(MateriaError) as caught:
+            FileSnapshots(tmp_path, tmp_path / "casts", "cast").take(None, {})
+    assert caught.value.kind == "disk"
+    assert caught.value.where.startswith(str(tmp_path))
