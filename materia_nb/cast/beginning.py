@@ -24,7 +24,7 @@ from materia_nb.file_io import sync_folder
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import FILES_AS_THEY_ARE
-from materia_nb.store.files import CastLock, disk
+from materia_nb.store.files import CastLock, disk, nothing_recorded
 from materia_nb.store.journal import Journal, lines_of, read_journal
 from materia_nb.store.opening import (
     CONFIG,
@@ -89,6 +89,7 @@ class Prepared(NamedTuple):
         return self._replace(table=self.table.frozen())
 
 
+@nothing_recorded()
 def started(plan: Plan, request: str, agents: AgentTable | None = None) -> Runner:
     """Make the run directory, write how the cast begins, and return the runner before its first step."""
     rules = Rules(plan.graph)

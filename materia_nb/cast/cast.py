@@ -702,6 +702,8 @@ class Cast:
             step = self._before_change(change)
         assert step is not None  # noqa: S101 - one of the two was given
         number = self.steps.at(step).number if step else 0
+        self.runner.refuse_while_running()
+        self.runner.write_now()  # the files of the steps that are left, which the journal names (R43)
         if files:
             self.runner.back_with_files(number)
         else:

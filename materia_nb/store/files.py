@@ -59,9 +59,23 @@ def disk_error(path: Path | str, doing: str, error: OSError) -> DiskError:
         where=str(path),
         hint="move it away: a plain file belongs there"
         if error.errno in {errno.EINVAL, errno.ELOOP, errno.EISDIR}
-        else "make room or make the directory writable, then resume; everything recorded so far is kept",
+        else _RESUME,
         kind="disk",
     )
+
+
+_RESUME: Final = "make room or make the directory writable, then resume; everything recorded so far is kept"
+
+
+@contextlib.contextmanager
+def nothing_recorded() -> Iterator[None]:
+    """Advise to start again, not to resume, where the disk refuses before anything of a cast is recorded."""
+    try:
+        yield
+    except DiskError as error:
+        if error.hint == _RESUME:
+            error.hint = "make room or make the directory writable, then cast again; nothing was recorded"
+        raise
 
 
 def to_bytes(text: str) -> bytes:

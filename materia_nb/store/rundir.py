@@ -5,7 +5,6 @@ Beside them: evidence that outputs name, envelopes for other tools, what a proje
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import os
 import re
@@ -45,6 +44,7 @@ from materia_nb.store.files import (
     disk,
     json_bytes,
     locked,
+    nothing_recorded,
     to_bytes,
 )
 
@@ -157,21 +157,21 @@ def place_of(path: Path) -> dict[str, JSON]:
     return {"host": socket.gethostname(), "user": os.getuid(), "directory": str(path.resolve())}
 
 
+@nothing_recorded()
 def new_run_dir(root: Path) -> Path:
-    """Make the run directory of a new cast; its name is the cast id, a UTC time as R29 spells it."""
-    while True:
-        now = dt.datetime.now(dt.UTC)
-        stamp = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        cast_id = stamp.replace(":", "-").replace(".", "-")
-        path = root / cast_id
-        with disk(path, "make the directory of the cast"):
-            root.mkdir(parents=True, exist_ok=True)
-            try:
+    """Make the run directory of a new cast; its name is the cast id, a UTC time as R29 spells it.
+
+    If the name of the present millisecond is taken, the next free one is used, whatever the clock does meanwhile.
+    """
+    with disk(root, "make the directory of the cast"):
+        root.mkdir(parents=True, exist_ok=True)
+        for millisecond in count(time.time_ns() // 1_000_000):
+            seconds, rest = divmod(millisecond, 1000)
+            path = root / f"{time.strftime('%Y-%m-%dT%H-%M-%S', time.gmtime(seconds))}-{rest:03d}Z"
+            with suppress(FileExistsError):
                 path.mkdir()
-            except FileExistsError:
-                time.sleep(0.001)  # two casts in one millisecond: the next one has another id
-                continue
-        return path
+                return path
+    raise AssertionError  # milliseconds do not end
 
 
 def made_at(cast_id: str) -> int:

@@ -10,6 +10,8 @@ import pytest
 import cast_helpers as h
 from materia_nb.agents.interface import Reply, Usage
 from materia_nb.cast import Cast, resume_cast
+from materia_nb.errors import MateriaError
+from materia_nb.store.rundir import new_run_dir
 
 
 def files(cast: Cast) -> set[str]:
@@ -235,3 +237,38 @@ def test_r30_what_a_visit_costs_does_not_grow(tmp_path, count):
     assert overhead / visits < 5_000
     assert overhead_twice / twice < 5_000
     assert overhead_twice < 2.2 * overhead
+
+
+def test_r29_new_directories_need_no_clock_that_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("materia_nb.store.rundir.time.time_ns", lambda: 1_700_000_000_999_000_000)
+    names = [new_run_dir(tmp_path).name for _ in range(3)]
+    assert names == ["2023-11-14T22-13-20-999Z", "2023-11-14T22-13-21-000Z", "2023-11-14T22-13-21-001Z"]
+
+
+@pytest.mark.parametrize("place", ["the casts directory is a file", "the config cannot be written"])
+def test_a_disk_that_refuses_before_a_cast_begins_is_not_told_to_resume(tmp_path, monkeypatch, place):
+    if place == "the config cannot be written":
+
+        def refused(*_, **__):
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr("materia_nb.store.rundir.replace_file", refused)
+    else:
+        (tmp_path / "casts").write_text("")
+    with pytest.raises(MateriaError) as caught:
+        h.start(tmp_path, h.chain_config(1))
+    assert caught.value.kind == "disk"
+    assert caught.value.where.startswith(str(tmp_path / "casts"))
+    assert "resume" not in caught.value.hint
+    assert "nothing was recorded" in caught.value.hint
+
+
+def test_r43_outputs_that_a_cast_goes_back_behind_are_written(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(5), lambda turn: f"{turn.socket_id} {turn.visit}")
+    for _ in range(3):
+        cast.step()
+    cast.back(1)
+    cast.run()
+    named = {line["data"]["artifact"] for line in h.lines_of(cast) if "artifact" in line["data"]}
+    assert len(named) == 7
+    assert named <= files(cast)
