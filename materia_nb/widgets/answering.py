@@ -30,10 +30,11 @@ from materia_nb.widgets.state_and_items import texts
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.engine.session import StepRecord
     from materia_nb.engine.state import Visit
 
 _TAIL: Final = 4_000
+_WHOLE: Final = 20_000
+"""Characters of an output that is sent to be corrected; a longer one is fetched when it is opened."""
 _PREVIOUS: Final = 1_500
 _NAME: Final = re.compile(r"""("[^"\n]+"|'[^'\n]+'|[^\s"'`<>()\[\]{},;:]*[^\s"'`<>()\[\]{},;:.])""")
 """What may name a file, in quotes or without, as in ``front/blocks.js``."""
@@ -77,14 +78,8 @@ def answer_state(now: Snapshot, *, busy: bool) -> dict[str, Any]:
         state["form"] = _form_state(now, visit)
     elif alive and not busy and now.status == "ready" and not now.lanes_go_on:
         state["enter"] = _can_enter(now)
-    if alive and not busy and (record := _correctable(now)) is not None:
-        state["correct"] = {
-            "key": f"{record.branch} {record.number} {len(record.turns)}",
-            "text": record.output or "",
-            "words": f"Correct the output of step {record.number}",
-            "open": False,
-            "why_not": _edited_since(now),
-        }
+    if not busy and (correct := correction(now)) is not None:
+        state["correct"] = {**correct, "text": correct["text"] if len(correct["text"]) <= _WHOLE else None}
     state["blocks"] = _bottom(now)
     return state
 
@@ -319,10 +314,18 @@ def checked(now: Snapshot, text: str, what: str) -> dict[str, Any]:
     return {"issues": issue_rows(issues[:20]), "advice": advice, "fine": not issues}
 
 
-def _correctable(now: Snapshot) -> StepRecord | None:
+def correction(now: Snapshot) -> dict[str, Any] | None:
+    """Return the last output, to be corrected, with what to say of it; None where it cannot be."""
     record = now.latest
-    can = record is not None and record.turns and now.status != "waiting" and not now.lanes_go_on
-    return record if can else None
+    if record is None or not record.turns or not now.writable or now.status == "waiting" or now.lanes_go_on:
+        return None
+    return {
+        "key": f"{record.branch} {record.number} {len(record.turns)}",
+        "text": record.output or "",
+        "words": f"Correct the output of step {record.number}",
+        "open": False,
+        "why_not": _edited_since(now),
+    }
 
 
 def _edited_since(now: Snapshot) -> str:

@@ -20,7 +20,7 @@ from materia_nb.insight.compare import visit_before
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
-from materia_nb.widgets.answering import checked, clicked_text, typed_value
+from materia_nb.widgets.answering import checked, clicked_text, correction, typed_value
 from materia_nb.widgets.base import show_panel
 from materia_nb.widgets.cast_parts import PARTS, alone_names, dock_names
 from materia_nb.widgets.cast_slices import StepRows, identity
@@ -29,6 +29,7 @@ from materia_nb.widgets.inspector_tabs import TABS, check_element, stops_at
 from materia_nb.widgets.messages import (
     Acting,
     Gesture,
+    ItemRow,
     PageMessage,
     Starting,
     ToCanvas,
@@ -40,9 +41,9 @@ from materia_nb.widgets.state_and_items import (
     changed_blocks,
     effect_of,
     issues_of,
-    json_digest,
     rebuilt,
     redone,
+    texts,
 )
 
 if TYPE_CHECKING:
@@ -355,7 +356,7 @@ class CastPanel(CastSurface):
 
     @_act.register
     def _items_answer(self, message: ToCast.ItemsAnswer) -> None:
-        items, _ = rebuilt(message.rows, (), known=False)
+        items, _ = rebuilt(message.rows, (), None)
         self.answer(clicked_text(self.here, message.satisfied, message.reason, items))
 
     @_act.register
@@ -402,8 +403,7 @@ class CastPanel(CastSurface):
 
     def _rebuilt(self, message: ToCast.Items | ToCast.CheckItems) -> Rebuilt:
         """The items of a table; rows that were read from another list do not know their places in this one."""
-        now = self.cast.now.work_items
-        return rebuilt(message.rows, now, known=message.base == json_digest(now))
+        return rebuilt(message.rows, self.cast.now.work_items, self.item_lists.get(message.base or ""))
 
     @_act.register
     def _back(self, message: ToCast.Back) -> None:
@@ -508,6 +508,13 @@ class CastPanel(CastSurface):
         self.front.answer("check_items", message.token, issues=issues, said=words, order=order)
 
     @_act.register
+    def _item_texts(self, message: ToCast.ItemTexts) -> None:
+        row = ItemRow(None, None, message.place)
+        [item], _ = rebuilt([row], (), self.item_lists.get(message.base))
+        title, context = texts(item)
+        self.front.answer("item_texts", message.token, title=title, context=context)
+
+    @_act.register
     def _value(self, message: ToCast.Value) -> None:
         value = get_path(dict((self.past or self.cast.now).state), message.path)
         text = value if isinstance(value, str) else "" if value is MISSING else pretty(value)
@@ -549,6 +556,9 @@ PLAIN_ACTS: Final[dict[type[PageMessage], Callable[[CastPanel, Any], object]]] =
     ToCast.Again: lambda panel, _: panel.take(panel.cast.fork(0)),
     ToCast.Find: lambda panel, message: panel.front.answer(
         "find", message.token, rows=panel.rows.find(panel.cast.now, message.text)
+    ),
+    ToCast.LastOutput: lambda panel, message: panel.front.answer(
+        "last_output", message.token, **(correction(panel.here) or {})
     ),
     ToCast.Check: lambda panel, message: panel.front.answer(
         "check", message.token, **checked(panel.here, message.text, message.what)

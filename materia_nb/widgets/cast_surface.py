@@ -39,11 +39,14 @@ if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
+    from materia_nb.jsonvalue import JSON
     from materia_nb.widgets.graph_panel import GraphPanel
     from materia_nb.widgets.messages import Gesture
 
 HEIGHT: Final = 600
 """How high the surface is in pixels, unless it is said otherwise."""
+_ITEM_LISTS: Final = 20
+"""Number of lists of work items, as they were shown, that edits may start from."""
 _log = logging.getLogger("materia_nb.widgets")
 
 
@@ -76,6 +79,7 @@ class CastSurface(Panel):
         self.runs: Runs = runs_of(cast)
         self.rows = StepRows()
         self.watched = Watched()
+        self.item_lists: dict[str, Sequence[JSON]] = {}
         self._drawn = Drawing()
         self.selected: Element | None = None
         self.tab, self.dock = "answer", dock_names()[0]
@@ -276,6 +280,10 @@ class CastSurface(Panel):
             self.past = None  # the moment went with going back
         seen = self._seen(casts, busy=busy)
         slices, self._tabs = self._drawn.parts(seen, self.opened)
+        if (
+            base := slices["items"]["base"]
+        ) not in self.item_lists:  # edits may be about a list that is no longer current
+            self.item_lists = dict([*self.item_lists.items()][1 - _ITEM_LISTS :]) | {base: now.work_items}
         if self.designing is not None:
             slices |= self.designing.slices()
         self._identity = identity(now, self.lane, busy=busy)

@@ -85,10 +85,13 @@ class Inquiry(PageMessage):
 
 
 class ItemRow(NamedTuple):
-    """A work item as a table has it: its texts, the index that it came from, and whether it is to be done again."""
+    """A work item as a table has it: its texts, the index that it came from, and whether it is to be done again.
 
-    title: LongText
-    context: LongText
+    A text that the page has only in part, and that nobody changed, is None.
+    """
+
+    title: LongText | None
+    context: LongText | None
     origin: WholeNumber | None = None
     again: StrictBool | None = None
 
@@ -414,6 +417,15 @@ class ToCast:
         rows: ItemRows
         base: ShortText | None = None
         abandon: StrictBool = False
+
+    class ItemTexts(Inquiry):
+        """Give title and context of a work item whole; ``base`` names the list that it is in."""
+
+        base: ShortText
+        place: WholeNumber
+
+    class LastOutput(Inquiry):
+        """Give the last output whole, to be corrected."""
 
     class Value(Inquiry):
         """Give a value of the state whole."""

@@ -109,6 +109,9 @@ def limit_blocks(cast: Snapshot) -> list[Block]:
 
 
 _MOST_ITEMS: Final = 10_000
+_ITEMS_CHARS: Final = 400_000
+"""Characters of all items together that a page is sent, and with it a saved notebook; longer texts are shortened."""
+_LEAST_CHARS: Final = 80
 
 
 def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
@@ -120,8 +123,9 @@ def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
     """
     items, stands = cast.work_items, cast.standings
     at = cast.engine.at
+    most = min(_TEXT_CHARS, max(_LEAST_CHARS, _ITEMS_CHARS // (2 * len(items) or 1)))
     return {
-        "items": [texts(one) for one in items[:_MOST_ITEMS]],
+        "items": [_shortened(texts(one), most) for one in items[:_MOST_ITEMS]],
         "more": max(0, len(items) - _MOST_ITEMS),
         "base": json_digest(items),
         "stands": stands[:_MOST_ITEMS],
@@ -139,39 +143,57 @@ def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
     }
 
 
+def _shortened(whole: list[str], most: int) -> list[str | int]:
+    """Return texts of at most so many characters, and if one is longer, the length of each longer one, else 0."""
+    cut = [len(text) if len(text) > most else 0 for text in whole]
+    return [*(text[:most] for text in whole), *(cut if any(cut) else ())]
+
+
 def json_digest(value: JSON) -> str:
     """Return a digest of a value, such as of the list of items that edits were made from."""
     return sha256(compact(value).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+_TEXTS: Final = ("title", "context")
 
 
 def texts(item: JSON) -> list[str]:
     """Title and context as they can be edited; what is not an item with two texts as JSON."""
     if not isinstance(item, dict):
         return [as_text(item), ""]
-    return [as_text(item.get(name, "")) for name in ("title", "context")]
+    return [as_text(item.get(name, "")) for name in _TEXTS]
 
 
 Rebuilt: TypeAlias = tuple[list[JSON], list[int | None] | None]
 """The items that the rows of a table make, and which of those before each is; None where that is not known."""
 
 
-def rebuilt(rows: Sequence[ItemRow], items: Sequence[JSON], *, known: bool) -> Rebuilt:
+def rebuilt(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[JSON] | None) -> Rebuilt:
     """Make items of the rows of a table.
 
     Args:
-        rows: as the table has them.
+        rows: as the table has them; a text that the page has only in part, and did not change, is None.
         items: the items of the cast.
-        known: whether the rows were read from these items, so that their indices mean something.
+        read: the items that the rows were read from, None if that is not known; the indices mean something if they are the same.
+
+    Raises:
+        MateriaError: a text is missing that is not known (``outdated``).
     """
     made: list[JSON] = []
     origins: list[int | None] = []
     for title, context, place, _ in rows:
-        origin = place if place is not None and place < len(items) else None
-        made.append({"title": title, "context": context})
-        if known and origin is not None and texts(items[origin]) == [title, context]:
-            made[-1] = items[origin]  # as it was read, where nothing in it was changed
+        origin = place if read is not None and place is not None and place < len(read) else None
+        before = None if read is None or origin is None else read[origin]
+        olds = [None, None] if origin is None else texts(before)
+        typed = [old if text is None else text for text, old in zip((title, context), olds, strict=True)]
+        if None in typed:
+            what = "Nothing was done: the list that these items come from is no longer known."
+            raise MateriaError(what, hint="revert, then edit the list as it is now", kind="outdated")
+        made.append(
+            before if olds == typed else dict(zip(_TEXTS, typed, strict=True))
+        )  # as it was read, if not changed
         origins.append(origin)
-    return made, origins if known else None
+    return made, origins if read is not None and same(list(read), list(items)) else None
 
 
 def redone(

@@ -133,3 +133,30 @@ def test_rows_of_a_spreadsheet_may_have_line_breaks_and_what_is_wrong_is_named_a
     lab.set_source(5, "print(len(c.work_items), c.work_items[5])")
     lab.run_cell(5)
     assert "37 {'title': 'Sixth', 'context': 'first line\\nsecond \"line\"'}" in lab.cell_text(5)
+
+
+def test_a_long_context_opens_whole_and_an_edit_elsewhere_leaves_it_whole(lab: Lab, panel: Surface):
+    lab.set_source(5, "c.edit.items([*c.work_items[:4], {'title': 'Long', 'context': 'x' * 9000 + 'end'}])")
+    lab.run_cell(5)
+    long = panel.at.locator("button[data-field=context]")
+    panel.says("… 9,003 characters")
+    long.click()
+    box = panel.at.locator(".mnb-over-rows")
+    box.wait_for()
+    assert box.input_value() == "x" * 9000 + "end"
+    box.press("Escape")
+    assert panel.at.locator("button:visible", has_text="Apply").first.get_attribute("aria-disabled") == "true"
+    panel.at.get_by_label("title of WI-4", exact=True).fill("Register")
+    panel.press("Apply")
+    panel.at.locator("button[aria-disabled=true]:visible", has_text="Apply").first.wait_for()
+    lab.set_source(5, "print([(item['title'], len(item['context'])) for item in c.work_items[3:]])")
+    lab.run_cell(5)
+    assert "[('Register', 11), ('Long', 9003)]" in lab.cell_text(5)
+    long.click()
+    box.fill("short")
+    box.press("Escape")
+    panel.press("Apply")
+    panel.at.locator("button[aria-disabled=true]:visible", has_text="Apply").first.wait_for()
+    lab.set_source(5, "print(c.work_items[4])")
+    lab.run_cell(5)
+    assert "{'title': 'Long', 'context': 'short'}" in lab.cell_text(5)

@@ -270,6 +270,32 @@ def test_a_message_that_means_nothing_changes_nothing_and_says_what_is_wrong(cas
     assert not caplog.records, "an error of ours is told, not logged"
 
 
+def test_a_long_item_is_fetched_whole_and_an_edit_beside_it_keeps_all_of_it(bench, cast, make):
+    context = "about it: " + "x" * 30_000
+    bench.agent("Plan", lambda: {"workItems": [{"title": "a", "context": context}, *h.items("b")]})
+    panel = make(cast)
+    say(panel, "step")
+    done(panel)
+    [title, shown, *lengths], base = panel.front.items["items"][0], panel.front.items["base"]
+    assert (title, shown, lengths) == ("a", context[:1_000], [0, len(context)])
+    assert context not in json.dumps(panel.front.get_state(), default=str)
+    answers = []
+    panel.front.send = lambda content, buffers=None: answers.append(content)
+    say(panel, "item_texts", base=base, place=0, token="t")
+    assert answers == [{"kind": "item_texts", "token": "t", "title": "a", "context": context}]
+    rows = [["b", "about b", 1], ["a", None, 0]]
+    say(panel, "check_items", rows=rows, base=base, token="t")
+    assert answers[-1]["issues"] == []
+    cast.edit.set("note", 1)
+    panel.refresh()
+    assert say(panel, "items", rows=rows, base=base) == ""
+    assert cast.work_items == [*h.items("b"), {"title": "a", "context": context}]
+    before = cast.runner.session
+    assert "no longer known" in say(panel, "items", rows=[["a", None, 0]], base="of another kernel")
+    assert "Nothing was done" in say(panel, "item_texts", base="of another kernel", place=0, token="t")
+    assert cast.runner.session is before
+
+
 # -- answers ----------------------------------------------------------------------------------------
 
 

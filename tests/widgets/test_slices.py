@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,11 +112,39 @@ def test_a_list_that_is_too_long_for_a_table_is_cut_and_cannot_be_changed_there(
 def test_rows_know_where_they_came_from_and_keep_what_was_not_changed():
     items = [{"title": "a", "context": "x"}, "loose"]
     rows = [ItemRow("new", "y"), ItemRow("loose", "", 1), ItemRow("a", "z", 0)]
-    made, origins = rebuilt(rows, items, known=True)
+    made, origins = rebuilt(rows, items, items)
     assert made == [{"title": "new", "context": "y"}, "loose", {"title": "a", "context": "z"}]
     assert origins == [None, 1, 0]
-    assert rebuilt([ItemRow("a", "x", 7)], items, known=True)[1] == [None]
-    assert rebuilt([ItemRow("a", "x", 0)], items, known=False)[1] is None
+    assert rebuilt([ItemRow("a", "x", 7)], items, items)[1] == [None]
+    assert rebuilt([ItemRow("a", "x", 0)], items, None)[1] is None
+
+
+def test_a_text_that_the_page_has_only_in_part_stays_whole():
+    items = [{"title": "a", "context": "x" * 9_000, "more": 1}, {"title": "b", "context": "y"}]
+    rows = [ItemRow("b", "y", 1), ItemRow("a", None, 0)]
+    assert rebuilt(rows, items, items) == ([items[1], items[0]], [1, 0])
+    assert rebuilt([ItemRow("new", None, 0)], items, items)[0] == [{"title": "new", "context": "x" * 9_000}]
+    moved_on = items[1:]
+    assert rebuilt(rows, moved_on, items) == ([items[1], items[0]], None), "from the list that was read"
+    for read, place in ((None, 0), (items, 7), (items, None)):
+        with pytest.raises(MateriaError) as raised:
+            rebuilt([ItemRow("a", None, place)], items, read)
+        assert raised.value.kind == "outdated"
+
+
+def test_long_items_are_shortened_for_the_page(tmp_path):
+    contexts = [f"{place} " + "x" * 20_000 for place in range(400)]
+    plan = {"workItems": [{"title": f"t{place}", "context": one} for place, one in enumerate(contexts)]}
+    cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(), "Plan": lambda: plan})
+    cast.step()
+    told = items_state(cast.now, busy=False)
+    assert len(json.dumps(told)) < 500_000
+    assert told["items"][7] == ["t7", contexts[7][:500], 0, len(contexts[7])]
+    cast.close()
+    short = h.start(tmp_path, h.loop_config(), h.loop_agents(3))
+    short.step()
+    assert items_state(short.now, busy=False)["items"][0] == ["Part 1", "about Part 1"]
+    short.close()
 
 
 def test_r46_what_applying_rows_would_move_is_said_before(cast):
@@ -123,7 +153,7 @@ def test_r46_what_applying_rows_would_move_is_said_before(cast):
     assert items_state(cast.now, busy=False)["stands"] == ["done", "being worked on", "open"]
     listed = cast.work_items
     rows = [ItemRow(*texts(listed[place]), place, place == 0) for place in (2, 0, 1)]
-    items, origins = rebuilt(rows, listed, known=True)
+    items, origins = rebuilt(rows, listed, listed)
     again, abandon = redone(rows, origins, abandon=True)
     assert (origins, again, abandon) == ([2, 0, 1], [0], True)
     said, order = effect_of(cast.now, items, origins, again, abandon)

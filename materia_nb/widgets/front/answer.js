@@ -200,7 +200,7 @@ function itemsForm(send, form) {
     for (const [title, context] of rowsOf(text)) add(title, context);
   });
   const go = (/** @type {boolean|null} */ satisfied) => () => {
-    /** @type {ToCast["items_answer"]["rows"]} */
+    /** @type {[string, string, null][]} */
     const all = rows.filter(({ name, about }) => name.value || about.value).map(({ name, about }) => [name.value, about.value, null]);
     const blank = all.some(([title, context]) => !title.trim() || !context.trim());
     setText(note, blank ? "✖ every item needs a title and a context" : "");
@@ -221,7 +221,7 @@ export function correctBox(send) {
   const summary = h("summary", {}), why = h("p", { class: "mnb-p mnb-t-warn" });
   const text = h("textarea", { class: "mnb-in mnb-code", rows: "5", "aria-label": "the corrected output" });
   const go = actButton("Recommit", "decide the step again with this output; the original is kept", () => send("recommit", { text: text.value }), MAIN);
-  const may = (/** @type {boolean} */ fine) => setEnabled(go, fine && text.value !== given && !blocked, blocked || "change something first");
+  const may = (/** @type {boolean} */ fine) => setEnabled(go, fine && text.value !== given && !blocked && !missing, blocked || "change something first");
   const check = checkedField(text, send, "correction", "this output would be taken", may);
   const reset = () => {
     text.value = given;
@@ -229,7 +229,14 @@ export function correctBox(send) {
     may(false);
   };
   const node = h("details", { class: "mnb-fold", hidden: true }, summary, why, text, check.host, h("div", { class: "mnb-row" }, go, button("Revert", "the output as it is", reset)));
-  let key = "", given = "", blocked = "";
+  let key = "", given = "", blocked = "", missing = false;
+  node.addEventListener("toggle", async () => {
+    if (!node.open || !missing) return;
+    const whole = await send.ask("last_output", {});
+    if (!missing || whole.key !== key) return;
+    [missing, given] = [false, whole.text];
+    reset();
+  });
   return {
     node,
     open() {
@@ -246,7 +253,7 @@ export function correctBox(send) {
       setText(why, blocked);
       setText(summary, data.words);
       if (data.key === key) return;
-      [key, given, node.open] = [data.key, data.text, data.open];
+      [key, given, missing, node.open] = [data.key, data.text ?? "", data.text === null, data.open];
       reset();
     },
   };

@@ -70,9 +70,15 @@ export function itemsPart(host, send, controls) {
   const stand = (/** @type {Item} */ one) => standOf(one, data.stands, abandon);
   const was = (/** @type {Item} */ one) => (one.origin === null ? "" : data.stands[one.origin]);
   /** @returns {ToCast["items"]} */
-  const wanted = () => ({ rows: rows.map((one) => [one.title, one.context, one.origin, one.again]), base, abandon });
+  const wanted = () => ({ rows: rows.map((one) => [one.cut?.title ? null : one.title, one.cut?.context ? null : one.context, one.origin, one.again]), base, abandon });
+  /** The texts of an item whole, of which the page may have only the beginning. @param {Item} one @returns {Promise<{title: string, context: string}>} */
+  const whole = async (one) => {
+    if (one.origin === null || !(one.cut?.title || one.cut?.context)) return one;
+    const { title, context } = await send.ask("item_texts", { base, place: one.origin });
+    return { title: one.cut.title ? title : one.title, context: one.cut.context ? context : one.context };
+  };
   const take = () => {
-    rows = data.items.map(([title, context], origin) => ({ title, context, origin, again: false }));
+    rows = data.items.map(([title, context, ...cut], origin) => ({ title, context, origin, again: false, cut: { title: cut[0], context: cut[1] } }));
     base = data.base;
     changed = stale = abandon = false;
     moves = [];
@@ -185,8 +191,8 @@ export function itemsPart(host, send, controls) {
     const grip = h("span", { class: "mnb-grip", title: "drag to move; or Alt with the arrow keys", "aria-hidden": "true" }, "⋮");
     grip.addEventListener("pointerdown", (event) => drag(event, place));
     return {
-      cells: [grip, id, state, input(place, "title"), one.context.includes("\n") ? longField(one, place) : input(place, "context"), h("span", { class: "mnb-row" }, redo,
-        act("copy", "duplicate this item", () => addItem(place + 1, one.title, one.context), `duplicate ${id}`),
+      cells: [grip, id, state, one.cut?.title ? longField(one, place, "title") : input(place, "title"), one.cut?.context || one.context.includes("\n") ? longField(one, place) : input(place, "context"), h("span", { class: "mnb-row" }, redo,
+        act("copy", "duplicate this item", () => whole(rows[place]).then(({ title, context }) => addItem(place + 1, title, context)), `duplicate ${id}`),
         act("↑", "move up", () => move(place, -1), `move ${id} up`), act("↓", "move down", () => move(place, 1), `move ${id} down`),
         act("×", "remove this item", () => remove(place), `remove ${id}`))],
       class: style,
@@ -203,22 +209,25 @@ export function itemsPart(host, send, controls) {
     made.addEventListener("keydown", (event) => fieldKey(event, place, name));
     return made;
   };
-  /** A context of several lines does not fit a line: it opens in a box over the rows below. @param {Item} one @param {number} place */
-  const longField = (one, place) => {
-    const label = `context of WI-${place + 1}`;
-    const open = (/** @type {Event} */ event) => {
+  /** A text that is long or has several lines does not fit a line: it opens, whole, in a box over the rows below. @param {Item} one @param {number} place @param {ItemField} [name] */
+  const longField = (one, place, name = "context") => {
+    const label = `${name} of WI-${place + 1}`, left = one.cut?.[name] ? ` … ${one.cut[name].toLocaleString("en")} characters` : "";
+    const open = async (/** @type {Event} */ event) => {
       event.stopPropagation();
-      const box = h("textarea", { class: "mnb-in mnb-over-rows", rows: "6", "aria-label": label, value: one.context, style: `top:${view.indexOf(place) * HEIGHT}px` });
+      const item = rows[place], texts = await whole(item); // by its place: the rows may be others than when this field was made
+      const box = h("textarea", { class: "mnb-in mnb-over-rows", rows: "6", "aria-label": label, value: texts[name], style: `top:${view.indexOf(place) * HEIGHT}px` }), before = box.value;
       box.addEventListener("blur", () => {
-        one.context = box.value;
         box.remove();
+        if (box.value === before) return;
+        item[name] = box.value;
+        item.cut = { ...item.cut, [name]: 0 };
         touched();
       });
       box.addEventListener("keydown", (key) => key.key === "Escape" && box.blur());
       first.closest("[role=row]")?.after(box);
       box.focus();
     };
-    const first = h("button", { type: "button", class: "mnb-value mnb-cell", "data-field": "context", "aria-label": label, title: "several lines: opens a box", onclick: open }, one.context);
+    const first = h("button", { type: "button", class: "mnb-value mnb-cell", "data-field": name, "aria-label": label, title: "opens a box with all of it", onclick: open }, one[name] + left);
     return first;
   };
   const fieldKey = (/** @type {KeyboardEvent} */ event, /** @type {number} */ place, /** @type {ItemField} */ name) => {
@@ -318,7 +327,7 @@ export function itemsPart(host, send, controls) {
     update(now) {
       const marked = abandon || rows.some((one) => one.again), stood = JSON.stringify(data.stands) === JSON.stringify(now.stands);
       data = { items: [], stands: [], current: null, can: false, base: "", ...now };
-      const mine = JSON.stringify(rows.map((one) => [one.title, one.context])) === JSON.stringify(data.items);
+      const mine = JSON.stringify(rows.map((one) => [one.title, one.context])) === JSON.stringify(data.items.map((one) => one.slice(0, 2)));
       if (!changed || (mine && (!marked || !stood))) return take();
       stale = data.base !== base && !mine;
       draw();

@@ -79,7 +79,7 @@ export interface ToCast {
   /** Answer by one of two buttons. */
   verdict: { satisfied: boolean; reason: string };
   /** Answer a generator by a table of items. */
-  items_answer: { rows: Array<[string, string, (number | null)?, (boolean | null)?]>; reason: string; satisfied?: boolean | null };
+  items_answer: { rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; reason: string; satisfied?: boolean | null };
   /** Ask for a changed draft. */
   refine: { first?: Array<Record<string, unknown>>; text: string };
   /** Accept the draft and ask for the final result. */
@@ -105,7 +105,7 @@ export interface ToCast {
   /** Take a value out of the state. */
   remove_value: { path: string };
   /** Put a list of work items into the cast; ``base`` names the list that it was made from. */
-  items: { rows: Array<[string, string, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
+  items: { rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
   /** Take the last edit back. */
   undo: {};
   /** Go on from the state after an earlier step, with the files of then if asked. */
@@ -137,7 +137,11 @@ export interface ToCast {
   /** Say what is wrong with what was typed: as an answer, a correction, or a value of the state. */
   check: { token: string; what: "reply" | "by_hand" | "correction" | "value"; text: string };
   /** Say what is wrong with a list of work items, and what applying it would move. */
-  check_items: { token: string; rows: Array<[string, string, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
+  check_items: { token: string; rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
+  /** Give title and context of a work item whole; ``base`` names the list that it is in. */
+  item_texts: { token: string; base: string; place: number };
+  /** Give the last output whole, to be corrected. */
+  last_output: { token: string };
   /** Give a value of the state whole. */
   value: { token: string; path: Array<string> };
   /** Say what changed in the state from the end of one step to that of another. */

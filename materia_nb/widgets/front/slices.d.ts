@@ -28,7 +28,7 @@ type Form = {
   words: string; person: boolean; text: boolean; draft: boolean; items: boolean; wanted: [string, string][]; task: [string, string][]; wish?: string;
   verdict?: {yes: string, no: string}; previous?: {who: string, text: string, cut: boolean};
 };
-type Correction = {key: string, words: string, text: string, open: boolean, why_not?: string};
+type Correction = {key: string, words: string, text: string|null, open: boolean, why_not?: string};
 
 // failed.js
 type WayOn = {name: string, words: string, does: string};
@@ -60,11 +60,11 @@ type Timeline = {
 };
 
 // items.js
-/** An item as it is typed: `origin` is its place in the cast's list, null for a new one; `again` when it is to be worked on again. */
-type Item = {title: string, context: string, origin: number|null, again: boolean};
+/** An item as it is typed: `origin` is its place in the cast's list, null for a new one; `again` when it is to be worked on again; `cut` the whole length of each text of which only the beginning is here, else 0. */
+type Item = {title: string, context: string, origin: number|null, again: boolean, cut?: {title?: number, context?: number}};
 type ItemField = "title"|"context";
 type Items = {
-  items: [title: string, context: string][]; stands: string[]; current: number|null; can: boolean; base: string; busy?: boolean;
+  items: [title: string, context: string, ...cut: number[]][]; stands: string[]; current: number|null; can: boolean; base: string; busy?: boolean;
   at?: string; undo?: boolean; lists?: boolean; lanes?: Record<string, string>; frozen?: boolean;
 };
 
