@@ -26,7 +26,7 @@ from materia_nb.loadout.layers import (
     profile_directory,
     whole_over,
 )
-from materia_nb.loadout.other_tools import Exported, OtherTool, export_graph, import_graph
+from materia_nb.loadout.other_tools import import_graph
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.platform import place_to_record
 from materia_nb.store.files import disk
@@ -249,7 +249,7 @@ class Loadouts(Mapping[str, str], Shown):
         """Define a loadout in this notebook from a graph of another tool; what has no twin in a loadout is said node by node.
 
         Args:
-            source: a compiled LangGraph graph, its JSON, a Mermaid flowchart, an n8n workflow, or the path of one.
+            source: a compiled LangGraph graph, its JSON, a Mermaid flowchart, or the path of one.
             name: what the loadout is called.
 
         Raises:
@@ -258,18 +258,6 @@ class Loadouts(Mapping[str, str], Shown):
         imported = import_graph(source)
         notes = (f"{note.node}: {note.text}" for note in imported.notes)
         return self.define(name, imported.document).noting(*notes)
-
-    def export_graph(self, name: str | None = None, to: OtherTool = "langgraph") -> Exported:
-        """Write a loadout for another tool, as LangGraph code or a draw.io diagram; what has no twin there is said node by node.
-
-        Args:
-            name: which; the chosen one if left out.
-            to: ``langgraph`` or ``drawio``. ``wb.loadouts.show(name).picture`` has ``mermaid`` and ``svg``.
-
-        Raises:
-            MateriaError: the loadout has problems, or there is no such tool (``usage``).
-        """
-        return export_graph(self.show(name).picture.graph, to)
 
     def drafts(self, name: str | None = None) -> tuple[KeptDraft, ...]:
         """Return what was designed and neither saved nor thrown away, and that no design has open, the newest first.

@@ -1,7 +1,7 @@
-"""Graphs of other tools as loadouts, and loadouts as theirs; what has no twin on the other side is said node by node.
+"""Graphs of LangGraph and Mermaid flowcharts as loadouts.
 
-LangGraph's, Mermaid flowcharts and workflows of n8n are read as a flow and placed as sockets: steps become sockets, choices
-become guarded edges. A loadout is written as LangGraph code and as draw.io XML.
+Both are read as a flow, whose steps become sockets and whose choices become guarded edges. A note names each node with
+something that has no equivalent in a loadout.
 """
 
 from __future__ import annotations
@@ -9,20 +9,18 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
-from xml.etree import ElementTree as ET
+from typing import Any, Final, Literal, NamedTuple
 
-from materia_nb.errors import MateriaError, needs_one_of
-from materia_nb.file_io import read_own, read_plain
-from materia_nb.jsonvalue import JSON, compact
-from materia_nb.loadout.graph import END, Graph, Socket
+from materia_nb.errors import MateriaError
+from materia_nb.file_io import read_plain
+from materia_nb.jsonvalue import JSON
 
-StepKind = Literal["work", "decide", "start", "end", "pass", "each"]
-"""What a step does: work, decide where to go on, begin, end, nothing, or hand on a list item by item."""
+StepKind = Literal["work", "decide", "start", "end"]
+"""What a step does: work, decide where to go on, begin, or end."""
 
 START_NAMES: Final = ("__start__", "start", "begin")
 END_NAMES: Final = ("__end__", "end", "stop", "finish", "finished", "exit")
@@ -30,21 +28,19 @@ END_NAMES: Final = ("__end__", "end", "stop", "finish", "finished", "exit")
 
 
 class Step(NamedTuple):
-    """One node: its name, what it does, and what is known of it in words."""
+    """One node: its name, and what it does."""
 
     title: str
     kind: StepKind = "work"
-    about: str = ""
 
 
 class Way(NamedTuple):
-    """One edge. A ``choice`` is taken when something says ``label``; ``failed`` is taken when its source fails."""
+    """One edge. A ``choice`` is taken when something says ``label``."""
 
     source: str
     target: str
     label: str = ""
     choice: bool = False
-    failed: bool = False
 
 
 class Note(NamedTuple):
@@ -237,110 +233,6 @@ def _plain(text: str) -> str:
     return " ".join(_MARKUP.sub(" ", text.strip().strip('"')).split())
 
 
-_DECIDE: Final = ("if", "switch", "filter", "textClassifier", "sentimentAnalysis")
-_PASS: Final = ("noOp", "merge", "wait")
-_EACH: Final = ("splitInBatches",)
-_LANGUAGE: Final = ("agent", "chainLlm", "openAi", "chainSummarization", "informationExtractor", "lmChat")
-_TEXTS: Final = ("text", "prompt", "systemMessage", "message", "content", "url", "operation", "resource")
-"""Parameters that say in words what a node does."""
-_MOST: Final = 2_000
-
-
-def read_n8n(document: Mapping[str, Any]) -> Flow:
-    """Read a workflow as n8n exports it: ``nodes`` with a type, ``connections`` by the name of their source.
-
-    Raises:
-        MateriaError: it is no such workflow (``bad_graph``).
-    """
-    flow = Flow("an n8n workflow")
-    nodes, connections = document.get("nodes"), document.get("connections")
-    if not isinstance(nodes, list) or not isinstance(connections, Mapping):
-        raise _bad("A workflow of n8n has nodes and connections.")
-    types = _read_nodes(flow, nodes)
-    caught = {one.get("name") for one in nodes if one.get("onError") == "continueErrorOutput"}
-    for source, outputs in connections.items():
-        for kind, groups in outputs.items() if isinstance(outputs, Mapping) else ():
-            if source not in flow.steps:
-                continue
-            if kind != "main":
-                _attach(flow, source, kind, groups)
-                continue
-            for index, target in _targets(groups):
-                failed = source in caught and index == len(groups) - 1
-                label = "" if failed else _label(types[source], index)
-                if target in flow.steps:
-                    decides = flow.steps[source].kind == "decide"
-                    flow.ways.append(Way(source, target, label, decides, failed))
-    return flow
-
-
-def _read_nodes(flow: Flow, nodes: list[Any]) -> dict[str, str]:
-    """Read the steps; returns the type of each by its name."""
-    types: dict[str, str] = {}
-    for node in nodes:
-        name = node.get("name") if isinstance(node, Mapping) else None
-        if not isinstance(name, str):
-            raise _bad("A node of the workflow has no name.", where="nodes")
-        types[name] = str(node.get("type", "")).rpartition(".")[2]
-        if types[name] == "stickyNote":
-            continue
-        flow.steps[name] = Step(name, _kind(types[name], node), _about(node))
-        if flow.steps[name].kind == "work" and not types[name].startswith(_LANGUAGE):
-            asked = "an agent is asked to do it, so make it a utility if a program can"
-            flow.note(name, f"a node of type {types[name] or 'unknown'}; {asked}")
-        elif flow.steps[name].kind == "decide":
-            words = "its conditions are asked as a question, since only outputs decide where to go on"
-            flow.note(name, words)
-    return types
-
-
-def _kind(type_: str, node: Mapping[str, Any]) -> StepKind:
-    if type_.lower().endswith("trigger") or type_ in ("start", "webhook"):
-        return "start"
-    if node.get("disabled") is True or type_ in _PASS:
-        return "pass"
-    return "each" if type_ in _EACH else "decide" if type_ in _DECIDE else "work"
-
-
-def _label(type_: str, index: int) -> str:
-    """Return what an output of a node is called."""
-    if type_ in ("if", "filter"):
-        return "true" if index == 0 else "false"
-    if type_ in _EACH:
-        return "done" if index == 0 else "loop"
-    return f"output {index + 1}" if type_ in _DECIDE else ""
-
-
-def _targets(groups: object) -> Iterator[tuple[int, str]]:
-    for index, group in enumerate(groups if isinstance(groups, list) else ()):
-        for one in group if isinstance(group, list) else ():
-            if isinstance(one, Mapping) and isinstance(one.get("node"), str):
-                yield index, one["node"]
-
-
-def _attach(flow: Flow, source: str, kind: str, groups: object) -> None:
-    """Take out a node that only serves another: a model, a memory, a tool."""
-    served = [target for _, target in _targets(groups) if target in flow.steps]
-    what = kind.removeprefix("ai_")
-    said = "who answers is said by wb.agent or model, tools by `tools`, and what was handed on is told anyway"
-    flow.note(source, f"{what} of {', '.join(served) or 'nothing'}; {said}")
-    del flow.steps[source]
-    flow.ways = [way for way in flow.ways if source not in (way.source, way.target)]
-
-
-def _about(node: Mapping[str, Any]) -> str:
-    parameters = node.get("parameters")
-    if not isinstance(parameters, Mapping):
-        return ""
-    texts = [str(parameters[name]) for name in _TEXTS if isinstance(parameters.get(name), str)]
-    options = parameters.get("options")
-    if isinstance(options, Mapping) and isinstance(options.get("systemMessage"), str):
-        texts.insert(0, options["systemMessage"])
-    texts += [compact(parameters[name]) for name in ("conditions", "rules") if name in parameters]
-    notes = node.get("notes")
-    return "\n".join(([notes] if isinstance(notes, str) else []) + texts)[:_MOST]
-
-
 _YES: Final = re.compile(
     r"yes|y|true|ok|pass(?:e[ds])?|approved?|accept(?:ed)?|good|valid|success|done|useful|satisfied|relevant|grounded"
     r"|complete"
@@ -361,7 +253,7 @@ class Imported(NamedTuple):
 
 
 def import_graph(source: object) -> Imported:
-    """Make a loadout of a graph of LangGraph (compiled, its JSON, its Mermaid), a Mermaid flowchart or an n8n workflow.
+    """Make a loadout of a graph of LangGraph (compiled, its JSON, its Mermaid) or a Mermaid flowchart.
 
     Args:
         source: the graph; text, an object, or the path of a ``.json``, ``.mmd`` or ``.mermaid`` file.
@@ -397,10 +289,8 @@ def _read(source: object) -> Flow:
         except (ValueError, RecursionError) as error:
             raise _bad(f"The graph is not JSON: {error}.") from error
     if isinstance(source, Mapping):
-        return read_n8n(source) if "connections" in source else read_langgraph(source)
-    hint = (
-        "give a compiled LangGraph graph, its JSON, a Mermaid flowchart, an n8n workflow, or the path of one"
-    )
+        return read_langgraph(source)
+    hint = "give a compiled LangGraph graph, its JSON, a Mermaid flowchart, or the path of one"
     raise _bad(f"A {type(source).__name__} is not a graph that can be imported.", hint)
 
 
@@ -415,8 +305,6 @@ class _Placing:
         self.flow = flow
         self.materia: dict[str, JSON] = {}
         self.sockets: dict[str, dict[str, JSON]] = {}
-        self.loops: dict[str, JSON] = {}
-        self._pass_through()
         self.order = self._order()
         self.ids = {step: f"Socket-{number}" for number, step in enumerate(self.order, 1)}
         self._next = len(self.order) + 1
@@ -432,20 +320,7 @@ class _Placing:
             "entry": self.ids[self.order[0]],
             "sockets": dict(self.sockets),
         }
-        if self.loops:
-            loadout["loops"] = self.loops
         return {**loadout, "materia": self.materia}
-
-    def _pass_through(self) -> None:
-        """Take out steps that do nothing, and join the ways into and out of them."""
-        flow = self.flow
-        for id_ in [id_ for id_, step in flow.steps.items() if step.kind == "pass"]:
-            after = [way for way in flow.out_of(id_) if way.target != id_]
-            before = [way for way in flow.ways if way.target == id_ and way.source != id_]
-            joined = [one._replace(target=other.target) for one in before for other in after]
-            flow.note(id_, "nothing is done there, so the ways lead past it")
-            flow.ways = [way for way in flow.ways if id_ not in (way.source, way.target)] + joined
-            del flow.steps[id_]
 
     def _order(self) -> list[str]:
         """Return the steps that become sockets, in the order in which they are reached."""
@@ -473,19 +348,14 @@ class _Placing:
         return self.ids.get(step, "end")
 
     def _place(self, id_: str) -> None:
-        step, ways = self.flow.steps[id_], self.flow.out_of(id_)
-        failed = [_edge("failed", self._to(way.target)) for way in ways if way.failed][:1]
-        ways = [way for way in ways if not way.failed]
-        if step.kind == "each":
-            self._each(id_, ways)
-            return
+        ways = self.flow.out_of(id_)
         choices = any(way.choice for way in ways) and len({way.target for way in ways}) > 1
         if not choices:
-            self._socket(id_, self._in_a_row(id_, ways), more=failed)
+            self._socket(id_, self._in_a_row(id_, ways))
         elif len(ways) == 2:
-            self._socket(id_, self._two(id_, ways), json_output=True, asks=ways, more=failed)
+            self._socket(id_, self._two(id_, ways), json_output=True, asks=ways)
         else:
-            self._questions(id_, ways, failed)
+            self._questions(id_, ways)
 
     def _in_a_row(self, id_: str, ways: list[Way]) -> list[JSON]:
         """Return the one edge of a step; what began side by side is done one after the other, where that is the same."""
@@ -535,62 +405,20 @@ class _Placing:
         step = self.flow.steps.get(way.target)
         return repr(way.label or (step.title if step else "end"))
 
-    def _questions(self, id_: str, ways: list[Way], failed: list[dict[str, str]]) -> None:
+    def _questions(self, id_: str, ways: list[Way]) -> None:
         """Ask one question after the other where there are more than two ways."""
         title = self.flow.steps[id_].title
         asked = [f"Socket-{self._next + place}" for place in range(len(ways) - 1)]
         self._next += len(asked)
         words = f"{len(ways)} ways out take {len(asked)} questions, since an edge knows yes and no"
         self.flow.note(id_, words)
-        self._socket(id_, [_edge("always", asked[0])], more=failed)
+        self._socket(id_, [_edge("always", asked[0])])
         for place, (socket, way) in enumerate(zip(asked, ways, strict=False)):
             other = asked[place + 1] if place + 1 < len(asked) else self._to(ways[-1].target)
             question = f"After {title}: is the way to go on {self._name(way)}? You are satisfied if it is."
             name = self._materia(f"Is it {way.label or self.flow.steps[way.target].title}", question)
             edges: list[JSON] = [_edge("satisfied", self._to(way.target)), _edge("not_satisfied", other)]
             self.sockets[socket] = {"materia": name, "parse": "json", "edges": edges}
-
-    def _each(self, id_: str, ways: list[Way]) -> None:
-        """Make a generator of what hands on a list, and a loop of what is done with each item."""
-        begins = [way.target for way in ways if way.label == "loop" and way.target in self.ids]
-        done = next((self._to(way.target) for way in ways if way.label == "done"), "end")
-        members: dict[str, None] = {}
-        waiting = begins[:1]
-        while waiting:
-            step = waiting.pop()
-            if step not in members and step != id_ and step in self.ids:
-                members[step] = None
-                waiting += [way.target for way in self.flow.out_of(step)]
-        last = [step for step in members if any(way.target == id_ for way in self.flow.out_of(step))]
-        if not members or not last:
-            self.flow.note(id_, "nothing comes back to it, so no loop was made of it")
-            self._socket(id_, [_edge("always", self._to(begins[0]) if begins else done)])
-            return
-        first, joint, ends = begins[0], self.ids[last[0]], [self.flow.steps[step].kind for step in last]
-        if len(last) > 1 or ends[0] == "decide":  # one socket ends each round, whichever way it went
-            joint = f"Socket-{self._next}"
-            self._next += 1
-            self.ids[joint] = joint
-            self.materia["Next"] = {
-                "type": "utility",
-                "utility": "echo",
-                "parse": "json",
-                "params": {"output": {}},
-            }
-            self.sockets[joint] = {"materia": "Next", "edges": [_edge("always", self.ids[first])]}
-            first = joint
-        self._socket(id_, [_edge("always", self.ids[begins[0]])], generator=True)
-        self.flow.ways = [
-            way._replace(target=first) if way.target == id_ and way.source in members else way
-            for way in self.flow.ways
-        ]
-        self.loops[f"each-{self.ids[id_].lower()}"] = {
-            "sockets": [*(self.ids[step] for step in members), *([joint] if joint == first else [])],
-            "consumes": {"from": self.ids[id_], "output": "workItems"},
-            "exits": [
-                {"id": f"exit:{joint}:always", "from": joint, "condition": "always", "targetSocketId": done}
-            ],
-        }
 
     def _socket(
         self,
@@ -599,24 +427,19 @@ class _Placing:
         *,
         json_output: bool = False,
         asks: list[Way] | None = None,
-        generator: bool = False,
-        more: list[dict[str, str]] | None = None,
     ) -> None:
         step = self.flow.steps[id_]
         prompt = f"{step.title}." if step.title[-1:].isalnum() else step.title
-        if step.about:
-            prompt += f"\n\n{step.about}"
         if asks:
             prompt += f"\n\nYou are satisfied if it is {self._name(asks[0])}, and not if it is {self._name(asks[1])}."
-        fields: dict[str, JSON] = {"generator": True} if generator else {}
-        socket: dict[str, JSON] = {"materia": self._materia(step.title, prompt, **fields)}
+        socket: dict[str, JSON] = {"materia": self._materia(step.title, prompt)}
         if json_output:
             socket["parse"] = "json"
-        if edges or more:
-            socket["edges"] = [*(more or []), *edges]
+        if edges:
+            socket["edges"] = edges
         self.sockets[self.ids[id_]] = socket
 
-    def _materia(self, title: str, prompt: str, **fields: JSON) -> str:
+    def _materia(self, title: str, prompt: str) -> str:
         base = re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-._")[:50]
         base = base if base[:1].isalpha() else f"Step-{base}".rstrip("-")
         name, number = base, 2
@@ -624,151 +447,5 @@ class _Placing:
             name, number = f"{base}-{number}", number + 1
         # What another tool fills in is not a variable here.
         plain = prompt.replace("{{", "{").replace("}}", "}")
-        self.materia[name] = {"type": "agent", "tools": "none", "prompt": plain, **fields}
+        self.materia[name] = {"type": "agent", "tools": "none", "prompt": plain}
         return name
-
-
-OtherTool: TypeAlias = Literal["langgraph", "drawio"]
-"""What a loadout can be written for."""
-OTHER_TOOLS: Final = get_args(OtherTool)
-
-_NO_TWIN: Final[Mapping[str, Callable[[Graph, Socket], object]]] = {
-    "a process answers here, not an agent: run it in the function of this node": lambda _, here: (
-        here.is_utility
-    ),
-    "it makes the list of a loop: keep the list in the state": lambda graph, here: here.id in graph.consumers,
-    "it is visited once for each item of a list: walk the list yourself, and answer done behind the last": (
-        lambda _, here: here.iterator
-    ),
-    "its items are worked on side by side, in lanes": lambda graph, here: here.id in graph.regions,
-    "a person talks with its agent before it hands over": lambda _, here: here.materia.multi_turn,
-    "what it hands over goes into the state by assign": lambda _, here: here.assign,
-    "a way out of it may be taken so many times only": (
-        lambda _, here: any(edge.max_traversals is not None for edge in here.edges)
-    ),
-    "a way out of it is taken when it fails: answer failed": (
-        lambda _, here: any(edge.when == "failed" for edge in here.edges)
-    ),
-}
-"""What of a socket has no twin in either tool, and of which sockets it is so."""
-_CASTS: Final = "budget, limits, repairs of refused answers, what an agent is told of the cast and {{...}} in prompts are yours to do"
-
-
-class Exported(NamedTuple):
-    """A loadout as another tool reads it, and what of it has no twin there; the text says that too."""
-
-    text: str
-    notes: tuple[Note, ...]
-
-
-def export_graph(graph: Graph, to: OtherTool) -> Exported:
-    """Write a loadout as LangGraph code (``langgraph``) or as a draw.io diagram (``drawio``).
-
-    Raises:
-        MateriaError: there is no such tool (``usage``).
-    """
-    needs_one_of(to, OTHER_TOOLS, f"A loadout cannot be written for {to!r}.", "usage")
-    pairs = product(graph.sockets.items(), _NO_TWIN.items())
-    notes = [Note(id_, text) for (id_, here), (text, so) in pairs if so(graph, here)]
-    notes.append(Note(graph.name, _CASTS))
-    return Exported((_langgraph if to == "langgraph" else _drawio)(graph, notes), tuple(notes))
-
-
-class _WayOn(NamedTuple):
-    """A way out of a socket, the first that matches is taken: what must have been said, where it leads, how often."""
-
-    said: tuple[str, ...]
-    to: str
-    most: int | None = None
-
-
-def _ways(graph: Graph, here: Socket) -> list[_WayOn]:
-    """Return the ways out of a socket in the order in which they are looked at: exits of loops, then edges."""
-    routes = [one for loop in graph.loops.values() for one in loop.routes if one.source == here.id]
-    exits = [_WayOn(tuple(dict.fromkeys(["done", one.condition])), one.target) for one in routes]
-    edges = [_WayOn((edge.when,), edge.to, edge.max_traversals) for edge in here.edges]
-    return [*exits, *edges] or [_WayOn(("always",), END)]
-
-
-_CODE: Final = Path(__file__).with_name("langgraph.py.txt")
-"""The code of any graph, with places for what is this one's own."""
-
-
-def _langgraph(graph: Graph, notes: list[Note]) -> str:
-    prompts, ways = [], []
-    for id_, here in graph.sockets.items():
-        ends = ((list(one.said), "END" if one.to == END else repr(one.to)) for one in _ways(graph, here))
-        led = [f"({said}, {to})" for said, to in ends]
-        prompts.append(f"    {id_!r}: {here.materia.prompt!a},")
-        ways.append(f"    {id_!r}: [{', '.join(led)}],")
-    return read_own(_CODE).format(
-        notes="\n".join(f"    ({note.node!a}, {note.text!a})," for note in notes),
-        prompts="\n".join(prompts),
-        ways="\n".join(ways),
-        entry=repr(graph.entry),
-    )
-
-
-_NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_WIDE, _HIGH = 200, 60
-
-
-def _drawio(graph: Graph, notes: list[Note]) -> str:
-    file = ET.Element("mxfile")
-    model = ET.SubElement(ET.SubElement(file, "diagram", name=_xml_text(graph.name)), "mxGraphModel")
-    root = ET.SubElement(model, "root")
-    ET.SubElement(root, "mxCell", {"id": "0"})
-    ET.SubElement(root, "mxCell", {"id": "1", "parent": "0"})
-    cells = {id_: f"socket-{number}" for number, id_ in enumerate(graph.sockets)} | {END: "end"}
-    places = _places(graph)
-    bottom = max(row for _, row in places.values()) + 1
-    for id_, (column, row) in places.items():
-        here = graph.sockets.get(id_)
-        label = "end" if here is None else f"{here.materia.label}\n{id_}"
-        shape = "ellipse" if here is None else "shape=process" if here.is_utility else "rounded=1"
-        _box(root, cells[id_], label, shape, (column * _WIDE * 1.5, row * _HIGH * 2, _WIDE, _HIGH))
-    for here in graph.sockets.values():
-        for place, way in enumerate(_ways(graph, here)):
-            words = " and ".join(one for one in way.said if one != "always" or len(way.said) == 1)
-            most = "" if way.most is None else f", at most {way.most}"
-            style = "edgeStyle=orthogonalEdgeStyle" + (";dashed=1" if "done" in way.said else "")
-            ends = {"edge": "1", "source": cells[here.id], "target": cells[way.to]}
-            label = "" if words + most == "always" else words + most
-            cell = _cell(root, f"{cells[here.id]}-{place}", label, style, ends)
-            ET.SubElement(cell, "mxGeometry", {"relative": "1", "as": "geometry"})
-    said = "\n".join(["What has no twin here:", *(f"{note.node}: {note.text}" for note in notes)])
-    below = (0, bottom * _HIGH * 2, _WIDE * 4, _HIGH * 4)
-    _box(root, "notes", said, "text;align=left;verticalAlign=top", below)
-    ET.indent(file)
-    return ET.tostring(file, encoding="unicode")
-
-
-def _places(graph: Graph) -> dict[str, tuple[int, int]]:
-    """Return the column and the row of each socket, by how many steps it is from the entry."""
-    depths, waiting = {graph.entry: 0}, [graph.entry]
-    for id_ in waiting:
-        for way in _ways(graph, graph.sockets[id_]) if id_ != END else ():
-            if way.to not in depths:
-                depths[way.to] = depths[id_] + 1
-                waiting.append(way.to)
-    for id_ in (*graph.sockets, END):
-        depths.setdefault(id_, 0)
-    columns = list(depths.values())
-    return {id_: (depth, columns[:place].count(depth)) for place, (id_, depth) in enumerate(depths.items())}
-
-
-def _box(root: ET.Element, id_: str, label: str, style: str, box: tuple[float, float, float, float]) -> None:
-    cell = _cell(root, id_, label, f"whiteSpace=wrap;{style}", {"vertex": "1"})
-    place = {name: f"{size:g}" for name, size in zip(("x", "y", "width", "height"), box, strict=True)}
-    ET.SubElement(cell, "mxGeometry", {**place, "as": "geometry"})
-
-
-def _cell(root: ET.Element, id_: str, label: str, style: str, more: Mapping[str, str]) -> ET.Element:
-    """Add a cell; draw.io reads its label as it is, not as markup (``html=0``)."""
-    shown = {"id": id_, "parent": "1", "value": _xml_text(label), "style": f"html=0;{style};"}
-    return ET.SubElement(root, "mxCell", {**shown, **more})
-
-
-def _xml_text(text: str) -> str:
-    """Return a text without the characters that XML cannot have."""
-    return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", text)

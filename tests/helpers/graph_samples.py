@@ -19,20 +19,6 @@ def langgraph(*edges: str) -> dict[str, Any]:
     return {"nodes": [{"id": one, "data": {"name": one}} for one in nodes], "edges": written}
 
 
-def n8n(types: dict[str, str], connections: dict[str, list[list[str]]], **more: Any) -> dict[str, Any]:
-    """Return a workflow: nodes by type, and for each output of a node where it leads."""
-    return {
-        "nodes": [
-            {"name": name, "type": f"n8n-nodes-base.{type_}", **more.get(name, {})}
-            for name, type_ in types.items()
-        ],
-        "connections": {
-            name: {"main": [[{"node": one, "type": "main", "index": 0} for one in group] for group in groups]}
-            for name, groups in connections.items()
-        },
-    }
-
-
 LANGGRAPH = {
     "an agent with tools": langgraph("__start__ -> agent", "agent -continue> tools", "agent -end> __end__", "tools -> agent"),
     "plan and execute": langgraph("__start__ -> plan", "plan -> act", "act -> replan", "replan -act> act", "replan -end> __end__"),
@@ -56,25 +42,3 @@ MERMAID = {
         "\tgrade -. &nbsp;no&nbsp; .-> grade;\n\tclassDef default fill:#f2f0ff,line-height:1.2"
     ),
 }
-N8N = {
-    "a chat": n8n({"Chat": "chatTrigger", "Agent": "agent"}, {"Chat": [["Agent"]]}),
-    "a condition": n8n(
-        {"Hook": "webhook", "Paid?": "if", "Thank": "emailSend", "Remind": "emailSend"},
-        {"Hook": [["Paid?"]], "Paid?": [["Thank"], ["Remind"]]},
-    ),
-    "a switch": n8n(
-        {"Mail": "emailReadImapTrigger", "Which": "switch", "Bill": "set", "Bug": "set", "Rest": "noOp", "Log": "set"},
-        {"Mail": [["Which"]], "Which": [["Bill"], ["Bug"], ["Rest"]], "Bill": [["Log"]], "Bug": [["Log"]], "Rest": [["Log"]]},
-    ),
-    "item by item": n8n(
-        {"Go": "manualTrigger", "Pages": "httpRequest", "Each": "splitInBatches", "Sum up": "agent", "Long?": "if",
-         "Shorten": "code", "Send": "emailSend", "note": "stickyNote"},
-        {"Go": [["Pages"]], "Pages": [["Each"]], "Each": [["Send"], ["Sum up"]], "Sum up": [["Long?"]],
-         "Long?": [["Shorten"], ["Each"]], "Shorten": [["Each"]]},
-    ),
-    "an error output": n8n(
-        {"Go": "manualTrigger", "Fetch": "httpRequest", "Use": "set", "Say so": "emailSend"},
-        {"Go": [["Fetch"]], "Fetch": [["Use"], ["Say so"]]},
-        Fetch={"onError": "continueErrorOutput"},
-    ),
-}  # fmt: skip

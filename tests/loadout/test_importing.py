@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from graph_samples import LANGGRAPH, MERMAID, N8N, langgraph, n8n
+from graph_samples import LANGGRAPH, MERMAID, langgraph
 from materia_nb import MateriaError, Workbench
 from materia_nb.loadout.other_tools import import_graph
 
@@ -22,9 +22,7 @@ def edges(document: dict) -> dict[str, list[tuple[str, str]]]:
     }
 
 
-@pytest.mark.parametrize(
-    "source", [*LANGGRAPH.values(), *MERMAID.values(), *N8N.values()], ids=[*LANGGRAPH, *MERMAID, *N8N]
-)
+@pytest.mark.parametrize("source", [*LANGGRAPH.values(), *MERMAID.values()], ids=[*LANGGRAPH, *MERMAID])
 def test_each_example_loads_without_problems_and_comes_to_its_end(source, tmp_path):
     with closing(Workbench(tmp_path)) as wb:
         shown = wb.loadouts.import_graph(source)
@@ -113,82 +111,10 @@ class TestMermaid:
         assert caught.value.kind == "bad_graph"
 
 
-class TestN8n:
-    def test_a_list_that_is_handed_on_item_by_item_becomes_a_loop(self):
-        imported = import_graph(N8N["item by item"])
-        ways = edges(imported.document)
-        assert ways["Each"] == [("always", "Sum-up")]
-        assert ways["Long"] == [("satisfied", "Shorten"), ("not_satisfied", "Next")]
-        assert ways["Shorten"] == [
-            ("always", "Next")
-        ]  # every round ends in one socket, whichever way it went
-        (loop,) = imported.document["loops"].values()
-        members = [imported.document["sockets"][one]["materia"] for one in loop["sockets"]]
-        assert members == ["Sum-up", "Long", "Shorten", "Next"]
-        assert "note" not in [note.node for note in imported.notes]
-        assert [imported.document["sockets"][one["targetSocketId"]]["materia"] for one in loop["exits"]] == [
-            "Send"
-        ]
-
-    @pytest.mark.parametrize(
-        "outputs, goes_to",
-        [([["Sum"], ["Work"]], "Work"), ([["Sum"]], "Sum"), ([[], ["Work"]], "Work"), ([], "end")],
-    )
-    def test_no_loop_is_made_of_what_does_not_come_back(self, outputs, goes_to):
-        nodes = {"Each": "splitInBatches", "Work": "code", "Sum": "code"}
-        imported = import_graph(n8n(nodes, {"Each": outputs}))
-        assert "loops" not in imported.document
-        assert edges(imported.document)["Each"] == [("always", goes_to)]
-        assert [note.text for note in imported.notes if note.node == "Each"] == [
-            "nothing comes back to it, so no loop was made of it"
-        ]
-
-    def test_every_item_is_worked_on_once(self, tmp_path):
-        with closing(Workbench(tmp_path)) as wb:
-            wb.loadouts.import_graph(N8N["item by item"])
-            items = [{"title": title, "context": "All of it."} for title in "abc"]
-            agents = {
-                "Each": lambda: {"workItems": items},
-                "Long": lambda item: {"satisfied": item["title"] == "b"},
-                "*": lambda: "done",
-            }
-            cast = wb.cast("go", agents=agents)
-            assert cast.run() == "complete"
-            done = [
-                step.item_label
-                for step in cast.steps
-                if cast.now.graph.sockets[step.socket].materia.id == "Sum-up"
-            ]
-            assert done == ["a", "b", "c"]
-
-    def test_an_error_output_becomes_an_edge_for_a_failure(self):
-        assert edges(import_graph(N8N["an error output"]).document)["Fetch"] == [
-            ("failed", "Say-so"),
-            ("always", "Use"),
-        ]
-
-    def test_models_memories_and_tools_of_an_agent_are_no_sockets(self):
-        workflow = n8n(
-            {"Chat": "chatTrigger", "Agent": "agent", "Model": "lmChatOpenAi"}, {"Chat": [["Agent"]]}
-        )
-        workflow["connections"]["Model"] = {"ai_languageModel": [[{"node": "Agent"}]]}
-        imported = import_graph(workflow)
-        assert list(edges(imported.document)) == ["Agent"]
-        assert "languageModel of Agent" in imported.notes[0].text
-
-    def test_expressions_are_no_variables_of_a_prompt(self):
-        workflow = n8n(
-            {"Go": "manualTrigger", "Say": "agent"},
-            {"Go": [["Say"]]},
-            Say={"parameters": {"text": "={{ $json.x }}"}},
-        )
-        assert "{{" not in import_graph(workflow).document["materia"]["Say"]["prompt"]
-
-
 @pytest.mark.parametrize(
     "source",
     [
-        42, {}, {"nodes": [{"name": "no id"}], "edges": []}, {"nodes": [], "edges": []}, {"nodes": 3, "connections": {}},
+        42, {}, {"nodes": [{"name": "no id"}], "edges": []}, {"nodes": [], "edges": []}, {"nodes": 3, "edges": []},
         {"nodes": [{"id": "a"}], "edges": [{"source": "a", "target": "b"}]}, "{not json", "",
         {"nodes": [{"id": "__start__"}, {"id": "__end__"}], "edges": [{"source": "__start__", "target": "__end__"}]},
     ],
@@ -201,8 +127,8 @@ def test_what_is_no_graph_is_one_error(source):
 
 def test_a_file_is_read(tmp_path):
     path = tmp_path / "flow.json"
-    path.write_text(json.dumps(N8N["a condition"]))
-    assert import_graph(path) == import_graph(str(path)) == import_graph(N8N["a condition"])
+    path.write_text(json.dumps(LANGGRAPH["a supervisor"]))
+    assert import_graph(path) == import_graph(str(path)) == import_graph(LANGGRAPH["a supervisor"])
     with pytest.raises(MateriaError, match="cannot be read"):
         import_graph(tmp_path / "missing.json")
 

@@ -8,7 +8,6 @@ import json
 import random
 
 from builders import asks
-from graph_samples import LANGGRAPH, MERMAID, N8N
 from loadout_samples import RICH, edge, looped, route
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph, check_config
@@ -19,7 +18,6 @@ from materia_nb.loadout.design.forms import form_of, read_field
 from materia_nb.loadout.design.saving import rewrite_json
 from materia_nb.loadout.design.ways import MISSING
 from materia_nb.loadout.models import MODELS
-from materia_nb.loadout.other_tools import export_graph, import_graph
 from records import ROOT, WRONG, as_line, changed, check_record, examples, places, written
 from stream_helpers import streams_config
 
@@ -199,35 +197,6 @@ def test_forms():
 
 
 _RAW = (None, "x", "a\nb", 3, 1.5, True, ["a", "b"], ["a", 1], {"x": 1}, [], "json", "end", "")
-
-
-def test_imported_and_exported():
-    def lines():
-        rng = random.Random(7)
-        for source in [*LANGGRAPH.values(), *N8N.values()]:
-            for made in [source, *(changed(source, rng) for _ in range(12))]:
-                got = tried(import_graph, made)
-                yield (
-                    said(got)
-                    if isinstance(got, MateriaError)
-                    else f"{as_line(got.document)} {as_line(got.notes)}"
-                )
-        for text in MERMAID.values():
-            for at in [None, *rng.sample(range(len(text)), min(12, len(text)))]:
-                got = tried(import_graph, text if at is None else text[:at] + text[at + 1 :])
-                yield (
-                    said(got)
-                    if isinstance(got, MateriaError)
-                    else f"{as_line(got.document)} {as_line(got.notes)}"
-                )
-        for document in right()[::4]:
-            graph = build_graph(document, next(iter(document["loadouts"])))
-            for tool in ("langgraph", "drawio"):
-                made = export_graph(graph, tool)
-                yield from made.text.splitlines()
-                yield as_line(made.notes)
-
-    check_record("other-tools", lines())
 
 
 def test_compositions():

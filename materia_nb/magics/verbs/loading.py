@@ -37,7 +37,6 @@ from materia_nb.insight.compare import visit_before
 from materia_nb.insight.odds import Chances, Likely, PerSocket
 from materia_nb.insight.queries import query_of
 from materia_nb.late import late
-from materia_nb.loadout.other_tools import OTHER_TOOLS, export_graph
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.cast_display import counting, running
 from materia_nb.magics.registry import (
@@ -104,14 +103,12 @@ def _list_materia(call: Call, materia: Rest = None) -> Any:
     return materia_view(config, call.bench.agents)
 
 
-@verb(
-    "grid", to={"choices": ("mermaid", *OTHER_TOOLS)}, example="%materia grid --to langgraph Plan-Build-Eval"
-)
+@verb("grid", to={"choices": ("mermaid",)}, example="%materia grid --to mermaid Plan-Build-Eval")
 def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
     """Draw the graph of the cast, or of a loadout.
 
     Args:
-        to: as source for another tool: a Mermaid flowchart, LangGraph code, a draw.io diagram
+        to: as source for another tool: a Mermaid flowchart
     """
     cast = call.bench.cast_
     if loadout is None and cast is not None and cast.graph.name == call.bench.loadouts.chosen:
@@ -121,8 +118,6 @@ def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
         if to is None:
             return view
         picture = view.picture
-    if to in OTHER_TOOLS:
-        return Text(export_graph(picture.graph, to).text)
     return Text(picture.mermaid) if to else picture
 
 
