@@ -178,8 +178,8 @@ def enter(rules: Rules, state: CastState) -> Transition:
             draft.next, draft.detours = draft.detours[-1], draft.detours[:-1]
         else:
             draft.next = route.target if route else END
-        cursor = draft.cursors[iterator.cursor]
-        passed.append(Passed(target, iterator.loop, cursor, route.edge_id if route else None, draft.next))
+        entries = len(list_at(iterator.items, draft))
+        passed.append(Passed(target, iterator.loop, entries, route.edge_id if route else None, draft.next))
 
 
 def _without_items(rules: Rules, draft: Draft, target: str) -> Region | None:

@@ -84,6 +84,7 @@ def remarks_of(rules: Rules, session: Session) -> tuple[Remark, ...]:
         *found,
         *_items_left(rules, session),
         *_never_worked_on(rules, session.state, edited),
+        *_never_visited(rules, session, decisions),
         *_spoken(rules, session),
         *_blind(session.state),
         *_of_lanes(rules, session),
@@ -263,6 +264,36 @@ def _never_worked_on(rules: Rules, state: CastState, edited: Collection[str]) ->
                     f"{item.label} ({item.key}) was never worked on: the cast came to its end without it"
                 )
                 yield Remark("never-worked-on", message, entry_of(rules, walk), None, item.key)
+
+
+def _never_visited(rules: Rules, session: Session, decisions: Sequence[Decision]) -> Iterator[Remark]:
+    """Name the entries of a list that was replaced behind its cursor, so that its loop found nothing to do (R67).
+
+    An entry was worked on if a visit had an equal item, or one with the same title, at its place.
+    """
+    sockets = dict.fromkeys(passed.socket for one in decisions for passed in one.passed if not passed.empty)
+    walks = {walk.iterator.cursor: walk for socket in sockets if (walk := rules.sockets[socket].walk)}
+    for cursor, walk in walks.items() if not session.edits else ():
+        outer = session.state.within.get(cursor, ())
+        entries = list_at(walk.iterator.items, session.state)
+        visited: dict[int, set[str]] = {}
+        for item in (step.at.item for step in session.steps):
+            if item is not None and item.id[::2] == (cursor, outer):
+                visited.setdefault(item.id[1], set()).update(_identities(item.value))
+        for place, entry in enumerate(entries[: session.state.cursors.get(cursor, 0)]):
+            item = item_at(walk, entries, place, outer)
+            if item is None or session.state.passed.get(item.id) is False:
+                continue  # passed over, which is said of it already
+            if visited.get(place, set()).isdisjoint(_identities(entry)):
+                message = (
+                    f"{item.label} ({item.key}) was never worked on: the list was replaced behind its cursor"
+                )
+                yield Remark("never-worked-on", message, entry_of(rules, walk), None, item.key)
+
+
+def _identities(entry: JSON) -> set[str]:
+    title = entry.get("title") if isinstance(entry, dict) else None
+    return {compact(entry)} | ({f"title {title}"} if isinstance(title, str) else set())
 
 
 def _unanswered(rules: Rules, one: Decision) -> Remark | None:

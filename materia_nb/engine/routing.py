@@ -65,19 +65,20 @@ NOTHING_SAID: Final = Reading(None)
 class Passed(NamedTuple):
     """A socket that was passed over, since its list had no item left at the cursor (R16).
 
-    ``loop`` is None for a socket's own ``foreach``, and ``route`` the exit that led on, None when there was none.
+    ``loop`` is None for a socket's own ``foreach``, ``entries`` the length of its list, and ``route`` the exit that led on,
+    None when there was none.
     """
 
     socket: str
     loop: str | None
-    cursor: int
+    entries: int
     route: str | None
     target: str
 
     @property
     def empty(self) -> bool:
-        """Whether nothing of the list had been worked on: there was nothing in it."""
-        return self.cursor == 0
+        """True if the list had no entry (R67)."""
+        return self.entries == 0
 
 
 class Decision(NamedTuple):

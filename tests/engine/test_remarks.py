@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cast_helpers as h
 from materia_nb.cast import open_cast
@@ -270,3 +275,53 @@ def test_r64_breakpoints_wait_for_both(tmp_path):
     )
     cast.breakpoints.add(hollow_answer=True)
     assert (cast.run(), len(cast.steps)) == ("breakpoint", 1)
+
+
+def entered_twice(tmp_path, first, second):
+    """Cast a loop over ``state.rows`` twice; an agent replaces the list between the two entries."""
+    sockets = {
+        "Socket-1": h.at("M", ("always", "Socket-2"), parse="json", assign={"rows": "$.rows"}),
+        "Socket-2": h.at(
+            "M", ("always", "Socket-2"), parse="json", foreach={"items": "state.rows"}, advance={}
+        ),
+    }
+    route = {"id": "x", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-1"}
+    loops = {"F": {"sockets": ["Socket-2"], "exits": [route]}}
+    more = [h.YES] * (len(second) - len(first))
+    answers = [{"rows": first}, *[h.YES] * len(first), {"rows": second}, *more, {"rows": second}]
+    return odd(tmp_path, sockets, answers, loops)
+
+
+def test_r67_a_list_that_is_empty_on_a_later_entry_is_an_empty_loop(tmp_path):
+    cast = entered_twice(tmp_path, ["a"], [])
+    assert [(one.code, one.socket) for one in cast.now.remarks] == [("empty-loop", "Socket-2")]
+
+
+def test_r67_entries_that_came_in_behind_the_cursor_are_never_worked_on(tmp_path):
+    cast = entered_twice(tmp_path, [{"title": "a"}, {"title": "b"}], [{"title": "a", "n": 1}, {"title": "c"}])
+    assert [(one.code, one.socket, one.item) for one in cast.now.remarks] == [
+        ("never-worked-on", "Socket-2", "1")
+    ]
+    assert "c (1) was never worked on: the list was replaced behind its cursor" in str(cast.now.remarks[0])
+
+
+@pytest.mark.parametrize("second", [["a", "b"], ["a"]])
+def test_r67_a_list_whose_entries_were_worked_on_has_no_such_remark(tmp_path, second):
+    remarks = entered_twice(tmp_path, ["a", "b"], second).now.remarks
+    assert {one.code for one in remarks} <= {
+        "same-again"
+    }  # which is about the agent that gives the list again
+
+
+@settings(max_examples=40)
+@given(
+    first=st.lists(st.sampled_from("abc"), max_size=4), second=st.lists(st.sampled_from("abc"), max_size=4)
+)
+def test_r67_every_entry_of_the_list_of_a_loop_was_visited_or_has_a_remark(first, second):
+    with TemporaryDirectory() as folder:
+        cast = entered_twice(Path(folder), first, second)
+        visited = {(step.item_key, step.at.item.value) for step in cast.steps if step.at.item is not None}
+        reported = {one.item for one in cast.now.remarks}
+        missing = [place for place, row in enumerate(cast.state["rows"]) if (str(place), row) not in visited]
+        assert all(str(place) in reported for place in missing)
+        assert cast.state["rows"] or "empty-loop" in {one.code for one in cast.now.remarks}
