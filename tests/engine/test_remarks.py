@@ -325,3 +325,12 @@ def test_r67_every_entry_of_the_list_of_a_loop_was_visited_or_has_a_remark(first
         missing = [place for place, row in enumerate(cast.state["rows"]) if (str(place), row) not in visited]
         assert all(str(place) in reported for place in missing)
         assert cast.state["rows"] or "empty-loop" in {one.code for one in cast.now.remarks}
+
+
+def test_r65_a_loop_without_exits_is_never_exhausted_unmatched(tmp_path):
+    sockets = {
+        "Socket-1": h.at("G", ("always", "Socket-2")),
+        "Socket-2": h.at("M", ("always", "Socket-2"), parse="json", advance={"when": "always"}),
+    }
+    loops = {"L": {"sockets": ["Socket-2"], "consumes": {"from": "Socket-1"}}}
+    assert odd(tmp_path, sockets, [{"workItems": h.items("a")}, h.YES], loops).now.remarks == ()

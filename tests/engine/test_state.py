@@ -284,3 +284,8 @@ def test_r56_what_a_turn_did_not_report_is_counted_apart():
     assert (total.input, total.output, total.cost) == (4, 2, 1.0)
     assert (total.uncounted, total.unpriced) == (1, 1)
     assert (total.tokens_words, total.cost_words) == ("6, unknown of 1 turn", "1.0000 USD, unknown of 1 turn")
+
+
+def test_r65_a_target_without_a_name_fails_although_its_source_is_missing():
+    play = after([say(s=1)], at("X"), materia={"X": utility(assign={"..": "state.nope"})})
+    assert play.at == "assignment"
