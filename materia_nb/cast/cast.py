@@ -26,6 +26,7 @@ from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.cast.work import Work, clean, given, now, over
 from materia_nb.engine import decide
+from materia_nb.engine.edit import edits_since
 from materia_nb.engine.events import Event, Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord, lanes_at_work
@@ -679,17 +680,28 @@ class Cast:
             self.runner.write_derived()
             return self.steps[-1]
 
-    def back(self, step: int | None = None, *, change: str | None = None, files: bool = False) -> None:
-        """Continue from an earlier step; later steps are kept as a branch. Project files stay as they are unless ``files`` is set.
+    def back(
+        self,
+        step: int | None = None,
+        *,
+        change: str | None = None,
+        files: bool = False,
+        discard_edits: bool = False,
+    ) -> None:
+        """Continue from an earlier step; later steps are kept as a branch, and your edits since then are applied again.
+
+        Project files stay as they are unless ``files`` is set.
 
         Args:
             step: the step to continue from; 0 is the start.
             change: instead of a step, a path in the state: continue from before its value last changed, as blame shows.
             files: whether to restore the project's files as of that step too, if they are saved; the current ones are saved first.
+            discard_edits: whether to continue without the edits made after that step.
 
         Raises:
             MateriaError: there is no such step (``no_step``), its files were not kept (``not_kept``), or one that was never kept
-                would be overwritten (``in_the_way``); nothing has changed then. Nothing ever changed the value (``no_change``), or the
+                would be overwritten (``in_the_way``), or an edit does not fit the earlier state (``edits_lost``); nothing has
+                changed then. Nothing ever changed the value (``no_change``), or the
                 cast did not go on from that step (``back``).
         """
         if (step is None) is (change is None):
@@ -698,20 +710,24 @@ class Cast:
                 hint="back(3), or back(change='workItems.0.title')",
                 kind="usage",
             )
+        of_edit = False
         if change is not None:
-            step = self._before_change(change)
+            step, of_edit = self._before_change(change)
         assert step is not None  # noqa: S101 - one of the two was given
         number = self.steps.at(step).number if step else 0
+        if of_edit and len(edits_since(self.runner.session, number)) == 1:
+            discard_edits = True  # it is the change that was named
+        command = partial(decide.back_to, discard_edits=discard_edits)
         self.runner.refuse_while_running()
         self.runner.write_now()  # the files of the steps that are left, which the journal names (R43)
         if files:
-            self.runner.back_with_files(number)
+            self.runner.back_with_files(command, number)
         else:
-            self.runner.edit(decide.back_to, number)
+            self.runner.edit(command, number)
         self.runner.write_now()
 
-    def _before_change(self, path: str) -> int:
-        """Return the last step after which a value was still what it was before its latest change."""
+    def _before_change(self, path: str) -> tuple[int, bool]:
+        """Return the last step before the latest change of a value, and whether an edit after that step is the change."""
         from materia_nb.insight.queries import changes_of_value
 
         self.now.needs_castable()
@@ -723,7 +739,7 @@ class Cast:
         # A person's edit came behind its step, or while that still waited: then it cannot be gone back to. What lanes
         # brought came behind the step that handed the items out.
         by_hand = made.rule == "edit" and self.steps.at(made.step).after.status in ("ready", "complete")
-        return made.step if by_hand or made.rule == "P6" else made.step - 1
+        return (made.step if by_hand or made.rule == "P6" else made.step - 1), made.rule == "edit"
 
     def fork(self, step: int | None = None, *, root: Path | None = None) -> Cast:
         """Start another cast from a step, in its own directory; this one stays as it is (R55).

@@ -250,19 +250,23 @@ class Edits:
         """Undo the last edit, as long as no step was made since."""
         self._runner.edit(decide.undo)
 
-    def recommit(self, output: str | Mapping[str, JSON]) -> StepRecord:
+    def recommit(self, output: str | Mapping[str, JSON], *, discard_edits: bool = False) -> StepRecord:
         """Correct the output of the last step; it is checked and decided again, and the original is kept.
+
+        Your edits since that step began are applied again.
 
         Args:
             output: the corrected output; an object is written as the socket hands over, as in ``reply``.
+            discard_edits: whether to continue without the edits made since that step began.
 
         Raises:
-            MateriaError: the corrected output breaks the handoff's rules (kind ``recommit``), or
-                the cast has gone on since, or was edited since.
+            MateriaError: the corrected output breaks the handoff's rules (kind ``recommit``), the cast has gone on since,
+                or an edit does not fit the corrected state (``edits_lost``).
         """
         steps = self._runner.session.steps
         write = self._runner.rules.sockets[steps[-1].socket].write if steps else None
-        self._runner.edit(decide.recommit, clean(sound(given(output), "The corrected output", write).text))
+        text = clean(sound(given(output), "The corrected output", write).text)
+        self._runner.edit(partial(decide.recommit, discard_edits=discard_edits), text)
         self._runner.write_now()
         return self._runner.session.steps[-1]
 

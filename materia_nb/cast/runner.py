@@ -572,12 +572,12 @@ class Runner(Work):
         if self.session.keeps and self.journal is not None:
             self.keep_with(self.file_snapshots, by)
 
-    def back_with_files(self, number: int) -> None:
+    def back_with_files(self, command: Callable[..., Events], number: int) -> None:
         """Go back to a step, in the folder that the cast works in too; what is there now is kept before."""
         self.refuse_while_running()
         with self.lock():
             self.begin()
-            events, now_kept = decide.back_to(self.rules, self.session, number, now()), self.session.files
+            events, now_kept = command(self.rules, self.session, number, now()), self.session.files
             then = files_after(self.session, number)
             if now_kept is None or then is None:
                 raise not_kept(number)

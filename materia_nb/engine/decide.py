@@ -24,6 +24,7 @@ from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.routing import used_up
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import (
+    Edit,
     Session,
     Streams,
     lanes_at_work,
@@ -44,7 +45,7 @@ from materia_nb.engine.state import (
     limited,
     waiting_visit,
 )
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.handoff.capabilities import Approval, Grant, answer_note
 from materia_nb.handoff.protocol import RefusedAnswer
 from materia_nb.jsonvalue import JSON, too_deep_to_write
@@ -645,17 +646,13 @@ def _no_lanes(session: Session) -> None:
         )
 
 
-def recommit(rules: Rules, session: Session, text: str, ts: int) -> Events:
-    """Correct the output of the last step."""
+def recommit(rules: Rules, session: Session, text: str, ts: int, *, discard_edits: bool = False) -> Events:
+    """Correct the output of the last step, then apply the edits made since that step began again (R71)."""
     _no_lanes(session)
     record = session.steps[-1] if session.steps else None
     if record is None or not record.turns or session.state.status == "waiting":
         raise MateriaError(
             "There is no completed step to correct.", hint="reply answers a waiting socket", kind="recommit"
-        )
-    if session.edits and session.edits[-1].step == session.state.steps:
-        raise MateriaError(
-            "The cast was edited since that step.", hint="undo the edit first", kind="recommit"
         )
     name = name_of_correction(session)
     step = edit.recommit(rules, record.before, session.state, text, name)
@@ -665,12 +662,51 @@ def recommit(rules: Rules, session: Session, text: str, ts: int) -> Events:
         for one in step.events
         if isinstance(one, ev.MateriaTold | ev.ScopeChanged | ev.AssignmentFailed | ev.CastEnd)
     ]
-    return _events(session, step._replace(events=(first, *told)), ts)
+    corrected = _events(session, step._replace(events=(first, *told)), ts)
+    edits = tuple(one for one in session.edits if one.step >= record.number)
+    return corrected if discard_edits else _with_edits(rules, session, corrected, edits, ts)
 
 
-def back_to(rules: Rules, session: Session, number: int, ts: int) -> Events:
-    """Go on from the state after an earlier step."""
-    return (ev.CastBack(step=number, ts=ts),)
+def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edits: bool = False) -> Events:
+    """Continue from the state after an earlier step, then apply the edits newer than that step again (R71).
+
+    Raises:
+        MateriaError: an edit, or a corrected output, does not fit the earlier state (``edits_lost``).
+    """
+    back: Events = (ev.CastBack(step=number, ts=ts),)
+    if discard_edits or not 0 <= number <= len(session.steps):
+        return back
+    for record in session.steps[number:]:
+        if any(turn.mode == "correction" for turn in record.turns):
+            raise _edits_lost(f"your correction of the output of step {record.number}", 1, "")
+    return _with_edits(rules, session, back, edit.edits_since(session, number), ts)
+
+
+def _with_edits(rules: Rules, session: Session, events: Events, edits: Sequence[Edit], ts: int) -> Events:
+    """Return ``events`` followed by the events that apply ``edits`` to the state which they lead to."""
+    if not edits:
+        return events
+    after = fold(rules, session, events)
+    for place, lost in enumerate(edits):
+        try:
+            data = edit.reapplied(lost, after.state.data)
+            applied = edit_state(rules, after, data, lost.lists, ts)
+            after = fold(rules, after, applied)
+        except MateriaError as error:
+            words = f"your edit of {', '.join(edit.changes_in_words(lost.patch)) or 'the work items'} after step {lost.step}"
+            raise _edits_lost(words, len(edits) - place, str(error)) from error
+        events = (*events, *applied)
+    return events
+
+
+def _edits_lost(words: str, count: int, why: str) -> MateriaError:
+    """Return the question whether to continue without edits that do not fit the earlier state."""
+    more = f" {counted(count, 'edit')} would be lost." if count > 1 else ""
+    return MateriaError(
+        f"Nothing was changed: {words} does not fit the earlier state.{more}{' ' * bool(why)}{why}",
+        hint="to continue without the edits, repeat the command with discard_edits=True (--discard-edits)",
+        kind="edits_lost",
+    )
 
 
 def set_budget(rules: Rules, session: Session, budget: Budget, ts: int) -> Events:

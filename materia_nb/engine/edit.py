@@ -24,7 +24,16 @@ from materia_nb.engine.state import CastState, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import item_issues
 from materia_nb.handoff.protocol import RefusedAnswer, in_brief
-from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, same, too_deep_to_write, with_patch
+from materia_nb.jsonvalue import (
+    JSON,
+    FrozenDict,
+    compact,
+    frozen,
+    get_path,
+    same,
+    too_deep_to_write,
+    with_patch,
+)
 
 _COMPARED: Final = 20_000
 """Lists of more characters of JSON are replaced as a whole in a patch."""
@@ -94,6 +103,51 @@ def back_to(earlier: CastState, latest: CastState) -> CastState:
     return earlier._replace(
         usage=latest.usage, warned=latest.warned, blind=latest.blind, budget=latest.budget, told=latest.told
     )
+
+
+def edits_since(session: Session, number: int) -> tuple[Edit, ...]:
+    """Return the edits that the state after step ``number`` does not contain, oldest first.
+
+    Edits made while the step was waiting are part of the state after it.
+    """
+    reached = session.steps[number - 1].after if number else session.start
+    newer = [one for one in session.edits if one.step >= number]
+    first = next(
+        (at for at, one in enumerate(newer) if one.step > number or same(one.before.data, reached.data)),
+        len(newer),
+    )
+    skipped = {step.number for step in session.steps[number:] if step.skipped}
+    return tuple(one for one in newer[first:] if not (one.visit is not None and one.step in skipped))
+
+
+def reapplied(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """Apply an edit to other data than it was made in.
+
+    Raises:
+        MateriaError: a value that the edit changes is not what it was when the edit was made (``edit``), or the edit
+            gave up an item.
+    """
+    if lost.visit is not None:
+        raise MateriaError("It gave up an item that was being worked on.", kind="edit")
+    paths = [tuple(path.split(".")) for path in lost.lists]
+    for change in lost.patch:
+        for pointer in (change.get("path"), change.get("from")):
+            if isinstance(pointer, str):
+                keys = [key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:]]
+                paths.append(_to_list(lost.before.data, keys))
+    for path in paths:
+        if not same(get_path(data, path), get_path(lost.before.data, path)):
+            raise MateriaError(f"{'.'.join(path)} was different when the edit was made.", kind="edit")
+    return patched(data, lost.patch)
+
+
+def _to_list(data: JSON, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return a path as far as the first list on it: the places in a list mean something in that list alone."""
+    for depth, key in enumerate(keys):
+        if not isinstance(data, dict):
+            return tuple(keys[:depth])
+        data = data.get(key)
+    return tuple(keys)
 
 
 def changes_in_words(patch: Sequence[Mapping[str, JSON]]) -> list[str]:

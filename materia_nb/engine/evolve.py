@@ -586,7 +586,8 @@ def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) ->
     )
     told = _side_events(step, event.ts, record.number)
     turn = TurnRecord("correction", None, text, event.artifact, step.reading, None, events=told)
-    return _moved(session, step, event.ts, turn, ending=None)
+    edits = tuple(one for one in session.edits if one.step < record.number)  # applied again by later events
+    return _moved(session, step, event.ts, turn, ending=None, edits=edits)
 
 
 def _files(_: Rules, session: Session, event: ev.FilesKept) -> Session:

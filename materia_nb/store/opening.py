@@ -484,7 +484,7 @@ def _back(files: RunDir, rules: Rules, lines: list[JournalLine], step: int) -> l
     last = session.steps.latest
     if last is not None and last.number == step and last.after.status not in ("ready", "complete"):
         return []
-    events = decide.back_to(rules, session, step, lines[-1].ts)
+    events = decide.back_to(rules, session, step, lines[-1].ts, discard_edits=True)
     return lines_of(events, fold(rules, session, events), files)
 
 

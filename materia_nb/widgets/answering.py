@@ -324,17 +324,7 @@ def correction(now: Snapshot) -> dict[str, Any] | None:
         "text": record.output or "",
         "words": f"Correct the output of step {record.number}",
         "open": False,
-        "why_not": _edited_since(now),
     }
-
-
-def _edited_since(now: Snapshot) -> str:
-    """Why the last output cannot be corrected although its step is the last one."""
-    edits = now.edits
-    latest = now.latest
-    if edits and latest and edits[-1].step >= latest.number and edits[-1].after is now.engine:
-        return "the cast was edited since that step: undo the edit first"
-    return ""
 
 
 def _can_enter(now: Snapshot) -> dict[str, str] | None:

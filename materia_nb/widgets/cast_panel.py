@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,7 @@ from materia_nb.cast.repairs import changed_definition, folders_asked
 from materia_nb.cast.views.compare_view import CompareView, StepCompareView
 from materia_nb.display.blocks import Block, Line
 from materia_nb.display.escape import part
-from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
+from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
 from materia_nb.insight.compare import visit_before
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import MISSING, get_path, pretty
@@ -224,7 +225,7 @@ class CastPanel(CastSurface):
         cast = self.cast
 
         def ask_again() -> object:
-            cast.back(len(cast.steps) - 1)
+            self._go_back(len(cast.steps) - 1, message)
             return cast.step()
 
         self._settle(message, "Retry", ask_again)
@@ -408,7 +409,36 @@ class CastPanel(CastSurface):
     @_act.register
     def _back(self, message: ToCast.Back) -> None:
         self.look(None)
-        self.cast.back(message.step, files=message.files)
+        self._go_back(message.step, message, files=message.files)
+
+    def _go_back(self, step: int, message: ToCast.Back | ToCast.AskAgain, *, files: bool = False) -> None:
+        with self._asking_about_edits(message):
+            self.cast.back(step, files=files, discard_edits=message.discard_edits)
+        self._say_edits(step)
+
+    @_act.register
+    def _recommit(self, message: ToCast.Recommit) -> None:
+        number = len(self.cast.steps)
+        with self._asking_about_edits(message):
+            self.cast.edit.recommit(message.text, discard_edits=message.discard_edits)
+        self._say_edits(number)
+
+    @contextlib.contextmanager
+    def _asking_about_edits(self, message: ToCast.Back | ToCast.AskAgain | ToCast.Recommit) -> Iterator[None]:
+        """Offer a message again without the edits that do not fit, if it is refused because of them (R71)."""
+        try:
+            yield
+        except MateriaError as error:
+            if error.kind == "edits_lost":
+                again = {**message.as_json(), "discard_edits": True}
+                self.without_edits = {
+                    key: value for key, value in again.items() if key not in ("seen", "first")
+                }
+            raise
+
+    def _say_edits(self, step: int) -> None:
+        if count := sum(edit.step == step for edit in self.cast.now.edits):
+            self.say(f"{counted(count, 'edit')} {'was' if count == 1 else 'were'} applied again.")
 
     @_act.register
     def _fork(self, message: ToCast.Fork) -> None:
@@ -547,7 +577,6 @@ PLAIN_ACTS: Final[dict[type[PageMessage], Callable[[CastPanel, Any], object]]] =
     ),
     ToCast.Disallow: lambda panel, message: panel.cast.approvals.disallow(message.tool),
     ToCast.Enter: lambda panel, _: panel.cast.enter(),
-    ToCast.Recommit: lambda panel, message: panel.cast.edit.recommit(message.text),
     ToCast.SetValue: lambda panel, message: panel.cast.edit.set(
         message.path, typed_value(message.text, as_text=message.as_text)
     ),

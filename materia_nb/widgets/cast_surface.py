@@ -87,7 +87,8 @@ class CastSurface(Panel):
         self._tabs: list[list[str]] = []
         self._bench, self._forked = bench, forked
         self.aborting = self._ticking = self._asked = self._joined = False
-        self._said: dict[str, str] = {}
+        self._said: dict[str, Any] = {}
+        self.without_edits: dict[str, Any] = {}
         self._identity = ""
         self.compares: Callable[[Snapshot], Sequence[Block]] | None = None
         self.designing: Designing | None = None
@@ -224,9 +225,12 @@ class CastSurface(Panel):
     def fail(self, error: Exception) -> None:
         """Show an exception over the graph; one of ours as its short text, and a click that came too late as no error."""
         tone = "fine" if isinstance(error, MateriaError) and error.kind == "outdated" else "bad"
-        self._told({"words": clipped(error_words(error, self.title), 2_000), "tone": tone})
+        notice: dict[str, Any] = {"words": clipped(error_words(error, self.title), 2_000), "tone": tone}
+        if isinstance(error, MateriaError) and error.kind == "edits_lost":
+            notice["without_edits"] = self.without_edits
+        self._told(notice)
 
-    def _told(self, notice: dict[str, str]) -> None:
+    def _told(self, notice: dict[str, Any]) -> None:
         before, self._said = self._said, notice
         if notice != before and not self.closed:
             self.front.put({"surface": self._surface()})

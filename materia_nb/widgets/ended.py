@@ -108,13 +108,13 @@ def _under(now: Snapshot) -> list[str]:
     """Which step it is about, what stands there, how often it was tried."""
     record = now.latest
     if lanes_at_work(now.session) is not None:  # what its generator did is not part of it
-        return ["nothing was lost"]
+        return ["all steps are kept"]
     facts: list[str] = []
     if record is not None:
         facts.append(f"step {record.number}")
         if record.item_key is not None:
             facts.append(f"{record.item_key} {part(record.item_label or '', 40)}")
-    return [*facts, *filter(None, [tried_words(now), "nothing was lost"])]
+    return [*facts, *filter(None, [tried_words(now), "all steps are kept"])]
 
 
 def _command(now: Snapshot) -> dict[str, JSON] | None:

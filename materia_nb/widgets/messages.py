@@ -135,6 +135,8 @@ class ToCast:
     class AskAgain(Starting, WhenIdle):
         """Go back before the last answer of the socket behind which a limit stopped the cast, and ask it again."""
 
+        discard_edits: StrictBool = False
+
     class Take(Starting, WhenIdle):
         """Take what the workbench has changed of the materia where the cast failed, and run it once more."""
 
@@ -315,6 +317,7 @@ class ToCast:
         """Decide the last step again with another output."""
 
         text: LongText
+        discard_edits: StrictBool = False
 
     class SetValue(WhenIdle):
         """Put a value into the state, read as JSON unless it is text."""
@@ -343,6 +346,7 @@ class ToCast:
 
         step: WholeNumber
         files: bool = False
+        discard_edits: StrictBool = False
 
     class Fork(WhenIdle):
         """Begin another cast from a step, or from how the cast stands."""

@@ -73,7 +73,7 @@ def pinned(at: Clicks) -> None:
 
 
 def skipped(at: Clicks) -> None:
-    at.press("Continue without it…")
+    at.press("Skip this step…")
     at.write("why it is skipped", "not today")
     at.press("Skip it")
 

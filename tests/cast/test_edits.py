@@ -165,9 +165,6 @@ def test_a_bad_correction_is_refused_and_changes_nothing(cast):
     with pytest.raises(MateriaError, match=r"\$\.satisfied"):
         cast.edit.recommit("{}")
     assert cast.now.engine is before
-    cast.edit.state({**cast.state, "n": 1})
-    with pytest.raises(MateriaError, match="edited since"):
-        cast.edit.recommit('{"satisfied": true}')
 
 
 def test_going_back_keeps_the_later_steps_as_a_branch(bench, cast):
@@ -379,3 +376,101 @@ def test_a_utility_does_not_take_the_script_of_another_one(bench):
     assert path.read_text() == "print(1)"
     bench.loadouts.define_utility("Count It", "print(3)")
     assert path.read_text() == "print(3)"
+
+
+def at_eval_limit(bench, cast):
+    """Run until Eval has sent the first item back too often, then edit the items."""
+    bench.agent("Eval", lambda: {"satisfied": False, "feedback": "no"})
+    cast.run()
+    assert cast.status == "failed"
+    cast.edit.items([item("a2"), item("b"), item("c"), item("d")], [0, 1, 2, None])
+    return titles(cast)
+
+
+def test_going_back_applies_newer_edits_again(bench, cast):
+    edited = at_eval_limit(bench, cast)
+    cast.edit.set("note", "mine")
+    cast.back(len(cast.steps) - 1)
+    assert titles(cast) == edited == ["a2", "b", "c", "d"]
+    assert cast.state["note"] == "mine"
+    same_as_journal(bench, cast)
+    cast.edit.undo()
+    assert "note" not in cast.state
+    cast.edit.undo()
+    assert titles(cast) == ["a", "b", "c"]
+    same_as_journal(bench, cast)
+
+
+@pytest.mark.parametrize(
+    "act", [lambda cast: cast.retry(limit=True), lambda cast: cast.skip("no", item=True)]
+)
+def test_acts_that_continue_keep_edits(bench, cast, act):
+    at_eval_limit(bench, cast)
+    cast.edit.set("note", "mine")
+    act(cast)
+    assert titles(cast) == ["a2", "b", "c", "d"]
+    assert cast.state["note"] == "mine"
+    same_as_journal(bench, cast)
+
+
+def test_going_back_to_the_edited_step_applies_its_edits_again(bench, cast):
+    cast.run(steps=1)
+    cast.edit.items([item("x"), *PLAN])
+    cast.run(steps=2)
+    cast.back(1)
+    assert titles(cast) == ["x", "a", "b", "c"]
+    same_as_journal(bench, cast)
+
+
+def test_an_edit_made_while_a_step_waits_is_applied_once(bench, cast):
+    cast.run(steps=1)
+    cast.enter()
+    cast.edit.items([*PLAN, item("d")])
+    cast.step()
+    cast.step()
+    cast.back(2)
+    assert titles(cast) == ["a", "b", "c", "d"]
+    cast.back(1)
+    same_as_journal(bench, cast)
+
+
+def test_an_edit_that_does_not_fit_is_asked_about(bench, cast):
+    cast.run(steps=1)
+    cast.edit.items([item("x"), *PLAN])
+    with pytest.raises(MateriaError, match="your edit of the work items after step 1 does not fit") as caught:
+        cast.back(0)
+    assert caught.value.kind == "edits_lost"
+    assert titles(cast) == ["x", "a", "b", "c"], "nothing was changed"
+    assert len(cast.steps) == 1
+    cast.back(0, discard_edits=True)
+    assert not cast.steps
+    same_as_journal(bench, cast)
+
+
+def test_a_corrected_output_that_would_be_left_is_asked_about(bench, cast):
+    cast.run(steps=1)
+    cast.edit.recommit({"workItems": [item("z")]})
+    with pytest.raises(MateriaError, match="your correction of the output of step 1"):
+        cast.back(0)
+    cast.back(0, discard_edits=True)
+    assert not cast.steps
+
+
+def test_an_output_is_corrected_after_an_edit(bench, cast):
+    edited = at_eval_limit(bench, cast)
+    cast.edit.recommit({"satisfied": True})
+    assert titles(cast) == edited
+    assert cast.status == "ready"
+    same_as_journal(bench, cast)
+
+
+def test_a_correction_that_an_edit_does_not_fit_is_asked_about(bench, cast):
+    cast.run(steps=1)
+    cast.edit.items([item("x"), *PLAN])
+    with pytest.raises(MateriaError) as caught:
+        cast.edit.recommit({"workItems": [item("z")]})
+    assert caught.value.kind == "edits_lost"
+    assert titles(cast) == ["x", "a", "b", "c"]
+    cast.edit.recommit({"workItems": [item("z")]}, discard_edits=True)
+    assert titles(cast) == ["z"]
+    same_as_journal(bench, cast)

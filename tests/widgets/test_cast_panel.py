@@ -1518,3 +1518,37 @@ def test_while_lanes_run_one_that_is_at_work_is_shown_and_what_a_stop_waits_for(
     may.set()
     done(panel)
     assert cast.now.lanes["ui"].status == "accepted"
+
+
+def test_asking_again_keeps_the_edits_of_the_items(tmp_path, make):
+    verdicts = iter([h.NO, h.NO, h.YES, h.YES])
+    document = h.loop_config()
+    document["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] = 1
+    panel = make(h.start(tmp_path, document, h.loop_agents(2) | {"Check": lambda: next(verdicts)}))
+    say(panel, "run")
+    done(panel)
+    cast = panel.cast
+    first, second = cast.work_items
+    cast.edit.items([{**first, "context": "changed"}, second])
+    panel.refresh()
+    say(panel, "ask_again")
+    done(panel)
+    assert cast.work_items[0]["context"] == "changed"
+    assert panel.front.surface["notice"]["words"] == "1 edit was applied again."
+
+
+def test_a_page_can_continue_without_edits_that_do_not_fit(tmp_path, make):
+    panel = make(h.start(tmp_path, h.loop_config(), h.loop_agents(2) | {"Check": lambda: h.YES}))
+    cast = panel.cast
+    cast.step()
+    cast.edit.items(list(reversed(cast.work_items)))
+    panel.refresh()
+    say(panel, "back", step=0)
+    notice = panel.front.surface["notice"]
+    assert "your edit of the work items after step 1 does not fit" in notice["words"]
+    assert notice["without_edits"] == {"kind": "back", "step": 0, "discard_edits": True}
+    assert len(cast.steps) == 1
+    kind, fields = notice["without_edits"]["kind"], dict(notice["without_edits"])
+    del fields["kind"]
+    say(panel, kind, **fields)
+    assert not cast.steps

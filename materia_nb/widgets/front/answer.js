@@ -218,18 +218,18 @@ function itemsForm(send, form) {
 
 /** The output of the last step, to be corrected and decided anew. @param {Talk} send */
 export function correctBox(send) {
-  const summary = h("summary", {}), why = h("p", { class: "mnb-p mnb-t-warn" });
+  const summary = h("summary", {});
   const text = h("textarea", { class: "mnb-in mnb-code", rows: "5", "aria-label": "the corrected output" });
-  const go = actButton("Recommit", "decide the step again with this output; the original is kept", () => send("recommit", { text: text.value }), MAIN);
-  const may = (/** @type {boolean} */ fine) => setEnabled(go, fine && text.value !== given && !blocked && !missing, blocked || "change something first");
+  const go = actButton("Use this output", "decide the step again with this output; the original is kept", () => send("recommit", { text: text.value }), MAIN);
+  const may = (/** @type {boolean} */ fine) => setEnabled(go, fine && text.value !== given && !missing, "change something first");
   const check = checkedField(text, send, "correction", "this output would be taken", may);
   const reset = () => {
     text.value = given;
     check.clear();
     may(false);
   };
-  const node = h("details", { class: "mnb-fold", hidden: true }, summary, why, text, check.host, h("div", { class: "mnb-row" }, go, button("Revert", "the output as it is", reset)));
-  let key = "", given = "", blocked = "", missing = false;
+  const node = h("details", { class: "mnb-fold", hidden: true }, summary, text, check.host, h("div", { class: "mnb-row" }, go, button("Revert", "the output as it is", reset)));
+  let key = "", given = "", missing = false;
   node.addEventListener("toggle", async () => {
     if (!node.open || !missing) return;
     const whole = await send.ask("last_output", {});
@@ -248,9 +248,6 @@ export function correctBox(send) {
     update(data) {
       node.hidden = !data;
       if (!data) return;
-      blocked = data.why_not ?? "";
-      why.hidden = !blocked;
-      setText(why, blocked);
       setText(summary, data.words);
       if (data.key === key) return;
       [key, given, missing, node.open] = [data.key, data.text ?? "", data.text === null, data.open];

@@ -23,7 +23,7 @@ export interface ToCast {
   /** Go on, with the limit that stopped the cast granted once more. */
   revive: { first?: Array<Record<string, unknown>> };
   /** Go back before the last answer of the socket behind which a limit stopped the cast, and ask it again. */
-  ask_again: { first?: Array<Record<string, unknown>> };
+  ask_again: { first?: Array<Record<string, unknown>>; discard_edits?: boolean };
   /** Take what the workbench has changed of the materia where the cast failed, and run it once more. */
   take: { first?: Array<Record<string, unknown>> };
   /** Let the cast work in the directories outside the project that it asks for, and run what asked once more. */
@@ -99,7 +99,7 @@ export interface ToCast {
   /** Change layers of the prompt, for this turn only. */
   edit_prompt: { layers: Record<string, string> };
   /** Decide the last step again with another output. */
-  recommit: { text: string };
+  recommit: { text: string; discard_edits?: boolean };
   /** Put a value into the state, read as JSON unless it is text. */
   set_value: { path: string; text: string; as_text?: boolean };
   /** Take a value out of the state. */
@@ -109,7 +109,7 @@ export interface ToCast {
   /** Take the last edit back. */
   undo: {};
   /** Go on from the state after an earlier step, with the files of then if asked. */
-  back: { step: number; files?: boolean };
+  back: { step: number; files?: boolean; discard_edits?: boolean };
   /** Begin another cast from a step, or from how the cast stands. */
   fork: { step?: number | null };
   /** Begin the same cast anew, from its beginning. */

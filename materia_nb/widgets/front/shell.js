@@ -1,5 +1,5 @@
 /** The surface: everything around the graph. Its parts draw slices of the state and send messages to the kernel. */
-import { h, askLine, button, isNew, refill, setAttr, setText, startSettling } from "./dom.js";
+import { h, actButton, askLine, button, isNew, refill, setAttr, setText, startSettling } from "./dom.js";
 import { makeTalk, markWhenGone } from "./wire.js";
 import { closeMenu } from "./menu.js";
 import { BODIES } from "./bodies.js";
@@ -118,11 +118,12 @@ export function castView({ model, el }) {
   const design = designParts({ el, bar, palette, inspector, problems: docked.problems }, sends, () => moreEntries({ tone: "", tokens: 0, mode: "design" }, send, shell));
   /** @type {Record<string, Part>} */
   const slices = { bar: barred, inspector: inspected, ...Object.fromEntries(docked.parts.map((one) => [one.name, one.part])), design };
-  const drawNotice = ({ words = "", tone = "" } = {}) => {
+  const drawNotice = ({ words = "", tone = "", without_edits: without = /** @type {any} */ (null) } = {}) => {
     notice.hidden = !words;
     notice.dataset.tone = tone;
-    if (isNew(notice, [words, tone])) refill(notice, words && [
+    if (isNew(notice, [words, tone, without])) refill(notice, words && [
       h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${words}`),
+      without && actButton("Continue without these edits", "the edits named here are lost", () => { const { kind, ...fields } = without; send(kind, fields); }),
       button("×", "take this away", () => send("heard"), { class: "mnb-x", "aria-label": "take this message away" }),
     ]);
   };

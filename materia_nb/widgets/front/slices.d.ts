@@ -28,7 +28,7 @@ type Form = {
   words: string; person: boolean; text: boolean; draft: boolean; items: boolean; wanted: [string, string][]; task: [string, string][]; wish?: string;
   verdict?: {yes: string, no: string}; previous?: {who: string, text: string, cut: boolean};
 };
-type Correction = {key: string, words: string, text: string|null, open: boolean, why_not?: string};
+type Correction = {key: string, words: string, text: string|null, open: boolean};
 
 // failed.js
 type WayOn = {name: string, words: string, does: string};
