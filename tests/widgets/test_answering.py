@@ -33,7 +33,6 @@ def test_the_tab_follows_a_cast_from_its_start_to_its_end(tmp_path):
         "text": cast.steps[-1].output,
         "words": "Correct the output of step 1",
         "open": False,
-        "why_not": "",
     }
     cast.step()
     assert shown(cast)["enter"] == {

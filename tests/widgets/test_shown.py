@@ -177,7 +177,7 @@ GOING = [
     m("mode", mode="cast"),
     m("page"),
     m("keep_test"),
-    m("back", step=2),
+    m("back", step=2, discard_edits=True),
     m("line", line=0),
     m("line", line=None),
     m("run"),
