@@ -750,12 +750,15 @@ def cast(session: DesignState, request: str) -> str:
 
 
 @act
-def answer(session: DesignState, number: JSON = None) -> str | None:
-    """Choose one of the answers to the question; another number is none of them."""
-    question, session.question = session.question, None
-    if question is None or not isinstance(number, int) or not 0 <= number < len(question.choices):
+def answer(session: DesignState, number: JSON = None, question: int | None = None) -> str | None:
+    """Choose one of the answers to the question; another number is none of them. A question that is named must be the current one."""
+    if question is not None and (session.question is None or session.question.number != question):
+        what = "nothing was done: this is not the question that is asked now"
+        raise design_error(what, "design", "read the question, then answer")
+    asked, session.question = session.question, None
+    if asked is None or not isinstance(number, int) or not 0 <= number < len(asked.choices):
         return ""
-    message = question.choices[number][1]
+    message = asked.choices[number][1]
     return act_on(session, str(message["kind"]), message)
 
 

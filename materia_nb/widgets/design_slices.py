@@ -117,7 +117,11 @@ def _bar_slice(session: DesignSession) -> DesignSlice:
         "note": {"sign": sign, "words": shorten(words, 2_000)},
         "question": None
         if question is None
-        else {"words": question.words, "choices": [shorten(one, 80) for one, _ in question.choices]},
+        else {
+            "number": question.number,
+            "words": question.words,
+            "choices": [shorten(one, 80) for one, _ in question.choices],
+        },
         "canPaste": session.clip is not None,
         "estimate": session.estimated[1]
         if session.estimated is not None and session.estimated[0] is design.now

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.answerers import in_their_form
@@ -40,10 +41,12 @@ class DesignQuestion:
     Attributes:
         words: the question.
         choices: what stands on each button, and the message that it stands for.
+        number: its identity in this kernel, which an answer brings back.
     """
 
     words: str
     choices: tuple[tuple[str, Mapping[str, JSON]], ...]
+    number: int = field(default_factory=itertools.count(1).__next__, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,8 @@ class Hand:
 
     def press(self, name: str, role: Any = "button") -> None:
         """Click a control by its name."""
-        self.panel.get_by_role(role, name=name, exact=True).locator("visible=true").first.click()
+        controls = self.panel.get_by_role(role, name=name, exact=True).locator("visible=true")
+        controls.and_(self.panel.page.locator(":not([data-settling])")).first.click()
         self.actions += 1
 
     def choose(self, name: str) -> None:

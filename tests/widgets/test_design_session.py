@@ -615,6 +615,21 @@ def test_what_leads_on_out_of_a_loop_stays_an_edge_where_that_is_answered(leads_
     assert leads_on.question is None
 
 
+def test_an_answer_is_taken_only_by_the_question_that_it_was_given_to(fresh):
+    asked = do(fresh, "add", materia="Brand New")["bar"]["question"]
+    fresh.heard("add", {"materia": "Brand New"})
+    again = design_slice(fresh)["bar"]["question"]
+    assert (again["words"], again["number"] != asked["number"]) == (asked["words"], True), "in the same words"
+    assert "not the question that is asked now" in refused(
+        fresh, "answer", number=0, question=asked["number"]
+    )
+    assert design_slice(fresh)["bar"]["question"] == again
+    do(fresh, "answer", number=0, question=again["number"])
+    assert "not the question that is asked now" in refused(
+        fresh, "answer", number=0, question=again["number"]
+    )
+
+
 ODD = [None, True, 3, 10**30, 0.5, -1, "", HOSTILE, "half \ud800", [], ["x", 3], [[]], {}, {"x": [1]}, [1, 2], ["socket", []], ["a", "b"]]  # fmt: skip
 
 

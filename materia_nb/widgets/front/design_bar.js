@@ -1,5 +1,5 @@
 /** The bar of design mode: what the design is called, what is wrong, undo and redo, casting and saving; and what was said last. */
-import { h, askLine, button, isNew, refill, setEnabled, setText, targetOf } from "./dom.js";
+import { actButton, h, askLine, button, isNew, refill, setEnabled, setText, targetOf } from "./dom.js";
 import { icon } from "./icons.js";
 import { openMenu } from "./menu.js";
 import { counted } from "./words.js";
@@ -72,7 +72,7 @@ export function designBarPart(host, send, around = () => []) {
       if (!isNew(line, [note, question])) return;
       if (question) {
         say("now", h("span", { role: "alert" }, question.words),
-          question.choices.map((one, number) => button(one, one, () => act("answer", { number }), { class: number ? "mnb-b" : "mnb-b mnb-main" })),
+          question.choices.map((one, number) => actButton(one, one, () => act("answer", { number, question: question.number }), { class: number ? "mnb-b" : "mnb-b mnb-main" })),
           button("Leave it", "do nothing", () => act("answer", { number: -1 })));
       } else if (alert && note.words) {
         say("bad", h("span", { role: "alert" }, `✖ ${note.words}`), button("×", "take this message away", () => say(""), { class: "mnb-x", "aria-label": "take this message away" }));

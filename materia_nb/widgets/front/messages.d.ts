@@ -238,8 +238,8 @@ export interface ToDesign {
   add_exit: { loop: string; source: string; condition: string; target: string; id?: string | null };
   /** Place a materia in a new socket without edges. The first socket of a loadout becomes its entry */
   add_socket: { materia: string; id?: string | null };
-  /** Choose one of the answers to the question; another number is none of them. */
-  answer: { number?: unknown };
+  /** Choose one of the answers to the question; another number is none of them. A question that is named must be the current one. */
+  answer: { number?: unknown; question?: unknown };
   /** Cast the design as it is now. */
   cast: { request: string };
   /** Change condition or target of an edge; what is None stays, and so do its other fields */
