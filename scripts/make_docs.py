@@ -35,7 +35,7 @@ from materia_nb.loadout.design import OPERATIONS
 from materia_nb.loadout.report import PROBLEM_CODES
 from materia_nb.loadout.rules import HINT_CODES
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
-from materia_nb.magics.registry import FAMILIES, GROUPS, RENAMED, VERBS, Argument, Verb, family, summary_of
+from materia_nb.magics.registry import FAMILIES, GROUPS, VERBS, Argument, Verb, family, summary_of
 from materia_nb.widgets.cast_parts import alone_names
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -284,10 +284,6 @@ def magics_page() -> str:
         parts.append(f"## {title}\n")
         parts.append("".join(f"- [`{word}`](#{word}): {summary_of(word)}\n" for word in words.split()))
         parts += [word_section(word) for word in words.split()]
-    parts.append("## Words of before\n\nThey only reply with the new name.\n")
-    parts.append(
-        "| was | is now |\n|---|---|\n" + "".join(f"| `{old}` | `{new}` |\n" for old, new in RENAMED.items())
-    )
     return "\n".join(parts)
 
 

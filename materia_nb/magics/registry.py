@@ -137,8 +137,6 @@ GROUPS: Final[Mapping[str, str]] = _WORDS["groups"]
 """The first words of all verbs, in the order of the help."""
 FAMILIES: Final[Mapping[str, str]] = _WORDS["families"]
 """What a first word means that is not a verb by itself."""
-RENAMED: Final[Mapping[str, str]] = _WORDS["renamed"]
-"""The verbs of before, and what is written in place of each."""
 _SYNONYMS: Final[Mapping[str, str]] = {
     word: hint for words, hint in _WORDS["instead"].items() for word in words.split()
 }
@@ -342,12 +340,13 @@ def find_verb(name: str) -> Verb:
         return VERBS[name]
     if seconds := family(name):
         raise usage_error(f"{name} what?", f"{name} {one_of_words(seconds)}")
-    if name in RENAMED:
-        raise MateriaError(f"`%materia {name}` is now `%materia {RENAMED[name]}`.", kind="renamed_verb")
-    hint = _SYNONYMS.get(name.lower()) or did_you_mean(name, first_words())
-    raise MateriaError(
-        f"%materia has no verb {name!r}.", hint=f"{hint} (%materia help lists them all)", kind="unknown_verb"
-    )
+    hint = f"{meant_by(name, first_words())} (%materia help lists them all)"
+    raise MateriaError(f"%materia has no verb {name!r}.", hint=hint, kind="unknown_verb")
+
+
+def meant_by(name: str, verbs: Sequence[str]) -> str:
+    """Return what to type instead of a word that is not a verb."""
+    return _SYNONYMS.get(name.lower()) or did_you_mean(name, verbs)
 
 
 def help_text(name: str | None = None) -> str:

@@ -26,19 +26,19 @@ import click
 
 from materia_nb import __version__
 from materia_nb.cast.workbench import DryBench, Workbench
-from materia_nb.errors import MateriaError, counted, did_you_mean, usage_error
+from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.file_io import read_own, read_plain, replace_file
 from materia_nb.loadout.config_files import ENDINGS
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.registry import (
     GROUPS,
-    RENAMED,
     SHELL,
     VERBS,
     Argument,
     Call,
     Verb,
     family,
+    meant_by,
     parse,
     summary_of,
 )
@@ -282,10 +282,7 @@ class _Words(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.commands and not args[0].startswith("-"):
-            renamed = [one for one in RENAMED.get(args[0], "").split() if not one.isupper()]
-            if ctx.parent is None and renamed and renamed[0] in self.commands:
-                return super().resolve_command(ctx, [*renamed, *args[1:]])
-            ctx.fail(f"There is no command {args[0]!r}: {did_you_mean(args[0], self.list_commands(ctx))}")
+            ctx.fail(f"There is no command {args[0]!r}: {meant_by(args[0], self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
 

@@ -9,7 +9,7 @@ from magics_helpers import ASK, cell, line, text
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
 from materia_nb.late import late
-from materia_nb.magics.registry import RENAMED, VERBS, find_verb, first_words, split_verb
+from materia_nb.magics.registry import VERBS, first_words
 from model_server import says, serving
 
 
@@ -384,15 +384,6 @@ def test_abort_recast_budget_and_resume(shell, project):
     assert cast.id in text(line(shell, "list casts"))
     assert "cast.html" in text(line(shell, "export page"))
     assert "<html" in (cast.run_dir / "cast.html").read_text()
-
-
-@pytest.mark.parametrize("old", sorted(RENAMED))
-def test_a_verb_of_before_answers_with_the_new_one_and_does_nothing(shell, old):
-    with pytest.raises(MateriaError) as caught:
-        line(shell, f"{old} x")
-    assert str(caught.value) == f"`%materia {old}` is now `%materia {RENAMED[old]}`."
-    find_verb(split_verb(RENAMED[old]).verb)  # it is one
-    assert old not in VERBS
 
 
 def test_a_family_alone_says_what_there_is(shell):

@@ -120,18 +120,15 @@ def test_a_cast_is_run_answered_looked_at_and_exported(bench, capsys, project):
     assert materia(capsys, "status", "--cast", "-1")[0] == 0
     assert materia(capsys, "label", "mine", "--verdict", "good")[0] == 0
     assert materia(capsys, "status", "--cast", "mine")[0] == 0
-    code, out, _ = materia(capsys, "casts", "--json")
+    code, out, _ = materia(capsys, "list", "casts", "--json")
     assert (code, [one["name"] for one in json.loads(out)["value"]]) == (0, ["mine"])
     assert materia(capsys, "page", "here.html")[0] == 0
     assert (project / "here.html").is_file()
 
 
-def test_the_words_of_before_are_taken_in_a_terminal(bench, capsys):
-    materia(capsys, "cast", "one", "--loadout", "Asks")
-    assert materia(capsys, "verify", "-1")[1].startswith("Good")
-    assert "fixes" in materia(capsys, "mend", "Asks")[1]
-    assert materia(capsys, "spent")[0] == 0
-    assert materia(capsys, "odds", "Asks")[0] == 0
+def test_a_word_that_is_not_a_command_says_what_to_type(bench, capsys):
+    code, _, problem = materia(capsys, "mend", "Asks")
+    assert (code, "check --mend" in problem) == (2, True)
 
 
 def test_json_says_how_the_cast_stands_and_whether_all_is_fine(bench, capsys):
