@@ -6,13 +6,14 @@ Text leaves into an error, a traceback, a name that is shown: keys are cut out o
 from __future__ import annotations
 
 import difflib
+import html
 import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from traceback import format_exception
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 _COMPARED: Final = 200  # characters of a name: comparing takes the square of it
 _SHORT: Final = 6
@@ -155,6 +156,8 @@ _MIXED, _LONG = 12, 16
 """From which length on a value looks like a key, with other signs than letters or without."""
 _ONE_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _LONGEST_WORD: Final = 24
+_HEX_ESCAPE: Final = re.compile(r"(\\u)([0-9a-f]{4})")
+_URL_ESCAPE: Final = re.compile(r"%[0-9A-F]{2}")
 _PIECE: Final = 8  # so much of a key that was cut in two is cut out as well
 _CUT: Final = "***"
 
@@ -239,15 +242,31 @@ def _known_keys() -> Sequence[str]:
     if _seen is None or _seen[0] != here or _seen[1] != _named:
         values = [value for name, value in os.environ.items() if _is_key(name, value)]
         forms = {one for value in values for one in _forms(value) if len(one) >= _SHORTEST}
+        forms |= {json.dumps(form, ensure_ascii=False)[1:-1] for form in forms}  # quoted in JSON once more
         _seen = (here.copy(), _named.copy(), sorted(forms, key=len, reverse=True))
     return _seen[2]
 
 
 def _forms(key: str) -> Iterator[str]:
-    """How a key may be written: as it is, escaped in JSON or in an address, and line by line."""
+    """Yield a key as it is, in each escaped form of the standard library (JSON, URL, HTML, repr), and line by line."""
     yield key
-    yield json.dumps(key, ensure_ascii=False)[1:-1]
-    yield quote(key, safe="", errors="replace")
+    yield repr(key)[1:-1]
+    for text in (json.dumps(key, ensure_ascii=False)[1:-1], json.dumps(key)[1:-1]):
+        for escaped in (text, _HEX_ESCAPE.sub(lambda match: match[1] + match[2].upper(), text)):
+            yield escaped
+            yield escaped.replace("/", r"\/")
+    for text in (
+        quote(key, safe="", errors="replace"),
+        quote(key, errors="replace"),
+        quote_plus(key, errors="replace"),
+    ):
+        yield text
+        yield _URL_ESCAPE.sub(lambda match: match[0].lower(), text)
+    for quotes in (True, False):
+        text = html.escape(key, quote=quotes)
+        for escaped in (text, text.replace("&#x27;", "&#39;").replace("&quot;", "&#34;")):
+            yield escaped
+            yield escaped.encode("ascii", "xmlcharrefreplace").decode()
     if "\n" in key:
         yield from (
             line for each in key.splitlines() if len(line := each.strip()) >= _LONG and line[:5] != "-----"

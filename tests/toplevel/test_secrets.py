@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import sys
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -13,7 +16,7 @@ from materia_nb.agents.interface import Called, Noted, ToolCall
 from materia_nb.agents.tools import Toolbox, file_tools
 from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import cast_page_html
-from materia_nb.errors import scrubbed, scrubbed_part, secret_arguments
+from materia_nb.errors import scrubbed, scrubbed_json, scrubbed_part, secret_arguments
 from model_helpers import turn
 from model_server import refuses, serving
 
@@ -192,3 +195,35 @@ def test_a_key_of_several_lines_read_in_part(monkeypatch):
     key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END KEY-----"
     monkeypatch.setenv("DEPLOY_KEY", key)
     assert scrubbed("2: AQEFAASCBKcwggSjAgEAAoIB\n3: -----END KEY-----") == "2: ***\n3: -----END KEY-----"
+
+
+MIXED_KEY = "Grüße/a+b \"c'\\d&😀-0123456789"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        MIXED_KEY,
+        repr(MIXED_KEY),
+        json.dumps(MIXED_KEY),
+        json.dumps(MIXED_KEY)
+        .replace("00fc", "00FC")
+        .replace("00df", "00DF")
+        .replace("ud83d", "uD83D")
+        .replace("ude00", "uDE00"),
+        json.dumps(MIXED_KEY).replace("/", r"\/"),
+        json.dumps(MIXED_KEY, ensure_ascii=False),
+        quote(MIXED_KEY),
+        quote(MIXED_KEY, safe=""),
+        quote_plus(MIXED_KEY),
+        re.sub("%..", lambda match: match[0].lower(), quote(MIXED_KEY)),
+        html.escape(MIXED_KEY),
+        html.escape(MIXED_KEY, quote=False),
+        html.escape(MIXED_KEY).replace("&#x27;", "&#39;").replace("&quot;", "&#34;"),
+        html.escape(MIXED_KEY).encode("ascii", "xmlcharrefreplace").decode(),
+    ],
+)
+def test_a_key_is_removed_in_every_escape_of_the_standard_library(written, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", MIXED_KEY)
+    assert "0123456789" not in scrubbed(f"<{written}>")
+    assert "0123456789" not in json.dumps(scrubbed_json({"text": written}))
