@@ -380,3 +380,20 @@ def test_a_name_may_be_as_long_as_the_disk_takes(box, project, name):
     for text in ("one", "two"):
         assert box.call("write", {"path": name, "content": text}).ok
     assert [(one.name, one.read_text()) for one in project.iterdir()] == [(name, "two")]
+
+
+@pytest.mark.parametrize(
+    "before, content, after",
+    [
+        (b"a\r\nb\r\n", "a\nc\n", b"a\r\nc\r\n"),
+        (b"a\r\nb\r\n", "a\r\nc\n", b"a\r\nc\r\n"),
+        (b"\xef\xbb\xbfa\n", "b\n", b"\xef\xbb\xbfb\n"),
+        (b"a\r\nb\n", "a\nc\n", b"a\nc\n"),
+        (b"a\n", "a\r\nc\n", b"a\r\nc\n"),
+        (b"\0\r\n", "a\n", b"a\n"),
+    ],
+)
+def test_write_keeps_line_ends_and_byte_order_mark(box, project, before, content, after):
+    (project / "a.txt").write_bytes(before)
+    assert box.call("write", {"path": "a.txt", "content": content}).ok
+    assert (project / "a.txt").read_bytes() == after

@@ -10,6 +10,7 @@ tell good commands from bad ones.
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import json
 import math
@@ -269,14 +270,29 @@ _CONTEXT: Final = 3
 
 def write(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
     """Write a file, and the directories that are missing on the way to it."""
-    data = _encoded(args["content"], "content")
+    text = args["content"]
+    data = _encoded(text, "content")
     if args["path"].endswith("/"):
         raise Refused("The path ends with a slash: name the file; directories on the way to it are made.")
     with reach(work.root, args["path"], "make") as place:
         _check_target(place)
         before = "new" if place.status is None else f"{place.status.st_size:,} bytes before"
+        if place.status is not None:
+            data = _encoded(_in_form_of(place, text), "content")
         replace_file(place.name, data, sync=True, folder=place.folder)
         return ToolResult(f"{place.shown} is written: {len(data):,} bytes ({before}).", ok=True)
+
+
+def _in_form_of(place: HeldPlace, text: str) -> str:
+    """Return text with the byte order mark and the CR LF line ends of the file that it replaces."""
+    with place.open_file() as file:
+        old = file.read(MOST_WRITTEN)
+    if b"\0" in old:
+        return text
+    if old.startswith(codecs.BOM_UTF8) and not text.startswith("\ufeff"):
+        text = "\ufeff" + text
+    crlf = old.count(b"\r\n") == old.count(b"\n") > 0
+    return text.replace("\r\n", "\n").replace("\n", "\r\n") if crlf else text
 
 
 def edit(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
