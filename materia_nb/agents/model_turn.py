@@ -354,7 +354,7 @@ class Talk:
         self._spending = Spending()
         self._stop = turn.stop or Stop()
         self._requests = Requests(options, made, turn.tell, self._stop, self._spending)
-        self._finder = Finder(turn.more_tools, turn.project, turn.cast_id, self._stop)
+        self._finder = Finder(turn.more_tools, turn.project, turn.more_tools.run_dir, self._stop)
         self._left_out = not options.tools and turn.tools not in ("none", ())
         tools, self._unknown = choose_tools(() if self._left_out else turn.tools, self._finder)
         self._tools = {tool.name: tool for tool in tools}

@@ -736,7 +736,7 @@ class Runner(Work):
         finally:
             if session.state.status in _OVER:
                 journal.rest()
-                close_servers(self.files.path.name)
+                close_servers(str(self.files.path))
 
     def nothing_is_due(self) -> None:
         """Take it that everything that follows from the journal is written."""
@@ -754,7 +754,7 @@ class Runner(Work):
                 self.write_derived()
         finally:
             self.journal = None
-            close_servers(self.files.path.name)
+            close_servers(str(self.files.path))
             self._artifacts.stop()
             if self._close is not None:
                 self._close()

@@ -128,7 +128,7 @@ def turn_of(  # noqa: PLR0913 - all that a turn is made of, by name
         allowed=session.allowed,
         calls=(*session.calls, *session.asking),
         tell=tell,
-        more_tools=MoreTools(functions, rules.graph.mcp_servers),
+        more_tools=MoreTools(functions, rules.graph.mcp_servers, str(run_dir)),
     )
     return turn
 

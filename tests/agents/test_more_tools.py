@@ -317,6 +317,27 @@ def test_a_call_is_in_the_journal_before_it_runs_and_a_resumed_cast_does_not_rep
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
+def test_the_end_of_a_cast_leaves_the_servers_of_another_one_with_the_same_id(tmp_path):
+    document = h.config(
+        {"Socket-1": h.at("Build")},
+        {"Build": h.agent("Build", tools=["own.count", "own.append"])},
+        mcpServers={"own": {**SPEC, "allow": ["count"]}},
+    )
+    append = calls(("own_append", {"path": str(tmp_path / "made"), "text": "x"}))
+    count = calls(("own_count", {}))
+    with serving(count, append, count, says("done")) as server:
+        cast = h.start(tmp_path / "a", document, agent(server))
+        cast.run()
+        other = h.start(tmp_path / "b", h.one_config(), "person")
+        other.close()
+        same_id = other.run_dir.rename(other.run_dir.with_name(cast.run_dir.name))
+        resume_cast(same_id).close()
+        cast.approvals.approve()
+        assert cast.run() == "complete", cast.failure
+    answers = [call.result for call in cast.steps.at(1).turns[0].calls if call.tool == "own.count"]
+    assert answers == ["now 1", "now 2"]
+
+
 def test_allow_takes_the_tools_that_a_materia_names_and_no_others(tmp_path):
     document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build", tools=["own.*", "read"])})
     cast = h.start(tmp_path, document, "person")

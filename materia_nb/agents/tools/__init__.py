@@ -59,10 +59,14 @@ Run: TypeAlias = "Callable[[Mapping[str, JSON], threading.Event | None], ToolRes
 
 
 class MoreTools(NamedTuple):
-    """The tools from elsewhere that an agent may be given: functions by name, MCP servers as the config has them."""
+    """The tools from elsewhere that an agent may be given: functions by name, MCP servers as the config has them.
+
+    ``run_dir`` is the run directory of the cast that the servers run for.
+    """
 
     functions: Mapping[str, Tool] = {}
     servers: Mapping[str, JSON] = {}
+    run_dir: str = ""
 
 
 class Refused(Exception):

@@ -259,7 +259,7 @@ _OPEN: Final[dict[tuple[str, ...], _Server]] = {}  # changed on the loop alone
 
 
 def close_servers(cast: str | None = None) -> None:
-    """End the servers of a cast, or all of them."""
+    """End the servers of the cast with a run directory, or all servers; equal ids of casts do not matter (R69)."""
     if any(cast in (None, key[0]) for key in tuple(_OPEN)):
         _LOOP.run(_ended(cast))
 
