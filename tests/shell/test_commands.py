@@ -122,7 +122,7 @@ def test_a_cast_is_run_answered_looked_at_and_exported(bench, capsys, project):
     assert materia(capsys, "status", "--cast", "mine")[0] == 0
     code, out, _ = materia(capsys, "list", "casts", "--json")
     assert (code, [one["name"] for one in json.loads(out)["value"]]) == (0, ["mine"])
-    assert materia(capsys, "page", "here.html")[0] == 0
+    assert materia(capsys, "export", "page", "here.html")[0] == 0
     assert (project / "here.html").is_file()
 
 
