@@ -73,7 +73,7 @@ def test_what_an_entry_tells(tmp_path, root):
     assert (entry.id, entry.path, entry.loadout, entry.ours) == (cast.id, cast.run_dir, "T", True)
     assert entry.request.startswith("make / it long long")
     assert len(entry.request) == 200
-    assert entry.started == entry.last_event == lines[0]["ts"]
+    assert (entry.started, entry.last_event) == (lines[0]["ts"], lines[-1]["ts"])
     assert entry.locked_by.startswith("this very kernel")
     cast.run()
     cast.close()

@@ -39,6 +39,7 @@ def client():
 
 def test_a_worker_that_is_killed_in_the_middle_changes_no_number(client):
     graph = build_graph(retry_loop(most=2))
+    client.wait_for_workers(2)  # one that was killed is started again
     pids = list(client.run(os.getpid).values())
     assert len(set(pids)) == 2
     told = []
