@@ -69,13 +69,10 @@ def _value(key: str, names: dict[str, object]) -> object:
     return eval(key, names)  # noqa: S307 - written in a file of this package
 
 
-def _sorting(n: Any, *, ask_first: bool = True) -> list[str]:
-    """The route of lesson 1; or that of whoever takes the last edge of Ask, whatever is said."""
-    route = ["Socket-1"] if n.sort else ["Socket-1", "Socket-2"]
-    if n.sort or (n.ask and ask_first):
-        route.append("Socket-3")
-        return route if n.file else [*route, "Socket-4"]
-    return [*route, "Socket-4"]
+def _sorting(n: Any) -> list[str]:
+    """Return the route of lesson 1."""
+    route = ["Socket-1", "Socket-3"] if n.sort else ["Socket-1", "Socket-2", "Socket-3"]
+    return route if n.file else [*route, "Socket-4"]
 
 
 def _read() -> dict[str, dict[str, Ask]]:

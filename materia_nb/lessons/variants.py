@@ -27,7 +27,8 @@ from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import Ask, QuestionRow, judged_answers, kind_of
 from materia_nb.loadout import Graph, build_graph
-from materia_nb.loadout.graph import END
+from materia_nb.loadout.graph import END, Edge
+from materia_nb.loadout.vocabulary import Result, described
 
 _Document: TypeAlias = dict[str, JSON]
 _Verdicts: TypeAlias = dict[str, list[bool]]
@@ -66,14 +67,14 @@ class Topic:
         about: what it trains.
         draw: makes a variant.
         asks: the questions, each with its words and how the truth is read off the cast.
-        fits: whether a variant is worth asking.
+        fits: returns True for a variant that tells the right rules from the usual wrong ones.
         explained: what a wrong answer shows to have been misread, by question and answer.
     """
 
     about: str
     draw: Callable[[Random], Drawn]
     asks: Mapping[str, tuple[str, Callable[[Played], JSON]]]
-    fits: Callable[[Played], bool]
+    fits: Callable[[Drawn, Played], bool]
     explained: Mapping[str, Mapping[str, str]]
 
 
@@ -102,7 +103,7 @@ class Exercise(Shown):
         for _ in range(_MOST_DRAWN):
             drawn = self._kind.draw(chance)
             played = _play(drawn)
-            if self._kind.fits(played):
+            if self._kind.fits(drawn, played):
                 return drawn, played
         raise AssertionError(f"the template of {self.topic} makes nothing worth asking")
 
@@ -265,8 +266,8 @@ def _edge(when: str, to: str, most: int | None = None) -> _Document:
 
 
 def _edges(chance: Random) -> Drawn:
-    """Four or five sockets, from which edges lead on to later ones, so that it ends."""
-    count = chance.choice((4, 5))
+    """Five to seven sockets, from which edges lead on to later ones, so that it ends."""
+    count = chance.choice((5, 6, 7))
     sockets: _Document = {}
     verdicts: _Verdicts = {}
     for number in range(1, count):
@@ -332,6 +333,38 @@ def _exits(chance: Random) -> Drawn:
     return _loop(chance, ["satisfied", chance.choice(("not_satisfied", "always"))], "always", None)
 
 
+def _misread_routes(drawn: Drawn) -> set[tuple[str, ...]]:
+    """Return the routes of a learner for whom the last edge that matches wins, or an always edge whatever is said."""
+    return {_route(drawn, lambda edges: edges[-1]), _route(drawn, lambda edges: max(edges, key=_is_always))}
+
+
+def _is_always(edge: Edge) -> bool:
+    return edge.when == "always"
+
+
+def _route(drawn: Drawn, choose: Callable[[list[Edge]], Edge]) -> tuple[str, ...]:
+    """Return the route if ``choose`` says which of the edges that match is taken."""
+    sockets = build_graph(drawn.document).sockets
+    at, route = "Socket-1", list[str]()
+    while at != END:
+        route.append(at)
+        (satisfied,) = drawn.verdicts.get(sockets[at].materia.id, [None])
+        result = Result.of(satisfied)
+        matching = [edge for edge in sockets[at].edges if described(edge.when).holds(result)]
+        at = choose(matching).to if matching else END
+    return tuple(route)
+
+
+def _misread_visits(drawn: Drawn) -> set[int]:
+    """Return the visits to the loop of a learner for whom the first verdict of a kind leaves it."""
+    verdicts = drawn.verdicts.get("Check", [])
+    return {
+        verdicts.index(verdict) + 1
+        for verdict in (True, False)
+        if verdict in verdicts and drawn.items and len(drawn.items) > 1
+    }
+
+
 _VISITS: Final = ("how often is Socket-2 visited?", lambda played: played.visits.get("Socket-2", 0))
 _ENDS: Final = ("how does it end, 'complete' or 'failed'?", lambda played: played.ends)
 _WHERE: Final = ("which socket is visited last?", lambda played: played.route[-1])
@@ -341,7 +374,7 @@ TOPICS: Final[Mapping[str, Topic]] = {
         "Edges",
         _edges,
         {"route": ("which sockets are visited, in order, as a list?", lambda played: list(played.route))},
-        lambda played: len(played.route) > 2,
+        lambda drawn, played: len(played.route) > 3 and _misread_routes(drawn).isdisjoint({played.route}),
         {"route": {"*": "At each socket take the first edge that matches its output."}},
     ),
     "rework": Topic(
@@ -351,7 +384,7 @@ TOPICS: Final[Mapping[str, Topic]] = {
             "drafts": ("how often is Socket-1 visited?", lambda played: played.visits["Socket-1"]),
             "ends": _ENDS,
         },
-        lambda played: True,
+        lambda drawn, played: True,
         {
             "drafts": {
                 "*": "The first draft, and one for each time the edge back is taken: how often may it be?"
@@ -366,7 +399,9 @@ TOPICS: Final[Mapping[str, Topic]] = {
         "Loops",
         _loops,
         {"visits": _VISITS, "last": _WHERE, "ends": _ENDS},
-        lambda played: len(played.route) != 3,
+        lambda drawn, played: (
+            len(played.route) != 3 and played.visits.get("Socket-2", 0) not in _misread_visits(drawn)
+        ),
         {
             "visits": {"*": "Go visit by visit: does the item move on, or is it worked on again?"},
             "last": {
@@ -379,7 +414,7 @@ TOPICS: Final[Mapping[str, Topic]] = {
         "Exits",
         _exits,
         {"visits": _VISITS, "last": _WHERE},
-        lambda played: len(played.route) != 3,
+        lambda drawn, played: len(played.route) != 3,
         {
             "visits": {"*": "Each item is visited once here, whatever is said of it: look at the advance."},
             "last": {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +14,9 @@ from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.lessons import Question, exercise
 from materia_nb.lessons.checks import (
+    QUESTIONS,
     class_table,
+    folded,
     guesses_file,
     judged_answers,
     merge_classes,
@@ -177,3 +181,48 @@ def test_a_guess_is_kept_as_text_and_bounded():
     kept = json.loads(guesses_file().read_text())
     assert len(kept["guess"]) <= 200
     assert kept["right"] is False
+
+
+def last_match(edges):
+    return edges[-1]
+
+
+def always_if_there(edges):
+    return next((edge for edge in edges if edge.when == "always"), edges[0])
+
+
+def route_by(exercise, choose):
+    """The route if ``choose`` picks among the edges that match."""
+    sockets, at, route = exercise.graph.sockets, "Socket-1", []
+    while at != "end":
+        route.append(at)
+        said = exercise.drawn.verdicts.get(sockets[at].materia.id, [None])[0]
+        matches = {"always": True, "satisfied": said is True, "not_satisfied": said is False}
+        edges = [edge for edge in sockets[at].edges if matches[edge.when]]
+        at = choose(edges).to if edges else "end"
+    return route
+
+
+@pytest.mark.parametrize("choose", [last_match, always_if_there])
+def test_every_draw_of_edges_tells_the_rule_from_a_wrong_one(choose):
+    for number in range(50):
+        drawn = exercise("edges", f"name {number}")
+        right = right_answers(drawn)["route"]
+        assert route_by(drawn, lambda edges: edges[0]) == right
+        assert route_by(drawn, choose) != right
+
+
+def test_exercises_of_different_names_have_different_answers():
+    answers = Counter(str(right_answers(exercise("edges", f"name {number}"))) for number in range(40))
+    assert max(answers.values()) <= 8
+
+
+@pytest.mark.parametrize("sort", [True, False])
+@pytest.mark.parametrize("file", [True, False])
+def test_lesson_1_tells_its_rule_from_a_wrong_one(sort, file):
+    """Whoever takes the last edge, or an always edge, goes by Ask to Thank in each draw."""
+    misread = "['socket-1', 'socket-2', 'socket-4']"
+    assert misread not in folded({"sorting(n)": ""}, SimpleNamespace(sort=sort, file=file))
+    assert misread in folded(
+        dict(QUESTIONS["01-edges"]["whole_route"].explained), SimpleNamespace(sort=sort, file=file)
+    )
