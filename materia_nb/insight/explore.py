@@ -14,7 +14,7 @@ from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, pending
-from materia_nb.errors import MateriaError, counted, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean, usage_error
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.odds import Assumed, Chances, Odds, odds_of
 from materia_nb.insight.space import (
@@ -195,10 +195,13 @@ class Exploration:
         *,
         progress: Progress = False,
     ) -> None:
-        lengths = (items,) if isinstance(items, int) else items
+        lengths: list[Any] = [items] if isinstance(items, int) else [*items]
+        if not lengths or not all(isinstance(length, int) and length >= 0 for length in lengths):
+            raise usage_error(
+                f"{items!r:.60} is not a length of the lists.",
+                "give a whole number from 0; explore takes several, such as range(0, 4)",
+            )
         self.graph, self.items = graph, tuple(dict.fromkeys(lengths))
-        if not self.items or min(self.items) < 0:
-            raise MateriaError("The lengths of the lists are missing.", hint="such as items=range(0, 4)")
         self._most, self._progress = most, progress
         self._rules = Rules(quiet(graph))
         self._space = walk_states(graph, self.items, most, progress=progress)

@@ -357,10 +357,14 @@ def chances_of(rules: Rules, satisfied: Chances, failed: PerSocket = 0.0) -> dic
         if given is None:
             what = f"{id_} says whether it is satisfied, and no chance of that is given."
             raise _bad_chance(what, id_, f'satisfied={{"{id_}": 0.7, ...}}, or "*" for all others')
-        yes, nothing = map(float, given) if isinstance(given, tuple) else (float(given), 0.0)
+        try:
+            yes, nothing = map(float, given) if isinstance(given, tuple) else (float(given), 0.0)
+        except (TypeError, ValueError):
+            yes, nothing = -1.0, 0.0  # refused below
         chance = Chance(yes, nothing, fails)
         if min(yes, nothing) < 0 or yes + nothing > 1:
-            raise _bad_chance(f"The chance of {id_} is {given}.", id_, "a chance is 0 to 1, two together too")
+            hint = "a chance is a number from 0 to 1, or two of them, such as (0.7, 0.1)"
+            raise _bad_chance(f"The chance of {id_} is {given!r:.60}.", id_, hint)
         if chance.nothing and (Result.NOTHING not in possible or here.socket.handoff != DEFAULT_HANDOFF):
             what = f"{id_} must say whether it is satisfied."
             raise _bad_chance(what, id_, "give the chance of true alone: 0.7")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from builders import asks, at, config, edge, exit_route, loop, retry_loop
 from drawn_loadouts import loadouts, rules_of
+from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.insight import space
 from materia_nb.insight.explore import Exploration
@@ -248,3 +249,17 @@ def test_counts_that_can_no_longer_matter_change_no_odds(document, satisfied, it
     reduced = fewer.odds(satisfied, items, failed=0.3)
     assert reduced.ends == pytest.approx(exact.ends)
     assert (reduced.turns, reduced.visits) == (pytest.approx(exact.turns), pytest.approx(exact.visits))
+
+
+@pytest.mark.parametrize("satisfied", [{"Check": {"first": 0.6}}, "often", {"*": None, "Check": "x"}])
+def test_a_chance_that_is_not_a_number_is_refused_in_words(satisfied):
+    with pytest.raises(MateriaError, match="The chance of Check is") as caught:
+        once(satisfied)
+    assert caught.value.kind == "bad_chance"
+
+
+@pytest.mark.parametrize("items", [(3, 8), "3", -1, 2.5, ()])
+def test_a_length_of_lists_that_is_not_one_is_refused_in_words(tmp_path, items):
+    bench = Workbench(tmp_path)
+    with pytest.raises(MateriaError, match="is not a length of the lists"):
+        bench.odds("Plan-Build-Eval", 0.8, items)
