@@ -566,10 +566,12 @@ def longest(space: Space) -> int | None:
         inside = set(knot)
         leaving = 0
         for number in knot:
+            # A visit can fail in its last turn too, so a failure counts as many turns as an output does.
+            turns = max((way.turns for way in space.ways[number]), default=0)
             for way in space.ways[number]:
                 if way.to not in inside:
-                    leaving = max(leaving, way.turns + best[way.to])
-                elif way.turns:
+                    leaving = max(leaving, turns + best[way.to])
+                elif turns:
                     return None
         for number in knot:
             best[number] = leaving

@@ -453,3 +453,12 @@ def test_a_protocol_whose_answers_cannot_be_made_is_told(monkeypatch):
     e = explored(spoken(retry_loop(), "agent-contract"))
     assert e.certain is False
     assert "as if its agent spoke the sparse protocol" in e.notes[0]
+
+
+def test_a_visit_that_fails_after_its_first_turn_counts_each_turn():
+    """Do works first and hands over in a second turn; either can fail, and then Do is tried once more."""
+    sockets = {
+        "Do": asks(edge("Do", "failed", 1), edge("Check"), finalize=True),
+        "Check": at("P"),
+    }
+    assert Exploration(build_graph(config(sockets)), 1).most_turns() == 5
