@@ -566,9 +566,9 @@ def longest(space: Space) -> int | None:
         inside = set(knot)
         leaving = 0
         for number in knot:
-            # A visit can fail in its last turn too, so a failure counts as many turns as an output does.
-            turns = max((way.turns for way in space.ways[number]), default=0)
+            most = max((way.turns for way in space.ways[number]), default=0)
             for way in space.ways[number]:
+                turns = most if way.answer.result.silent else way.turns  # a visit can fail in its last turn too
                 if way.to not in inside:
                     leaving = max(leaving, turns + best[way.to])
                 elif turns:
