@@ -2,29 +2,26 @@
 
 from materia_nb.handoff.jsontext import NotJson, agent_object, strict_json, utility_object
 from materia_nb.handoff.protocol import (
-    Gist,
     HandoffProtocol,
     Issue,
     Reading,
     Requirements,
-    Translated,
+    SimpleAnswer,
     TurnFacts,
     protocol,
     requirements,
-    translate,
 )
 from materia_nb.handoff.sparse import SparseProtocol, item_issues
 from materia_nb.loadout.vocabulary import protocol_names
 
 __all__ = [
-    "Gist",
     "HandoffProtocol",
     "Issue",
     "NotJson",
     "Reading",
     "Requirements",
+    "SimpleAnswer",
     "SparseProtocol",
-    "Translated",
     "TurnFacts",
     "agent_object",
     "item_issues",
@@ -32,6 +29,5 @@ __all__ = [
     "protocol_names",
     "requirements",
     "strict_json",
-    "translate",
     "utility_object",
 ]

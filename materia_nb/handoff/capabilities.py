@@ -18,11 +18,11 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.protocol import (
     SCHEDULE,
     TEXT,
-    Gist,
     Issue,
     Outcome,
     Reading,
     Requirements,
+    SimpleAnswer,
     TurnFacts,
     closed_object,
     issue_of,
@@ -261,8 +261,8 @@ class MakesAnswers(Protocol):
 class WritesForAPerson(Protocol):
     """A protocol in whose form the buttons and tables of a panel answer; in others they answer in the sparse one."""
 
-    def by_person(self, gist: Gist, facts: TurnFacts) -> str:
-        """Write the answer of a person who said no more than the gist: a verdict, a reason, pieces of work."""
+    def by_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
+        """Write the answer of a person: a verdict, a reason and pieces of work."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 The fields are read from an object that may hold anything; among them are updates of project context, which are merged so
 that nothing else is lost. Of a turn that must end with one: what the agent is given and asked for, which status may follow
-which, and how the block is found. The others are the graph, the gist and a person.
+which, and how the block is found. The others are the graph and a person.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from materia_nb.handoff.protocol import (
     LONGEST_FORM,
     NO_REASON,
     UNKNOWN,
-    Gist,
     Issue,
     Outcome,
     Piece,
     Reaction,
     Reading,
     Requirements,
+    SimpleAnswer,
     TurnFacts,
     as_text,
     issue_of,
@@ -722,63 +722,28 @@ _MEANT: Final[dict[Outcome, tuple[str, str | None]]] = {
 """Status and result of the verification; what was accepted unchecked is not said to have passed."""
 
 
-def gist_of_contract(value: Mapping[str, JSON]) -> Gist:
-    """Return what a contract says; fields of the wrong type say nothing."""
-    contract = Contract(value)
-    reason, listed = contract.next_action, contract.evidence
-    commands = [one.get("command") if isinstance(one, dict) else one for one in listed["commands_run"]]
-    return Gist(
-        outcome=_outcome(contract),
-        did=contract.user_facing_summary or "",
-        found="\n".join(one for one in listed["key_outputs"] if isinstance(one, str)),
-        pieces=tuple(_piece(gap) for gap in listed["open_gaps"] if isinstance(gap, str) and gap.strip()),
-        commands=tuple(command for command in commands if isinstance(command, str)),
-        reason=reason if isinstance(reason, str) else "",
-        agent=contract.agent_id,
-    )
-
-
-def contract_from_gist(gist: Gist) -> dict[str, JSON]:
-    """Write a gist as a contract; it reports no agent id that the gist does not have."""
-    status, result = _MEANT[gist.outcome]
+def contract_of(answer: SimpleAnswer) -> dict[str, JSON]:
+    """Write an answer as a contract."""
+    status, result = _MEANT[answer.outcome]
     agent_status: dict[str, JSON] = {
         "plan_status": status,
         "pending_steps": [],
-        "next_action": gist.reason or NO_REASON,
+        "next_action": answer.reason or NO_REASON,
     }
-    if gist.agent:
-        agent_status["agent_id"] = gist.agent
+    if answer.agent:
+        agent_status["agent_id"] = answer.agent
     report: dict[str, JSON] = {name: [] for name in EVIDENCE}
-    report["commands_run"] = list(gist.commands)
-    report["key_outputs"] = gist.found.split("\n") if gist.found else []
-    report["open_gaps"] = [_gap(piece) for piece in gist.pieces]
+    report["commands_run"] = list(answer.commands)
+    report["key_outputs"] = answer.found.split("\n") if answer.found else []
+    report["open_gaps"] = [_gap(piece) for piece in answer.pieces]
     if result is not None:
         report["verification"] = {"result": result}
-    value: dict[str, JSON] = {
+    return {
         "agent_status": agent_status,
         "evidence_report": report,
         "consolidation_report": None,
         "approval_request": None,
     }
-    return {**value, "user_facing_summary": gist.did} if gist.did else value
-
-
-def _outcome(contract: Contract) -> Outcome:
-    status, loop = contract.plan_status, contract.loop_state
-    if status not in PLAN_STATUSES:
-        return "open"
-    if status == "COMPLETE":
-        if contract_verdict(contract, status).satisfied is False or (loop is not None and loop.unfinished):
-            return "again"
-        return "done" if contract.passed else "open"
-    if status == "IN_PROGRESS":
-        return "again" if contract_verdict(contract, status).satisfied is False else "open"
-    return "stuck"
-
-
-def _piece(gap: str) -> Piece:
-    title, _, rest = gap.partition("\n")
-    return Piece(title, rest or title)
 
 
 def _gap(piece: Piece) -> str:

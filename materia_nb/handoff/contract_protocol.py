@@ -26,7 +26,6 @@ from materia_nb.handoff.protocol import (
     UNKNOWN,
     Checker,
     Fields,
-    Gist,
     HandoffField,
     Issue,
     Outcome,
@@ -34,13 +33,14 @@ from materia_nb.handoff.protocol import (
     Reading,
     Refusal,
     Requirements,
+    SimpleAnswer,
     TurnFacts,
     form_words,
     is_missing,
     issue_of,
     missing_sources,
     no_object,
-    sample_gist,
+    sample_answer,
     verdict,
     without_backticks,
 )
@@ -271,8 +271,6 @@ class ContractProtocol:
     """Reads and asks for agent contracts."""
 
     name = "agent-contract"
-    to_gist = staticmethod(contract_fields.gist_of_contract)
-    from_gist = staticmethod(contract_fields.contract_from_gist)
     ask = staticmethod(contract_fields.contract_form)
     form = staticmethod(contract_fields.contract_form)
     after_answer = "Report IN_PROGRESS and go on."
@@ -322,7 +320,7 @@ class ContractProtocol:
         """Yield contracts that may say an outcome."""
         # What is not satisfied is told as done and not of this agent's making: work in progress may be asked to go on.
         told: Outcome = "done" if outcome == "again" else outcome
-        value = contract_fields.contract_from_gist(sample_gist(told, count, agent=_NOBODY))
+        value = contract_fields.contract_of(sample_answer(told, count, agent=_NOBODY))
         if outcome != "again":
             yield value
         owner = "not_my_surface" if outcome == "again" else "owned_here"
@@ -347,10 +345,10 @@ class ContractProtocol:
         """Write a contract in its fence."""
         return _fenced(value)
 
-    def by_person(self, gist: Gist, facts: TurnFacts) -> str:
+    def by_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
         """Write a contract that a person verified, in the name of the agent; who says no verdict is done."""
-        outcome: Outcome = "done" if gist.outcome == "open" else gist.outcome
-        value = contract_fields.contract_from_gist(replace(gist, outcome=outcome, agent=facts.agent_id))
+        outcome: Outcome = "done" if answer.outcome == "open" else answer.outcome
+        value = contract_fields.contract_of(replace(answer, outcome=outcome, agent=facts.agent_id))
         value = set_path(value, ["evidence_report", "verification", "method"], "A person judged.")
         if contract_fields.consolidation_required(facts.given):
             nothing: dict[str, JSON] = {name: ["none"] for name in contract_fields.FINDINGS}

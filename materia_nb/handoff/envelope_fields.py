@@ -1,6 +1,6 @@
 """The parts of a handoff envelope, checked field by field, and what they mean in other forms (envelope rules, 1, 3, 4, 8).
 
-The other forms are the graph, the gist, a JSON Schema, and a layout for a person.
+The other forms are the graph, a JSON Schema, and a layout for a person.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from materia_nb.handoff.protocol import (
     NO_REASON,
     Checker,
     Fields,
-    Gist,
     HandoffField,
     Issue,
     Outcome,
     Piece,
     Reading,
     Requirements,
+    SimpleAnswer,
     TurnFacts,
     as_text,
     closed_object,
@@ -397,45 +397,28 @@ _ROUTES: Final[dict[Outcome, tuple[str, str, bool | None]]] = {
 }
 
 
-def gist_of_envelope(value: Mapping[str, JSON]) -> Gist:
-    """Return what an envelope says; fields that are not valid say nothing."""
-    envelope = envelope_of(value)
-    meta = value.get("meta")
-    agent = meta.get("agent_key") if isinstance(meta, dict) else None
-    return Gist(
-        outcome=_outcome(envelope),
-        did=envelope.did,
-        found=envelope.found,
-        pieces=tuple(_piece(concern) for concern in envelope.concerns if concern.description),
-        commands=envelope.commands,
-        reason=envelope.reason,
-        agent=agent if isinstance(agent, str) else "",
-    )
-
-
-def envelope_from_gist(gist: Gist) -> dict[str, JSON]:
-    """Write a gist as an envelope; it claims no evidence that the gist does not have."""
-    status, recommendation, can_help = _ROUTES[gist.outcome]
-    routing: dict[str, JSON] = {"recommendation": recommendation, "reason": gist.reason or NO_REASON}
+def envelope_of_answer(answer: SimpleAnswer) -> dict[str, JSON]:
+    """Write an answer as an envelope; the only evidence is the commands of the answer."""
+    status, recommendation, can_help = _ROUTES[answer.outcome]
+    routing: dict[str, JSON] = {"recommendation": recommendation, "reason": answer.reason or NO_REASON}
     if can_help is not None:
         routing["can_further_iteration_help"] = can_help
-    value: dict[str, JSON] = {
+    return {
         "status": status,
         "summary": {
-            "what_i_did": gist.did or None,
-            "what_i_found": gist.found or None,
+            "what_i_did": None,
+            "what_i_found": answer.found or None,
             "key_decisions": [],
             "evidence": {
                 "artifacts_produced": [],
-                "commands_run": list(gist.commands),
+                "commands_run": list(answer.commands),
                 "measurements": {},
             },
         },
-        "concerns": [_concern(piece) for piece in gist.pieces],
+        "concerns": [_concern(piece) for piece in answer.pieces],
         "assumptions": [],
         "routing": routing,
     }
-    return {"meta": {"agent_key": gist.agent}, **value} if gist.agent else value
 
 
 def _outcome(envelope: Envelope) -> Outcome:
@@ -447,11 +430,6 @@ def _outcome(envelope: Envelope) -> Outcome:
     if wish == "LOOP":
         return "again"
     return "accepted" if wish == "CONTINUE" and can_help is not None else "open"
-
-
-def _piece(concern: Concern) -> Piece:
-    plain = concern.severity == _PLAIN and not concern.location
-    return Piece(concern.description, concern.recommendation if plain else _item_context(concern))
 
 
 def _concern(piece: Piece) -> JSON:

@@ -18,18 +18,18 @@ from materia_nb.handoff.protocol import (
     NO_REASON,
     SAMPLE,
     UNKNOWN,
-    Gist,
     Issue,
     Outcome,
     Reading,
     Refusal,
     Requirements,
+    SimpleAnswer,
     TurnFacts,
     as_many,
     form_words,
     issue_of,
     missing_sources,
-    sample_gist,
+    sample_answer,
     within,
     without_backticks,
 )
@@ -188,8 +188,6 @@ class EnvelopeProtocol:
 
     name = "envelope"
     sees_changes = True  # what stands in for an envelope names the files that changed
-    to_gist = staticmethod(envelope_fields.gist_of_envelope)
-    from_gist = staticmethod(envelope_fields.envelope_from_gist)
     ask = staticmethod(envelope_form)
     form = staticmethod(envelope_form)
     schema = staticmethod(envelope_fields.schema)
@@ -213,7 +211,7 @@ class EnvelopeProtocol:
 
     def samples(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
         """Yield an envelope that says an outcome."""
-        yield envelope_fields.envelope_from_gist(sample_gist(outcome, count, commands=(SAMPLE,)))
+        yield envelope_fields.envelope_of_answer(sample_answer(outcome, count, commands=(SAMPLE,)))
 
     def stopping(self) -> Iterator[dict[str, JSON]]:
         """Yield envelopes that need a person."""
@@ -225,9 +223,9 @@ class EnvelopeProtocol:
         """Write an envelope as it is."""
         return without_backticks(value)
 
-    def by_person(self, gist: Gist, facts: TurnFacts) -> str:  # noqa: ARG002 - part of the interface; meta is filled in
+    def by_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:  # noqa: ARG002 - part of the interface; meta is filled in
         """Write an envelope whose evidence is that a person judged."""
-        value = envelope_fields.envelope_from_gist(replace(gist, found=gist.found or NO_REASON))
+        value = envelope_fields.envelope_of_answer(replace(answer, found=answer.found or NO_REASON))
         return self.written(
             set_path(value, ["summary", "evidence", "measurements"], {"persons_who_judged": 1})
         )

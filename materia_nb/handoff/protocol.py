@@ -1,8 +1,8 @@
 """What a handoff protocol is, what it is asked for, and the form of an answer.
 
 What an output must be follows from the place of its socket in the graph and nothing else (R4, R7, R8, R9, R11). A reading says
-what an output gives and what it means for the graph; the gist is what formats have in common. The form is what is legal in a
-turn as one line to copy; its own words are not an answer (R51).
+what an output gives and what it means for the graph. The form is what is legal in a turn as one line to copy; its own words
+are not an answer (R51).
 
 The fields of a format are a table: how each is read, when it is missing, and what is told then, with a code and a fix.
 """
@@ -18,8 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, cast, r
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.file_io import read_own_table
-from materia_nb.handoff.jsontext import MAX_DEPTH, too_deep
-from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, compact, get_path, same
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, compact, get_path
 from materia_nb.loadout.graph import Socket
 from materia_nb.loadout.vocabulary import (
     GROUP,
@@ -341,10 +340,7 @@ class HandoffProtocol(Protocol):
 Outcome: TypeAlias = Literal["done", "accepted", "again", "open", "stuck"]
 
 NO_REASON: Final = "No reason was given."
-"""Stands where a format demands words and the other had none."""
-
-_DONE: Final = "Done: "
-_FOUND: Final = "\nFound: "
+"""Written where a format requires a text and none was given."""
 
 
 class Piece(NamedTuple):
@@ -355,22 +351,20 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Gist:
-    """What a handoff says, whatever its format; "" and () where it says nothing.
+class SimpleAnswer:
+    """The content of a made-up answer or of a person's answer, in any format; a field is empty where nothing was given.
 
     Attributes:
-        outcome: ``done`` and checked, ``accepted`` though not checked, to be done ``again``,
-            ``open`` when it does not say, ``stuck`` when it cannot go on alone.
-        did: what was done.
-        found: what was found out.
-        pieces: work that is left.
+        outcome: ``done`` and checked, ``accepted`` but not checked, to be done ``again``,
+            ``open`` without a verdict, ``stuck`` when the agent needs help.
+        found: the findings.
+        pieces: the work that is left.
         commands: the commands that were run.
-        reason: why the work goes on as it does.
-        agent: who handed over.
+        reason: the reason for the outcome.
+        agent: the id of the agent that answers.
     """
 
     outcome: Outcome = "open"
-    did: str = ""
     found: str = ""
     pieces: tuple[Piece, ...] = ()
     commands: tuple[str, ...] = ()
@@ -382,30 +376,17 @@ SAMPLE: Final = "x"
 """What stands for any text in an answer that is made up."""
 
 
-def sample_gist(outcome: Outcome, count: int, *, commands: tuple[str, ...] = (), agent: str = "") -> Gist:
-    """Return what a made-up answer says: an outcome, and so many pieces of work that are left."""
+def sample_answer(
+    outcome: Outcome, count: int, *, commands: tuple[str, ...] = (), agent: str = ""
+) -> SimpleAnswer:
+    """Return a made-up answer with an outcome and ``count`` pieces of work that are left."""
     pieces = tuple(Piece(f"Item {number + 1}", SAMPLE) for number in range(count))
-    return Gist(outcome, found=SAMPLE, pieces=pieces, commands=commands, reason=SAMPLE, agent=agent)
+    return SimpleAnswer(outcome, found=SAMPLE, pieces=pieces, commands=commands, reason=SAMPLE, agent=agent)
 
 
 def without_backticks(value: Mapping[str, JSON]) -> str:
     """Write an object as JSON in which backticks are escaped, so that none opens or ends a fence."""
     return compact(value).replace("`", "\\u0060")
-
-
-def joined_gist(did: str, found: str) -> str:
-    """Write what was done and found as one text; :func:`parted_gist` takes it apart again."""
-    if not did:
-        return found
-    return f"{_DONE}{did}{_FOUND}{found}" if found else f"{_DONE}{did}"
-
-
-def parted_gist(text: str) -> tuple[str, str]:
-    """Return what was done and what was found; a text of another form is what was found."""
-    if not text.startswith(_DONE):
-        return "", text
-    did, _, found = text.removeprefix(_DONE).partition(_FOUND)
-    return did, found
 
 
 TEXT: Final[JSON] = {"type": "string"}
@@ -529,82 +510,6 @@ def _broken(offers: Sequence[EntryPoint], why: str) -> MateriaError:
         hint=f"correct or uninstall {' or '.join(packages) or 'the package that offers it'}",
         kind="broken_protocol",
     )
-
-
-class Translated(NamedTuple):
-    """A handoff in another format.
-
-    Attributes:
-        value: the object; like any output, it is valid only once its protocol has read it.
-        lost: the paths of the original that do not come back when ``value`` is turned back.
-    """
-
-    value: dict[str, JSON]
-    lost: list[str]
-
-
-@runtime_checkable
-class Translatable(Protocol):
-    """A protocol whose handoffs can be turned into others: two functions, for every other format."""
-
-    def to_gist(self, value: Mapping[str, JSON]) -> Gist:
-        """Return what a handoff says; never raises, whatever its fields hold."""
-        ...
-
-    def from_gist(self, gist: Gist) -> dict[str, JSON]:
-        """Write a gist as a handoff of this format, claiming nothing that the gist does not say."""
-        ...
-
-
-def translate(value: Mapping[str, JSON], *, frm: str, to: str) -> Translated:
-    """Turn a handoff of the protocol ``frm`` into one of the protocol ``to``.
-
-    Raises:
-        MateriaError: kind ``not_an_object`` for anything but an object of bearable depth;
-            ``unknown_protocol`` or ``broken_protocol``; ``not_translatable`` for a protocol that
-            has no gist.
-    """
-    if not isinstance(value, dict) or too_deep(value):
-        raise MateriaError(
-            f"Only an object of at most {MAX_DEPTH} levels can be translated.",
-            hint="read the text with its protocol first and translate what that gives (value)",
-            kind="not_an_object",
-        )
-    source, target = _translatable(frm), _translatable(to)
-    if frm == to:
-        return Translated(value, [])
-    made = target.from_gist(source.to_gist(value))
-    back = source.from_gist(target.to_gist(made))
-    lost = [path for path in _leaves(value, ()) if not same(_at(value, path), _at(back, path))]
-    return Translated(made, ["$." + ".".join(path) for path in lost])
-
-
-def _translatable(name: str) -> Translatable:
-    found = protocol(name)
-    if not isinstance(found, Translatable):
-        raise MateriaError(
-            f"Handoffs of the protocol {name!r} cannot be translated.",
-            hint="the protocol needs the methods to_gist and from_gist",
-            kind="not_translatable",
-        )
-    return found
-
-
-def _leaves(value: JSON, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the path of everything that says something: what is empty cannot be lost."""
-    if isinstance(value, dict):
-        for key, child in value.items():
-            yield from _leaves(child, (*path, key))
-    elif isinstance(value, list):
-        for index, child in enumerate(value):
-            yield from _leaves(child, (*path, str(index)))
-    elif value is not None and value != "":
-        yield path
-
-
-def _at(value: JSON, path: tuple[str, ...]) -> JSON:
-    found = get_path(value, path)
-    return None if found is MISSING else found
 
 
 LONGEST_FORM: Final = 600

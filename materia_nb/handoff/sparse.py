@@ -25,10 +25,7 @@ from materia_nb.handoff.protocol import (
     SCHEDULE,
     TEXT,
     UNKNOWN,
-    Gist,
     Issue,
-    Outcome,
-    Piece,
     Reading,
     Requirements,
     Scope,
@@ -36,10 +33,8 @@ from materia_nb.handoff.protocol import (
     closed_object,
     first_field,
     form_words,
-    joined_gist,
     listed_as,
     missing_sources,
-    parted_gist,
     within,
 )
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen
@@ -164,34 +159,6 @@ def _event_issues(path: str, event: JSON) -> Iterator[Issue]:
             yield Issue(f"{path}.{name}", f"An event has {', '.join(_FIELDS)} and no other field.", fix)
 
 
-def to_gist(value: Mapping[str, JSON]) -> Gist:
-    """Return what a sparse handoff says; fields of the wrong type say nothing."""
-    satisfied, context, items = value.get("satisfied"), value.get("context"), value.get("workItems")
-    outcome: Outcome = "done" if satisfied is True else "again" if satisfied is False else "open"
-    did, found = parted_gist(context) if isinstance(context, str) else ("", "")
-    pieces = tuple(
-        Piece(item["title"], item["context"])
-        for item in (items if isinstance(items, list) else ())
-        if isinstance(item, dict)
-        and isinstance(item.get("title"), str)
-        and isinstance(item.get("context"), str)
-    )
-    return Gist(outcome, did, found, pieces)
-
-
-def from_gist(gist: Gist) -> dict[str, JSON]:
-    """Write a gist as a sparse handoff, without the fields that have nothing to say."""
-    value: dict[str, JSON] = {}
-    if gist.outcome in ("done", "accepted", "again"):
-        value["satisfied"] = gist.outcome != "again"
-    context = joined_gist(gist.did, gist.found)
-    if context:
-        value["context"] = context
-    if gist.pieces:
-        value["workItems"] = [piece._asdict() for piece in gist.pieces]
-    return value
-
-
 _LEGACY = {
     "tasks": "put the work units in workItems, each with title and context",
     "task": "put the work units in workItems, each with title and context",
@@ -221,8 +188,6 @@ class SparseProtocol:
 
     name = "sparse"
     reads_text_alone = True
-    to_gist = staticmethod(to_gist)
-    from_gist = staticmethod(from_gist)
 
     def read(
         self,

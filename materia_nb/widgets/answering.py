@@ -18,7 +18,7 @@ from materia_nb.display.sections import JUDGED, call_blocks, issue_rows
 from materia_nb.engine import outputs
 from materia_nb.engine.entering import turn_facts
 from materia_nb.errors import MateriaError, plain
-from materia_nb.handoff import Gist, NotJson, strict_json
+from materia_nb.handoff import NotJson, SimpleAnswer, strict_json
 from materia_nb.handoff.capabilities import WritesForAPerson, request_of
 from materia_nb.handoff.jsontext import json_advice
 from materia_nb.handoff.protocol import Outcome, Piece
@@ -252,7 +252,7 @@ def clicked_text(
         pieces = tuple(Piece(*texts(one)) for one in items or ())
         facts = turn_facts(now.rules, here, now.engine, visit)
         why = reason.strip()
-        return here.protocol.by_person(Gist(outcome, found=why, pieces=pieces, reason=why), facts)
+        return here.protocol.by_person(SimpleAnswer(outcome, found=why, pieces=pieces, reason=why), facts)
     made: dict[str, JSON] = {} if items is None else {"workItems": list(items)}
     if satisfied is not None:
         made["satisfied"] = satisfied

@@ -11,7 +11,7 @@ from builders import edge, wanted
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import TurnFacts, capabilities, protocol
 from materia_nb.handoff import envelope_protocol as env
-from materia_nb.handoff.protocol import MOST_NOTED, NO_REASON, Gist
+from materia_nb.handoff.protocol import MOST_NOTED, NO_REASON, SimpleAnswer
 from protocol_helpers import ABSENT, ENVELOPE, FREE, HOSTILE, KERNEL, changed, envelope, paths_of
 
 ENV = protocol("envelope")
@@ -330,11 +330,11 @@ def test_5_what_is_asked_for_names_what_every_envelope_has():
 
 @pytest.mark.parametrize("reason", ["looked at it", ""])
 def test_what_a_person_decided_is_an_envelope_that_holds_with_the_reason_or_without(reason):
-    written = ENV.by_person(Gist("done", found=reason), TurnFacts())
+    written = ENV.by_person(SimpleAnswer("done", found=reason), TurnFacts())
     reading = read(written, meta=KERNEL)
     assert reading.accepted
     assert reading.satisfied is True
-    assert ENV.to_gist(reading.value).found == (reason or NO_REASON)
+    assert reading.value["summary"]["what_i_found"] == (reason or NO_REASON)
 
 
 def test_5_three_tries_then_an_envelope_that_claims_nothing():

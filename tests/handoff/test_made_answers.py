@@ -9,7 +9,7 @@ import pytest
 from materia_nb.handoff import TurnFacts, protocol
 from materia_nb.handoff.capabilities import Task
 from materia_nb.handoff.contract_fields import StatusRecord, assignment_of, contract_form
-from materia_nb.handoff.protocol import Gist, Issue, RefusedAnswer
+from materia_nb.handoff.protocol import Issue, RefusedAnswer, SimpleAnswer
 from protocol_helpers import FREE, OTHERS, contract
 
 WORK = replace(FREE, work_items=True)
@@ -51,7 +51,9 @@ def test_a_persons_verdict_is_an_answer_that_is_accepted(name, given, outcome, s
     if name == "envelope" and outcome == "open":
         satisfied = None  # an envelope may say neither
     facts = {"agent_id": "ab7e4d2", "given": given}
-    text = protocol(name).by_person(Gist(outcome, found="as it was seen", reason="why"), TurnFacts(**facts))
+    text = protocol(name).by_person(
+        SimpleAnswer(outcome, found="as it was seen", reason="why"), TurnFacts(**facts)
+    )
     reading = read(name, text, FREE, **facts)
     assert (reading.issues, reading.satisfied, reading.action) == ((), satisfied, "route")
     assert "as it was seen" in reading.context

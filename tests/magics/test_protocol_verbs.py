@@ -1,4 +1,4 @@
-"""The verbs about handoffs in other formats and about suggestions, in a real IPython shell."""
+"""The verbs about handoffs and about suggestions, in a real IPython shell."""
 
 from __future__ import annotations
 
@@ -44,16 +44,6 @@ def ran(shell):
     return shell.user_ns["wb"].current
 
 
-def test_translate_gives_the_object_and_what_is_lost(shell):
-    ran(shell)
-    view = line(shell, "handoff --as sparse 1")
-    assert view.value["satisfied"] is True
-    assert view.name == "sparse"
-    assert "$.agent_status.agent_id" in text(view)
-    assert "Step 1, Socket-1: agent-contract as sparse" in view._repr_mimebundle_()["text/html"]
-    assert line(shell, "handoff --as agent-contract").lost == []
-
-
 def test_handoff_shows_the_contract(shell):
     ran(shell)
     shown = text(line(shell, "handoff"))
@@ -75,9 +65,7 @@ def test_suggestions_are_listed_and_kept_by_number(shell):
 @pytest.mark.parametrize(
     "said, told",
     [
-        ("handoff --as", "needs a value"),
-        ("handoff --as sprase", "sparse"),
-        ("handoff --as sparse 9", "no step 9"),
+        ("handoff 9", "no step 9"),
         ("edit remember 7", "the cast has 2"),
         ("edit remember x", "whole number"),
     ],

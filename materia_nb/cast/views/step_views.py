@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from materia_nb.cast.listing import step_table, why_blocks
 from materia_nb.cast.snapshot import Snapshot
@@ -25,7 +25,7 @@ from materia_nb.display.blocks import (
     lines,
     page_of,
 )
-from materia_nb.display.escape import clip, part, shorten
+from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_blocks, issue_rows, prompt_blocks, section_blocks
 from materia_nb.display.svg import graph_block
 from materia_nb.display.text import graph_text
@@ -33,12 +33,8 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.engine.told import HEADINGS
-from materia_nb.errors import MateriaError
-from materia_nb.handoff import translate
 from materia_nb.handoff.capabilities import LaysOut, Pointer, Section, ShowsTheWay
-from materia_nb.handoff.protocol import Issue, Reading, as_text
-from materia_nb.jsonvalue import MISSING, get_path
-from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
+from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.store.file_snapshots import FOLDERS
 from materia_nb.store.rundir import file_within
 
@@ -174,7 +170,6 @@ def handoff_blocks(cast: Snapshot, step: StepRecord) -> list[Block]:
         said.append(Table(("assigned to", "from", "there"), rows))
     if step.prompt is not None:
         said.append(Fold("what was asked", prompt_blocks(step.prompt)))
-    said += _other_formats(cast, step)
     return said + lines([f"kept in {step.artifact}"] if step.artifact else [], "quiet")
 
 
@@ -237,55 +232,6 @@ def _answered_by(turn: TurnRecord) -> list[str]:
     elif used.tokens is None and (facts or "program" in turn.meta):
         facts.append("tokens unknown")
     return ["; ".join(facts)] if facts else []
-
-
-def _other_formats(cast: Snapshot, step: StepRecord) -> list[Block]:
-    """The handoff of a step in every protocol of ours, with what is lost; nothing without an object."""
-    if step.reading is None or not isinstance(step.reading.value, dict):
-        return []
-    found: list[Block] = []
-    for name in OWN_PROTOCOLS:
-        try:
-            view = TranslationView(cast, step, name)
-        except MateriaError as error:
-            found.append(Line(f"{name}: {error.what}", "quiet"))
-        else:
-            found.append(Fold(f"{name} ({len(view.lost)} lost)" if view.lost else name, view._blocks()))  # noqa: SLF001
-    return [Fold("in other formats", found, brief=0)]
-
-
-class TranslationView(Shown):
-    """The handoff of a step in one protocol.
-
-    Attributes:
-        value: the object in that protocol.
-        lost: the paths of the original that it cannot hold, each with what stood there.
-
-    Raises:
-        MateriaError: the step has no output (``no_output``), its output is not an object (``not_an_object``),
-            or there is no such protocol (``unknown_protocol``).
-    """
-
-    def __init__(self, cast: Snapshot, step: StepRecord, to: str) -> None:
-        reading = step.reading
-        if reading is None:
-            raise MateriaError(
-                f"Step {step.number} has no output that was read.", hint="step first", kind="no_output"
-            )
-        spoken = cast.rules.sockets[step.socket].protocol.name
-        self.value, lost = translate(reading.value, frm=spoken, to=to)
-        self.lost = [(path, _at(reading.value, path)) for path in lost]
-        self.name = to
-        self.title = f"Step {step.number}, {step.socket}: {spoken} as {to}"
-
-    def _blocks(self) -> list[Block]:
-        lost = Table(("lost", "what it said"), self.lost, "nothing is lost")
-        return [lost, Tree(self.value, opened=2)]
-
-
-def _at(value: Any, path: str) -> str:
-    found = get_path(value, path.split(".")[1:])
-    return "" if found is MISSING else clip(as_text(found), 400)
 
 
 # -- the page ------------------------------------------------------------------------------------

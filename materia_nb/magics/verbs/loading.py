@@ -25,7 +25,7 @@ from materia_nb.cast.views.loadout_views import (
     materia_view,
 )
 from materia_nb.cast.views.status import StatusView, marks_of, steps_view
-from materia_nb.cast.views.step_views import HandoffView, PromptView, TranslationView
+from materia_nb.cast.views.step_views import HandoffView, PromptView
 from materia_nb.cast.views.tables import found_view, pins_view
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.blocks import JsonView, Table, Text
@@ -37,7 +37,6 @@ from materia_nb.insight.compare import visit_before
 from materia_nb.insight.odds import Chances, Likely, PerSocket
 from materia_nb.insight.queries import query_of
 from materia_nb.late import late
-from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.cast_display import counting, running
 from materia_nb.magics.registry import (
     VERBS,
@@ -654,19 +653,10 @@ def _usage(call: Call, by: str = "socket") -> Any:
     return call.cast.usage(*filter(None, str(by).split(",")))
 
 
-@verb(
-    "handoff",
-    as_={
-        "help": f"in another format, with a list of what it cannot hold: {one_of_words(OWN_PROTOCOLS)}, or one from another package"
-    },
-    example="%materia handoff 3\n%materia handoff --as sparse 3",
-)
-def _handoff(call: Call, step: int = -1, *, as_: str | None = None, lane: str | None = None) -> Any:
+@verb("handoff", example="%materia handoff 3")
+def _handoff(call: Call, step: int = -1, *, lane: str | None = None) -> Any:
     """Show the handoff of a step: raw, parsed, issues, requirements, assignments."""
-    record = call.cast.now.lane(lane).steps.at(step)
-    if as_ is not None:
-        return TranslationView(call.cast.now, record, str(as_))
-    return HandoffView(call.cast.now, record)
+    return HandoffView(call.cast.now, call.cast.now.lane(lane).steps.at(step))
 
 
 @verb("prompt")
