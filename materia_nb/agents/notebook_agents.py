@@ -39,8 +39,8 @@ from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, did_you_mean, named_error, needs_one_of
 from materia_nb.late import shown_by_its_view
 from materia_nb.loadout.graph import Graph
+from materia_nb.parallel import WorkerError, call_on
 from materia_nb.platform import Stop
-from materia_nb.sharing import WorkerError, done_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class FunctionAgent:
             if self._executor is None:
                 value = call()
             else:
-                value = done_by(self._executor, call, turn.stop if isinstance(turn.stop, Stop) else Stop())
+                value = call_on(self._executor, call, turn.stop if isinstance(turn.stop, Stop) else Stop())
             if not isinstance(value, str) and inspect.isawaitable(value):
                 value = CALLERS.get().run(value, turn.stop, inbox)
         except WorkerError as error:

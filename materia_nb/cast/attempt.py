@@ -30,7 +30,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import in_brief
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON
-from materia_nb.sharing import shared
+from materia_nb.parallel import run_jobs
 from materia_nb.store.file_snapshots import ATTEMPTS, FileSnapshots
 
 if TYPE_CHECKING:
@@ -247,8 +247,8 @@ class Attempts(AttemptsView):
 
         pool = ThreadPoolExecutor(at_once) if at_once > 1 else None
         try:
-            for done in shared(one, range(len(self._jobs)), pool):
-                self._made[done.place] = done.needed()
+            for result in run_jobs(one, range(len(self._jobs)), pool):
+                self._made[result.number] = result.require()
         except BaseException:
             for trial, *_ in self._jobs:
                 trial.stop.set()

@@ -37,7 +37,7 @@ from materia_nb.loadout import build_graph
 from materia_nb.loadout.compose import compose
 from materia_nb.loadout.config_files import resolved
 from materia_nb.loadout.vocabulary import FILE_CHOICES, FilesWord
-from materia_nb.sharing import Progress
+from materia_nb.parallel import Progress
 
 if TYPE_CHECKING:
     from materia_nb.cast.gallery import Gallery, Opened

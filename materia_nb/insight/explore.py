@@ -37,7 +37,7 @@ from materia_nb.insight.space import (
 from materia_nb.loadout.graph import END, ExitRoute, Graph
 from materia_nb.loadout.regions import knots, reachable_from, turned
 from materia_nb.loadout.vocabulary import Result
-from materia_nb.sharing import Progress
+from materia_nb.parallel import Progress
 
 
 class ByVisit:
@@ -568,7 +568,9 @@ def longest(space: Space) -> int | None:
         for number in knot:
             most = max((way.turns for way in space.ways[number]), default=0)
             for way in space.ways[number]:
-                turns = most if way.answer.result.silent else way.turns  # a visit can fail in its last turn too
+                turns = (
+                    most if way.answer.result.silent else way.turns
+                )  # a visit can fail in its last turn too
                 if way.to not in inside:
                     leaving = max(leaving, turns + best[way.to])
                 elif turns:

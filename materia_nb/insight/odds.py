@@ -38,7 +38,7 @@ from materia_nb.insight.space import (
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.regions import knots
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, TAKEN, YES_OR_NO, Result
-from materia_nb.sharing import Progress, ProgressBar, shared
+from materia_nb.parallel import Progress, ProgressBar, run_jobs
 
 DENSE: Final = 200
 """States in one knot that are solved here; for more scipy is asked."""
@@ -510,9 +510,10 @@ def rehearse_casts(
     batches: dict[int, Batch] = {}
     bar = ProgressBar(progress, n, "casts")
     try:
-        for done in shared(batch, numbers, executor):
-            batches[done.place] = batch(numbers[done.place]) if done.result is None else done.result
-            bar.add(len(numbers[done.place]))
+        for result in run_jobs(batch, numbers, executor):
+            number = result.number
+            batches[number] = batch(numbers[number]) if result.value is None else result.value
+            bar.add(len(numbers[number]))
     finally:
         bar.close()
     visits: Counter[str] = Counter(dict.fromkeys(graph.sockets, 0))

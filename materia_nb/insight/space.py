@@ -40,7 +40,7 @@ from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, spl
 from materia_nb.loadout.graph import CAST_CONTEXTS, END, Graph, Socket
 from materia_nb.loadout.regions import reachable_from, rounds_in
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, YES_OR_NO, Result, described
-from materia_nb.sharing import Progress, ProgressBar
+from materia_nb.parallel import Progress, ProgressBar
 
 
 def holds(rules: Rules, here: SocketRules) -> Iterator[tuple[Reaction, str]]:

@@ -25,7 +25,7 @@ from materia_nb.insight.estimate import GLANCE
 from materia_nb.insight.sides import worked
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import expanded
-from materia_nb.sharing import Progress, ProgressBar, shared
+from materia_nb.parallel import Progress, ProgressBar, run_jobs
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.files import disk
 from materia_nb.sweep import results
@@ -237,13 +237,13 @@ def run_sweep(
     bar = ProgressBar(progress, len(places), "casts")
     bar.done = len(places) - len(todo)
     try:
-        for done in shared(make_cast, jobs, executor, spent.enough):
-            place = todo[done.place]
-            if done.result is None:
-                lost[place.key] = f"{type(done.lost).__name__}: {done.lost}"
+        for result in run_jobs(make_cast, jobs, executor, spent.enough):
+            place = todo[result.number]
+            if result.value is None:
+                lost[place.key] = f"{type(result.lost).__name__}: {result.lost}"
             else:
-                kept.keep(place, done.result)
-                spent.add(done.result)
+                kept.keep(place, result.value)
+                spent.add(result.value)
                 bar.add()
     finally:
         bar.close()

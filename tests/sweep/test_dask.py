@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 
 import pytest
 
@@ -11,8 +12,11 @@ import cast_helpers as h
 from builders import asks, at, config, edge, retry_loop
 from materia_nb import Workbench
 from materia_nb.agents import FunctionAgent
+from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import BATCH, rehearse_casts
 from materia_nb.loadout import build_graph
+from materia_nb.parallel import call_on
+from materia_nb.platform import Stop
 from stream_helpers import stream_agents, streams_config
 
 distributed = pytest.importorskip("distributed")
@@ -92,3 +96,9 @@ def test_functions_answer_in_lanes_on_a_cluster_each_turn_anew(client, tmp_path)
     told = asked.read_text().split()
     assert sorted(told[::2]) == ["api", "ui", "ui"]  # what is asked alike is not taken for what was answered
     assert str(os.getpid()) not in told
+
+
+def test_a_result_that_cannot_be_sent_is_one_clear_error(client):
+    with pytest.raises(MateriaError, match="cannot be sent to another process") as caught:
+        call_on(client.get_executor(), threading.Lock, Stop())
+    assert caught.value.kind == "not_sendable"

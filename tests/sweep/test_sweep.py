@@ -281,12 +281,16 @@ def test_any_executor_gives_the_same_rows(wb, pool):
     ]
 
 
-def test_a_worker_that_was_killed_loses_no_cast(wb, tmp_path):
+def test_casts_of_a_killed_worker_go_on_when_run_again(wb, tmp_path):
     marker = tmp_path / "marker"
+    grid = {"requests": [str(marker), "b"], "agents": dies_once}
     with ProcessPoolExecutor(1) as executor:
-        s = wb.sweep(requests=["a", str(marker), "b"], agents=dies_once, executor=executor)
-    assert [one.complete for one in s] == [True] * 3
-    assert (s.lost, s.fresh) == (0, 3)
+        s = wb.sweep(**grid, executor=executor)
+    assert [row.ends for row in s] == ["lost", "lost"]
+    assert (s.lost, s.fresh) == (2, 0)
+    with ProcessPoolExecutor(1) as executor:
+        again = wb.sweep(**grid, executor=executor)
+    assert [row.complete for row in again] == [True, True]
     assert marker.with_suffix(".asked").read_text() == "Do\nCheck\n"  # it went on in the cast that was begun
 
 

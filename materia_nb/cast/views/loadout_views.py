@@ -31,7 +31,7 @@ from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph, Route
 from materia_nb.loadout.layers import LayeredConfig
 from materia_nb.loadout.report import Problem, Report
-from materia_nb.sharing import Progress
+from materia_nb.parallel import Progress
 
 
 class ReportView(Shown):

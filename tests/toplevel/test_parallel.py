@@ -1,12 +1,11 @@
-"""Work that is shared among workers: in whatever order, also when a worker is lost, or somebody has had enough."""
+"""Jobs on the workers of an executor: in any order, also when a worker is lost or the caller stops."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from pathlib import Path
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
@@ -14,7 +13,7 @@ from builders import retry_loop
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import BATCH, rehearse_casts
 from materia_nb.loadout import build_graph
-from materia_nb.sharing import ProgressBar, shared
+from materia_nb.parallel import ProgressBar, WorkerError, run_jobs
 
 GRAPH = build_graph(retry_loop(most=2))
 CASTS = 3 * BATCH
@@ -32,48 +31,38 @@ def die(number):
 
 def test_every_piece_comes_back_with_its_place():
     with ThreadPoolExecutor(2) as pool:
-        assert sorted(shared(double, [5, 6, 7], pool)) == [(0, 10, None), (1, 12, None), (2, 14, None)]
-    assert [done.result for done in shared(double, [5, 6])] == [10, 12]
+        assert sorted(run_jobs(double, [5, 6, 7], pool)) == [(0, 10, None), (1, 12, None), (2, 14, None)]
+    assert [result.value for result in run_jobs(double, [5, 6])] == [10, 12]
 
 
-def die_once(marker):
-    """End its own process the first time; the piece is a path of a file that remembers it, or None for no such piece."""
-    if marker is not None and not Path(marker).exists():
-        Path(marker).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return "done"
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_piece_that_kills_its_worker_is_lost_and_no_other(workers):
-    pieces = [0, 2, 3, 1, *range(4, 20), 1, 30]
-    with ProcessPoolExecutor(workers) as pool:
-        found = {done.place: done for done in shared(die, pieces, pool)}
-    assert sorted(found) == list(range(len(pieces)))
-    assert {place for place, done in found.items() if done.lost is not None} == {3, 20}
-    assert [done.result for place, done in sorted(found.items()) if place not in (3, 20)] == [
-        one for one in pieces if one != 1
-    ]
-
-
-def test_a_piece_whose_worker_was_killed_is_done_in_a_new_pool(tmp_path):
-    pieces = [None, str(tmp_path / "marker"), *[None] * 10]
-    with ProcessPoolExecutor(2) as pool:
-        found = list(shared(die_once, pieces, pool))
-    assert sorted(done.place for done in found) == list(range(len(pieces)))
-    assert {done.result for done in found} == {"done"}
-
-
-def test_a_pool_that_broke_before_is_replaced():
+def test_a_worker_that_dies_loses_its_jobs_and_the_others_are_done():
     with ProcessPoolExecutor(1) as pool:
-        with pytest.raises(Exception, match="terminated"):
+        results = {result.number: result for result in run_jobs(die, [0, *range(2, 20), 1, 30], pool)}
+    assert sorted(results) == list(range(21))
+    assert results[0].value == 0
+    assert isinstance(results[19].lost, BrokenExecutor)
+    with pytest.raises(BrokenExecutor):
+        results[20].require()
+
+
+def test_all_jobs_of_a_pool_that_broke_before_are_lost():
+    with ProcessPoolExecutor(1) as pool:
+        with pytest.raises(BrokenExecutor):
             pool.submit(die, 1).result()
-        assert sorted(shared(double, [5, 6], pool)) == [(0, 10, None), (1, 12, None)]
+        assert [result.lost is not None for result in run_jobs(double, [5, 6], pool)] == [True, True]
+
+
+def test_an_executor_that_was_shut_down_is_one_clear_error():
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    with pytest.raises(WorkerError, match="cannot schedule new futures") as caught:
+        list(run_jobs(double, [5], pool))
+    assert caught.value.kind == "worker_lost"
 
 
 def test_a_function_of_a_cell_cannot_go_to_another_process():
     with ProcessPoolExecutor(1) as pool, pytest.raises(MateriaError, match="cannot be sent"):
-        list(shared(lambda number: number, [1], pool))
+        list(run_jobs(lambda number: number, [1], pool))
 
 
 def test_a_pool_that_broke_changes_no_number():
@@ -101,7 +90,7 @@ def test_whoever_is_told_can_end_it_and_nothing_more_is_begun():
     with ThreadPoolExecutor(1) as pool:
         with pytest.raises(Enough):
             rehearse_casts(GRAPH, 40 * BATCH, 0.6, 2, executor=pool, progress=progress)
-        waits = shared(work, list(range(1000)), pool)
+        waits = run_jobs(work, list(range(1000)), pool)
         next(waits)
         waits.close()
         goes_on.set()

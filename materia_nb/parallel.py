@@ -1,0 +1,206 @@
+"""Jobs for the workers of any ``concurrent.futures.Executor``, or for this thread, one after the other."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    as_completed,
+)
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from itertools import takewhile
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from uuid import uuid4
+
+from materia_nb.errors import MateriaError, named_error
+from materia_nb.platform import Stop
+
+Progress: TypeAlias = bool | Callable[[int, int], object]
+"""True for a bar on stderr; or a function that is called with the number done and the total."""
+
+_WIDTH: Final = 30
+_STOP_CHECK_S: Final = 0.1
+"""Seconds between two checks for a stop."""
+_Job = TypeVar("_Job")
+_Result = TypeVar("_Result")
+
+
+class WorkerError(MateriaError):
+    """An error of a worker, or on the way to it, but not of the work."""
+
+
+class JobResult(NamedTuple, Generic[_Result]):
+    """The result of a job, by its place in the list, or the error that lost the job."""
+
+    number: int
+    value: _Result | None = None
+    lost: Exception | None = None
+
+    def require(self) -> _Result:
+        """Return the value, or raise the error."""
+        if self.lost is not None:
+            raise self.lost
+        return cast("_Result", self.value)
+
+
+def run_jobs(
+    work: Callable[[_Job], _Result],
+    jobs: Sequence[_Job],
+    executor: Executor | None = None,
+    is_enough: Callable[[], bool] = lambda: False,
+) -> Iterator[JobResult[_Result]]:
+    """Yield the result of each job when it is done, with an executor in any order.
+
+    When ``is_enough`` returns true, no more jobs are started, and the running ones are awaited. Closing the iterator
+    cancels jobs that have not started. A process pool ends when one of its processes dies: all jobs it still has are lost.
+
+    Raises:
+        WorkerError: a job or its result cannot be pickled (``not_sendable``), or the executor takes no jobs
+            (``worker_lost``).
+    """
+    if executor is None:
+        for number, job in takewhile(lambda _: not is_enough(), enumerate(jobs)):
+            yield JobResult(number, work(job))
+        return
+    futures: dict[Future[_Result], int] = {}
+    try:
+        for number, job in enumerate(() if is_enough() else jobs):
+            futures[_submit(executor, work, job)] = number
+        for future in as_completed(futures):
+            if not future.cancelled():
+                yield _job_result(futures[future], future)
+            if is_enough():
+                for other in futures:
+                    other.cancel()
+    finally:
+        for future in futures:
+            with suppress(Exception):  # the workers may have ended
+                future.cancel()
+
+
+def _submit(executor: Executor, work: Callable[..., _Result], *args: object) -> Future[_Result]:
+    """Submit a job; the future of a broken pool has the error."""
+    try:
+        return executor.submit(work, *args)
+    except BrokenExecutor as error:
+        broken: Future[_Result] = Future()
+        broken.set_exception(error)
+        return broken
+    except Exception as error:
+        raise _worker_error(error) from error
+
+
+def _job_result(number: int, future: Future[_Result]) -> JobResult[_Result]:
+    try:
+        return JobResult(number, future.result())
+    except MateriaError:
+        raise
+    except Exception as error:
+        if _is_pickling_error(error):
+            raise _worker_error(error) from error
+        return JobResult(number, lost=error)
+
+
+def call_on(executor: Executor, work: Callable[[], _Result], stop: Stop) -> _Result:
+    """Call a function on one worker of an executor and return its result; a thread has the caller's context.
+
+    When ``stop`` is set, a call that has not started is cancelled. A call that runs is awaited, unless ``stop`` is left.
+
+    Raises:
+        WorkerError: the function or its result cannot be pickled (``not_sendable``), the worker was lost or the executor
+            takes no calls (``worker_lost``), or the call was cancelled or left (``interrupted``).
+        Exception: any error of ``work``.
+    """
+    is_local = isinstance(executor, ThreadPoolExecutor)
+    if is_local:
+        work = partial(copy_context().run, work)
+    # Unlike a future, the queue is not left locked by an interrupt.
+    finished: queue.SimpleQueue[object] = queue.SimpleQueue()
+    future: Future[_Result] = _submit(executor, _call, work, "" if is_local else uuid4().hex)
+    try:
+        future.add_done_callback(finished.put)
+        while not future.done():
+            if stop.left or (stop.is_set() and future.cancel()):
+                raise WorkerError("It was left behind.", kind="interrupted")
+            with suppress(queue.Empty):
+                finished.get(timeout=_STOP_CHECK_S)
+    finally:
+        future.cancel()
+    try:
+        return future.result()
+    except (BrokenExecutor, CancelledError) as error:
+        raise _worker_error(error) from error
+    except Exception as error:
+        if _is_pickling_error(error):
+            raise _worker_error(error) from error
+        raise
+
+
+def _call(work: Callable[[], _Result], call_id: str) -> _Result:
+    """Call a function for ``call_on``; the id, empty for a thread, keeps Dask from computing equal calls only once."""
+    result = work()
+    if call_id:
+        pickle.dumps(result)  # Dask never delivers a result that cannot be pickled
+    return result
+
+
+def _is_pickling_error(error: BaseException) -> bool:
+    """Return True for an error of pickle, which has several types."""
+    text = f"{type(error).__name__}: {error}".lower()
+    is_unsent = any(word in text for word in ("pickle", "serialize", "local object"))
+    return isinstance(error, pickle.PicklingError) or (
+        isinstance(error, TypeError | AttributeError) and is_unsent
+    )
+
+
+def _worker_error(error: BaseException) -> WorkerError:
+    if _is_pickling_error(error):
+        return WorkerError(
+            f"The work, or its result, cannot be sent to another process: {str(error)[:200]}",
+            hint="use functions that a module defines, not a cell, or use threads; Dask sends functions of a notebook too",
+            kind="not_sendable",
+        )
+    return WorkerError(
+        f"The worker of its executor was lost: {named_error(error)}",
+        hint="see that the executor and its workers run; then retry",
+        kind="worker_lost",
+    )
+
+
+class ProgressBar:
+    """Reports how much is done: as a bar on stderr, to a function, or not at all.
+
+    Args:
+        progress: the way to report.
+        total: how much there is to do, as far as is known.
+        what: the plural noun of what is counted.
+    """
+
+    def __init__(self, progress: Progress, total: int, what: str) -> None:
+        self._progress, self.total, self._what = progress, total, what
+        self.done = 0
+
+    def add(self, count: int = 1) -> None:
+        """Report that ``count`` more are done."""
+        self.done += count
+        if callable(self._progress):
+            self._progress(self.done, self.total)
+        elif self._progress:
+            full = _WIDTH * self.done // max(1, self.total)
+            bar = "█" * full + "░" * (_WIDTH - full)
+            sys.stderr.write(f"\r{bar} {self.done:,} of {self.total:,} {self._what}")
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        """End the line of the bar."""
+        if self._progress is True:
+            sys.stderr.write("\n")
