@@ -12,7 +12,9 @@ import logging
 import re
 from base64 import b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
+from hashlib import sha256
 from textwrap import indent, wrap
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote
@@ -341,7 +343,11 @@ class Fold(Block):
         return {"is": "fold", "title": title, "inside": [*inside], "open": self.opened}
 
 
-_DARK_PAGE: Final = ':is(body[data-jp-theme-light="false"],body.vscode-dark) .mnb-drawn'
+_DARK_BODY: Final = ':is(body[data-jp-theme-light="false"],body.vscode-dark)'
+_LABEL: Final = re.compile(r'aria-label="([^"]*)"')
+_AS_IMAGES: Final = ContextVar("_AS_IMAGES", default=False)
+"""True while HTML is made for the output of a cell: pictures are images then. A sanitizer, as of an untrusted notebook, removes
+inline SVG but leaves the words in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,17 +369,33 @@ class Picture(Block):
 
     def as_html(self) -> Html:
         svg = fitted(self.svg)
+        if _AS_IMAGES.get():
+            return self._as_image(svg)
         if not self.dark:
             return Html(svg)
         rules = "".join(f"--mnb-{light[1:]}:{dark};" for light, dark in self.dark)
         svg = _recoloured(svg, {light: f"var(--mnb-{light[1:]},{light})" for light, _ in self.dark})
         return Html(
-            f'<style>@media screen{{{_DARK_PAGE}{{{rules}}}}}</style><div class="mnb-drawn">{svg}</div>'
+            f'<style>@media screen{{{_DARK_BODY} .mnb-drawn{{{rules}}}}}</style><div class="mnb-drawn">{svg}</div>'
         )
+
+    def _as_image(self, svg: str) -> Html:
+        label, size = _LABEL.search(svg), _SIZE.search(svg)
+        name = f"mnb-{sha256(svg.encode()).hexdigest()[:10]}"
+        style = ""
+        if self.dark:
+            dark = _data_url(_recoloured(svg, dict(self.dark)))
+            style = f"<style>@media screen{{{_DARK_BODY} .{name}{{content:url({dark})}}}}</style>"
+        attributes = f'class="{name}" alt="{label[1] if label else "picture"}"{size[0] if size else ""}'
+        return Html(f'{style}<img {attributes} src="{_data_url(svg)}">')
 
     def as_json(self) -> dict[str, JSON]:
         dark = _recoloured(self.svg, dict(self.dark))
         return {"is": "picture", "svg": self.svg, "dark": dark, "text": self.as_text()}
+
+
+def _data_url(svg: str) -> str:
+    return f"data:image/svg+xml;base64,{b64encode(svg.encode(errors='replace')).decode()}"
 
 
 def _recoloured(svg: str, colours: Mapping[str, str]) -> str:
@@ -515,7 +537,13 @@ class Shown(Block):
         drawn = [one for one in inside if isinstance(one, Picture)]
         plain_picture = drawn == inside and not any(one.dark for one in drawn)
         alone = not self._title() and (plain_picture or all(isinstance(one, Line) for one in inside))
-        text, html = self.as_text(), None if alone else self.as_html()
+        text, html = self.as_text(), None
+        if not alone:
+            token = _AS_IMAGES.set(True)
+            try:
+                html = self.as_html()
+            finally:
+                _AS_IMAGES.reset(token)
         return picture(text, drawn[0].svg, html=html) if len(drawn) == 1 else mime_bundle(text, html=html)
 
     def _repr_mimebundle_(

@@ -116,7 +116,7 @@ def test_lesson_1_runs_and_a_guess_is_answered(lite: Lite, capsys: pytest.Captur
     lite.open("01-edges.ipynb")
     started = time.monotonic()
     lite.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
-    lite.cell(1).locator("svg").first.wait_for()
+    lite.cell(1).locator("svg, img").first.wait_for()
     shown = time.monotonic()
     with capsys.disabled():
         print(

@@ -107,6 +107,19 @@ def test_a_reopened_notebook_shows_picture_and_outcome(lab: Lab, cast: Path, tru
         lab.screenshot(f"record-{'trusted' if trusted else 'untrusted'}", dark=dark)
 
 
+def test_a_picture_is_a_picture_in_a_notebook_without_trust(lab: Lab):
+    path = lab.notebook("%load_ext materia_nb", "%materia use Plan-Build-Eval")
+    lab.open(path)
+    lab.run_all()
+    without_kernel(lab, path, trusted=False)
+    image = lab.cell(1).locator("img").first
+    image.wait_for()
+    assert image.evaluate("image => image.naturalWidth") > 200
+    assert "Socket-1, agent" not in lab.cell_text(1), "no words of the picture stand around it"
+    for dark in (False, True):
+        lab.screenshot("picture-untrusted", cell=1, dark=dark)
+
+
 def test_after_a_restart_the_record_stands_in_place_of_the_panel(lab: Lab, cast: Path):
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     record(lab).wait_for(state="visible")

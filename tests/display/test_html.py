@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import display_graphs as graphs
-from display_hostile import HOSTILE
+from display_hostile import HOSTILE, drawn_in, sanitized
 from materia_nb.cast.views.status import Axis
 from materia_nb.display import blocks
 from materia_nb.display.blocks import (
@@ -286,10 +286,20 @@ def test_a_display_never_raises(error):
 
 def test_a_graph_has_the_colours_of_the_page_around_it_and_light_ones_where_there_is_none():
     shown = GraphPicture(graphs.hello())._repr_mimebundle_()
-    assert 'fill="var(--mnb-1c1f24,#1c1f24)"' in shown["text/html"]
+    dark, light = drawn_in(shown["text/html"])
+    assert 'fill="#1c1f24"' in light
+    assert 'fill="#1c1f24"' not in dark
     assert '[data-jp-theme-light="false"]' in shown["text/html"]
-    assert 'fill="#1c1f24"' in shown["image/svg+xml"]
-    assert "var(" not in shown["image/svg+xml"]
+    assert light == shown["image/svg+xml"]
+
+
+def test_a_picture_is_a_picture_where_svg_and_style_sheets_are_removed():
+    """A sanitizer keeps the words of elements that it removes, so no word may stand in an element of the picture."""
+    shown = GraphPicture(graphs.hello())._repr_mimebundle_()
+    rest = sanitized(shown["text/html"])
+    assert re.sub(r"<[^>]*>", "", rest).strip() == ""
+    assert rest.count("<img ") == 1
+    assert 'alt="' in rest
 
 
 def test_include_and_exclude_are_honoured():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from dataclasses import replace
 
 from display_graphs import graph, socket
@@ -76,12 +77,36 @@ def hostile_marks(made: Graph) -> Marks:
 TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 OURS = {
     "section", "div", "b", "bdi", "table", "caption", "thead", "tbody", "tr", "th", "td", "pre", "details",
-    "summary", "span", "i", "a", "svg", "title", "path", "polygon", "rect", "text",
+    "summary", "span", "i", "a", "svg", "img", "title", "path", "polygon", "rect", "text",
 }  # fmt: skip
+
+
+IMAGE = re.compile(r'(?:src="|url\()data:image/svg\+xml;base64,([A-Za-z0-9+/=]*)[")]')
+
+
+def drawn_in(html):
+    """The SVG of each image of an output, that for the dark first."""
+    return [b64decode(data).decode() for data in IMAGE.findall(html)]
+
+
+def sanitized(html):
+    """The text and the images that are left of an output where style sheets and SVG are removed, as in an untrusted notebook."""
+    html = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+    html = re.sub(
+        r"</?(?:svg|g|path|rect|circle|line|polyline|polygon|text|tspan|title|desc|defs)\b[^>]*>", "", html
+    )
 
 
 def harmless(html):
     """Only our own elements, no handler, and links that stay inside the project; of style sheets only colours for the dark."""
+    for svg in drawn_in(html):
+        harmless(svg)
+    html = re.sub(
+        r"<style>@media screen\{[^<{]*\{content:url\(data:image/svg\+xml;base64,[A-Za-z0-9+/=]*\)\}\}</style>",
+        "",
+        html,
+    )
+    assert all(link.startswith("data:image/svg+xml;base64,") for link in re.findall(r'src="([^"]*)"', html))
     html = re.sub(r"<style>@media screen\{[^<{]*\{(?:--mnb-[0-9a-f]{6}:#[0-9a-f]{6};)*\}\}</style>", "", html)
     assert {name for _, name in TAG.findall(html)} <= OURS
     attributes = re.findall(r'<[a-z]+((?:\s+[a-z-]+(?:="[^"]*")?)*)', html)

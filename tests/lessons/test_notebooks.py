@@ -425,3 +425,13 @@ def test_papermill_runs_a_lesson_and_enters_answers(tmp_path, monkeypatch):
     assert "✓ after_the_last is right" in str(done.cells)
     with pytest.raises(PapermillExecutionError, match="after_the_last: 'Socket-1' is not right"):
         execute(after_the_last="Socket-1")
+
+
+@pytest.mark.parametrize("name", NOTEBOOK_NAMES)
+def test_stored_pictures_stay_pictures_where_svg_and_style_sheets_are_removed(name):
+    """An untrusted notebook, and a host of code, remove inline SVG from HTML and leave its words as one run-on text."""
+    for cell in json.loads((NOTEBOOKS / name).read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", ()):
+            html = "".join(output.get("data", {}).get("text/html", ""))
+            assert "<svg" not in html
+            assert html.count("<img ") == html.count(' alt="')

@@ -499,7 +499,7 @@ def test_editing_between_steps(shell):
     assert "Socket-4" in text(line(shell, 'edit recommit {"satisfied": true}'))
     line(shell, "run")
     assert cast.status == "complete"
-    assert "next: Socket-3" in text(line(shell, "back 2"))
+    assert "next: Socket-3" in text(line(shell, "back 2 --discard-edits"))
     forked = line(shell, "fork")
     assert bench.current is forked
     assert forked.id != cast.id

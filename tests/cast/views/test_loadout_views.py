@@ -48,7 +48,8 @@ def test_no_line_is_wider_than_a_notebook_shows(wb):
 def test_each_shows_text_html_and_a_picture(wb):
     for view in all_of(wb.graph("Plan-Build-Eval")):
         shown = view._repr_mimebundle_()
-        assert "<svg" in shown["text/html"]
+        assert "<img " in shown["text/html"]
+        assert "<svg" not in shown["text/html"]
         assert shown["text/plain"] == repr(view)
         assert "Plan-Build-Eval" in repr(view)
 
