@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import sha256
+from io import BytesIO
 from textwrap import indent, wrap
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote
@@ -42,7 +43,6 @@ from materia_nb.display.escape import (
     status_badge,
     word_parts,
 )
-from materia_nb.display.png import with_palette
 from materia_nb.display.text import WIDTH, table
 from materia_nb.errors import plain
 from materia_nb.handoff.capabilities import Pointer
@@ -55,6 +55,17 @@ _MOST_BYTES: Final = 1_000_000
 """A larger picture is left out, since it stands in the notebook's file."""
 
 
+def _with_palette(png: bytes) -> bytes:
+    """Return the picture in at most 256 colours, in a third of the bytes; unchanged if Pillow is not installed."""
+    try:
+        from PIL import Image
+    except ImportError:
+        return png
+    small = BytesIO()
+    Image.open(BytesIO(png)).convert("RGB").quantize().save(small, "PNG", optimize=True)
+    return small.getvalue()
+
+
 def png_of(svg: str) -> bytes | None:
     """Return the picture as PNG; None where resvg is not installed, cannot draw it, or draws too large a one."""
     try:
@@ -62,7 +73,7 @@ def png_of(svg: str) -> bytes | None:
     except ImportError:
         return None
     try:
-        png = with_palette(bytes(svg_to_bytes(svg_string=svg, background="white")))
+        png = _with_palette(bytes(svg_to_bytes(svg_string=svg, background="white")))
     except Exception:  # the SVG is there all the same
         logging.getLogger("materia_nb.display").warning("a picture cannot be drawn as PNG", exc_info=True)
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import sys
 
 import nbformat
@@ -78,6 +79,20 @@ def test_the_picture_is_png_too_where_that_can_be_drawn(cast, monkeypatch):
     shown = RecordPicture(cast)._repr_mimebundle_()
     assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
     assert png_of("no picture") is None
+
+
+def test_the_picture_has_a_palette_where_pillow_is_installed(cast, monkeypatch):
+    pytest.importorskip("resvg_py")
+    image, chops = pytest.importorskip("PIL.Image"), pytest.importorskip("PIL.ImageChops")
+    svg = RecordPicture(cast).svg
+    small = png_of(svg)
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    large = png_of(f"{svg} ")
+    found, drawn = (image.open(io.BytesIO(png)) for png in (small, large))
+    assert (found.mode, found.size) == ("P", drawn.size)
+    assert len(small) < len(large) / 2
+    difference = chops.difference(found.convert("RGB"), drawn.convert("RGB"))
+    assert max(most for _, most in difference.getextrema()) < 64
 
 
 def test_without_the_renderer_the_picture_is_svg_and_text(cast, monkeypatch):
