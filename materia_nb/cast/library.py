@@ -6,7 +6,7 @@ import keyword
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -16,9 +16,9 @@ from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
 from materia_nb.file_io import replace_file
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_text
+from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_config, read_text
 from materia_nb.loadout.config_files import expanded, is_there, resolved
-from materia_nb.loadout.facts import materia_kind
+from materia_nb.loadout.facts import Object, as_list, as_object, materia_kind
 from materia_nb.loadout.layers import (
     PROJECT_FILE,
     add_definitions,
@@ -31,7 +31,7 @@ from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.platform import place_to_record
 from materia_nb.store.files import disk
 from materia_nb.utilities import utility_step
-from materia_nb.utilities.utility_step import missing_program, moved
+from materia_nb.utilities.utility_step import beside_config, missing_program, moved
 
 if TYPE_CHECKING:
     from materia_nb.loadout.design import Design
@@ -200,7 +200,7 @@ class Loadouts(Mapping[str, str], Shown):
         return Report(report.problems, (*report.hints, *self._missing_commands(name)))
 
     def _missing_commands(self, name: str) -> Iterator[Problem]:
-        for id_, definition in definitions_placed(self.config, name).items():
+        for id_, definition in definitions_placed(self.config.document, name).items():
             if materia_kind(definition) != "utility":
                 continue
             missing = missing_program(definition, self.config.owners.get(id_), self.project)
@@ -323,7 +323,8 @@ class Loadouts(Mapping[str, str], Shown):
 
         Args:
             design: what :meth:`design` returned.
-            to: ``"notebook"``, or the name of another file for a copy.
+            to: ``"notebook"``, or the name of another file for a copy, which brings the materia that it uses
+                unless they are as bundled.
             anyway: also with problems; see ``materia_nb.loadout.design.saving.save_design``.
 
         Returns:
@@ -346,12 +347,14 @@ class Loadouts(Mapping[str, str], Shown):
             return "saved in this notebook"
         is_new = design.name not in self.config.loadout_names
         chosen = design.name if is_new else self.chosen
-        path = save_design(design, None if to is None else self.find(Path(to)), anyway=anyway)
+        path = design.home.path if to is None else self.find(Path(to))
+        used, scripts = self._used_by_copy(design, path)
+        path = save_design(design, path, used=used, anyway=anyway)
         self.reread()
         self._chosen = chosen
         if is_new:
             self.refused = None
-        words = f"saved in {path}"
+        words = f"saved in {path}{_brought(path, used, scripts)}"
         if design.name not in self.config.loadout_names:
             words += "; load it to cast it"
         elif (layer := self.config.origin("loadout", design.name)).path != path:
@@ -360,9 +363,24 @@ class Loadouts(Mapping[str, str], Shown):
             words += f"; {design.name} is what is cast now"
         elif design.name != chosen:
             words += f"; to cast it: use {design.name}"
-        if behind := left_behind(self.config, design):
+        if not used and (behind := left_behind(self.config, design)):
             words += f"; no file holds the materia {', '.join(behind)}"
         return words
+
+    def _used_by_copy(self, design: Design, path: Path | None) -> tuple[dict[str, Object], list[str]]:
+        """Return the materia of a design for a copy in another file, and the files that their commands run."""
+        if path is None or path == design.home.path:
+            return {}, []
+        used: dict[str, Object] = {}
+        scripts: list[str] = []
+        for id_, raw in definitions_placed(design.whole, design.name).items():
+            owner = self.config.owners.get(id_)
+            used[id_] = moved(raw, owner, path.parent)
+            command = as_list(raw.get("command"))
+            scripts += [
+                name for name in as_list(beside_config(raw, owner).get("command")) if name not in command
+            ]
+        return used, list(dict.fromkeys(scripts))
 
     def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
         """Define a materia in this notebook; of one that other layers have, the fields given here are changed (R33)."""
@@ -437,7 +455,7 @@ class Loadouts(Mapping[str, str], Shown):
                 kind="bad_name",
             )
         path, config = self.project / PROJECT_FILE, self.config
-        placed = definitions_placed(config, name) if materia else {}
+        placed = definitions_placed(config.document, name) if materia else {}
         definitions = {id_: moved(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()}
         add_definitions(path, {new: config.document["loadouts"][name]}, definitions)
         self._config, self._chosen, self.refused = None, new, None
@@ -457,6 +475,14 @@ class Loadouts(Mapping[str, str], Shown):
             )
         needs_one_of(name, names, f"There is no loadout {name!r}.", "unknown_loadout")
         return name
+
+
+def _brought(path: Path, used: Mapping[str, Object], scripts: Sequence[str]) -> str:
+    """Return which materia a saved file now holds for its loadout, and which files they run."""
+    written = as_object(as_object(read_config(path)).get("materia")) if used else {}
+    along = [id_ for id_ in used if id_ in written]
+    words = f" with the materia {', '.join(along)}" if along else ""
+    return f"{words}; not copied, but run where they are: {', '.join(scripts)}" if scripts else words
 
 
 def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:

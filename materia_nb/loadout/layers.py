@@ -380,9 +380,8 @@ def add_definitions(path: Path, loadouts: Mapping[str, JSON], materia: Mapping[s
     write_config(path, merged)
 
 
-def definitions_placed(config: LayeredConfig, loadout: str) -> dict[str, Object]:
+def definitions_placed(document: Object, loadout: str) -> dict[str, Object]:
     """Return the definitions of the materia that the sockets of a loadout name, as far as there are any."""
-    document = config.document
     defined = as_object(document.get("materia"))
     sockets = as_object(as_object(as_object(document.get("loadouts")).get(loadout)).get("sockets"))
     named = (as_object(socket).get("materia") for socket in sockets.values())

@@ -314,9 +314,11 @@ def test_a_copy_into_another_file(wb, project):
     draft = wb.design()
     draft.add_socket("P")
     copied = wb.loadouts.save(draft, "new.json")
-    assert copied == f"saved in {project / 'new.json'}; the one of given goes before it"
+    assert copied == f"saved in {project / 'new.json'} with the materia G, P; the one of given goes before it"
     assert draft.changed, "its own file has not changed"
-    assert read_config(project / "new.json") == {"loadouts": {"T": draft.document}}
+    written = read_config(project / "new.json")
+    assert written["loadouts"] == {"T": draft.document}
+    assert set(written["materia"]) == {"G", "P"}
     with pytest.raises(MateriaError, match="already"):
         wb.loadouts.save(draft, "new.json")
     draft.add_socket("P")
@@ -537,3 +539,44 @@ def test_the_exits_that_a_loop_would_skip_are_made_of_its_edges():
     ]
     assert made.document["sockets"]["Socket-3"]["edges"] == sockets["Socket-3"]["edges"][:2]
     assert made.words == change.words
+
+
+def test_a_copy_loads_and_casts_in_another_folder(wb, tmp_path, project, monkeypatch):
+    sockets = {
+        "Socket-1": {"materia": "Tool", "edges": [edge("Socket-2")]},
+        "Socket-2": {"materia": "P", "edges": [edge("Socket-3")]},
+        "Socket-3": {"materia": "Build"},
+    }
+    document = config(sockets)
+    document["materia"]["Tool"] = {"type": "utility", "command": ["python3", "tool.py"]}
+    script = project / "tool.py"
+    script.write_text("print('done')")
+    file(project, text=json.dumps(document))
+    wb.load("given.json")
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    copied = wb.loadouts.save(wb.design("T"), other / "other.json")
+    assert copied.startswith(
+        f"saved in {other / 'other.json'} with the materia Tool, P; "
+        f"not copied, but run where they are: {script}; "
+    )
+    monkeypatch.setenv("MATERIA_PROFILE_DIR", str(other / "profile"))
+    clean = Workbench(other)
+    clean.load("other.json")
+    assert not clean.check("T").problems
+    cast = clean.cast("a request", loadout="T")
+    cast.run()
+    assert cast.steps[0].output.strip() == "done"
+    assert cast.now.waiting_at.socket == "Socket-2"
+
+
+def test_a_copy_does_not_replace_a_materia_that_the_file_defines_differently(wb, project):
+    file(project)
+    wb.load("given.json")
+    target = file(project, "other.json", json.dumps({"materia": {"P": {"prompt": "another"}}}))
+    before = target.read_bytes()
+    with pytest.raises(MateriaError, match="defines the materia 'P' differently"):
+        wb.loadouts.save(wb.design(), "other.json")
+    assert target.read_bytes() == before
+    wb.loadouts.save(wb.design(), "other.json", anyway=True)
+    assert read_config(target)["materia"]["P"] == looped()["materia"]["P"]

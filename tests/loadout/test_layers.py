@@ -272,8 +272,8 @@ def test_what_each_layer_says_of_settings_and_what_is_below_it(project, profile,
         "model": "project",
         "label": "project",
     }
-    assert definitions_placed(config, "T") == {"P": {**AGENT, "model": "b", "label": "L"}}
-    assert definitions_placed(config, "Nowhere") == {}
+    assert definitions_placed(config.document, "T") == {"P": {**AGENT, "model": "b", "label": "L"}}
+    assert definitions_placed(config.document, "Nowhere") == {}
 
 
 def test_definitions_are_added_to_a_file_that_keeps_all_that_it_has(tmp_path):

@@ -8,10 +8,11 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from materia_nb.errors import MateriaError, counted
@@ -29,7 +30,7 @@ from materia_nb.loadout.config_files import (
 from materia_nb.loadout.design.document import DESIGN_KIND, design_error, exact
 from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
 from materia_nb.loadout.facts import Object, as_object, is_object
-from materia_nb.loadout.layers import PROJECT_FILE, LayeredConfig, LayerName, whole_over
+from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE, LayeredConfig, LayerName, whole_over
 from materia_nb.loadout.report import brief
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
@@ -416,14 +417,21 @@ def _home_at(path: Path, why: str = "") -> Home:
     return Home(path, config_text(path) if path.exists() else None, why)
 
 
-def save_design(design: Design, to: str | Path | None = None, *, anyway: bool = False) -> Path:
+def save_design(
+    design: Design,
+    to: str | Path | None = None,
+    *,
+    used: Mapping[str, Object] = MappingProxyType({}),
+    anyway: bool = False,
+) -> Path:
     """Save a design into its file, or a copy into another one, which then holds it beside what it held.
 
     Args:
         design: what to save; after it was saved at home, :attr:`Design.began` is what it is now.
         to: another file than its own; a new one must end with ``.json``.
+        used: definitions of the materia that a copy needs, by id; those that are as bundled are not written.
         anyway: save it with its problems, let comments of a YAML file go with what they stand at, and replace
-            a loadout of that name in another file.
+            a loadout or materia of that name in another file.
 
     Raises:
         MateriaError: something of that would happen and ``anyway`` is not set; the file was changed by someone
@@ -439,8 +447,10 @@ def save_design(design: Design, to: str | Path | None = None, *, anyway: bool = 
     now = config_text(path) if path.exists() else None
     if now != home.seen:
         raise _changed(path)
-    whole = replace(home, below=design.home.below, materia={} if copied else design.home.materia)
-    text = _text_with(path, now, design, whole, again=anyway or not copied, lose_comments=anyway)
+    bundled = as_object(as_object(_read(BUNDLED, config_text(BUNDLED))).get("materia"))
+    below = bundled if copied else design.home.materia
+    materia = (design.changed_materia | dict(used) if copied else design.changed_materia, below)
+    text = _text_with(path, now, design, materia, again=anyway or not copied, lose_comments=anyway)
     write_text(path, text)
     if not copied:
         design.saved(replace(home, seen=text, why=""))
@@ -467,18 +477,31 @@ def refuse_problems(design: Design, *, anyway: bool) -> None:
 
 
 def _text_with(
-    path: Path, text: str | None, design: Design, home: Home, *, again: bool, lose_comments: bool
+    path: Path,
+    text: str | None,
+    design: Design,
+    materia: tuple[Mapping[str, Object | None], Object],
+    *,
+    again: bool,
+    lose_comments: bool,
 ) -> str:
-    """Return what the file is to hold."""
+    """Return what the file is to hold; ``materia`` are the definitions to write, and those of the layers below."""
     format_ = ENDINGS[path.suffix.lower()]
     if text is None:
         if format_ == "yaml":
             raise design_error(
                 "New config files are written as JSON.", str(path), f"choose {path.with_suffix('.json').name}"
             )
-        return dumps(_with_materia({"loadouts": _own(design)}, design, home), indent=2) + "\n"
-    whole = _with_loadout(_read_strictly(path, text), path, design, again=again)
-    whole = _with_materia(whole, design, home)
+        return dumps(_with_materia({"loadouts": _own(design)}, *materia), indent=2) + "\n"
+    document = _with_loadout(_read_strictly(path, text), path, design, again=again)
+    whole = _with_materia(document, *materia)
+    before, after = as_object(document.get("materia")), as_object(whole.get("materia"))
+    if not again and (clash := [name for name in before if exact(before[name]) != exact(after.get(name))]):
+        raise design_error(
+            f"The file defines the materia {clash[0]!r} differently.",
+            str(path),
+            "choose another file, or save anyway to replace it",
+        )
     if format_ == "yaml":
         made = _rewrite_yaml(text, whole, str(path))
         lost = _lost_comments(text, made)
@@ -530,16 +553,15 @@ def _own(design: Design) -> Object:
     return {design.name: whole_over(design.document, design.home.below)}
 
 
-def _with_materia(document: Object, design: Design, home: Home) -> Object:
+def _with_materia(document: Object, changed: Mapping[str, Object | None], below: Object) -> Object:
     """Put the changed materia in: of each what the layers below do not say already, in the order that it had."""
-    changed = design.changed_materia
     if not changed:
         return document
     written_ = dict(as_object(document.get("materia")))
     for id_, raw in changed.items():
-        below = as_object(home.materia.get(id_))
-        kept = None if raw is None else _materia_over(raw, below, as_object(written_.get(id_)))
-        if kept or (raw is None and below):
+        lower = as_object(below.get(id_))
+        kept = None if raw is None else _materia_over(raw, lower, as_object(written_.get(id_)))
+        if kept or (raw is None and lower):
             written_[id_] = kept
         else:
             written_.pop(id_, None)
