@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.agents.interface import (
     ENDLESS,
@@ -358,6 +358,8 @@ def whole_request(turn: Turn) -> str:
 
 COMMAND_PREFIX: Final = "command:"
 """What the name of a preset begins with where agents are set: ``command:claude``."""
+ANY_TOOLS: Final = "+tools"
+"""What follows the name of a preset that may use its own tools, whatever the materia's are: ``command:goose+tools``."""
 
 _MODEL: Final = "{model}"
 _SCHEMA_FILE: Final = "{schema_file}"
@@ -378,7 +380,9 @@ class Preset:
         trailing: how many arguments must stay behind all others.
         needs_model: whether it cannot run without a model.
         reads: how its stdout is read; None for plain text.
-        looking: arguments with which it changes nothing, for agents whose ``tools`` do not let them.
+        nothing: arguments with which it has no tools, for ``tools: none``; those of ``looking`` if left out.
+        looking: arguments with which it changes nothing, for ``tools`` that do not let it.
+        holds: the scopes of ``none`` and ``readOnly`` that the real program was seen to keep to with these arguments (R73).
         changing: those with which it may change files, for ``tools`` that let them.
         schema: the arguments that hand over the JSON Schema of the answer, where ``{schema}`` stands for it, or ``{schema_file}``
             for a file that holds it.
@@ -394,8 +398,10 @@ class Preset:
     trailing: int = 0
     needs_model: bool = False
     reads: ReadsStdout | None = None
+    nothing: tuple[str, ...] | None = None
     looking: tuple[str, ...] = ()
     changing: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
     schema: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
 
@@ -427,16 +433,43 @@ class Preset:
         chosen = tuple(part.replace(_MODEL, model) for part in self.model) if model else ()
         return (*self.argv[:at], *chosen, *more, *self.argv[at:])
 
-    def for_turn(self, turn: Turn, model: str | None, session: str) -> tuple[str, ...]:
-        """Return the command for a turn: its tools, its schema, and the session in which it goes on."""
-        tools = {turn.tools} if isinstance(turn.tools, str) else {*turn.tools}
-        changes = turn.tools == "coding" or not tools.isdisjoint({"edit", "write", "bash"})
-        more = list(self.changing if changes else self.looking)
+    def for_turn(
+        self, turn: Turn, model: str | None, session: str, *, any_tools: bool = False
+    ) -> tuple[str, ...]:
+        """Return the command for a turn: its tools, its schema, and the session in which it goes on.
+
+        Args:
+            turn: the turn.
+            model: the model; None leaves it to the program.
+            session: the session in which it goes on, if any.
+            any_tools: True if the program may use its own tools where it cannot be held to the materia's.
+
+        Raises:
+            AgentError: the program cannot be held to the materia's ``tools`` (``tools_not_held``, R73).
+        """
+        scope = _scope_of(turn.tools)
+        if scope not in ("coding", *self.holds) and not any_tools:
+            raise AgentError(
+                f"{self.argv[0]} cannot be held to `tools: {scope}` of {turn.materia_id}: it could use its own tools",
+                where=turn.socket_id,
+                hint=f"use command:claude or command:pi, or allow it by name with {COMMAND_PREFIX}{self.name}{ANY_TOOLS}",
+                kind="tools_not_held",
+            )
+        nothing = self.looking if self.nothing is None else self.nothing
+        more = list({"coding": self.changing, "readOnly": self.looking, "none": nothing}[scope])
         if turn.schema is not None:
             more += (part.replace("{schema}", compact(thawed(turn.schema))) for part in self.schema)
         if session:
             more += (part.replace("{session}", session) for part in self.resume)
         return self.command(model, *more)
+
+
+def _scope_of(tools: str | tuple[str, ...]) -> Literal["none", "readOnly", "coding"]:
+    """Return the scope that a materia's tools come down to for a program with tools of its own."""
+    names = {tools} if isinstance(tools, str) else {*tools}
+    if not names or names == {"none"}:
+        return "none"
+    return "readOnly" if names.isdisjoint({"coding", "edit", "write", "bash"}) else "coding"
 
 
 def _preset(name: str, given: Mapping[str, Any]) -> Preset:
@@ -467,20 +500,29 @@ class PresetAgent(CommandAgent):
         preset: which program.
         model: the model, whatever a materia asks for; None takes the materia's, or else the program's own.
         timeout_s: as for :class:`CommandAgent`.
+        any_tools: True if the program may use its own tools where it cannot be held to those of a materia (R73).
 
     Raises:
         AgentError: ``model`` cannot be the name of a model (``bad_model``).
     """
 
-    def __init__(self, preset: Preset, model: str | None = None, timeout_s: float | None = TIMEOUT_S) -> None:
-        name = f"{COMMAND_PREFIX}{preset.name}" + (f":{model}" if model else "")
+    def __init__(
+        self,
+        preset: Preset,
+        model: str | None = None,
+        timeout_s: float | None = TIMEOUT_S,
+        *,
+        any_tools: bool = False,
+    ) -> None:
+        name = f"{COMMAND_PREFIX}{preset.name}{ANY_TOOLS * any_tools}" + (f":{model}" if model else "")
         super().__init__(preset.command(model) if model else preset.argv, timeout_s, name=name)
-        self.preset, self.model = preset, model
+        self.preset, self.model, self.any_tools = preset, model, any_tools
         self.reads = preset.reads
 
     def command(self, turn: Turn) -> tuple[str, ...]:
         """Return the command for a turn: its model, its tools, and what else the program takes."""
-        return self.preset.for_turn(turn, self.model or turn.model, self.goes_on_in(turn))
+        session = self.goes_on_in(turn)
+        return self.preset.for_turn(turn, self.model or turn.model, session, any_tools=self.any_tools)
 
     @contextmanager
     def called(self, turn: Turn) -> Iterator[tuple[str, ...]]:
@@ -513,12 +555,14 @@ class PresetAgent(CommandAgent):
 
 
 def preset_agent(text: str) -> PresetAgent:
-    """Make the agent that ``command:NAME`` or ``command:NAME:MODEL`` stands for.
+    """Make the agent that ``command:NAME``, ``command:NAME:MODEL`` or, with any tools, ``command:NAME+tools`` stands for.
 
     Raises:
         AgentError: there is no such preset (``unknown_preset``); the message lists them.
     """
     name, _, model = text.removeprefix(COMMAND_PREFIX).partition(":")
+    any_tools = name.endswith(ANY_TOOLS)
+    name = name.removesuffix(ANY_TOOLS)
     preset = PRESETS.get(name)
     if preset is None:
         raise AgentError(
@@ -526,4 +570,4 @@ def preset_agent(text: str) -> PresetAgent:
             hint=f"{did_you_mean(name, PRESETS)}; for any other program: command my-agent --print, in Python ['my-agent', '--print']",
             kind="unknown_preset",
         )
-    return PresetAgent(preset, model or None)
+    return PresetAgent(preset, model or None, any_tools=any_tools)

@@ -40,6 +40,7 @@ def turn(tmp_path):
         kind="work",
         prompt="build it",
         project=tmp_path,
+        tools="coding",
     )
 
 
@@ -64,20 +65,20 @@ def test_every_preset_gets_the_prompt_on_stdin_and_the_model_as_an_argument(prog
 @pytest.mark.parametrize(
     "name, args",
     [
-        ("claude", ["-p", "--output-format", "json", "--model", "m"]),
+        ("claude", ["-p", "--output-format", "json", "--model", "m", "--permission-mode", "acceptEdits"]),
         (
             "codex",
-            ["exec", "--json", "--model", "m", "--sandbox", "read-only", "--skip-git-repo-check", "-"],
+            ["exec", "--json", "--model", "m", "--sandbox", "workspace-write", "-"],
         ),
-        ("gemini", ["--output-format", "json", "--model", "m"]),
+        ("gemini", ["--output-format", "json", "--model", "m", "--approval-mode", "auto_edit"]),
         (
             "goose",
             ["run", "--quiet", "--no-session", "--output-format", "json", "--model", "m", "-i", "-"],
         ),
         ("llm", ["--model", "m"]),
         ("ollama", ["run", "--hidethinking", "m"]),
-        ("opencode", ["run", "--format", "json", "--model", "m", "--agent", "plan"]),
-        ("pi", ["-p", "--model", "m"]),
+        ("opencode", ["run", "--format", "json", "--model", "m", "--agent", "build"]),
+        ("pi", ["-p", "--model", "m", "--tools", "read,bash,edit,write,grep,find,ls"]),
     ],
 )
 def test_where_the_model_stands(programs, turn, name, args):
@@ -86,13 +87,13 @@ def test_where_the_model_stands(programs, turn, name, args):
 
 def test_the_model_that_was_set_goes_before_that_of_the_materia(programs, turn):
     asked = dataclasses.replace(turn, model="theirs")
-    assert called("command:pi:mine", asked)["args"][-1] == "mine"
-    assert called("command:pi", asked)["args"][-1] == "theirs"
+    assert called("command:pi:mine", asked)["args"][2] == "mine"
+    assert called("command:pi", asked)["args"][2] == "theirs"
 
 
 def test_the_program_that_ran_is_kept(programs, turn):
     reply = agent_from("command:pi:mine").answer(turn)
-    assert (reply.meta["program"], reply.meta["arguments"]) == ("pi", 3)
+    assert (reply.meta["program"], reply.meta["arguments"]) == ("pi", 5)
 
 
 @pytest.mark.parametrize(

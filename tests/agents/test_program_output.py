@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, CommandAgent, Message, Turn
 from materia_nb.agents.command_agent import PRESETS, JsonOutput, ProgramAnswer, preset_agent, read_aider
@@ -71,6 +72,7 @@ def turn(tmp_path):
         kind="work",
         prompt="write the page",
         project=tmp_path,
+        tools="coding",
     )
 
 
@@ -154,12 +156,37 @@ class TestEachPreset:
 
 
 class TestHowItIsCalled:
-    @pytest.mark.parametrize("tools", ["none", "readOnly", ("read", "grep")])
-    @pytest.mark.parametrize("name", [name for name in PRESETS if name != "ollama"])
-    def test_tools_that_change_nothing_let_it_change_nothing(self, name, tools, turn):
-        command = preset_agent(f"command:{name}").command(dataclasses.replace(turn, tools=tools))
-        assert set(PRESETS[name].looking) <= set(command)
-        assert not set(PRESETS[name].changing) - set(PRESETS[name].looking) & set(command)
+    @pytest.mark.parametrize(
+        "tools, scope",
+        [("none", "none"), ((), "none"), ("readOnly", "readOnly"), (("read", "grep"), "readOnly")],
+    )
+    @pytest.mark.parametrize("name", PRESETS)
+    def test_a_program_that_cannot_be_held_to_the_tools_is_refused_unless_it_is_allowed(
+        self, name, tools, scope, turn
+    ):
+        preset, turn = PRESETS[name], dataclasses.replace(turn, tools=tools, model="small")
+        allowed = preset_agent(f"command:{name}+tools").command(turn)
+        if scope in preset.holds:
+            assert preset_agent(f"command:{name}").command(turn) == allowed
+            assert set(preset.looking if scope == "readOnly" else preset.nothing or ()) <= set(allowed)
+            return
+        with pytest.raises(AgentError, match=f"cannot be held to `tools: {scope}` of Build") as caught:
+            preset_agent(f"command:{name}").command(turn)
+        assert caught.value.kind == "tools_not_held"
+        assert f"command:{name}+tools" in caught.value.hint
+
+    def test_a_refused_program_is_not_started(self, tmp_path, monkeypatch):
+        program = tmp_path / "goose"
+        program.write_text(f"#!{sys.executable} -S\nopen({str(tmp_path / 'made.txt')!r}, 'w')\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        cast = h.start(tmp_path / "p", h.chain_config(1), preset_agent("command:goose"))
+        assert cast.run() == "failed"
+        assert cast.failure.kind == "tools_not_held"
+        assert not (tmp_path / "made.txt").exists()
+        again = h.start(tmp_path / "q", h.chain_config(1), preset_agent("command:goose+tools"))
+        again.run()
+        assert (tmp_path / "made.txt").exists()
 
     @pytest.mark.parametrize("tools", ["coding", ("read", "edit"), ("bash",)])
     def test_tools_that_change_files_let_it_change_files(self, tools, turn):
