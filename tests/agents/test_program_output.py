@@ -133,7 +133,7 @@ class TestEachPreset:
         }
         sockets["Socket-6"] = {"materia": "Say"}
         config = {
-            "materia": {"Say": {"prompt": "Say it.", "tools": "none"}},
+            "materia": {"Say": {"prompt": "Say it.", "tools": "coding"}},
             "loadouts": {"All": {"entry": "Socket-1", "sockets": sockets}},
         }
         (tmp_path / "loadout.json").write_text(json.dumps(config))
