@@ -18,6 +18,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from itertools import takewhile
+from shutil import get_terminal_size
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
@@ -176,6 +177,26 @@ def _worker_error(error: BaseException) -> WorkerError:
     )
 
 
+class TerminalBar:
+    """A bar with a label on the last line of stderr."""
+
+    def __init__(self) -> None:
+        self._length = 0
+
+    def draw(self, done: int, total: int, label: str) -> None:
+        """Draw the line again; without a total, the label alone."""
+        full = min(_WIDTH, _WIDTH * done // max(1, total))
+        bar = f"{'█' * full}{'░' * (_WIDTH - full)} " if total else ""
+        line = f"{bar}{label}"[: get_terminal_size().columns - 1]
+        sys.stderr.write(f"\r{line:<{self._length}}")
+        sys.stderr.flush()
+        self._length = len(line)
+
+    def close(self) -> None:
+        """End the line."""
+        sys.stderr.write("\n" if self._length else "")
+
+
 class ProgressBar:
     """Reports how much is done: as a bar on stderr, to a function, or not at all.
 
@@ -187,7 +208,7 @@ class ProgressBar:
 
     def __init__(self, progress: Progress, total: int, what: str) -> None:
         self._progress, self.total, self._what = progress, total, what
-        self.done = 0
+        self.done, self._bar = 0, TerminalBar()
 
     def add(self, count: int = 1) -> None:
         """Report that ``count`` more are done."""
@@ -195,12 +216,8 @@ class ProgressBar:
         if callable(self._progress):
             self._progress(self.done, self.total)
         elif self._progress:
-            full = _WIDTH * self.done // max(1, self.total)
-            bar = "█" * full + "░" * (_WIDTH - full)
-            sys.stderr.write(f"\r{bar} {self.done:,} of {self.total:,} {self._what}")
-            sys.stderr.flush()
+            self._bar.draw(self.done, self.total, f"{self.done:,} of {self.total:,} {self._what}")
 
     def close(self) -> None:
         """End the line of the bar."""
-        if self._progress is True:
-            sys.stderr.write("\n")
+        self._bar.close()

@@ -8,13 +8,14 @@ ran it, or a moment after the button that did. The panel hides it while it lives
 from __future__ import annotations
 
 import logging
+import sys
 import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from materia_nb.cast import Cast
 from materia_nb.cast.listing import way_words
@@ -36,6 +37,7 @@ from materia_nb.display.escape import ELLIPSIS, part, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import WIDTH, table
 from materia_nb.errors import plain
+from materia_nb.parallel import TerminalBar
 from materia_nb.platform import THREADS, Handle, call_later
 
 if TYPE_CHECKING:
@@ -312,52 +314,28 @@ HowFar: TypeAlias = Callable[[], tuple[int, int, str]]
 """Tells how many are done, of how many, and the words beside the bar."""
 
 
-class AnyBar(Protocol):
-    """A bar, wherever it is drawn."""
+def _bar(told: HowFar) -> _Bar | None:
+    """Return a bar if a person may be looking: at a terminal, or at the cell as it runs.
 
-    def update(self) -> None:
-        """Bring the bar up to date."""
-
-    def close(self) -> None:
-        """Take the bar away."""
-
-
-TERMINAL: Final[list[Callable[[HowFar], AnyBar]]] = []
-"""What makes the bars of a terminal, while a program runs in one."""
-
-
-def _bar(told: HowFar) -> AnyBar | None:
-    """Make a bar where a person may be looking, in a terminal or at a cell."""
-    if TERMINAL:
-        return TERMINAL[-1](told)
-    return _Bar(told) if _watched() else None
-
-
-def _watched() -> bool:
-    """Whether a person may be looking at the cell as it runs.
-
-    A terminal would print the widgets as text. And what runs a notebook with nobody there (nbconvert, nbclient,
-    papermill, nbval) says with each cell that nobody can be asked: the outputs that it stores or compares are not to
-    depend on how busy the machine is.
+    A program that runs a notebook unattended (nbconvert, nbclient, papermill, nbval) says with each cell that nobody can be
+    asked: the outputs that it stores or compares must not depend on how busy the machine is.
     """
-    from IPython import get_ipython
-
-    if not THREADS:  # nothing could draw it while the cell runs
-        return False
-    kernel = getattr(get_ipython(), "kernel", None)
+    ipython = sys.modules.get("IPython")
+    kernel = None if ipython is None else getattr(ipython.get_ipython(), "kernel", None)
     if kernel is None:
-        return False
-    return bool(kernel.get_parent("shell").get("content", {}).get("allow_stdin", True))
+        return _Bar(told, TerminalBar) if sys.stderr.isatty() else None
+    is_watched = kernel.get_parent("shell").get("content", {}).get("allow_stdin", True)
+    # Without threads, nothing can draw a bar while the cell runs.
+    return _Bar(told, _WidgetBar) if THREADS and is_watched else None
 
 
 class _Bar:
-    """The bar and the words beside it, made when the run has taken long enough, from whichever thread."""
+    """A bar that appears when the run has taken long enough, from whichever thread."""
 
-    def __init__(self, told: HowFar) -> None:
-        self._told = told
+    def __init__(self, told: HowFar, kind: type[TerminalBar | _WidgetBar]) -> None:
+        self._told, self._kind = told, kind
         self._last = 0.0
-        self._widgets: Any = None
-        self._shown: Any = None
+        self._shown: TerminalBar | _WidgetBar | None = None
         self._closed = False
         self._drawing = threading.Lock()
         # A step may take long by itself, and nothing is told of it before its end.
@@ -366,32 +344,48 @@ class _Bar:
     def update(self) -> None:
         """Bring the bar up to date, if it is there and was not drawn just now."""
         with self._drawing:
-            if self._widgets is not None and time.monotonic() - self._last >= _REDRAW_S:
-                self._draw()
+            if self._shown is not None and time.monotonic() - self._last >= _REDRAW_S:
+                self._draw(self._shown)
 
     def close(self) -> None:
         """Take the bar away, or see to it that none appears."""
         self._timer.cancel()
         with self._drawing:
             self._closed = True
-            if self._widgets is None:
-                return
-            # Not clear_output: it would take away what the cell itself has printed.
-            self._shown.update({}, raw=True)
-            for widget in (*self._widgets.children, self._widgets):
-                widget.close()
+            if self._shown is not None:
+                self._shown.close()
 
     def _show(self) -> None:
         with self._drawing:
             if not self._closed:
-                self._widgets, self._shown = _make()
-                self._draw()
+                self._shown = self._kind()
+                self._draw(self._shown)
 
-    def _draw(self) -> None:
+    def _draw(self, bar: TerminalBar | _WidgetBar) -> None:
         self._last = time.monotonic()
-        bar, label = self._widgets.children
-        done, total, label.value = self._told()
-        bar.max, bar.value = max(total, 1), done
+        bar.draw(*self._told())
+
+
+class _WidgetBar:
+    """A bar with a label below the cell that runs."""
+
+    def __init__(self) -> None:
+        import ipywidgets
+        from IPython.display import display
+
+        self._box = ipywidgets.HBox([ipywidgets.IntProgress(min=0, max=1), ipywidgets.Label()])
+        self._output: Any = display(self._box, display_id=True)
+
+    def draw(self, done: int, total: int, label: str) -> None:
+        """Change the bar and the label."""
+        bar, words = self._box.children
+        bar.max, bar.value, words.value = max(total, 1), done, label
+
+    def close(self) -> None:
+        """Remove the output; ``clear_output`` would also remove what the cell has printed."""
+        self._output.update({}, raw=True)
+        for widget in (*self._box.children, self._box):
+            widget.close()
 
 
 def _told_of(cast: Cast) -> tuple[int, int, str]:
@@ -403,15 +397,6 @@ def _told_of(cast: Cast) -> tuple[int, int, str]:
     saying = now.saying
     cut = ELLIPSIS if len(saying) > _SAID else ""
     return done, total, f"{where}: {cut}{part(saying[-_SAID:], _SAID)}" if saying else where
-
-
-def _make() -> tuple[Any, Any]:
-    """The widgets, and the handle of the output that shows them."""
-    import ipywidgets
-    from IPython.display import display
-
-    box = ipywidgets.HBox([ipywidgets.IntProgress(min=0, max=1), ipywidgets.Label()])
-    return box, display(box, display_id=True)
 
 
 def _progress_of(cast: Cast) -> tuple[int, int]:

@@ -320,8 +320,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what a command line says; the exit code: 0 fine, 1 problems, 2 misuse."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        with terminal.bars():
-            code = program.main(given or ["--help"], "materia", standalone_mode=False)
+        code = program.main(given or ["--help"], "materia", standalone_mode=False)
     except click.ClickException as error:
         if "--json" not in given:
             error.show()

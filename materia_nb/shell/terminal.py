@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -38,53 +36,10 @@ from materia_nb.loadout.config_files import ENDINGS, line_of
 from materia_nb.loadout.config_files import config_text as text_of_file
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Problem, Report
-from materia_nb.magics import cast_display
 from materia_nb.store.opening import Verified
 from materia_nb.sweep.results import Sweep
 
 _END = "."
-
-
-class TerminalBar:
-    """A bar on the standard error, below which nothing else is written while it is there."""
-
-    def __init__(self, told: cast_display.HowFar) -> None:
-        self._told, self._words, self._began = told, "", time.monotonic()
-        self._bar: Any = click.progressbar(
-            length=1, file=sys.stderr, show_eta=False, item_show_func=lambda _: self._words
-        )
-
-    def update(self) -> None:
-        """Bring the bar up to date, if it is there: short runs have none."""
-        if time.monotonic() - self._began < cast_display.SHOW_AFTER_S:
-            return
-        done, total, self._words = self._told()
-        known = total > 0  # how far a cast is, nobody knows; how many casts of a sweep are done, one does
-        self._bar.show_percent, self._bar.bar_template = (
-            known,
-            "  [%(bar)s]  %(info)s" if known else "  %(info)s",
-        )
-        self._bar.length, self._bar.pos = max(total, 1), done
-        self._bar.current_item = done
-        self._bar.render_progress()
-
-    def close(self) -> None:
-        """End its line."""
-        if self._words:
-            self._bar.render_finish()
-
-
-@contextmanager
-def bars() -> Iterator[None]:
-    """Show bars on this terminal, if it is one, while the block runs."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    cast_display.TERMINAL.append(TerminalBar)
-    try:
-        yield
-    finally:
-        cast_display.TERMINAL.pop()
 
 
 def can_ask(*, as_json: bool) -> bool:
