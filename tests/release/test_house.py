@@ -16,10 +16,10 @@ LAYOUT = {
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 LIMITS = {
-    "files": 196,
-    "lines of code": 57_710,  # Python, TOML and JavaScript together
-    "lines of code in one module": 595,
-    "public names that stand for two things": 46,
+    "files": 195,
+    "lines of code": 57_666,  # Python, TOML and JavaScript together
+    "lines of code in one module": 586,
+    "public names that stand for two things": 45,
 }
 
 
