@@ -19,6 +19,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_config, read_text
 from materia_nb.loadout.config_files import expanded, is_there, resolved
 from materia_nb.loadout.facts import Object, as_list, as_object, materia_kind
+from materia_nb.loadout.graph_import import import_graph
 from materia_nb.loadout.layers import (
     PROJECT_FILE,
     add_definitions,
@@ -26,7 +27,6 @@ from materia_nb.loadout.layers import (
     profile_directory,
     whole_over,
 )
-from materia_nb.loadout.other_tools import import_graph
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.platform import place_to_record
 from materia_nb.store.files import disk

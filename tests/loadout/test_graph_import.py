@@ -9,7 +9,7 @@ import pytest
 
 from graph_samples import LANGGRAPH, MERMAID, langgraph
 from materia_nb import MateriaError, Workbench
-from materia_nb.loadout.other_tools import import_graph
+from materia_nb.loadout.graph_import import import_graph
 
 
 def edges(document: dict) -> dict[str, list[tuple[str, str]]]:
@@ -125,11 +125,68 @@ def test_what_is_no_graph_is_one_error(source):
     assert caught.value.kind == "bad_graph"
 
 
+FILES = {  # bytes of a file, by its name
+    "bom.mmd": b"\xef\xbb\xbfflowchart TD\n a --> b",
+    "crlf.MERMAID": b"---\r\nconfig: {}\r\n---\r\ngraph TD;\r\n\ta --> b;\r\n",
+    "one chart.md": b"# Title\r\n\r\n```mermaid\r\nflowchart TD\r\n a --> b\r\n```\r\nMore prose.\r\n",
+    "bom.JSON": b'\xef\xbb\xbf{"nodes": [{"id": "a"}, {"id": "b"}], "edges": [{"source": "a", "target": "b"}]}',
+    "a{b.json": b'{"nodes": [{"id": "a"}, {"id": "b"}], "edges": [{"source": "a", "target": "b"}]}',
+}
+WRONG_FILES = {  # bytes of a file, and a part of its error, by its name
+    "empty.mmd": (b" \n", "is empty"),
+    "broken.json": (b'{\n "nodes": [\n}', "broken.json:3:1"),
+    "list.json": (b"[{}]", "is a list"),
+    "latin.mmd": (b"flowchart TD\n a[Pr\xfcfen]", "UTF-8"),
+    "two.md": (b"```mermaid\ngraph TD\n a\n```\n```mermaid\ngraph TD\n b\n```\n", "2 Mermaid blocks"),
+    "none.md": (b"# Title\n", "0 Mermaid blocks"),
+    "line.md": (b"# Title\n\n```mermaid\ngraph TD\n a[b\n```\n", "line.md:5"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_are_read_whatever_their_encoding_and_suffix(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / name).write_bytes(FILES[name])
+    for path in (tmp_path / name, str(tmp_path / name), f"~/{name}"):
+        assert edges(import_graph(path).document) == {"a": [("always", "b")], "b": []}
+
+
+@pytest.mark.parametrize("name", WRONG_FILES)
+def test_a_file_without_one_graph_is_an_error_with_its_name(name, tmp_path):
+    content, message = WRONG_FILES[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(MateriaError) as caught:
+        import_graph(tmp_path / name)
+    assert caught.value.kind == "bad_graph"
+    assert message in str(caught.value)
+    assert name in str(caught.value)
+
+
+def test_a_directory_is_not_a_graph(tmp_path):
+    with pytest.raises(MateriaError, match="is a directory"):
+        import_graph(tmp_path)
+
+
+def test_a_start_that_is_led_to_and_an_end_that_leads_on_are_work():
+    document = import_graph(
+        "graph TD\n a --> b{Good?}\n start --> a\n b -->|no| start\n b -->|yes| stop --> c"
+    ).document
+    assert edges(document)["b" if "b" in edges(document) else "Good"] == [
+        ("satisfied", "stop"),
+        ("not_satisfied", "start"),
+    ]
+
+
+def test_a_title_that_is_not_latin_is_the_label():
+    document = import_graph('graph TD\n a["準備する"] --> b["Проверка"] --> c[Plan it]').document
+    assert [one.get("label") for one in document["materia"].values()] == ["準備する", "Проверка", None]
+
+
 def test_a_file_is_read(tmp_path):
     path = tmp_path / "flow.json"
     path.write_text(json.dumps(LANGGRAPH["a supervisor"]))
     assert import_graph(path) == import_graph(str(path)) == import_graph(LANGGRAPH["a supervisor"])
-    with pytest.raises(MateriaError, match="cannot be read"):
+    with pytest.raises(MateriaError, match="no such file"):
         import_graph(tmp_path / "missing.json")
 
 

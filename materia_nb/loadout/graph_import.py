@@ -1,4 +1,4 @@
-"""Graphs of LangGraph and Mermaid flowcharts as loadouts.
+"""Import of LangGraph graphs and Mermaid flowcharts as loadouts.
 
 Both are read as a flow, whose steps become sockets and whose choices become guarded edges. A note names each node with
 something that has no equivalent in a loadout.
@@ -6,18 +6,17 @@ something that has no equivalent in a loadout.
 
 from __future__ import annotations
 
-import html
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import read_plain
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.config_files import config_text, expanded, read_text
+from materia_nb.loadout.mermaid_import import parse_mermaid
 
 StepKind = Literal["work", "decide", "start", "end"]
 """What a step does: work, decide where to go on, begin, or end."""
@@ -133,105 +132,28 @@ def _bad(what: str, hint: str | None = None, *, where: str | None = None) -> Mat
     return MateriaError(what, where=where, hint=hint, kind="bad_graph")
 
 
-_HEADER: Final = re.compile(r"^\s*(?:flowchart|graph)\b[^\n;]*", re.IGNORECASE | re.MULTILINE)
-_SHAPES: Final = (  # opening and closing of each shape, the longer ones first
-    ("(((", ")))"), ("((", "))"), ("([", "])"), ("[[", "]]"), ("[(", ")]"), ("{{", "}}"),
-    ("[/", "/]"), ("[\\", "\\]"), ("[", "]"), ("(", ")"), ("{", "}"), (">", "]"),
-)  # fmt: skip
-_ID: Final = re.compile(r"\s*([^\W_]\w*(?:[.-]\w+)*|_\w*)")
-_LABELLED: Final = re.compile(
-    r"\s*[<xo]?(?:--(?![->x])|-\.(?!-)|==(?![=>]))\s*(?P<label>[^|\n]+?)\s*(?:-+->|--+[xo]?|\.+-+>?|=+=>?)"
-)
-_LINK: Final = re.compile(r"\s*[<xo]?(?:--+[->xo]|-\.+-+>?|==+[=>])\s*(?:\|(?P<label>[^|]*)\|)?")
-_PASSED_OVER: Final = re.compile(
-    r"^\s*(?:%%|(?:subgraph|end|direction|style|classDef|class|click|linkStyle|accTitle|accDescr)\b)"
-)
-_FRONT_MATTER: Final = re.compile(r"\A\s*---\n.*?\n---\s*\n", re.DOTALL)
-_MARKUP: Final = re.compile(r"<[^>]*>")
-
-
-def read_mermaid(text: str) -> Flow:
-    """Read a flowchart: boxes are work, rhombs decide, labelled and dotted links are choices.
+def read_mermaid(text: str, *, where: str = "", first_line: int = 1) -> Flow:
+    """Read a Mermaid flowchart: boxes are work, diamonds decide, labelled and dotted links are choices.
 
     Raises:
-        MateriaError: it is not a flowchart, or a line cannot be read (``bad_graph``).
+        MateriaError: the text is not a flowchart, or a statement cannot be read (``bad_graph``).
     """
-    body = _FRONT_MATTER.sub("", text)
-    header = _HEADER.search(body)
-    if header is None:
-        raise _bad("This is not a Mermaid flowchart.", 'it begins with "flowchart TD"')
+    chart = parse_mermaid(text, where=where, first_line=first_line)
     flow = Flow("a Mermaid flowchart")
-    for line in re.split(r"[\n;]", html.unescape(body[header.end() :])):
-        if line.strip() and not _PASSED_OVER.match(line):
-            _Line(flow, line).read()
+    for id_, node in chart.nodes.items():
+        flow.steps[id_] = Step(node.label or id_, _KINDS.get(node.shape) or kind_by_name(node.label or id_))
+    for link in chart.links:
+        choice = bool(link.label) or link.dotted
+        flow.ways.append(Way(link.source, link.target, link.label, choice))
     return flow
 
 
-class _Line:
-    """Reads one statement: nodes, and links from each of them to each of the next."""
-
-    def __init__(self, flow: Flow, line: str) -> None:
-        self.flow, self.line, self.at = flow, line, 0
-
-    def read(self) -> None:
-        sources = self._nodes()
-        while self.line[self.at :].strip():
-            link = _LINK.match(self.line, self.at) or _LABELLED.match(self.line, self.at)
-            if link is None:
-                raise self._unreadable()
-            self.at = link.end()
-            label = _plain(link["label"] or "")
-            dotted = "-." in link[0]
-            targets = self._nodes()
-            pairs = product(sources, targets)
-            self.flow.ways += [Way(*pair, label, choice=bool(label) or dotted) for pair in pairs]
-            sources = targets
-
-    def _nodes(self) -> list[str]:
-        nodes = [self._node()]
-        while (more := re.compile(r"\s*&").match(self.line, self.at)) is not None:
-            self.at = more.end()
-            nodes.append(self._node())
-        return nodes
-
-    def _node(self) -> str:
-        found = _ID.match(self.line, self.at)
-        if found is None:
-            raise self._unreadable()
-        id_, self.at = found[1], found.end()
-        title, decides = self._shape()
-        style = re.compile(r":::\w+").match(self.line, self.at)
-        self.at = style.end() if style else self.at
-        known = self.flow.steps.get(id_)
-        if known is None or title is not None:
-            shown = title or id_
-            kind = "decide" if decides else kind_by_name(shown if title else id_)
-            self.flow.steps[id_] = Step(shown, kind)
-        return id_
-
-    def _shape(self) -> tuple[str | None, bool]:
-        rest = self.line[self.at :]
-        for opening, closing in _SHAPES:
-            if rest.startswith(opening):
-                begin = self.at + len(opening)
-                quoted = self.line.startswith('"', begin)
-                end = self.line.find(closing, self.line.find('"', begin + 1) if quoted else begin)
-                if end < 0:
-                    raise self._unreadable()
-                self.at = end + len(closing)
-                return _plain(self.line[begin:end]), opening == "{"
-        return None, False
-
-    def _unreadable(self) -> MateriaError:
-        what = f"The flowchart cannot be read at {self.line[self.at : self.at + 40].strip()!r}."
-        hint = "nodes such as A[Plan], links such as A -->|yes| B"
-        return _bad(what, hint, where=self.line.strip()[:120])
-
-
-def _plain(text: str) -> str:
-    """Return a label without markup and quotes, on one line."""
-    return " ".join(_MARKUP.sub(" ", text.strip().strip('"')).split())
-
+_KINDS: Final[dict[str, StepKind]] = {
+    **dict.fromkeys(("{", "diamond", "diam", "decision", "question", "rhombus"), "decide"),
+    **dict.fromkeys(("start", "sm-circ", "small-circle"), "start"),
+    **dict.fromkeys(("stop", "fr-circ", "framed-circle"), "end"),
+}
+"""What a node of a shape does, whatever its label."""
 
 _YES: Final = re.compile(
     r"yes|y|true|ok|pass(?:e[ds])?|approved?|accept(?:ed)?|good|valid|success|done|useful|satisfied|relevant|grounded"
@@ -242,6 +164,15 @@ _NO: Final = re.compile(
     r"|irrelevant|incomplete"
 )
 _MOST_NODES: Final = 300
+_PATH: Final = re.compile(r"[^\n]+\.(?:json|mmd|mermaid|md)", re.IGNORECASE)
+_FENCE: Final = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}|~{3,})[ \t]*mermaid[ \t]*\r?\n(?P<chart>.*?)^ {0,3}(?P=fence)[`~]*[ \t]*\r?$",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
+_FORMS: Final = (
+    "give a compiled LangGraph graph, its JSON, a Mermaid flowchart,"
+    " or the path of a .json, .mmd, .mermaid or .md file that has one"
+)
 
 
 class Imported(NamedTuple):
@@ -256,7 +187,7 @@ def import_graph(source: object) -> Imported:
     """Make a loadout of a graph of LangGraph (compiled, its JSON, its Mermaid) or a Mermaid flowchart.
 
     Args:
-        source: the graph; text, an object, or the path of a ``.json``, ``.mmd`` or ``.mermaid`` file.
+        source: the graph; text, an object, or the path of a ``.json``, ``.mmd``, ``.mermaid`` or ``.md`` file.
 
     Raises:
         MateriaError: it is nothing of the kind, or cannot be read (``bad_graph``).
@@ -266,32 +197,59 @@ def import_graph(source: object) -> Imported:
         raise _bad("The graph has no nodes.")
     if len(flow.steps) > _MOST_NODES:
         raise _bad(f"The graph has {len(flow.steps)} nodes.", f"at most {_MOST_NODES}")
+    _settle_kinds(flow)
     placed = _Placing(flow)
     return Imported(placed.document(), flow.origin, tuple(flow.notes))
+
+
+def _settle_kinds(flow: Flow) -> None:
+    """Make work of a start that something leads to, and of an end that leads on: only their names are those of signs."""
+    led_to, led_from = {way.target for way in flow.ways}, {way.source for way in flow.ways}
+    for id_, step in flow.steps.items():
+        if (step.kind == "start" and id_ in led_to) or (step.kind == "end" and id_ in led_from):
+            flow.steps[id_] = step._replace(kind="work")
 
 
 def _read(source: object) -> Flow:
     drawn = getattr(source, "get_graph", None)
     if callable(drawn):
         return read_langgraph(drawn().to_json())
-    if isinstance(source, Path) or (
-        isinstance(source, str) and re.fullmatch(r"[^\n{]+\.(json|mmd|mermaid|md)", source)
-    ):
+    if isinstance(source, Path) or (isinstance(source, str) and _PATH.fullmatch(source)):
+        path = expanded(source)
         try:
-            source = read_plain(Path(source), follow=True).decode()
-        except (OSError, UnicodeDecodeError) as error:
-            raise _bad(f"The graph cannot be read: {error}", where=str(source)) from error
+            return _read_text(config_text(path), str(path), path.suffix.lower())
+        except MateriaError as error:
+            hint = _FORMS if error.kind != "bad_graph" and "UTF-8" not in error.what else error.hint
+            raise MateriaError(error.what, where=error.where, hint=hint, kind="bad_graph") from error
     if isinstance(source, str):
-        if not source.lstrip().startswith("{"):
-            return read_mermaid(source)
-        try:
-            source = json.loads(source)
-        except (ValueError, RecursionError) as error:
-            raise _bad(f"The graph is not JSON: {error}.") from error
+        return _read_text(source, "", "")
     if isinstance(source, Mapping):
         return read_langgraph(source)
-    hint = "give a compiled LangGraph graph, its JSON, a Mermaid flowchart, or the path of one"
-    raise _bad(f"A {type(source).__name__} is not a graph that can be imported.", hint)
+    raise _bad(f"A {type(source).__name__} is not a graph that can be imported.", _FORMS)
+
+
+def _read_text(text: str, where: str, suffix: str) -> Flow:
+    """Read JSON, a flowchart, or the one flowchart in a Markdown document."""
+    text = text.removeprefix("\ufeff")
+    if not text.strip():
+        raise _bad("The graph is empty.", _FORMS, where=where or None)
+    if suffix == ".json" or text.lstrip().startswith(("{", "[")):
+        try:
+            document = read_text(text, "json", where=where or "the text")
+        except MateriaError as error:
+            raise MateriaError(error.what, where=error.where, hint=error.hint, kind="bad_graph") from error
+        if not isinstance(document, Mapping):
+            hint = "a graph is an object with nodes and edges"
+            raise _bad(f"The JSON is a {type(document).__name__}.", hint, where=where or None)
+        return read_langgraph(document)
+    if suffix != ".md" and not text.lstrip().startswith(("```", "~~~")):
+        return read_mermaid(text, where=where)
+    charts = list(_FENCE.finditer(text))
+    if len(charts) != 1:
+        what = f"The document has {len(charts)} Mermaid blocks."
+        raise _bad(what, "give a document with one, or the text of one chart", where=where or None)
+    first_line = len(text[: charts[0].start("chart")].splitlines()) + 1
+    return read_mermaid(charts[0]["chart"], where=where, first_line=first_line)
 
 
 def _edge(when: str, to: str) -> dict[str, str]:
@@ -447,5 +405,6 @@ class _Placing:
             name, number = f"{base}-{number}", number + 1
         # What another tool fills in is not a variable here.
         plain = prompt.replace("{{", "{").replace("}}", "}")
-        self.materia[name] = {"type": "agent", "tools": "none", "prompt": plain}
+        label: dict[str, JSON] = {} if re.sub(r"[-\s]+", "-", title) == base else {"label": title}
+        self.materia[name] = {"type": "agent", **label, "tools": "none", "prompt": plain}
         return name

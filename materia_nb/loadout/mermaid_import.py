@@ -1,0 +1,420 @@
+"""Parser for Mermaid flowcharts: nodes with their labels, and the links between the nodes.
+
+The grammar is that of Mermaid 11. Text that the parser cannot read is an error with its line; no statement is guessed or
+dropped. Styles, classes, clicks and directions do not change the graph, so they are skipped.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from html.entities import html5
+from itertools import product
+from typing import Final, NamedTuple
+
+from materia_nb.errors import MateriaError
+
+
+class ChartNode(NamedTuple):
+    """A node: its label, or None if the chart gives only its id; and its shape as Mermaid names it or brackets it."""
+
+    label: str | None = None
+    shape: str = ""
+
+
+class ChartLink(NamedTuple):
+    """A link from one node to another."""
+
+    source: str
+    target: str
+    label: str
+    dotted: bool
+    line: int
+
+
+class _Subgraph(NamedTuple):
+    """A subgraph: its title and the ids of the nodes and subgraphs in it."""
+
+    title: str
+    members: dict[str, None]
+
+
+class Chart(NamedTuple):
+    """A flowchart: its nodes by id and its links, both in the order of the text."""
+
+    nodes: dict[str, ChartNode]
+    links: list[ChartLink]
+
+
+_MAX_CHARACTERS: Final = 200_000
+_MAX_LINKS: Final = 3_000
+_MAX_SUBGRAPHS: Final = 300
+
+_FRONT_MATTER: Final = re.compile(r"\s*?^[ \t]*---[ \t]*\n(?:.*\n)*?[ \t]*---[ \t]*(?:\n|\Z)", re.MULTILINE)
+_LINE_COMMENT: Final = re.compile(r"^[ \t]*%%(?!\{).*", re.MULTILINE)
+_DIRECTIVE: Final = re.compile(r"%%\{.*?\}%%", re.DOTALL)
+_HEADER: Final = re.compile(
+    r"\s*(?:flowchart-elk|flowchart|graph)\b(?:[ \t]+(?:TB|TD|BT|RL|LR|[<>^v]))?[ \t]*(?=[\n;]|%%|\Z)"
+)
+_OTHER_DIAGRAM: Final = re.compile(
+    r"\s*(\w+Diagram|gantt|pie|journey|gitGraph|mindmap|timeline|quadrantChart|C4\w+|sankey|xychart|block|packet"
+    r"|architecture|kanban|radar|treemap|zenuml)\b"
+)
+_BLANK: Final = re.compile(r"(?:[\s;]|%%.*)*")
+_BLANK_LINES: Final = re.compile(r"(?:\s|%%.*)*")
+_SPACE: Final = re.compile(r"[ \t]*")
+_END: Final = re.compile(r"[ \t]*(?=[\n;]|%%|\Z)")
+_ID: Final = re.compile(r"(?:[\w!#$'*+.?\\/`,]|[^\x00-\x7f\s]|%(?!%)|:(?!::)|-(?=[^>\-.])|=(?!=))+")
+_CLASS: Final = re.compile(r":::[\w-]+")
+_AND: Final = re.compile(r"[ \t]+&[ \t]+")
+_WORD: Final = r"(?=[ \t\n;]|%%|\Z)"
+_SUBGRAPH: Final = re.compile(rf"subgraph{_WORD}[ \t]*")
+_SUBGRAPH_END: Final = re.compile(rf"end{_WORD}")
+_SUBGRAPH_TITLE: Final = re.compile(r'(?:"[^"]*"|[^\n;"\[%]|%(?!%))*')
+_DIRECTION: Final = re.compile(rf"direction[ \t]+(?:TB|TD|BT|RL|LR){_WORD}")
+_ACCESSIBLE: Final = re.compile(r"acc(?:Title|Descr)[ \t]*:.*|accDescr[ \t]*\{[^}]*\}")
+_STYLE: Final = re.compile(r"(?:style|classDef|class|linkStyle|click)[ \t]+(?=[^\s&])")
+_STYLE_BODY: Final = re.compile(r'(?:"[^"]*"|[^\n;"]|;(?=[ \t]*[a-z-]+:(?!::)))*')
+_RESERVED: Final = re.compile(
+    rf"end(?![^\s;&-])|(?:subgraph|direction|style|classDef|class|linkStyle|click){_WORD}"
+)
+
+_LINK_ID: Final = re.compile(r"[ \t]*([^\s\"@]+)@(?=[-=~.<xo])")
+_LINK: Final = re.compile(
+    r"(?:[ \t]*[xo]|\s*(?P<start><)?)(?:--+(?P<end>[-xo>])|==+(?P<end2>[=xo>])|-?\.+-(?P<end3>[xo>])?)|\s*(?P<hidden>~~~+)"
+)
+_LABELLED: Final = re.compile(r"(?:[ \t]*[xo]|\s*(?P<start><)?)(?:--|==|-\.)[ \t]*")
+_LABEL: Final = {
+    "--": re.compile(r"((?:[^-\n]|-(?!-))*?)(?:(?<=\s)[xo<])?--+([-xo>])"),
+    "==": re.compile(r"((?:[^=\n]|=(?!=))*?)(?:(?<=\s)[xo<])?==+([=xo>])"),
+    "-.": re.compile(r"((?:[^.\n]|\.(?![.-]))*?)(?:(?<=\s)[xo<])?-?\.+-([xo>]?)"),
+}
+_QUOTED: Final = re.compile(r'\s*"([^"]*)"\s*')
+_PIPE_LABEL: Final = re.compile(r'\s*\|(?:\s*"([^"]*)"\s*|([^|"]*))\|')
+_SHAPES: Final = (  # openings with their closings, the longer openings first
+    ("(((", (")))",)), ("((", ("))",)), ("([", ("])",)), ("(-", ("-)",)), ("[[", ("]]",)), ("[(", (")]",)),
+    ("{{", ("}}",)), ("[/", ("/]", "\\]")), ("[\\", ("/]", "\\]")), ("[", ("]",)), ("(", (")",)), ("{", ("}",)),
+    (">", ("]",)),
+)  # fmt: skip
+_PLAIN_LABEL: Final = re.compile(r'[^\[\](){}|"]*')
+_ATTRIBUTES: Final = re.compile(r"@\{((?:\"[^\"]*\"|'[^']*'|[^\"'}])*)\}")
+_ATTRIBUTE: Final = re.compile(
+    r"[\s,]*(\w+)[ \t]*:[ \t]*(?:\"([^\"]*)\"|'([^']*)'|([^,\n\"'|>]*))[ \t]*(?=[,\n]|\Z)"
+)
+_TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>")
+_ENTITY: Final = re.compile(r"#(\d+|[A-Za-z]\w*);")
+_EMPHASIS: Final = re.compile(r"(\*\*|\*)(?=\S)(.{1,300}?)(?<=\S)\1", re.DOTALL)
+
+
+def parse_mermaid(text: str, *, where: str = "", first_line: int = 1) -> Chart:
+    """Parse a flowchart.
+
+    Args:
+        text: the chart.
+        where: the name of the file, for errors.
+        first_line: the line of the file at which the text begins, for errors.
+
+    Raises:
+        MateriaError: the text is not a flowchart, or a statement cannot be read (``bad_graph``).
+    """
+    return _Parser(text, where, first_line).parse()
+
+
+class _Parser:
+    def __init__(self, text: str, where: str, first_line: int) -> None:
+        self.where, self.first_line, self.at = where, first_line, 0
+        self.text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        if len(self.text) > _MAX_CHARACTERS:
+            raise self._error(f"The flowchart has more than {_MAX_CHARACTERS:,} characters.")
+        self.nodes: dict[str, ChartNode] = {}
+        self.links: list[ChartLink] = []
+        self.link_ids: set[str] = set()
+        self.subgraphs: dict[str, _Subgraph] = {}
+        self.placed: set[str] = set()
+        self.open: list[tuple[str, _Subgraph, int]] = []
+
+    def parse(self) -> Chart:
+        front = _FRONT_MATTER.match(self.text)
+        self._blank_out(front.end() if front else 0)
+        header = _HEADER.match(self.text)
+        if header is None:
+            other = _OTHER_DIAGRAM.match(self.text)
+            is_other = f"This is a Mermaid {other[1]}, not a flowchart." if other else None
+            self.at = len(self.text) - len(self.text.lstrip())
+            raise self._error(
+                is_other or "This is not a Mermaid flowchart.",
+                'begin the chart with a line such as "flowchart TD"',
+            )
+        self.at = header.end()
+        while self._skip(_BLANK) is not None and self.at < len(self.text):
+            self._statement()
+        if self.open:
+            id_, subgraph, self.at = self.open[-1]
+            raise self._error(
+                f"The subgraph {subgraph.title or id_!r} is not closed.", "add a line with `end`"
+            )
+        self._connect_subgraphs()
+        return Chart(self.nodes, self.links)
+
+    def _blank_out(self, front: int) -> None:
+        """Replace front matter, directives and comment lines by empty lines, so that line numbers stay."""
+
+        def newlines(match: re.Match[str]) -> str:
+            return "\n" * match[0].count("\n")
+
+        body = _LINE_COMMENT.sub("", _DIRECTIVE.sub(newlines, self.text[front:]))
+        self.text = "\n" * self.text.count("\n", 0, front) + body
+
+    def _skip(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Move past a match at the current position; None if there is none."""
+        match = pattern.match(self.text, self.at)
+        if match is not None:
+            self.at = match.end()
+        return match
+
+    def _statement(self) -> None:
+        begin = self.at
+        if self._skip(_SUBGRAPH):
+            self._open_subgraph(begin)
+        elif self._skip(_SUBGRAPH_END):
+            if not self.open:
+                self.at = begin
+                raise self._error("`end` stands outside a subgraph.", "remove it, or write a node as End")
+            self._close_subgraph()
+        elif self._skip(_STYLE):
+            if _LINK.match(self.text, self.at):
+                self.at = begin
+                raise self._unreadable()
+            self._skip(_STYLE_BODY)
+        elif not (self._skip(_ACCESSIBLE) or self._skip(_DIRECTION)):
+            self._chain()
+        if self._skip(_END) is None:
+            raise self._unreadable()
+
+    def _open_subgraph(self, begin: int) -> None:
+        written = self._skip(_SUBGRAPH_TITLE)
+        id_ = title = _plain(written[0]) if written else ""
+        if self.text.startswith("[", self.at):
+            title = self._bracket_label("[", ("]",))
+            self._skip(_CLASS)
+        if not id_ or re.search(r"\s", id_):
+            id_ = f" {len(self.subgraphs) + len(self.open)}"  # no link can name it
+        if id_ in self.subgraphs or any(id_ == open_id for open_id, *_ in self.open):
+            raise self._error(f"Two subgraphs are called {id_!r}.", "give each an id of its own")
+        if len(self.subgraphs) + len(self.open) >= _MAX_SUBGRAPHS:
+            raise self._error(f"The flowchart has more than {_MAX_SUBGRAPHS} subgraphs.")
+        self.open.append((id_, _Subgraph(title, {}), begin))
+
+    def _close_subgraph(self) -> None:
+        """Close a subgraph; a node belongs to the subgraph that names it and closes first."""
+        id_, subgraph, _ = self.open.pop()
+        members = {member: None for member in subgraph.members if member not in self.placed and member != id_}
+        self.placed.update(members)
+        self.subgraphs[id_] = _Subgraph(subgraph.title, members)
+        if self.open:
+            self.open[-1][1].members[id_] = None
+
+    def _chain(self) -> None:
+        """Read nodes, and the links from each of them to each of the next ones."""
+        sources = self._node_list()
+        while (link := self._link()) is not None:
+            label, dotted, ways = link
+            self._skip(_BLANK_LINES)
+            line, targets = self._line(), self._node_list()
+            for source, target in product(sources, targets):
+                pairs = {0: (), 1: ((source, target),), 2: ((source, target), (target, source))}[ways]
+                self.links += [ChartLink(*pair, label, dotted, line) for pair in pairs]
+            if len(self.links) > _MAX_LINKS:
+                raise self._error(f"The flowchart has more than {_MAX_LINKS:,} links.")
+            sources = targets
+
+    def _link(self) -> tuple[str, bool, int] | None:
+        """Read a link: its label, True if it is dotted, and the number of its directions (0 if it is invisible)."""
+        begin = self.at
+        named = self._skip(_LINK_ID)
+        link = self._skip(_LINK)
+        if link is not None:
+            start, end = link["start"], link["end"] or link["end2"] or link["end3"] or "-"
+            label = self._skip(_PIPE_LABEL)
+            text = (label[1] or label[2] or "") if label else ""
+            if self.text.startswith("|", self.at) or (link["hidden"] and label):
+                raise self._unreadable()
+        elif (opening := self._skip(_LABELLED)) is not None:
+            start, style = opening["start"], opening[0].strip().lstrip("xo<")
+            quoted = self._skip(_QUOTED)
+            closing = self._skip(_LABEL[style])
+            if closing is None or (quoted and closing[1].strip()) or not (quoted or closing[1].strip()):
+                self.at = begin
+                raise self._unreadable()
+            link, end, text = opening, closing[2] or "-", quoted[1] if quoted else closing[1]
+        else:
+            if named:
+                self.at = begin
+                raise self._unreadable()
+            return None
+        if start == "<" and end != ">":
+            self.at = begin
+            raise self._error("This link points backwards only.", "write its two ends in the other order")
+        if named:
+            self.link_ids.add(named[1])
+        hidden = link.groupdict().get("hidden") is not None
+        return _plain(text), "." in link[0], 0 if hidden else 2 if start == "<" else 1
+
+    def _node_list(self) -> list[str]:
+        nodes = [self._node()]
+        while self._skip(_AND):
+            nodes.append(self._node())
+        return list(dict.fromkeys(nodes))
+
+    def _node(self) -> str:
+        begin = self.at
+        match = None if _RESERVED.match(self.text, self.at) else self._skip(_ID)
+        if match is None or match[0] == "end":
+            self.at = begin
+            raise self._unreadable()
+        id_, node = match[0], ChartNode()
+        for opening, closings in _SHAPES:
+            if self.text.startswith(opening, self.at):
+                node = ChartNode(self._bracket_label(opening, closings), opening)
+                break
+        self._skip(_CLASS)
+        attributes = self._attributes()
+        self._skip(_CLASS)
+        if attributes is not None and id_ in self.link_ids and id_ not in self.nodes:
+            if self._skip(_END) is None:
+                raise self._unreadable()
+            return id_
+        if attributes:
+            node = ChartNode(attributes.get("label", node.label), attributes.get("shape", node.shape))
+        known = self.nodes.get(id_, ChartNode())
+        if known == ChartNode() and len(self.nodes) > _MAX_LINKS:
+            self.at = begin
+            raise self._error(f"The flowchart has more than {_MAX_LINKS:,} nodes.")
+        self.nodes[id_] = ChartNode(
+            known.label if node.label is None else node.label, node.shape or known.shape
+        )
+        if self.open:
+            self.open[-1][1].members[id_] = None
+        return id_
+
+    def _bracket_label(self, opening: str, closings: tuple[str, ...]) -> str:
+        begin = self.at
+        self.at += len(opening)
+        quoted = self._skip(_QUOTED)
+        text = quoted[1] if quoted else ""
+        if not quoted:
+            plain = self._skip(_PLAIN_LABEL)
+            text = plain[0] if plain else ""
+            if text and closings[0][0] in "/-":  # the closing begins with a sign that labels may have
+                self.at -= 1
+                text = text[:-1]
+        for closing in closings:
+            if self.text.startswith(closing, self.at):
+                self.at += len(closing)
+                return _plain(text)
+        self.at = begin
+        wanted = " or ".join(closings)
+        hint = 'put a label with brackets, quotes or | into quotes, such as A["Plan (draft)"]; write #quot; for a quote'
+        raise self._error(f"The label that begins with {self._rest()!r} does not end with {wanted}.", hint)
+
+    def _attributes(self) -> dict[str, str] | None:
+        """Read ``@{ shape: diamond, label: "x" }``; None if there is nothing of the kind."""
+        if not self.text.startswith("@{", self.at):
+            return None
+        block, attributes, at = _ATTRIBUTES.match(self.text, self.at), {}, 0
+        body = block[1].rstrip().rstrip(",") if block else ""
+        while block and body[at:].strip(" \t\n,"):
+            pair = _ATTRIBUTE.match(body, at)
+            if pair is None:
+                raise self._unreadable()
+            attributes[pair[1]] = _plain(pair[2] or pair[3] or pair[4] or "")
+            at = pair.end()
+        if block is None:
+            raise self._unreadable()
+        self.at = block.end()
+        return attributes
+
+    def _connect_subgraphs(self) -> None:
+        """Replace the subgraphs at the ends of links by the one node at which each begins or ends."""
+        for id_ in self.subgraphs:
+            if self.nodes.pop(id_, ChartNode()) != ChartNode():
+                raise self._error(f"{id_!r} is both a node and a subgraph.", "give each an id of its own")
+        for id_, subgraph in self.subgraphs.items():  # an inner one closes first
+            if any(id_ in (link.source, link.target) for link in self.links):
+                self._connect(id_, subgraph)
+
+    def _connect(self, id_: str, subgraph: _Subgraph) -> None:
+        inside, waiting = set(), [id_]
+        while waiting:
+            member = waiting.pop()
+            if member not in inside:
+                inside.add(member)
+                waiting += self.subgraphs[member].members if member in self.subgraphs else ()
+        within = [
+            link for link in self.links if {link.source, link.target} <= inside and link.source != link.target
+        ]
+        nodes = [node for node in self.nodes if node in inside]
+        led_to, led_from = {link.target for link in within}, {link.source for link in within}
+        ends = {
+            "begins": [node for node in nodes if node not in led_to],
+            "ends": [node for node in nodes if node not in led_from],
+        }
+        for number, link in enumerate(self.links):
+            if id_ not in (link.source, link.target):
+                continue
+            role = "ends" if link.source == id_ else "begins"
+            other = link.target if link.source == id_ else link.source
+            candidates, title = ends[role], subgraph.title or id_
+            if other in inside or len(candidates) != 1:
+                reason = (
+                    f"joins the subgraph {title!r} to a part of it"
+                    if other in inside
+                    else f"has the subgraph {title!r} as an end, which {role} at {len(candidates)} nodes"
+                    + (f": {', '.join(candidates[:5])}" if candidates else "")
+                )
+                what = f"The link between {link.source!r} and {link.target!r} {reason}."
+                raise self._error(what, "draw the link to one node of the subgraph", line=link.line)
+            (node,) = candidates
+            self.links[number] = (
+                link._replace(source=node) if link.source == id_ else link._replace(target=node)
+            )
+
+    def _line(self) -> int:
+        return self.text.count("\n", 0, self.at) + self.first_line
+
+    def _rest(self) -> str:
+        return self.text[self.at :].split("\n", 1)[0][:40].strip()
+
+    def _unreadable(self) -> MateriaError:
+        self._skip(_SPACE)
+        reserved = _RESERVED.match(self.text, self.at)
+        if reserved:
+            what, hint = (
+                f"{reserved[0]!r} is a word of Mermaid, so no node has this id.",
+                "choose another id, such as End",
+            )
+            return self._error(what, hint)
+        hint = "write nodes such as A[Plan] and links such as A -->|yes| B; write spaces around &"
+        return self._error(f"The flowchart cannot be read at {self._rest()!r}.", hint)
+
+    def _error(self, what: str, hint: str | None = None, *, line: int | None = None) -> MateriaError:
+        number = self._line() if line is None else line
+        where = f"{self.where}:{number}" if self.where else f"line {number}"
+        return MateriaError(what, where=where, hint=hint, kind="bad_graph")
+
+
+def _plain(text: str) -> str:
+    """Return a label on one line, without quotes, markup and entities."""
+    text = text.strip()
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        text = text[1:-1].strip()
+    if len(text) > 1 and text[0] == text[-1] == "`":
+        text = _EMPHASIS.sub(r"\2", text[1:-1])
+    text = _TAG.sub(" ", text)
+    text = _ENTITY.sub(_html_entity, text)
+    return " ".join(html.unescape(text).split())
+
+
+def _html_entity(match: re.Match[str]) -> str:
+    name = match[1]
+    return f"&#{name};" if name.isdigit() else f"&{name};" if f"{name};" in html5 else match[0]
