@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 import re
 from base64 import b64encode
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from io import BytesIO
 from textwrap import indent, wrap
@@ -66,6 +67,12 @@ def _with_palette(png: bytes) -> bytes:
     return small.getvalue()
 
 
+@lru_cache(maxsize=16)
+def _drawn(svg: str, render: Callable[..., Iterable[int]]) -> bytes:
+    """Return the picture as PNG; an equal picture is not drawn again."""
+    return _with_palette(bytes(render(svg_string=svg, background="white")))
+
+
 def png_of(svg: str) -> bytes | None:
     """Return the picture as PNG; None where resvg is not installed, cannot draw it, or draws too large a one."""
     try:
@@ -73,7 +80,7 @@ def png_of(svg: str) -> bytes | None:
     except ImportError:
         return None
     try:
-        png = _with_palette(bytes(svg_to_bytes(svg_string=svg, background="white")))
+        png = _drawn(svg, svg_to_bytes)
     except Exception:  # the SVG is there all the same
         logging.getLogger("materia_nb.display").warning("a picture cannot be drawn as PNG", exc_info=True)
         return None

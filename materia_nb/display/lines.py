@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from typing import Final
 
 from materia_nb.display.geometry import Box, Point
@@ -118,10 +118,13 @@ class _Grid:
         left, past = bisect_right(self.xs, x), bisect_left(self.xs, right)
         top, below = bisect_right(self.ys, y), bisect_left(self.ys, bottom)
         rows = len(self.ys)
-        for i in range(max(left - 1, 0), min(past, len(self.xs) - 1)):
-            yield from ((0, i * rows + j) for j in range(top, below))
-        for i in range(left, past):
-            yield from ((1, i * rows + j) for j in range(max(top - 1, 0), min(below, rows - 1)))
+        across = range(max(left - 1, 0), min(past, len(self.xs) - 1))
+        pieces = [zip(repeat(0), range(i * rows + top, i * rows + below), strict=False) for i in across]
+        first, end = max(top - 1, 0), min(below, rows - 1)
+        pieces += [
+            zip(repeat(1), range(i * rows + first, i * rows + end), strict=False) for i in range(left, past)
+        ]
+        return chain.from_iterable(pieces)
 
     def lead(self, way: LineToLead) -> list[Point]:
         """Find the cheapest way of a line: its points, without those on a straight piece."""

@@ -112,22 +112,22 @@ class Described:
 
     def meets(self, other: Described) -> bool:
         """Whether there is a visit that both match."""
-        return any(other.holds(result) for result in self.needs)
+        return not set(self.needs).isdisjoint(other.needs)
 
     @property
     def whatever(self) -> bool:
         """Whether it matches every output that is taken, whatever it says."""
-        return all(self.holds(result) for result in TAKEN)
+        return set(TAKEN).issubset(self.needs)
 
     @property
     def guards(self) -> bool:
         """Whether it asks for a verdict, so that an output that says none, as a text does, never matches it."""
-        return not self.holds(Result.NOTHING) and any(self.holds(result) for result in YES_OR_NO)
+        return not self.holds(Result.NOTHING) and not set(YES_OR_NO).isdisjoint(self.needs)
 
     @property
     def without_output(self) -> bool:
         """Whether it waits for visits that gave no output, so that only an edge can ask for it."""
-        return not any(self.holds(result) for result in TAKEN)
+        return set(TAKEN).isdisjoint(self.needs)
 
     @property
     def asked(self) -> str:

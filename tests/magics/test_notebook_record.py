@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
+import materia_nb
+from materia_nb.display import blocks
 from materia_nb.display.blocks import png_of
 from materia_nb.magics.cast_display import RecordPicture, RecordText
 
@@ -93,6 +96,33 @@ def test_the_picture_has_a_palette_where_pillow_is_installed(cast, monkeypatch):
     assert len(small) < len(large) / 2
     difference = chops.difference(found.convert("RGB"), drawn.convert("RGB"))
     assert max(most for _, most in difference.getextrema()) < 64
+
+
+def test_an_equal_picture_is_not_drawn_again(cast):
+    pytest.importorskip("resvg_py")
+    blocks._drawn.cache_clear()
+    svg = RecordPicture(cast).svg
+    assert png_of(svg) == png_of(svg)
+    assert blocks._drawn.cache_info().misses == 1
+
+
+def test_showing_a_cast_again_takes_at_most_4000_calls(wb):
+    cast = wb.cast("a small tool", loadout="Plan-Build-Eval")
+    cast._repr_mimebundle_()  # lays the graph out, once
+    package = str(Path(materia_nb.__file__).parent)
+    calls = []
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            calls.append(frame.f_code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        cast._repr_mimebundle_()
+    finally:
+        sys.setprofile(before)
+    assert 0 < len(calls) <= 4000
 
 
 def test_without_the_renderer_the_picture_is_svg_and_text(cast, monkeypatch):
