@@ -26,7 +26,7 @@ from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.cast.work import Work, clean, given, now, over
 from materia_nb.engine import decide
-from materia_nb.engine.edit import edits_since
+from materia_nb.engine.edit import edits_since, unfit_since
 from materia_nb.engine.events import Event, Events
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord, lanes_at_work
@@ -715,7 +715,8 @@ class Cast:
             step, of_edit = self._before_change(change)
         assert step is not None  # noqa: S101 - one of the two was given
         number = self.steps.at(step).number if step else 0
-        if of_edit and len(edits_since(self.runner.session, number)) == 1:
+        session = self.runner.session
+        if of_edit and len(edits_since(session, number)) == 1 and not unfit_since(session, number):
             discard_edits = True  # it is the change that was named
         command = partial(decide.back_to, discard_edits=discard_edits)
         self.runner.refuse_while_running()

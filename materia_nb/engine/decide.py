@@ -664,22 +664,27 @@ def recommit(rules: Rules, session: Session, text: str, ts: int, *, discard_edit
     ]
     corrected = _events(session, step._replace(events=(first, *told)), ts)
     edits = tuple(one for one in session.edits if one.step >= record.number)
-    return corrected if discard_edits else _with_edits(rules, session, corrected, edits, ts)
+    if discard_edits:
+        return corrected
+    if edit.raised(session.state) > edit.raised(record.before):
+        raise _edits_lost("the limit that you raised", len(edits) + 1, "")
+    return _with_edits(rules, session, corrected, edits, ts)
 
 
 def back_to(rules: Rules, session: Session, number: int, ts: int, *, discard_edits: bool = False) -> Events:
     """Continue from the state after an earlier step, then apply the edits newer than that step again (R71).
 
     Raises:
-        MateriaError: an edit, or a corrected output, does not fit the earlier state (``edits_lost``).
+        MateriaError: an edit, a corrected output, a changed prompt or a raised limit does not fit the earlier state
+            (``edits_lost``).
     """
     back: Events = (ev.CastBack(step=number, ts=ts),)
     if discard_edits or not 0 <= number <= len(session.steps):
         return back
-    for record in session.steps[number:]:
-        if any(turn.mode == "correction" for turn in record.turns):
-            raise _edits_lost(f"your correction of the output of step {record.number}", 1, "")
-    return _with_edits(rules, session, back, edit.edits_since(session, number), ts)
+    edits, unfit = edit.edits_since(session, number), edit.unfit_since(session, number)
+    if unfit:
+        raise _edits_lost(unfit[0], len(edits) + len(unfit), "")
+    return _with_edits(rules, session, back, edits, ts)
 
 
 def _with_edits(rules: Rules, session: Session, events: Events, edits: Sequence[Edit], ts: int) -> Events:

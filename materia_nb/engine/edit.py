@@ -120,6 +120,25 @@ def edits_since(session: Session, number: int) -> tuple[Edit, ...]:
     return tuple(one for one in newer[first:] if not (one.visit is not None and one.step in skipped))
 
 
+def unfit_since(session: Session, number: int) -> list[str]:
+    """Return a description of each change newer than step ``number`` that cannot be applied again, oldest first."""
+    unfit: list[str] = []
+    for record in session.steps[number:]:
+        if any(turn.mode == "correction" for turn in record.turns):
+            unfit.append(f"your correction of the output of step {record.number}")
+        if record.reworded:
+            unfit.append(f"your change of the prompt of step {record.number}")
+    reached = session.steps[number - 1].after if number else session.start
+    if raised(session.state) > raised(reached):
+        unfit.append("the limit that you raised")
+    return unfit
+
+
+def raised(state: CastState) -> int:
+    """Return the sum of the raised limits, whose keys an edit of the items moves; repair turns belong to one visit."""
+    return sum(more for key, more in state.extra.items() if key[0] != "repair")
+
+
 def reapplied(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """Apply an edit to other data than it was made in.
 
@@ -281,7 +300,8 @@ def _asking_instead(session: Session, prompt: Prompt) -> Session:
 def _prompt_edited(_: Rules, session: Session, event: ev.PromptEdited) -> Session:
     if session.prompt is None:
         raise Unfit(event, "and there is no prompt")
-    return _asking_instead(session, reworded(session.prompt, event.part, event.text))
+    changed = _asking_instead(session, reworded(session.prompt, event.part, event.text))
+    return changed.with_latest(reworded=True) if session.steps else changed
 
 
 _OF_A_VISIT: Final = ("steps", "prompt", "wish", "spoken", "calls", "asking", "noted_before", "spent")

@@ -88,7 +88,7 @@ class StepRecord(NamedTuple):
     ``tries`` how often the socket was run in this visit: 1 and every recast, revival and turn that was sent again,
     ``plain`` whether it was entered as the rules have it and nothing has changed its state since, and ``worked`` for how many
     milliseconds its agent or process was at work so far, None where that of a turn is unknown (R56). ``files`` says what
-    it did to the files of the project, None where they are not kept.
+    it did to the files of the project, None where they are not kept, and ``reworded`` whether a person changed its prompt.
     """
 
     at: Visit
@@ -111,6 +111,7 @@ class StepRecord(NamedTuple):
     skipped: str | None = None
     worked: int | None = 0
     files: StepFiles | None = None
+    reworded: bool = False
 
     def __repr__(self) -> str:
         """Say which visit it is, and where it led."""

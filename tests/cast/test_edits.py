@@ -474,3 +474,39 @@ def test_a_correction_that_an_edit_does_not_fit_is_asked_about(bench, cast):
     cast.edit.recommit({"workItems": [item("z")]}, discard_edits=True)
     assert titles(cast) == ["z"]
     same_as_journal(bench, cast)
+
+
+def test_a_raised_limit_is_asked_about(bench, cast):
+    bench.agent("Eval", lambda: {"satisfied": False, "context": "no"})
+    cast.run()
+    assert cast.failure.kind == "edge_traversals_exhausted"
+    stopped = len(cast.steps)
+    cast.retry(limit=True)
+    raised = cast.now.engine.extra
+    cast.back(stopped)
+    assert cast.now.engine.extra == raised, "the limit was raised before that step was left"
+    cast.edit.set("note", "mine")
+    for act in (lambda: cast.back(stopped - 1), lambda: cast.edit.recommit({"satisfied": True})):
+        with pytest.raises(
+            MateriaError, match=r"the limit that you raised .* 2 edits would be lost"
+        ) as caught:
+            act()
+        assert caught.value.kind == "edits_lost"
+        assert (cast.state["note"], cast.now.engine.extra) == ("mine", raised)
+    cast.back(stopped - 1, discard_edits=True)
+    assert not cast.now.engine.extra
+    same_as_journal(bench, cast)
+
+
+def test_a_changed_prompt_is_asked_about(bench, cast):
+    cast.run(steps=1)
+    cast.enter()
+    cast.edit.reword("task", "Build it in blue.")
+    cast.step()
+    with pytest.raises(MateriaError, match="your change of the prompt of step 2") as caught:
+        cast.back(1)
+    assert caught.value.kind == "edits_lost"
+    assert len(cast.steps) == 2
+    cast.back(1, discard_edits=True)
+    assert len(cast.steps) == 1
+    same_as_journal(bench, cast)
