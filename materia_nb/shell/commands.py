@@ -7,6 +7,8 @@ the wheel. Another folder or file of it becomes a command by a line in :data:`TO
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import json
 import os
 import re
@@ -319,6 +321,9 @@ def program() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what a command line says; the exit code: 0 fine, 1 problems, 2 misuse."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # it may be Latin-1
     try:
         code = program.main(given or ["--help"], "materia", standalone_mode=False)
     except click.ClickException as error:
@@ -338,10 +343,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _refused(error: MateriaError, *, as_json: bool) -> int:
     if as_json:
         named = {"what": error.what, "where": error.where, "hint": error.hint, "kind": error.kind}
-        click.echo(json.dumps({"ok": False, "error": named}, ensure_ascii=False, indent=2))
+        unwritten = _write(_json_text({"ok": False, "error": named}))
+        if unwritten:
+            return unwritten
     else:
         click.echo(str(error).replace("%materia ", "materia "), err=True)
     return MISUSE if error.kind == "usage" else PROBLEMS
+
+
+def _write(text: str) -> int:
+    """Write text to the standard output, and return the exit code; a full disk is an error of one line."""
+    try:
+        click.echo(text)
+    except OSError as error:
+        if error.errno == errno.EPIPE:  # click ends quietly
+            raise
+        sys.stdout = io.StringIO()  # Python would fail again to flush it
+        click.echo(f"The output could not be written: {error.strerror}.", err=True)
+        return PROBLEMS
+    return FINE
+
+
+def _json_text(document: object) -> str:
+    """Return JSON that the standard output can encode: what it has no character for is escaped."""
+    text = json.dumps(document, ensure_ascii=False, indent=2)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(document, indent=2)
+    return text
 
 
 # -- from a verb to a command ----------------------------------------------------------
@@ -482,16 +512,13 @@ def _arguments(verb: Verb, values: dict[str, Any], bench: Workbench) -> dict[str
 def _told(verb: Verb, value: object, bench: Workbench, *, as_json: bool) -> int:
     """Write what came of a verb; the exit code."""
     fine = terminal.is_fine(verb.name, value, bench)
+    unwritten = FINE
     if as_json:
-        click.echo(
-            json.dumps(
-                {"ok": fine, **terminal.data_of(verb.name, value, bench)}, ensure_ascii=False, indent=2
-            )
-        )
+        unwritten = _write(_json_text({"ok": fine, **terminal.data_of(verb.name, value, bench)}))
     elif value is not None:
         width = shutil.get_terminal_size((100, 0)).columns
-        click.echo(terminal.text_of(value, width))
-    return FINE if fine else PROBLEMS
+        unwritten = _write(terminal.text_of(value, width))
+    return PROBLEMS if unwritten or not fine else FINE
 
 
 # -- commands of their own -------------------------------------------------------------
@@ -512,8 +539,8 @@ def _check(
     with _bench("tests", project, on_top) as bench:
         if not mend:
             found = terminal.findings_of(bench, names, strict=strict)
-            click.echo(terminal.findings_text(found, "json" if as_json else form))
-            return FINE if found.ok else PROBLEMS
+            unwritten = _write(terminal.findings_text(found, "json" if as_json else form))
+            return PROBLEMS if unwritten or not found.ok else FINE
         if len(names) > 1:
             raise usage_error("One loadout is mended at a time.")
         verb = VERBS["check"]

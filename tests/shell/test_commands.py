@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -322,3 +323,37 @@ def test_what_a_script_wants_of_a_cast_is_data(bench, capsys):
 def test_misuse_is_json_too(line, bench, capsys):
     code, out, _ = materia(capsys, *line.split(), "--json")
     assert (code, json.loads(out)["error"]["kind"]) == (2, "usage")
+
+
+def run_program(*arguments, **options):
+    """Run the program as a process of its own."""
+    command = [sys.executable, "-m", "materia_nb", *arguments]
+    return subprocess.run(
+        command, stderr=subprocess.PIPE, check=False, **{"stdout": subprocess.PIPE} | options
+    )
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "cp437", "gbk", "ascii"])
+def test_an_output_that_is_not_utf8_has_replacements(encoding, bench):
+    ran = run_program("grid", "Asks", env={**os.environ, "PYTHONIOENCODING": encoding})
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert b"Socket-1" in ran.stdout
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ascii"])
+def test_json_escapes_what_the_output_cannot_encode(encoding, bench):
+    name = b"\xff\xe2\x94\x80"  # half a surrogate, and a line
+    ran = run_program(
+        "grid", name, "--json", env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"}
+    )
+    assert ran.returncode == 1
+    assert "\u2500" in json.loads(ran.stdout.decode(encoding))["error"]["what"]
+
+
+@pytest.mark.parametrize(
+    "words", [["grid", "Asks"], ["grid", "Asks", "--json"], ["grid", "None", "--json"], ["check"]]
+)
+def test_a_full_disk_is_one_line(words, bench):
+    with Path("/dev/full").open("wb") as full:
+        ran = run_program(*words, stdout=full)
+    assert (ran.returncode, ran.stderr) == (1, b"The output could not be written: No space left on device.\n")
