@@ -450,7 +450,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
     edited.edit.reword("task", "Otherwise.")
     edited.run(steps=2)
     edited.edit.recommit('{"satisfied": false}')
-    edited.back(1)
+    edited.back(1, discard_edits=True)
     forked = edited.fork(1)
     edited.run()
     return [
