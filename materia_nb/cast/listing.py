@@ -263,7 +263,7 @@ def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
 
 
 class CastList(Listed[CastEntry]):
-    """The casts of a project, the one started last first."""
+    """The casts of a project, the one begun or continued last first."""
 
     __slots__ = ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -40,7 +40,7 @@ from materia_nb.store.catalogue import (
     list_casts,
 )
 from materia_nb.store.opening import Verified, verify
-from materia_nb.store.rundir import RunDir
+from materia_nb.store.rundir import RunDir, record_latest
 
 MoveVerdict: TypeAlias = Literal["unchanged", "safe", "elsewhere", "cannot"]
 """Of a waiting cast and its loadout as it is now: not changed, the same way so far, another way, not to be told."""
@@ -194,9 +194,15 @@ class Casts(Shown):
         """
         path = self._find(reference)
         if (cast := self.open_here(path)) is not None:
-            return self.take(cast)
+            return self._latest(cast)
         with _closing(self._resumed(path)) as cast:
-            return self.take(cast)
+            return self._latest(cast)
+
+    def _latest(self, cast: Cast) -> Cast:
+        if cast.run_dir.parent.resolve() == self.root.resolve():
+            with suppress(OSError):
+                record_latest(cast.run_dir)
+        return self.take(cast)
 
     def _resumed(self, path: Path) -> Cast:
         return resume_cast(path, self._table, utilities=utility_folders(), sync=self.sync)

@@ -19,7 +19,7 @@ from materia_nb.file_io import reading
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.file_snapshots import forget_cast
 from materia_nb.store.files import CastLock, disk, lock_owner
-from materia_nb.store.rundir import is_cast_id, made_at, manifest_head
+from materia_nb.store.rundir import is_cast_id, made_at, manifest_head, recorded_order
 
 CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]
 
@@ -117,12 +117,16 @@ class CastEntry:
 
 
 def list_casts(root: Path) -> list[CastEntry]:
-    """List the casts under ``root``, the one started last first. Never raises: broken ones are listed as such."""
-    return _newest_first(map(cast_entry, _run_dirs(root)))
+    """List the casts under ``root``, the one begun or continued last first (R69). Never raises: broken ones are listed as such."""
+    return _latest_first(root, map(cast_entry, _run_dirs(root)))
 
 
-def _newest_first(entries: Iterable[CastEntry]) -> list[CastEntry]:
-    return sorted(entries, key=lambda entry: (entry.started or 0, entry.id), reverse=True)
+def _latest_first(root: Path, entries: Iterable[CastEntry]) -> list[CastEntry]:
+    """Sort casts by the order that the project records; those from elsewhere follow, by their time."""
+    order = recorded_order(root)
+    return sorted(
+        entries, key=lambda entry: (order.get(entry.id, 0), entry.started or 0, entry.id), reverse=True
+    )
 
 
 class Catalogue:
@@ -137,7 +141,7 @@ class Catalogue:
         self._known: dict[Path, tuple[tuple[int, ...], CastEntry]] = {}
 
     def read(self) -> Iterator[tuple[list[CastEntry], int]]:
-        """Yield all that is known so far, the one started last first, and how many there are; at last all of them.
+        """Yield all that is known so far, the one begun or continued last first, and how many there are; at last all of them.
 
         Those with the latest names come first, so what one looks for is mostly there with the first portion.
         """
@@ -152,9 +156,9 @@ class Catalogue:
             found[path] = written, cast_entry(path)
             fresh += 1
             if fresh in _PORTIONS:
-                yield _newest_first(entry for _, entry in found.values()), len(paths)
+                yield _latest_first(self._root, (entry for _, entry in found.values())), len(paths)
         self._known = found
-        yield _newest_first(entry for _, entry in found.values()), len(paths)
+        yield _latest_first(self._root, (entry for _, entry in found.values())), len(paths)
 
 
 _PORTIONS: Final = frozenset((40, 400, *range(2_000, 1_000_000, 2_000)))
@@ -177,7 +181,7 @@ def find_cast(root: Path, reference: str) -> Path:
     Args:
         root: the artifact directory.
         reference: a cast id or its unique beginning, the name that a person gave it, ``latest`` or ``-1`` for the one
-            started last (``-2`` for the one before), or the path of a run directory.
+            begun or continued last (``-2`` for the one before), or the path of a run directory.
 
     Raises:
         MateriaError: kinds ``no_cast`` and ``ambiguous_cast``.

@@ -34,7 +34,7 @@ from materia_nb.engine.session import (
 )
 from materia_nb.engine.state import CastState, Usage, Visit
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import BESIDE, read_plain, reading, replace_file, sync_folder
+from materia_nb.file_io import BESIDE, append_line, read_plain, reading, replace_file, sync_folder
 from materia_nb.handoff.capabilities import NamesArtifacts, names
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
@@ -170,8 +170,35 @@ def new_run_dir(root: Path) -> Path:
             path = root / f"{time.strftime('%Y-%m-%dT%H-%M-%S', time.gmtime(seconds))}-{rest:03d}Z"
             with suppress(FileExistsError):
                 path.mkdir()
+                try:
+                    record_latest(path)  # before the journal, so that every cast is recorded
+                except BaseException:
+                    path.rmdir()
+                    raise
                 return path
     raise AssertionError  # milliseconds do not end
+
+
+_ORDER: Final = "order.txt"
+"""The ids of casts in the order in which they were begun or continued, one a line."""
+
+
+def record_latest(run_dir: Path) -> None:
+    """Record that a cast is the latest of its project, whatever the clock says (R69).
+
+    Raises:
+        OSError: the record cannot be written.
+    """
+    append_line(run_dir.parent / _ORDER, os.fsencode(run_dir.name))
+
+
+def recorded_order(root: Path) -> Mapping[str, int]:
+    """Return a number for each cast that was begun or continued in ``root``; the latest has the greatest."""
+    try:
+        lines = read_plain(root / _ORDER).split(b"\n")
+    except OSError:
+        return {}
+    return {os.fsdecode(line): number for number, line in enumerate(lines, 1)}
 
 
 def made_at(cast_id: str) -> int:

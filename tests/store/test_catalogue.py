@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 import cast_helpers as h
+from materia_nb import Workbench
 from materia_nb.agents.interface import Reply, Usage
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from materia_nb.store import catalogue
-from materia_nb.store.catalogue import find_cast, list_casts
+from materia_nb.store.catalogue import Catalogue, find_cast, list_casts
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded-casts"
 
@@ -288,3 +289,28 @@ def test_only_casts_that_were_written_to_are_read_again(tmp_path, root):
     resumed.close()
     ((then, _),) = known.read()
     assert [one.status for one in then] == ["ready", "waiting"], "nobody answers here"
+
+
+def test_r69_the_latest_cast_is_the_one_begun_or_continued_last(tmp_path, monkeypatch):
+    bench = Workbench(tmp_path)
+    bench.load({**h.chain_config(2), "artifactDir": "casts"})
+    now = [1_700_000_000_000_000_000]
+    monkeypatch.setattr("materia_nb.store.rundir.time.time_ns", lambda: now[0])
+    monkeypatch.setattr("materia_nb.cast.work.time.time_ns", lambda: now[0])
+    ids = []
+    for _ in range(3):
+        cast = bench.cast("a request")
+        ids.append(cast.id)
+        cast.close()
+        now[0] -= 86_400_000_000_000  # the clock is set back by a day
+    assert sorted(ids, reverse=True) == ids
+    assert [entry.id for entry in list_casts(bench.casts.root)] == ids[::-1]
+    other = Workbench(tmp_path)
+    other.load({**h.chain_config(2), "artifactDir": "casts"})
+    assert other.open("-1").id == ids[2]
+    other.resume(ids[1]).close()
+    assert [entry.id for entry in list_casts(bench.casts.root)] == [ids[1], ids[2], ids[0]]
+    other.casts.label(ids[0], name="old")
+    assert other.open("latest").id == ids[1]
+    (entries, _), *_ = Catalogue(bench.casts.root).read()
+    assert [entry.id for entry in entries] == [ids[1], ids[2], ids[0]]
