@@ -348,7 +348,10 @@ def _run_dirs(root: Path) -> list[Path]:
 def _is_cast(found: os.DirEntry[str]) -> bool:
     if not found.is_dir():
         return False
-    return _CAST_NAME.match(found.name) is not None or (Path(found) / "events.jsonl").exists()
+    if _CAST_NAME.match(found.name) is None:
+        return (Path(found) / "events.jsonl").exists()
+    # Without both, the cast is being begun, or a process was killed before it had begun.
+    return any(os.path.lexists(f"{found.path}/{name}") for name in ("events.jsonl", "manifest.json"))
 
 
 def _is_run_dir(path: Path) -> bool:

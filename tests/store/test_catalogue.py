@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import shutil
 from pathlib import Path
@@ -16,6 +17,7 @@ from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from materia_nb.store import catalogue
 from materia_nb.store.catalogue import Catalogue, find_cast, list_casts
+from materia_nb.store.rundir import new_run_dir, recorded_order
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded-casts"
 
@@ -157,7 +159,6 @@ BROKEN = {
     "binary": lambda path: (path / "events.jsonl").write_bytes(os.urandom(50_000)),
     "other": lambda path: (path / "events.jsonl").write_bytes(b'{"type":"socket_start"}\n'),
     "torn": lambda path: (path / "events.jsonl").write_bytes(b'{"ts":1,"type":"cast_st'),
-    "none": lambda path: None,
     "folder": lambda path: (path / "events.jsonl").mkdir(),
     "pipe": lambda path: os.mkfifo(path / "events.jsonl"),
     "deep": lambda path: (path / "events.jsonl").write_bytes(b"[" * 100_000),
@@ -314,3 +315,37 @@ def test_r69_the_latest_cast_is_the_one_begun_or_continued_last(tmp_path, monkey
     assert other.open("latest").id == ids[1]
     (entries, _), *_ = Catalogue(bench.casts.root).read()
     assert [entry.id for entry in entries] == [ids[1], ids[2], ids[0]]
+
+
+@pytest.mark.parametrize("files", [(), ("cast.lock",), ("cast.lock", "config.resolved.json")])
+def test_a_cast_that_was_killed_before_it_began_is_not_listed(tmp_path, root, files):
+    killed = root / "2026-01-01T00-00-00-000Z"
+    killed.mkdir(parents=True)
+    for name in files:
+        (killed / name).write_text("{}")
+    assert list_casts(root) == []
+    (killed / "manifest.json").write_text("{}")
+    assert [entry.status for entry in list_casts(root)] == ["broken"]
+
+
+def _begins_casts(root: Path, count: int) -> None:
+    for _ in range(count):
+        new_run_dir(root)
+
+
+def test_casts_begun_by_processes_at_once_are_all_recorded(root):
+    fork = multiprocessing.get_context("fork")
+    children = [fork.Process(target=_begins_casts, args=(root, 50)) for _ in range(4)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    assert set(recorded_order(root)) - {""} == {path.name for path in root.glob("2*Z")}
+    assert len(recorded_order(root)) == 201
+
+
+def test_a_cast_whose_order_cannot_be_recorded_is_not_begun(root):
+    (root / "order.txt").mkdir(parents=True)
+    with pytest.raises(MateriaError, match="directory"):
+        new_run_dir(root)
+    assert list(root.glob("2*Z")) == []
