@@ -169,6 +169,8 @@ MOST_FILES: Final = 20_000
 MOST_CHANGED: Final = 200
 """How many changed files are named."""
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "venv"})
+_TICK_NS: Final = 10_000_000
+"""The longest time for which a kernel gives files the same time stamp, in nanoseconds."""
 
 
 def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
@@ -182,7 +184,7 @@ def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
     """
     found: dict[str, tuple[int, int, int]] = {}
     root, skipped = str(project.absolute()), str(skip.absolute())
-    folders, left = [root], MOST_FILES
+    folders, left, newest = [root], MOST_FILES, 0
     base = len(root.rstrip("/")) + 1
     while folders:
         folder = folders.pop()
@@ -200,8 +202,11 @@ def take_snapshot(project: Path, skip: Path) -> FilesSeen | None:
                     elif entry.is_file(follow_symlinks=False):
                         seen = entry.stat(follow_symlinks=False)
                         found[entry.path[base:]] = (seen.st_mtime_ns, seen.st_ctime_ns, seen.st_size)
+                        newest = max(newest, seen.st_ctime_ns)
         except OSError:
             continue  # it went away meanwhile, or may not be read
+    if 0 <= (since := time.time_ns() - newest) < _TICK_NS:  # else the next write could have the same time
+        time.sleep((_TICK_NS - since) / 1e9)
     return found
 
 

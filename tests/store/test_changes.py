@@ -77,3 +77,12 @@ def test_of_a_project_that_is_too_large_nothing_is_said(tmp_path, monkeypatch):
 
 def test_a_project_that_cannot_be_read_has_no_files(tmp_path):
     assert take_snapshot(tmp_path / "nowhere", tmp_path) == {}
+
+
+def test_a_write_right_after_a_snapshot_has_another_time(tmp_path):
+    (tmp_path / "a").write_text("one")
+    before = take_snapshot(tmp_path, tmp_path / "casts")
+    (tmp_path / "b").write_text("two")
+    assert before is not None
+    # Kernels stamp all files of a tick, at most 10 ms, with the same time.
+    assert (tmp_path / "b").stat().st_ctime_ns - before["a"][1] >= 9_000_000
