@@ -243,6 +243,9 @@ class Calls:
         self._tools = tools
         self._stop = stop
         self._grant = _unused(turn)
+        # A clock that goes back prolongs no grant: from here on, it is the monotonic one that counts at least.
+        given = self._grant.given_at if self._grant is not None else 0.0
+        self._ahead = max(time.time(), given) - time.monotonic()
         self._box = Toolbox(turn.project, stop, tools.values())
         said = (call.id for message in turn.conversation for call in message.calls)
         self._ids = {*said, *(call.id for call in turn.calls)}
@@ -286,7 +289,8 @@ class Calls:
             return True
         if self._grant is None or call.tool != "bash":
             return False
-        granted, self._grant = self._grant.use(str(call.args.get("command", "")), time.time())
+        now = max(time.time(), time.monotonic() + self._ahead)
+        granted, self._grant = self._grant.use(str(call.args.get("command", "")), now)
         return granted
 
     def _run(self, call: ToolCall) -> ToolCall:

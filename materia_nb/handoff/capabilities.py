@@ -395,6 +395,11 @@ class Grant:
     expires_at: float
     standing: _GrantStanding = "PENDING"
 
+    @property
+    def given_at(self) -> float:
+        """The time of the consent, in seconds since the epoch."""
+        return self.expires_at - _GRANT_SECONDS
+
     def use(self, command: str, now: float) -> tuple[bool, Grant]:
         """Say whether ``command`` may run now, and return the grant as it is afterwards.
 

@@ -17,9 +17,11 @@ from materia_nb.agents import ModelAgent, agent_from
 from materia_nb.agents import model_requests as requests
 from materia_nb.agents.interface import AgentError, Asking, Called, Message, Said, Spent, ToolCall, Usage
 from materia_nb.agents.model_agent import ready_models
-from materia_nb.agents.model_turn import INVALID, LONGEST_ARGUMENTS, MOST_CALLS
+from materia_nb.agents.model_turn import INVALID, LONGEST_ARGUMENTS, MOST_CALLS, Calls
+from materia_nb.agents.tools import choose_tools
 from materia_nb.cast import open_cast
 from materia_nb.handoff.capabilities import Grant
+from materia_nb.platform import Stop
 from model_helpers import Heard, agent, failed, turn
 from model_server import LONG_S, Slow, calls, refuses, says, serving
 
@@ -505,6 +507,25 @@ def test_a_grant_lets_its_exact_command_run_once(tmp_path):
         # Going on with the same turn does not bring the grant back.
         assert isinstance(made.answer(turn(Heard(), calls=(*heard.calls, *asking.calls), **fields)), Asking)
     assert (tmp_path / "made").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("set_back", [10.0, 86_400.0])
+def test_a_clock_that_goes_back_prolongs_no_grant(tmp_path, monkeypatch, set_back):
+    wall, steady = [1_700_000_000.0], [50.0]
+    grant = Grant("P-" + "0" * 32, "touch made", wall[0] + 3600)
+    monkeypatch.setattr("materia_nb.agents.model_turn.time.time", lambda: wall[0])
+    monkeypatch.setattr("materia_nb.agents.model_turn.time.monotonic", lambda: steady[0])
+    wall[0] -= set_back  # between the consent and the turn
+    call = ToolCall(id="1", tool="bash", args={"command": "touch made"})
+    fields = {"tools": "coding", "project": tmp_path, "grant": grant}
+    for seconds, may_run in ((3599.0, True), (3600.0, False)):
+        calls_of_turn = Calls(
+            turn(Heard(), **fields), {tool.name: tool for tool in choose_tools("coding")[0]}, Stop()
+        )
+        wall[0] -= set_back
+        steady[0] += seconds
+        done, pending = calls_of_turn.settle([call])
+        assert (bool(done), bool(pending)) == (may_run, not may_run)
 
 
 @pytest.mark.parametrize("other", ["echo x >> made ", "echo y >> made", ""])
