@@ -277,6 +277,7 @@ class _Keeper:
         self._undone: list[DesignChange] = []
         self._text = ""
         self._size = 0
+        self._at = 0
         self._handle = NO_FILE
         self._let_go: Callable[[], object] = lambda: None
 
@@ -326,8 +327,9 @@ class _Keeper:
         return made
 
     def _append(self, *lines: dict[str, JSON]) -> None:
-        ts = round(time.time() * 1000)
-        content = b"".join(json_bytes({"ts": ts, **line}) + b"\n" for line in lines)
+        # After the drafts before it, whatever the clock says: the oldest are removed.
+        self._at = max(round(time.time() * 1000), self._at + 1)
+        content = b"".join(json_bytes({"ts": self._at, **line}) + b"\n" for line in lines)
         with HeldInterrupts():
             write_all(self._handle, content)
         self._size += len(content)
@@ -357,7 +359,9 @@ class _Keeper:
         if not RunDir(self.root).is_inside(_FOLDER):
             raise OSError(0, f"{folder} is a link")
         folder.mkdir(parents=True, exist_ok=True)
-        for old in drafts_in(self.root, name)[_MOST_KEPT - 1 :]:
+        drafts = drafts_in(self.root, name)
+        self._at = max([self._at, *(draft.at for draft in drafts[:1])])
+        for old in drafts[_MOST_KEPT - 1 :]:
             with suppress(OSError):
                 old.path.unlink()
         path = folder / f"{_stem(name)}.{secrets.token_hex(4)}.jsonl"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import multiprocessing
 import os
@@ -232,3 +233,18 @@ def test_what_was_saved_in_a_notebook_alone_outlives_the_kernel_too(project):
     again = Workbench(project)
     assert draft.is_news(again.design("Hojo-Consult"))
     assert again.design("Hojo-Consult", draft=True).document["label"] == "ours"
+
+
+def test_a_clock_that_goes_back_removes_no_newest_draft(project, monkeypatch):
+    now = [1_700_000_000.0]
+    monkeypatch.setattr("materia_nb.store.drafts.time.time", lambda: now[0])
+    for number in range(1, 9):
+        _, design = begun(project)
+        for _ in range(number):
+            design.add_socket("Plan")
+        design.keep = None  # as a kernel leaves it that ends
+        del design
+        gc.collect()
+        now[0] -= 60.0
+    drafts = drafts_in(project / ".pi" / "pi-materia")
+    assert [len(draft.steps) for draft in drafts] == [8, 7, 6, 5, 4]
