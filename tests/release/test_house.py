@@ -16,8 +16,8 @@ LAYOUT = {
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 LIMITS = {
-    "files": 195,
-    "lines of code": 57_666,  # Python, TOML and JavaScript together
+    "files": 196,
+    "lines of code": 58_065,  # Python, TOML and JavaScript together
     "lines of code in one module": 586,
     "public names that stand for two things": 45,
 }
