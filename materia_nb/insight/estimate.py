@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from statistics import fmean
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.engine import entering, outputs
 from materia_nb.engine.prompt import Prompt
@@ -19,8 +19,8 @@ from materia_nb.engine.state import NOTHING, CastState, Pin
 from materia_nb.engine.told import HEADINGS, tokens_of
 from materia_nb.errors import MateriaError, usage_error
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.odds import Chance, Chances, PerSocket, at, chances_of, check_names, drawn
-from materia_nb.insight.space import PossibleAnswers, Scripted, end_of, quiet, turns_of
+from materia_nb.insight.odds import Chance, Chances, PerSocket, at, chances_of, check_given, drawn
+from materia_nb.insight.space import PossibleAnswers, Scripted, check_lengths, end_of, quiet, turns_of
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, get_path, replaced
 from materia_nb.loadout.graph import Graph, cast_context
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, Result
@@ -307,14 +307,13 @@ def estimate_cast(  # noqa: PLR0913 - what there is to say of a cast, by name
         MateriaError: a chance is missing or none (``bad_chance``), a socket takes no scripted answer (``no_answer``), or
             a number is none.
     """
-    count = items if isinstance(items, int) else len(items)
-    if casts < 1 or count < 0:
-        raise MateriaError(
-            "An estimate needs casts and a length of lists.", hint="casts from 1, items from 0"
-        )
-    check_names(graph, satisfied, failed, answer)
+    if casts < 1:
+        raise MateriaError("An estimate needs casts.", hint="casts from 1")
+    count = len(items) if isinstance(items, Sequence) else items
+    check_lengths(count)
+    check_given(graph, satisfied, failed, answer)
     chances = chances_of(Rules(quiet(graph)), satisfied, failed)
-    given = None if isinstance(items, int) else [frozen(one) for one in items]
+    given = [frozen(one) for one in items] if isinstance(items, Sequence) else None
     caster = _Caster(graph, request, count, given, chances, answer=answer, price=price, pins=pins)
     numbered = (Random(f"1:{number}") for number in range(casts))  # noqa: S311 - chances, no secrets
     played = [list(caster.turns(rng)) for rng in numbered]
@@ -410,14 +409,14 @@ class _Caster:
 
 
 def _lengthened(text: str, tokens: int, here: SocketRules) -> str:
-    """Return a made-up answer with so many tokens: the work items are longer, else the context, else the first text in it."""
+    """Return a made-up answer with so many tokens: its items are longer, else its context, else the first text in it."""
     missing = tokens * _CHARACTERS_A_TOKEN - len(text)
     if missing <= 0:
         return text
     if here.wanted.parse == "text":
         return text + _filler(missing)
     value = json.loads(text) if here.socket.handoff == DEFAULT_HANDOFF else {}
-    if items := value.get("workItems"):
+    if items := list(_items_in(value)):
         for item in items:
             item["context"] += _filler(missing // len(items))
     elif value:
@@ -425,6 +424,18 @@ def _lengthened(text: str, tokens: int, here: SocketRules) -> str:
     else:  # another protocol has its own form, in which a text stands for any text
         return text.replace(compact(SAMPLE), compact(SAMPLE + _filler(missing)), 1)
     return compact(value)
+
+
+def _items_in(value: object) -> Iterator[dict[str, Any]]:
+    """Give the items of each list in a made-up answer, and of each list in an item."""
+    if isinstance(value, dict):
+        for part in value.values():
+            yield from _items_in(part)
+    elif isinstance(value, list):
+        for part in value:
+            if isinstance(part, dict) and isinstance(part.get("context"), str):
+                yield part
+            yield from _items_in(part)
 
 
 def _filler(characters: int) -> str:

@@ -14,7 +14,7 @@ from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, pending
-from materia_nb.errors import MateriaError, counted, did_you_mean, usage_error
+from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.odds import Assumed, Chances, Odds, odds_of
 from materia_nb.insight.space import (
@@ -28,6 +28,7 @@ from materia_nb.insight.space import (
     Space,
     Taken,
     VisitWay,
+    check_lengths,
     detouring,
     quiet,
     strangers,
@@ -196,11 +197,7 @@ class Exploration:
         progress: Progress = False,
     ) -> None:
         lengths: list[Any] = [items] if isinstance(items, int) else [*items]
-        if not lengths or not all(isinstance(length, int) and length >= 0 for length in lengths):
-            raise usage_error(
-                f"{items!r:.60} is not a length of the lists.",
-                "give a whole number from 0; explore takes several, such as range(0, 4)",
-            )
+        check_lengths(*lengths or [items])
         self.graph, self.items = graph, tuple(dict.fromkeys(lengths))
         self._most, self._progress = most, progress
         self._rules = Rules(quiet(graph))
@@ -432,6 +429,7 @@ class Exploration:
         if items is None or self.items == (items,):
             self._needs_all("This")
             return self._space
+        check_lengths(items)
         space = self._fixed.get(items) or walk_states(
             self.graph, (items,), self._most, progress=self._progress
         )

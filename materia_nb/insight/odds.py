@@ -12,13 +12,14 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import ceil
+from numbers import Real
 from random import Random
 from typing import Final, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
 
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import StepRecord
-from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.errors import MateriaError, needs_one_of, usage_error
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.space import (
     COMPLETE,
@@ -29,6 +30,7 @@ from materia_nb.insight.space import (
     Taken,
     VisitWay,
     arrive,
+    check_lengths,
     end_of,
     quiet,
     unasked,
@@ -222,7 +224,7 @@ def odds_of(graph: Graph, space: Space, satisfied: Chances, items: int, **assume
     """Solve the chain of a space whose lists are all equally long."""
     failed, tokens = assumed.get("failed", 0.0), assumed.get("tokens")
     cost, seconds = assumed.get("cost"), assumed.get("seconds")
-    check_names(graph, satisfied, failed, tokens, cost, seconds)
+    check_given(graph, satisfied, failed, tokens, cost, seconds)
     chances = chances_of(Rules(quiet(graph)), satisfied, failed)
     size = len(space.nodes)
     ahead: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
@@ -362,7 +364,7 @@ def chances_of(rules: Rules, satisfied: Chances, failed: PerSocket = 0.0) -> dic
         except (TypeError, ValueError):
             yes, nothing = -1.0, 0.0  # refused below
         chance = Chance(yes, nothing, fails)
-        if min(yes, nothing) < 0 or yes + nothing > 1:
+        if not (yes >= 0 and nothing >= 0 and yes + nothing <= 1):
             hint = "a chance is a number from 0 to 1, or two of them, such as (0.7, 0.1)"
             raise _bad_chance(f"The chance of {id_} is {given!r:.60}.", id_, hint)
         if chance.nothing and (Result.NOTHING not in possible or here.socket.handoff != DEFAULT_HANDOFF):
@@ -405,13 +407,20 @@ def satisfied_shares(steps: Iterable[StepRecord]) -> dict[str, float]:
     return {socket: each.count(Result.YES) / len(each) for socket, each in results.items()}
 
 
-def check_names(graph: Graph, *given: Chances | None) -> None:
-    """Raise MateriaError (``unknown_socket``) when something is given for a name that the loadout does not have."""
-    known = {*graph.sockets, *(one.materia.id for one in graph.sockets.values()), "*"}
-    for each in given:
-        for name in each if isinstance(each, Mapping) else ():
+def check_given(graph: Graph, satisfied: Chances, *numbers: PerSocket | None) -> None:
+    """Check the names in what is given for sockets, and the numbers.
+
+    Raises:
+        MateriaError: the loadout does not have a name (``unknown_socket``), or a value is not a number (``usage``).
+    """
+    known = {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values()), "*"}
+    for each in (satisfied, *numbers):
+        for name, value in each.items() if isinstance(each, Mapping) else [("*", each)]:
             what = f"The loadout {graph.name} has no socket or materia {name!r}."
             needs_one_of(name, known, what, "unknown_socket")
+            if each is not satisfied and not isinstance(value, Real | None):
+                hint = "give one number, or numbers by socket or materia: {'Socket-3': 0.7, '*': 0.9}"
+                raise usage_error(f"{value!r:.60} is not a number.", hint)
 
 
 BATCH: Final = 250
@@ -499,9 +508,10 @@ def rehearse_casts(
     Raises:
         MateriaError: a chance is missing or none, or a socket takes no scripted answer (``no_answer``).
     """
-    if n < 1 or items < 0:
-        raise MateriaError("A rehearsal needs casts and a length of lists.", hint="n from 1, items from 0")
-    check_names(graph, satisfied, failed)
+    if n < 1:
+        raise MateriaError("A rehearsal needs casts.", hint="n from 1")
+    check_lengths(items)
+    check_given(graph, satisfied, failed)
     small = quiet(graph)
     chances = chances_of(Rules(small), satisfied, failed)
     # Pickled, as a worker makes it ready once, for all batches that bring the same.

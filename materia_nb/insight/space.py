@@ -25,7 +25,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, usage_error
 from materia_nb.handoff.capabilities import MakesAnswers
 from materia_nb.handoff.protocol import (
     SAMPLE,
@@ -313,6 +313,16 @@ def _orphans(
     made |= {alias[0] for names in aliases.values() for alias in names}
     made.add("workItems")  # never set by a utility's state (R10)
     return tuple(sorted({path[0] for path in lists} - made))
+
+
+def check_lengths(*lengths: object) -> None:
+    """Raise MateriaError (``usage``) unless these are lengths of lists."""
+    for length in lengths:
+        if not isinstance(length, int) or length < 0:
+            raise usage_error(
+                f"{length!r:.60} is not a length of the lists.",
+                "give a whole number from 0; explore takes several, such as range(0, 4)",
+            )
 
 
 MOST_STATES: Final = 100_000

@@ -142,7 +142,9 @@ def _lesson_cells(name: str, book: dict[str, Any]) -> Iterator[dict[str, Any]]:
         elif "parameters" in _tags_of(cell):
             yield _tagged(_solved(source), "answers", solution=True)
             given = ", ".join(f"{one}={one}" for one in checks.QUESTIONS[name])
-            yield code_cell(f"mine.form({given})  # what your answers are read as")
+            yield code_cell(
+                f"mine.form({given})  # how your answers are read; only plain values count: 4, not 2 + 2"
+            )
             yield from map(_point, marked(name))
         elif "raises-exception" not in _tags_of(cell):  # the check cell, which works the answers out
             yield code_cell(source)

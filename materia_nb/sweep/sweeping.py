@@ -323,10 +323,12 @@ def _forecast(places: Sequence[GridPlace]) -> str:
         tokens_out += count * found.total.output.mean
         cost += count * (found.total.cost.mean if found.total.cost is not None else 0.0)
         unpriced += count * bool(found.unpriced)
-    priced = f"${cost:.2f}" + (f", prices of {counted(unpriced, 'cast')} not all known" if unpriced else "")
+    priced = f"at least ${cost:.2f}" + (
+        f", prices of {counted(unpriced, 'cast')} not all known" if unpriced else ""
+    )
     words = (
         f"{counted(len(places), 'cast')} to make: lists of 3 and satisfied 0.5 would take some {turns:,.0f} turns, "
-        f"at least {tokens_in:,.0f} tokens in and {tokens_out:,.0f} out; "
+        f"with the shortest answers at least {tokens_in:,.0f} tokens in and {tokens_out:,.0f} out; "
         + (priced if cost else "no agent is asked" if not turns else "the cost is not known")
     )
     return words + (f"; of {counted(unknown, 'cast')} nothing is known" if unknown else "")

@@ -197,3 +197,37 @@ def test_an_estimate_is_within_a_tenth_of_real_casts(tmp_path, loadout):
 
 def test_without_a_length_of_answers_the_tokens_are_lower_bounds(bench):
     assert "at least" in bench.estimate("Plan-Build-Eval", "x").line.split("tokens in")[0]
+
+
+def test_items_of_a_list_with_another_name_are_as_long_as_the_answer(bench):
+    """The prompt of a worker holds one of four items, which are the whole answer."""
+    sockets = {
+        "List": asks(edge("Work"), assign={"rows": "$.rows"}),
+        "Work": at(
+            "P", edge("Work"), foreach={"items": "state.rows", "as": "row", "cursor": "r"}, advance={}
+        ),
+    }
+    graph = build_graph(config(sockets))
+    short, long = (estimate_cast(graph, items=4, answer={"List": tokens}, casts=1) for tokens in (100, 900))
+    grown = long.sockets["Work"].input.mean - short.sockets["Work"].input.mean
+    assert grown == pytest.approx(800, rel=0.1)
+
+
+def test_a_cost_without_a_length_of_answers_is_a_lower_bound_too(bench):
+    assert "; at least $" in bench.estimate("Plan-Build-Eval", model=PRICED).line
+    assert "least" not in bench.estimate("Plan-Build-Eval", model=PRICED, answer=100).line
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"items": -1}, "-1 is not a length of the lists"),
+        ({"items": 1.5}, "1.5 is not a length of the lists"),
+        ({"answer": "long"}, "'long' is not a number"),
+        ({"answer": {"Do": "long"}}, "'long' is not a number"),
+        ({"failed": (0.1, 0.2)}, "is not a number"),
+    ],
+)
+def test_values_of_another_type_are_refused(given, words):
+    with pytest.raises(MateriaError, match=words):
+        estimate_cast(once(), casts=1, **given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from math import sqrt
@@ -86,10 +87,16 @@ def test_chances_tokens_and_cost_go_by_socket_or_materia():
     assert (o.tokens, o.cost) == pytest.approx((100 + 3 * 10, 0.5))
 
 
-@pytest.mark.parametrize("satisfied", [{}, 1.5, {"Evil": 0.5}, {"Eval": -1}, {"Eval": (0.7, 0.7)}])
+@pytest.mark.parametrize("satisfied", [{}, 1.5, math.nan, {"Evil": 0.5}, {"Eval": -1}, {"Eval": (0.7, 0.7)}])
 def test_a_chance_that_is_none_is_refused(satisfied):
     with pytest.raises(MateriaError):
         Exploration(graph_of(retry_loop())).odds(satisfied)
+
+
+@pytest.mark.parametrize("assumed", ["failed", "tokens", "cost", "seconds"])
+def test_what_visits_take_is_a_number(assumed):
+    with pytest.raises(MateriaError, match="'x' is not a number"):
+        Exploration(graph_of(retry_loop())).odds(0.5, 3, **{assumed: {"Eval": "x"}})
 
 
 def test_chances_are_counted_from_casts(cast):
@@ -261,5 +268,7 @@ def test_a_chance_that_is_not_a_number_is_refused_in_words(satisfied):
 @pytest.mark.parametrize("items", [(3, 8), "3", -1, 2.5, ()])
 def test_a_length_of_lists_that_is_not_one_is_refused_in_words(tmp_path, items):
     bench = Workbench(tmp_path)
-    with pytest.raises(MateriaError, match="is not a length of the lists"):
-        bench.odds("Plan-Build-Eval", 0.8, items)
+    explored = bench.explore("Plan-Build-Eval", 1)
+    for ask in (bench.odds, bench.rehearse, lambda _, satisfied, items: explored.odds(satisfied, items)):
+        with pytest.raises(MateriaError, match="is not a length of the lists"):
+            ask("Plan-Build-Eval", satisfied=0.8, items=items)

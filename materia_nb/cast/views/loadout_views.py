@@ -409,10 +409,10 @@ class EstimateView(_View, Estimate):
     def line(self) -> str:
         """What a cast takes, in one line."""
         turns, tokens_in, tokens_out, _ = self.total
-        at_least = "at least " if self.shortest else ""
+        at_least = "with the shortest answers at least " if self.shortest else ""
         return (
             f"a cast over lists of {self.items} takes some {_range(turns)} turns, {at_least}{_range(tokens_in)} tokens in, "
-            f"{at_least}{_range(tokens_out)} out; {self._cost}"
+            f"{_range(tokens_out)} out; {self._cost}"
         )
 
     @property
@@ -421,7 +421,10 @@ class EstimateView(_View, Estimate):
         if self.total.cost is None:
             return "its cost is not known" if self.sockets else "no agent is asked"
         without = ", ".join(self.unpriced)
-        return f"{_dollars(self.total.cost)}" + (f", without {without}: no price known" if without else "")
+        at_least = "at least " if self.shortest else ""
+        return f"{at_least}{_dollars(self.total.cost)}" + (
+            f", without {without}: no price known" if without else ""
+        )
 
     @property
     def marks(self) -> Marks:
@@ -435,7 +438,7 @@ class EstimateView(_View, Estimate):
             "tenth. Tokens are an estimate, one for four characters; repairs, tools and thoughts are not in it."
         )
         if self.shortest:
-            yield Line("Answers are made up, the shortest; answer= says how many tokens one has")
+            yield Line("Made-up answers are the shortest possible: set the tokens of an answer with answer=")
         if self.unfinished:
             yield Line(f"{counted(self.unfinished, 'cast')} did not end and went in as far as they went")
         yield from _most(
