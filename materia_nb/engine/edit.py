@@ -106,6 +106,13 @@ def back_to(earlier: CastState, latest: CastState) -> CastState:
 
 
 def edits_since(session: Session, number: int) -> tuple[Edit, ...]:
+    """Return the edits that going back to step ``number`` applies again, oldest first."""
+    skipped = {step.number for step in session.steps[number:] if step.skipped}
+    newer = newer_edits(session, number)
+    return tuple(one for one in newer if not (one.visit is not None and one.step in skipped))
+
+
+def newer_edits(session: Session, number: int) -> tuple[Edit, ...]:
     """Return the edits that the state after step ``number`` does not contain, oldest first.
 
     Edits made while the step was waiting are part of the state after it.
@@ -116,8 +123,7 @@ def edits_since(session: Session, number: int) -> tuple[Edit, ...]:
         (at for at, one in enumerate(newer) if one.step > number or same(one.before.data, reached.data)),
         len(newer),
     )
-    skipped = {step.number for step in session.steps[number:] if step.skipped}
-    return tuple(one for one in newer[first:] if not (one.visit is not None and one.step in skipped))
+    return tuple(newer[first:])
 
 
 def unfit_since(session: Session, number: int) -> list[str]:

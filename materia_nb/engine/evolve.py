@@ -457,8 +457,10 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
     state = edit.back_to(steps[-1].after if steps else session.start, session.state)
     left = session.steps[event.step :]
     then = _behind(rules, session, steps, event.step)
+    newer = edit.newer_edits(session, event.step)
     return then._replace(
         state=state,
+        edits=session.edits[: len(session.edits) - len(newer)],
         abandoned=(*session.abandoned, left) if left else session.abandoned,
         streams_left=session.streams_left + session.streams[len(then.streams) :],
     )

@@ -510,3 +510,14 @@ def test_a_changed_prompt_is_asked_about(bench, cast):
     cast.back(1, discard_edits=True)
     assert len(cast.steps) == 1
     same_as_journal(bench, cast)
+
+
+def test_an_edit_within_a_step_that_was_gone_back_to_is_applied_again(bench, cast):
+    cast.run(steps=1)
+    cast.enter()
+    cast.edit.set("note", "mine")
+    cast.run(steps=2)
+    cast.back(2)
+    cast.back(1)
+    assert cast.state["note"] == "mine"
+    same_as_journal(bench, cast)
