@@ -64,6 +64,14 @@ class GridPlace:
     unseen: tuple[str, ...] = ()
 
     @property
+    def objects(self) -> tuple[object, ...]:
+        """The agents and functions that answer, as they were given."""
+        _, table, pins = self.prepared
+        names = [line.name for line in table.describe() if line.name is not None]
+        agents = [table.default, *(table.for_turn(name, "") for name in names)]
+        return (*map(as_given, agents), *(pin.function for pin in pins.values()))
+
+    @property
     def axes(self) -> tuple[str, str, str, int]:
         """Where it is in the grid."""
         return self.loadout, self.request, self.agents, self.repeat
@@ -195,6 +203,12 @@ def _label(given: object) -> str:
     if isinstance(given, list | tuple):
         return " ".join(map(str, given))
     return str(getattr(given, "name", None) or getattr(given, "__name__", None) or type(given).__name__)
+
+
+def as_given(agent: object) -> object:
+    """Return the object that an agent was made of: the function, or the object of a method."""
+    function = getattr(agent, "function", agent)
+    return getattr(function, "__self__", function)
 
 
 def _told_apart(prepared: Prepared) -> Seen:

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -29,7 +30,7 @@ from materia_nb.parallel import Progress, ProgressBar, run_jobs
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.files import disk
 from materia_nb.sweep import results
-from materia_nb.sweep.grid import GridPlace, Seen, places_of
+from materia_nb.sweep.grid import GridPlace, Seen, as_given, places_of
 
 _FEW: Final = 3
 _UNDER_WAY: Final = ("stopped", "person")
@@ -203,9 +204,9 @@ class KeptRows:
             append_line(self._path, json.dumps(value).encode())
 
 
-_SAME: Final[dict[str, str]] = {}
-"""What is seen of agents that were asked in this kernel, by what was seen of them before: to count calls or to keep a log
-while it is asked makes no other agent of one."""
+_SAME: Final[dict[str, tuple[str, list[weakref.ref[Any]]]]] = {}
+"""Earlier keys of agents that were asked in this kernel, by their current key, with the agents themselves: an agent that
+counts its calls stays the same agent, but another agent that looks like it does not become it."""
 
 
 def run_sweep(
@@ -223,7 +224,7 @@ def run_sweep(
     ``look`` gives the places as their agents are now; it is asked again when they have answered. Once the rows have used
     ``most`` together, no more casts are begun.
     """
-    places = [one.known_as(_SAME.get(one.key, one.key)) for one in look()]
+    places = [one.known_as(_earlier_key(one.key, one.objects)) for one in look()]
     with disk(folder, "make the directory of the sweep"):
         folder.mkdir(parents=True, exist_ok=True)
     kept = KeptRows(folder)
@@ -247,9 +248,10 @@ def run_sweep(
                 bar.add()
     finally:
         bar.close()
-        _are_the_same((now.key, then.key) for now, then in zip(look(), places, strict=True))
+        for now, then in zip(look(), places, strict=True):
+            _keep_key(now.key, then.key, now.objects)
     judging = {name: check for name, check in checks.items() if isinstance(check, results.Judge)}
-    judges = {name: _known_as(check.seen()) for name, check in judging.items()}
+    judges = {name: _known_as(check) for name, check in judging.items()}
     pause = spent.words
     rows = [
         results.SweepRow(*one.axes, results.LEFT_OUT, pause)
@@ -258,7 +260,8 @@ def run_sweep(
         for one in places
     ]
     left_out = sum(one.ends == results.LEFT_OUT for one in rows)
-    _are_the_same((check.seen().key, judges[name].key) for name, check in judging.items())
+    for name, check in judging.items():
+        _keep_key(check.seen().key, judges[name].key, (as_given(check.agent),))
     notes = _notes(todo, changed, judges)
     if left_out:
         notes.append(f"{counted(left_out, 'cast')} not made: {pause}")
@@ -334,12 +337,22 @@ def _forecast(places: Sequence[GridPlace]) -> str:
     return words + (f"; of {counted(unknown, 'cast')} nothing is known" if unknown else "")
 
 
-def _known_as(judge: Seen) -> Seen:
-    return judge._replace(key=_SAME.get(judge.key, judge.key))
+def _known_as(judge: results.Judge) -> Seen:
+    seen = judge.seen()
+    return seen._replace(key=_earlier_key(seen.key, (as_given(judge.agent),)))
 
 
-def _are_the_same(pairs: Iterable[tuple[str, str]]) -> None:
-    _SAME.update((now, then) for now, then in pairs if now != then)
+def _earlier_key(key: str, objects: Sequence[object]) -> str:
+    """Return the key under which these very objects were asked before, else ``key``."""
+    earlier, refs = _SAME.get(key, (key, []))
+    same = len(refs) == len(objects) and all(ref() is one for ref, one in zip(refs, objects, strict=True))
+    return earlier if same else key
+
+
+def _keep_key(now: str, then: str, objects: Sequence[object]) -> None:
+    if now != then:
+        with suppress(TypeError):  # an object that cannot be held weakly is never taken for an earlier one
+            _SAME[now] = then, [weakref.ref(one) for one in objects]
 
 
 def _notes(todo: Sequence[GridPlace], changed: int, judges: Mapping[str, Seen]) -> list[str]:

@@ -220,6 +220,21 @@ def test_counting_its_calls_makes_no_other_agent_of_one_but_a_setting_does(wb):
     assert fresh[:4] == [1, 0, 1, 0]
 
 
+def test_an_agent_that_looks_like_what_another_became_is_not_that_agent(wb):
+    class Lowers:
+        def __init__(self, retries):
+            self.retries = retries
+
+        def __call__(self, turn):
+            self.retries -= 1
+            return f"answered with {self.retries + 1} retries"
+
+    first, second = Lowers(3), Lowers(2)
+    assert wb.sweep(requests="rain", agents={"a": first}).fresh == 1
+    assert wb.sweep(requests="rain", agents={"a": second}).fresh == 1
+    assert wb.sweep(requests="rain", agents={"a": second}).fresh == 0
+
+
 def test_what_counts_can_be_said_by_getstate(wb):
     class Says(Connected):
         def __getstate__(self):
