@@ -440,7 +440,9 @@ def _junit(checked: Checked) -> str:
         if hints:
             ET.SubElement(case, "system-out").text = "\n".join(hints)
     suite.set("failures", str(failures))
-    return ET.tostring(suite, encoding="unicode", xml_declaration=True)
+    return ET.tostring(
+        suite, encoding="us-ascii", xml_declaration=True
+    ).decode()  # whatever the encoding of stdout is
 
 
 _WRITERS: Final[Mapping[str, Callable[[Checked], str]]] = {
