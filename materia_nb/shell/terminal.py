@@ -440,9 +440,8 @@ def _junit(checked: Checked) -> str:
         if hints:
             ET.SubElement(case, "system-out").text = "\n".join(hints)
     suite.set("failures", str(failures))
-    return ET.tostring(
-        suite, encoding="us-ascii", xml_declaration=True
-    ).decode()  # whatever the encoding of stdout is
+    report: bytes = ET.tostring(suite, encoding="us-ascii", xml_declaration=True)  # as any stdout can print it
+    return report.decode()
 
 
 _WRITERS: Final[Mapping[str, Callable[[Checked], str]]] = {
