@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from time import perf_counter
+from types import SimpleNamespace
 
 import pytest
 
@@ -513,8 +515,8 @@ def test_a_grant_lets_its_exact_command_run_once(tmp_path):
 def test_a_clock_that_goes_back_prolongs_no_grant(tmp_path, monkeypatch, set_back):
     wall, steady = [1_700_000_000.0], [50.0]
     grant = Grant("P-" + "0" * 32, "touch made", wall[0] + 3600)
-    monkeypatch.setattr("materia_nb.agents.model_turn.time.time", lambda: wall[0])
-    monkeypatch.setattr("materia_nb.agents.model_turn.time.monotonic", lambda: steady[0])
+    clocks = SimpleNamespace(time=lambda: wall[0], monotonic=lambda: steady[0], perf_counter=perf_counter)
+    monkeypatch.setattr("materia_nb.agents.model_turn.time", clocks)  # processes keep their own
     wall[0] -= set_back  # between the consent and the turn
     call = ToolCall(id="1", tool="bash", args={"command": "touch made"})
     fields = {"tools": "coding", "project": tmp_path, "grant": grant}
