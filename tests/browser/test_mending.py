@@ -81,7 +81,7 @@ def skipped(at: Clicks) -> None:
 def corrected(at: Clicks) -> None:
     at.press("Correct the answer…")
     at.write("the corrected output", JSON)
-    at.press("Recommit")
+    at.press("Use this output")
 
 
 def pressed(name):

@@ -35,7 +35,7 @@ def document() -> dict[str, Any]:
 def agents(url: str) -> AgentTable:
     """Who answers."""
     model = ModelAgent("openai:tiny", base_url=url, first_pause_s=0.001)
-    programs = {f"Socket-{number}": f"command:{name}" for number, name in enumerate(PROGRAMS, 2)}
+    programs = {f"Socket-{number}": f"command:{name}+tools" for number, name in enumerate(PROGRAMS, 2)}
     return h.table({"Plan": model, "Tell": model, **programs})
 
 
