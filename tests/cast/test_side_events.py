@@ -124,7 +124,7 @@ def test_r39_a_correction_tells_in_place_of_the_output_and_numbers_go_on(tmp_pat
     cast.edit.recommit({"event": [{"type": "other"}, {"type": "third"}]})
     assert [number for number, _ in told(cast)] == [1, 2, 3]
     assert [(event.sequence, event.type) for event in cast.steps.events()] == [(2, "other"), (3, "third")]
-    cast.back(0)
+    cast.back(0, discard_edits=True)
     cast.step()
     assert [event.sequence for event in cast.steps.events()] == [4]
     assert open_cast(cast.run_dir).steps.events().found == cast.steps.events().found

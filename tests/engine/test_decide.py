@@ -204,14 +204,15 @@ def test_an_edit_is_undone_as_long_as_nothing_came_after_it():
     assert decide.edit_state(cast.rules, cast.session, cast.state.data, {}, 0) == ()
 
 
-def test_only_the_last_step_is_corrected_before_anything_else_is_changed():
+def test_r71_a_correction_keeps_the_edits_made_since_and_is_only_of_the_last_step():
     cast = Folded(CHAIN)
     assert refused(cast, decide.recommit, "x") == "recommit"
     cast.answers("a")
     cast.do(decide.recommit, "better")
     assert (cast.session.steps[-1].output, cast.state.last_output) == ("better", "better")
     cast.do(decide.edit_state, {"x": 1}, {})
-    assert refused(cast, decide.recommit, "x") == "recommit"
+    cast.do(decide.recommit, "best")
+    assert (cast.session.steps[-1].output, cast.state.data["x"]) == ("best", 1)
     assert refused(cast.do(decide.enter), decide.recommit, "x") == "recommit"
 
 

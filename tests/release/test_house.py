@@ -17,7 +17,7 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 196,
-    "lines of code": 58_065,  # Python, TOML and JavaScript together
+    "lines of code": 58_117,  # Python, TOML and JavaScript together
     "lines of code in one module": 586,
     "public names that stand for two things": 45,
 }
