@@ -440,7 +440,8 @@ def _junit(checked: Checked) -> str:
         if hints:
             ET.SubElement(case, "system-out").text = "\n".join(hints)
     suite.set("failures", str(failures))
-    report: bytes = ET.tostring(suite, encoding="us-ascii", xml_declaration=True)  # as any stdout can print it
+    # ASCII, which any standard output can print.
+    report: bytes = ET.tostring(suite, encoding="us-ascii", xml_declaration=True)
     return report.decode()
 
 
