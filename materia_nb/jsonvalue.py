@@ -289,14 +289,14 @@ def with_patch(value: JSON, patch: Sequence[Mapping[str, JSON]]) -> JSON:
         MateriaError: a change does not fit, or is none of these (``path``).
     """
     for change in patch:
-        op, path = change["op"], _segments(change["path"])
+        op, path = change["op"], pointer_keys(change["path"])
         if op not in _CHANGES:
             raise MateriaError(
                 f"{op!r:.80} is not a change of a value.", hint=one_of_words(_CHANGES), kind="path"
             )
         new = MISSING if op in ("remove", "move") else change["value"]
         if op == "move":
-            source = _segments(change["from"])
+            source = pointer_keys(change["from"])
             new, value = get_path(value, source), replaced(value, source, MISSING)
         if get_path(value, path if op in ("remove", "replace") else path[:-1]) is MISSING:
             raise _nothing_at(change["path"], ())
@@ -308,7 +308,8 @@ _CHANGES: Final = ("add", "remove", "replace", "move")
 _POINTER: Final = re.compile(r"(?:/(?:[^~/]|~[01])*)+")
 
 
-def _segments(pointer: JSON) -> list[str]:
+def pointer_keys(pointer: JSON) -> list[str]:
+    """Return the keys of a JSON Pointer, or raise MateriaError (``path``) if it is not one."""
     if not isinstance(pointer, str) or not _POINTER.fullmatch(pointer):
         raise MateriaError(f"{pointer!r:.80} is not a JSON Pointer.", hint="as in /plan/steps/0", kind="path")
     return [one.replace("~1", "/").replace("~0", "~") for one in pointer.split("/")[1:]]

@@ -30,6 +30,7 @@ from materia_nb.jsonvalue import (
     compact,
     frozen,
     get_path,
+    pointer_keys,
     same,
     too_deep_to_write,
     with_patch,
@@ -117,7 +118,7 @@ def newer_edits(session: Session, number: int) -> tuple[Edit, ...]:
 
     Edits made while the step was waiting are part of the state after it.
     """
-    reached = session.steps[number - 1].after if number else session.start
+    reached = _state_after(session, number)
     newer = [one for one in session.edits if one.step >= number]
     first = next(
         (at for at, one in enumerate(newer) if one.step > number or same(one.before.data, reached.data)),
@@ -134,10 +135,14 @@ def unfit_since(session: Session, number: int) -> list[str]:
             unfit.append(f"your correction of the output of step {record.number}")
         if record.reworded:
             unfit.append(f"your change of the prompt of step {record.number}")
-    reached = session.steps[number - 1].after if number else session.start
+    reached = _state_after(session, number)
     if raised(session.state) > raised(reached):
         unfit.append("the limit that you raised")
     return unfit
+
+
+def _state_after(session: Session, number: int) -> CastState:
+    return session.steps[number - 1].after if number else session.start
 
 
 def raised(state: CastState) -> int:
@@ -155,11 +160,8 @@ def reapplied(lost: Edit, data: Mapping[str, JSON]) -> Mapping[str, JSON]:
     if lost.visit is not None:
         raise MateriaError("It gave up an item that was being worked on.", kind="edit")
     paths = [tuple(path.split(".")) for path in lost.lists]
-    for change in lost.patch:
-        for pointer in (change.get("path"), change.get("from")):
-            if isinstance(pointer, str):
-                keys = [key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:]]
-                paths.append(_to_list(lost.before.data, keys))
+    pointers = (change[name] for change in lost.patch for name in ("path", "from") if name in change)
+    paths += (_to_list(lost.before.data, pointer_keys(pointer)) for pointer in pointers)
     for path in paths:
         if not same(get_path(data, path), get_path(lost.before.data, path)):
             raise MateriaError(f"{'.'.join(path)} was different when the edit was made.", kind="edit")
