@@ -465,6 +465,7 @@ def test_a_person_looks_at_each_step_of_a_coding_agent(lab: Lab):
     lab.screenshot("design-review-dark", dark=True)
     assert violations(lab, "a step is reviewed") == []
     hand.press("Keep it")
+    hand.said("Step 2 of 3 by robot")
     hand.press("Refuse it")
     hand.said("kept 1 of the 3 steps by robot")
     hand.there("Socket-1")

@@ -54,9 +54,7 @@ RAN = "print(ran)"
 
 def double_click(lab: Lab, button: Locator, gap: int) -> None:
     """Press twice at one place of the page, whatever stands there the second time."""
-    box = button.bounding_box()
-    assert box is not None
-    lab.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    button.hover()
     for pause in (0, gap):
         lab.page.wait_for_timeout(pause)
         lab.page.mouse.down()
@@ -87,12 +85,13 @@ def test_a_double_click_allows_one_command(lab: Lab):
     lab.run_cell(0)
     panel = Surface(lab, 0)
     panel.press("Run")
-    ran = []
-    for gap, command in zip(GAPS, ("cat a.txt", "rm -r a", "rm -r b", "rm -r c", "rm -r d"), strict=True):
-        panel.at.locator(".mnb-asks", has_text=command).wait_for()
+    commands = ["cat a.txt", "rm -r a", "rm -r b", "rm -r c", "rm -r d", "rm -r e"]
+    panel.at.locator(".mnb-asks", has_text=commands[0]).wait_for()
+    for number, gap in enumerate(GAPS, 1):
         double_click(lab, panel.settled(panel.button("Allow")), gap)
-        ran.append(command)
-        assert printed(lab, 1).endswith(str(ran)), f"{gap} ms"
+        # The command runs in a thread: the next question is the proof that it ended.
+        panel.at.locator(".mnb-asks", has_text=commands[number]).wait_for()
+        assert printed(lab, 1).endswith(str(commands[:number])), f"{gap} ms"
 
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])
