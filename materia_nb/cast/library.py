@@ -35,7 +35,7 @@ from materia_nb.utilities.utility_step import beside_config, missing_program, mo
 
 if TYPE_CHECKING:
     from materia_nb.loadout.design import Design
-    from materia_nb.store.drafts import KeptDraft
+    from materia_nb.store.design_autosave import KeptDraft
 
 DEFAULT_ARTIFACT_DIR: Final = ".pi/pi-materia"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
@@ -265,7 +265,7 @@ class Loadouts(Mapping[str, str], Shown):
         Args:
             name: of which loadout; of all if left out.
         """
-        from materia_nb.store.drafts import drafts_in
+        from materia_nb.store.design_autosave import drafts_in
 
         return drafts_in(self.casts_root, name)
 
@@ -286,7 +286,7 @@ class Loadouts(Mapping[str, str], Shown):
             MateriaError: there is no such loadout or draft, or with ``new`` there is one, or a file cannot be read.
         """
         from materia_nb.loadout.design.saving import new_design, open_design
-        from materia_nb.store.drafts import keep_draft
+        from materia_nb.store.design_autosave import keep_draft
 
         self.reread()
         if draft is not False:

@@ -107,7 +107,7 @@ class DesignServer:
     def open_loadout(self, loadout: str, *, new: bool = False, draft: bool = False) -> str:
         """Begin to design a loadout; `new` begins an empty one, `draft` goes on with what was handed over and not looked at yet."""
         self.close()
-        from materia_nb.store.drafts import keep_draft
+        from materia_nb.store.design_autosave import keep_draft
 
         if draft:
             self._design = self.bench.design(loadout, draft=True)

@@ -39,7 +39,7 @@ from materia_nb.loadout.models import (
 )
 from materia_nb.loadout.report import MendStep, do
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
-from materia_nb.store.drafts import KeptDraft
+from materia_nb.store.design_autosave import KeptDraft
 from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField, spots_in
 from materia_nb.widgets.picks import Pick, members_of, owner_of, way_pick, ways_of
 

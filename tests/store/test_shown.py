@@ -28,7 +28,7 @@ from materia_nb.store.catalogue import (
     last_events,
     list_casts,
 )
-from materia_nb.store.drafts import drafts_in
+from materia_nb.store.design_autosave import drafts_in
 from materia_nb.store.file_snapshots import FileSnapshots
 from materia_nb.store.files import CastLock, OwnFormat, disk, json_bytes, lock_owner, to_bytes
 from materia_nb.store.journal import Journal, JournalLine, read_journal

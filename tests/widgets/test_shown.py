@@ -16,7 +16,7 @@ from materia_nb import Workbench
 from materia_nb.cast import open_cast
 from materia_nb.display.blocks import json_of
 from materia_nb.store.catalogue import cast_entry
-from materia_nb.store.drafts import keep_draft
+from materia_nb.store.design_autosave import keep_draft
 from materia_nb.widgets import GraphPanel
 from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.cast_panel import CastPanel

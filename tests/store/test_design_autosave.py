@@ -15,7 +15,7 @@ import pytest
 from materia_nb import MateriaError, Workbench
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.layers import PROJECT_FILE
-from materia_nb.store.drafts import drafts_in
+from materia_nb.store.design_autosave import drafts_in
 
 KILLS = int(os.environ.get("MATERIA_DRAFT_KILLS", "25"))
 MATERIA = ("Plan", "Build", "Eval", "Maintain")
@@ -237,7 +237,7 @@ def test_what_was_saved_in_a_notebook_alone_outlives_the_kernel_too(project):
 
 def test_a_clock_that_goes_back_removes_no_newest_draft(project, monkeypatch):
     now = [1_700_000_000.0]
-    monkeypatch.setattr("materia_nb.store.drafts.time.time", lambda: now[0])
+    monkeypatch.setattr("materia_nb.store.design_autosave.time.time", lambda: now[0])
     for number in range(1, 9):
         _, design = begun(project)
         for _ in range(number):
