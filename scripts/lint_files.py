@@ -13,7 +13,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent.parent / "materia_nb"
 EXCEPT = {
     "file_io.py": "the doors",
-    "agents/tools/confine.py": "tools of models walk folder by folder, each held open, so that no link leads out",
+    "agents/tools/sandbox.py": "tools of models walk folder by folder, each held open, so that no link leads out",
     "agents/tools/search.py": "as confine.py",
     "widgets/frontend.py": "the front end is read as a resource of the package (Traversable)",
     "utilities/shipped": "programs of their own, which import nothing of the package",

@@ -39,7 +39,7 @@ from materia_nb.agents.tools import (
     search,
     within_most,
 )
-from materia_nb.agents.tools.confine import HeldPlace, Root, Workplace, reach
+from materia_nb.agents.tools.sandbox import HeldPlace, Root, Workspace, reach
 from materia_nb.agents.tools.search import BLOCK
 from materia_nb.errors import alike, did_you_mean, scrubbed, scrubbed_part
 from materia_nb.file_io import replace_file
@@ -55,7 +55,7 @@ _MOST_ENTRIES: Final = 20_000
 _ROOM: Final = MOST_TEXT - 500  # leaves room for the notes
 
 
-def read(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
+def read(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Read lines of a text file: as many as were asked for and as there is room for."""
     offset, limit = args.get("offset", 1), args.get("limit", LINES)
     with reach(work.root, args["path"]) as place, place.open_file() as file:
@@ -83,7 +83,7 @@ def read(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
     return ToolResult("\n".join([*kept, *notes]), ok=True)
 
 
-def ls(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
+def ls(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """List a directory in the order of the names."""
     with (
         reach(work.root, args.get("path") or ".") as place,
@@ -188,7 +188,7 @@ _PROGRAM: Final = [sys.executable or "python3", "-I", "-S", str(Path(search.__fi
 _LINE: Final = re.compile(r"^(?P<at>.*?:\d+: …?)(?P<text>.*?)(?P<more>…?)$", re.MULTILINE)
 
 
-def find(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
+def find(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """List what has a name that fits a pattern."""
     if args["pattern"].startswith("/") or ".." in args["pattern"].split("/"):
         raise Refused(
@@ -197,13 +197,13 @@ def find(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
     return _search(work, args, pattern=None, glob=args["pattern"])
 
 
-def grep(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
+def grep(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """List the lines that match a regular expression."""
     return _search(work, args, pattern=args["pattern"], glob=args.get("glob") or None)
 
 
 def _search(
-    work: Workplace, args: Mapping[str, JSON], *, pattern: str | None, glob: str | None
+    work: Workspace, args: Mapping[str, JSON], *, pattern: str | None, glob: str | None
 ) -> ToolResult:
     with reach(work.root, args.get("path") or ".") as place:
         if place.is_folder:
@@ -268,7 +268,7 @@ _DIFF_SHOWN: Final = 6_000
 _CONTEXT: Final = 3
 
 
-def write(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
+def write(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Write a file, and the directories that are missing on the way to it."""
     text = args["content"]
     data = _encoded(text, "content")
@@ -295,7 +295,7 @@ def _in_form_of(place: HeldPlace, text: str) -> str:
     return text.replace("\r\n", "\n").replace("\n", "\r\n") if crlf else text
 
 
-def edit(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
+def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Replace a text in a file that must occur once, or with ``all`` wherever it occurs."""
     with reach(work.root, args["path"], "change") as place:
         _check_target(place)
@@ -407,7 +407,7 @@ SHELL_KEPT: Final = MOST_TEXT // 4 - 100
 """How much is kept of the beginning and of the end of each output, in bytes."""
 
 
-def bash(work: Workplace, args: Mapping[str, JSON]) -> ToolResult:
+def bash(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Run a command with bash, or with sh where there is no bash."""
     seconds = args.get("timeout_s", SHELL_SECONDS)
     ended = run_process(
@@ -551,7 +551,7 @@ class Toolbox:
     """
 
     def __init__(self, project: Path, stop: threading.Event | None = None, more: Iterable[Tool] = ()) -> None:
-        self._work = Workplace(Root(project), stop)
+        self._work = Workspace(Root(project), stop)
         self._more = {tool.name: tool for tool in more if tool.run is not None}
         # A model can ask for several edits of a file at once: each must see what the one before left.
         self._files = threading.Lock()

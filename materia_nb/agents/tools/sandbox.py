@@ -291,7 +291,7 @@ def _near(name: str, folder: int) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class Workspace:
     """The project, and what is set when the cast is to stop."""
 
     root: Root
