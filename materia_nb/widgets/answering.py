@@ -25,8 +25,8 @@ from materia_nb.handoff.protocol import Outcome, Piece
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.cast_slices import identity, said_words
-from materia_nb.widgets.ended import checked_by_hand, end_blocks, failure_state, next_acts
-from materia_nb.widgets.state_and_items import texts
+from materia_nb.widgets.failure_panel import checked_by_hand, end_blocks, failure_state, next_acts
+from materia_nb.widgets.work_items import texts
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot

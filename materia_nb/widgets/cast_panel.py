@@ -38,8 +38,8 @@ from materia_nb.widgets.messages import (
     WhenIdle,
     read_message,
 )
-from materia_nb.widgets.state_and_items import (
-    changed_blocks,
+from materia_nb.widgets.state_tree import changed_blocks
+from materia_nb.widgets.work_items import (
     effect_of,
     issues_of,
     rebuilt,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from materia_nb.cast.workbench import Workbench
     from materia_nb.widgets.base import Panel
     from materia_nb.widgets.inspector_tabs import Element
-    from materia_nb.widgets.state_and_items import Rebuilt
+    from materia_nb.widgets.work_items import Rebuilt
 
 _HEIGHTS: Final = (320, 2_000)
 _MOST_CASTS: Final = 200

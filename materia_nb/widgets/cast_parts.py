@@ -35,7 +35,8 @@ from materia_nb.widgets.cast_slices import (
     timeline_state,
 )
 from materia_nb.widgets.inspector_tabs import Once, inspector_state
-from materia_nb.widgets.state_and_items import Watched, items_state
+from materia_nb.widgets.state_tree import Watched
+from materia_nb.widgets.work_items import items_state
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot

@@ -23,7 +23,7 @@ from materia_nb.handoff.capabilities import request_of
 from materia_nb.handoff.protocol import EVENT_SEVERITIES
 from materia_nb.insight.sides import seconds_words, time_of, used, worked, worked_words
 from materia_nb.loadout.graph import END
-from materia_nb.widgets.state_and_items import json_digest
+from materia_nb.widgets.work_items import json_digest
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot

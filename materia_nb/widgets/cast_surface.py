@@ -33,7 +33,7 @@ from materia_nb.widgets.cast_slices import StepRows, identity
 from materia_nb.widgets.designing import Designing
 from materia_nb.widgets.frontend import Front
 from materia_nb.widgets.inspector_tabs import Element
-from materia_nb.widgets.state_and_items import Watched
+from materia_nb.widgets.state_tree import Watched
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast

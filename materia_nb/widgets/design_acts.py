@@ -41,7 +41,7 @@ from materia_nb.loadout.report import MendStep, do
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
 from materia_nb.store.design_autosave import KeptDraft
 from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField, spots_in
-from materia_nb.widgets.picks import Pick, members_of, owner_of, way_pick, ways_of
+from materia_nb.widgets.selection import Selection, edge_selection, edges_of, members_of, owner_of
 
 LIKELY: Final = 0.5
 """The chance of satisfied for which the chance of each end is told."""
@@ -97,7 +97,7 @@ def _ids(_session: DesignState, _name: str, value: JSON) -> Ids:
     return [one for one in as_list(value) if isinstance(one, str)]
 
 
-def _part(session: DesignState, _name: str, value: JSON) -> Pick:
+def _part(session: DesignState, _name: str, value: JSON) -> Selection:
     pick = session.pick(value)
     if pick is None:
         raise design_error("it is not said what this is about", "design", "reload the page")
@@ -106,7 +106,7 @@ def _part(session: DesignState, _name: str, value: JSON) -> Pick:
 
 _READERS: Final[Mapping[str, Callable[[DesignState, str, JSON], Any]]] = {
     "Ids": _ids,
-    "Pick": _part,
+    "Selection": _part,
     "bool": lambda _session, _name, value: value is True,
 }
 """How arguments are read, by their types as written."""
@@ -261,7 +261,7 @@ def entry(session: DesignState, id_: str) -> str:
 
 
 @act
-def delete(session: DesignState, what: Pick | None = None, of: Pick | None = None) -> str:
+def delete(session: DesignState, what: Selection | None = None, of: Selection | None = None) -> str:
     """Remove a part; without one, what is marked or selected."""
     named = what or of
     if named is None and session.marked:
@@ -436,14 +436,14 @@ def connect(session: DesignState, from_: str, to: str, when: str | None = None, 
         free = next((one for one in CONDITIONS if one not in used), None)
         if free is not None:
             words = design.add_exit(loop, from_, free, to)
-            session.selected = way_pick("exit", loop, len(exits))
+            session.selected = edge_selection("exit", loop, len(exits))
             return f"{words}, taken once its list is done"
     limit = None if most in (None, "") else read_field(EdgeFields, "maxTraversals", str(most))
-    before = ways_of(document, "edge", from_)
+    before = edges_of(document, "edge", from_)
     words = design.add_edge(from_, to, when or _likely_condition(before), max_traversals=limit)
-    after = ways_of(design.document, "edge", from_)
+    after = edges_of(design.document, "edge", from_)
     new = (at for at, (old, one) in enumerate(zip(before, after, strict=False)) if old is not one)
-    session.selected = way_pick("edge", from_, next(new, len(before)))
+    session.selected = edge_selection("edge", from_, next(new, len(before)))
     return words
 
 
@@ -462,13 +462,13 @@ def _left_loop(session: DesignState, source: str, to: str) -> str | None:
 
 
 @act
-def when(session: DesignState, of: Pick, when: str) -> str | None:
+def when(session: DesignState, of: Selection, when: str) -> str | None:
     """Say what an edge or an exit waits for."""
     return set_(session, [*of], "when" if of[0] == "edge" else "condition", when)
 
 
 @act
-def order(session: DesignState, of: Pick, by: JSON) -> str:
+def order(session: DesignState, of: Selection, by: JSON) -> str:
     """Move an edge or an exit up or down by one."""
     if by not in (-1, 1):
         raise design_error("it can be moved up or down", "design", "press one of the arrows")
@@ -478,26 +478,28 @@ def order(session: DesignState, of: Pick, by: JSON) -> str:
     words = (session.design.move_edge if of[0] == "edge" else session.design.move_exit)(
         owner, place, place + by
     )
-    session.selected = way_pick(of[0], owner, place + by)
+    session.selected = edge_selection(of[0], owner, place + by)
     return words
 
 
 @act
-def turn(session: DesignState, of: Pick) -> str:
+def turn(session: DesignState, of: Selection) -> str:
     """Make an exit of an edge, or an edge of an exit."""
     owner, place = owner_of(of)
     document = session.design.document
     if of[0] == "edge" and place is not None:
-        to = as_object(ways_of(document, "edge", owner)[place]).get("to")
+        to = as_object(edges_of(document, "edge", owner)[place]).get("to")
         loop = _left_loop(session, owner, str(to))
         if loop is None:
             where = f"{owner}.edges[{place}]"
             raise design_error("this edge leaves no loop", where, "exits lead out of a loop")
         words = session.design.edge_to_exit(owner, place, loop)
-        session.selected = way_pick("exit", loop, len(ways_of(session.design.document, "exit", loop)) - 1)
+        session.selected = edge_selection(
+            "exit", loop, len(edges_of(session.design.document, "exit", loop)) - 1
+        )
         return words
     if of[0] == "exit" and place is not None:
-        source = str(as_object(ways_of(document, "exit", owner)[place]).get("from"))
+        source = str(as_object(edges_of(document, "exit", owner)[place]).get("from"))
         words = session.design.exit_to_edge(owner, place)
         session.selected = ("socket", source)
         return words
@@ -573,7 +575,7 @@ def exit_(session: DesignState, loop: str, from_: str, when: str, to: str) -> st
     """Add an exit to a loop."""
     place = len(list_in(loop_in(session.design.document, loop), "exits", loop))
     words = session.design.add_exit(loop, from_, when, to)
-    session.selected = way_pick("exit", loop, place)
+    session.selected = edge_selection("exit", loop, place)
     return words
 
 

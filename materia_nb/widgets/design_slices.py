@@ -49,15 +49,15 @@ from materia_nb.loadout.report import Problem, brief
 from materia_nb.loadout.vocabulary import DESCRIBED, described, protocol_names, tint_of
 from materia_nb.widgets.design_acts import LIKELY, DesignSession
 from materia_nb.widgets.design_state import ITEMS, REQUEST
-from materia_nb.widgets.picks import (
+from materia_nb.widgets.selection import (
     ENDS,
     Kind,
-    Pick,
+    Selection,
     drawn_parts,
+    edge_selection,
+    edges_of,
     members_of,
     owner_of,
-    way_pick,
-    ways_of,
     written,
 )
 
@@ -87,7 +87,7 @@ def design_slice(session: DesignSession) -> DesignSlice:
     return made
 
 
-def drawn_pick(session: DesignSession) -> Pick | None:
+def drawn_pick(session: DesignSession) -> Selection | None:
     """Return what is selected, as the picture names it; None for nothing."""
     if session.selected is None:
         return None
@@ -262,7 +262,7 @@ def _marked(session: DesignSession) -> DesignSlice:
     }
 
 
-def _socket(session: DesignSession, pick: Pick) -> DesignSlice:
+def _socket(session: DesignSession, pick: Selection) -> DesignSlice:
     design, id_ = session.design, pick[1]
     raw, facts = written(design.document, "socket", id_), session.facts
     named = raw.get("materia")
@@ -375,9 +375,9 @@ def _told(words: str, one: PromptOfVisit) -> DesignSlice:
 
 def _ways(document: Object, facts: Facts, id_: str) -> list[DesignSlice]:
     """The edges of a socket in their order, then the exits of loops that leave from it."""
-    ways = [_way("edge", id_, place, raw) for place, raw in enumerate(ways_of(document, "edge", id_))]
+    ways = [_way("edge", id_, place, raw) for place, raw in enumerate(edges_of(document, "edge", id_))]
     for loop in facts.loops:
-        for place, raw in enumerate(ways_of(document, "exit", loop.id)):
+        for place, raw in enumerate(edges_of(document, "exit", loop.id)):
             if as_object(raw).get("from") == id_:
                 ways.append({**_way("exit", loop.id, place, raw), "place": None, "loop": loop.id})
     return ways
@@ -394,7 +394,7 @@ def _way(kind: Kind, owner: str, place: int, raw: JSON) -> DesignSlice:
     most = as_object(raw).get("maxTraversals") if kind == "edge" else None
     condition = described(when) if is_condition(when) else None
     return {
-        "what": list(way_pick(kind, owner, place)),
+        "what": list(edge_selection(kind, owner, place)),
         "when": _said(when) if condition is None else condition.choice,
         "tone": "" if condition is None else condition.tone,
         "to": _said(to),
@@ -407,7 +407,7 @@ def _said(value: JSON) -> str:
     return value if isinstance(value, str) else brief(value)
 
 
-def _line(session: DesignSession, pick: Pick) -> DesignSlice:
+def _line(session: DesignSession, pick: Selection) -> DesignSlice:
     """An edge or an exit."""
     kind, document, (owner, place) = pick[0], session.design.document, owner_of(pick)
     if place is None:
@@ -419,7 +419,7 @@ def _line(session: DesignSession, pick: Pick) -> DesignSlice:
             "fields": [],
             "json": pretty(written(document, "loop", owner).get("exit")),
         }
-    ways = ways_of(document, kind, owner)
+    ways = edges_of(document, kind, owner)
     raw = as_object(ways[place])
     when, to = (raw.get(name) for name in ENDS[kind])
     if kind == "edge":
@@ -447,7 +447,7 @@ def _line(session: DesignSession, pick: Pick) -> DesignSlice:
     }
 
 
-def _loop(session: DesignSession, of: Pick) -> DesignSlice:
+def _loop(session: DesignSession, of: Selection) -> DesignSlice:
     document, id_ = session.design.document, of[1]
     raw, members = written(document, "loop", id_), members_of(document, id_)
     source = next((name for name in ("iterator", "consumes") if is_object(raw.get(name))), "")
@@ -457,7 +457,7 @@ def _loop(session: DesignSession, of: Pick) -> DesignSlice:
         fields += _fields(session, of, model, as_object(raw[source]), f"{source}.")
     exits = [
         {**_way("exit", id_, place, one), "from": str(as_object(one).get("from"))}
-        for place, one in enumerate(ways_of(document, "exit", id_))
+        for place, one in enumerate(edges_of(document, "exit", id_))
     ]
     return {
         "kind": "loop",
@@ -507,7 +507,7 @@ def dock_slice(session: DesignSession) -> DesignSlice:
     }
 
 
-def findings(design: Design, known: set[Pick]) -> list[DesignSlice]:
+def findings(design: Design, known: set[Selection]) -> list[DesignSlice]:
     """Return each problem and hint with where it is, and the words of the button that mends it, where one does."""
     listed = [*design.report.problems, *design.report.hints]
     placed = as_object(design.document.get("sockets"))
@@ -530,7 +530,7 @@ def findings(design: Design, known: set[Pick]) -> list[DesignSlice]:
     return rows
 
 
-def part_of(design: Design, problem: Problem, known: set[Pick]) -> Pick | None:
+def part_of(design: Design, problem: Problem, known: set[Selection]) -> Selection | None:
     """Return the part of the design that a finding is about; None where it is about the whole."""
     source = problem.source.removeprefix("sockets.")
     if source.startswith("materia."):
@@ -547,7 +547,7 @@ def part_of(design: Design, problem: Problem, known: set[Pick]) -> Pick | None:
             if rest == source or rest[:1] not in ("", ".", "["):
                 continue
             place = _number(rest.removeprefix(f".{name}[")) if rest.startswith(f".{name}[") else None
-            pick = (kind, id_) if place is None else way_pick(way, id_, place)
+            pick = (kind, id_) if place is None else edge_selection(way, id_, place)
             return pick if pick in known else (kind, id_)
     return None
 
@@ -557,7 +557,7 @@ def _number(text: str) -> int | None:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 6 else None
 
 
-def _where_words(design: Design, problem: Problem, pick: Pick | None) -> str:
+def _where_words(design: Design, problem: Problem, pick: Selection | None) -> str:
     """Say where a finding is as a person reads it: the materia and the socket, the edge by its number, else the path."""
     if pick is None or pick[0] == "loop":
         return part(problem.source, 80)
@@ -622,7 +622,7 @@ def _ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[DesignS
 
 
 def _row(
-    sign: str, what: str, about: str, *, witness: str | None = None, pick: Pick | None = None
+    sign: str, what: str, about: str, *, witness: str | None = None, pick: Selection | None = None
 ) -> DesignSlice:
     """One row: what can happen, more about it, the end that its shortest way leads to, and the part to select."""
     picked = None if pick is None else list(pick)
@@ -637,7 +637,7 @@ def _never_rows(explored: Exploration) -> list[DesignSlice]:
         if isinstance(one, tuple):
             edge = explored.graph.sockets[one[0]].edges[one[1] - 1]
             about = f"edge {one[1]} of {part(one[0])}: {edge.when} → {part(edge.to)}"
-            pick: Pick | None = way_pick("edge", one[0], edge.place)
+            pick: Selection | None = edge_selection("edge", one[0], edge.place)
         else:
             about, pick = f"exit {part(one)}", None
         rows.append(_row("never", f"{word} taken", about, pick=pick))

@@ -16,7 +16,7 @@ from materia_nb.loadout.design import Design, DesignChange
 from materia_nb.loadout.design.document import design_error
 from materia_nb.loadout.facts import Facts, Object, as_object, is_number
 from materia_nb.loadout.graph import Graph, PromptForm
-from materia_nb.widgets.picks import Pick, drawn_parts, parts
+from materia_nb.widgets.selection import Selection, drawn_parts, parts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,7 @@ class DesignState:
     def __init__(self, bench: Workbench, design: Design) -> None:
         self.bench = bench
         self.design = design
-        self.selected: Pick | None = None
+        self.selected: Selection | None = None
         self.marked: list[str] = []
         self.clip: Object | None = None
         self.note: tuple[str, str] = ("status", "")
@@ -81,13 +81,13 @@ class DesignState:
         self.proposed: DesignChange | None = None
         self._offered: set[tuple[Path, int]] = set()
         self.cast_made: Callable[[Cast], object] | None = None
-        self._parts: tuple[DesignChange, Object, list[tuple[str, Pick]]] | None = None
+        self._parts: tuple[DesignChange, Object, list[tuple[str, Selection]]] | None = None
         self._prompts: tuple[Graph, list[PromptForm | None], tuple[Prompts, Prompts]] | None = None
 
     # -- what there is ------------------------------------------------------------------
 
     @property
-    def parts(self) -> list[tuple[str, Pick]]:
+    def parts(self) -> list[tuple[str, Selection]]:
         """Every part of the design under a name of its own."""
         now, config = self.design.now, self.design.config
         if self._parts is None or self._parts[0] is not now or self._parts[1] is not config:
@@ -116,7 +116,7 @@ class DesignState:
         """The design with its materia, as far as it is well formed."""
         return Facts(self.design.name, self.design.document, self.design.definitions)
 
-    def pick(self, what: object) -> Pick | None:
+    def pick(self, what: object) -> Selection | None:
         """Read a part as the page names it: one of its own, or of the picture; raises MateriaError when it is not there."""
         kind, key = what if isinstance(what, list | tuple) and len(what) == 2 else (None, None)
         if kind is None:

@@ -21,7 +21,7 @@ import ipywidgets as ui
 from traitlets import Dict, List, Unicode
 
 from materia_nb.display.blocks import json_of
-from materia_nb.widgets.scene import Looks
+from materia_nb.widgets.graph_elements import Looks
 
 _BUNDLE: Final = files("materia_nb.widgets") / "bundle"
 _LOADER: Final = (_BUNDLE / "loader.js").read_text("utf-8")

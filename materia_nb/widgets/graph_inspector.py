@@ -31,7 +31,7 @@ from materia_nb.insight.queries import HEADERS
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import as_object
 from materia_nb.loadout.graph import CAST_CONTEXTS, CastContext, Graph, Loop, Socket
-from materia_nb.widgets.picks import Pick, link_title, pick_of
+from materia_nb.widgets.selection import Selection, link_title, selection_of
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
@@ -65,9 +65,9 @@ class Inspector:
         """Whether the graph has such a part."""
         if kind in ("socket", "loop"):
             return key in (self.graph.sockets if kind == "socket" else self.graph.loops)
-        return key in self._links and pick_of(self._links[key]) == (kind, key)
+        return key in self._links and selection_of(self._links[key]) == (kind, key)
 
-    def beside(self, pick: Pick | None) -> Html:
+    def beside(self, pick: Selection | None) -> Html:
         """Return all that there is to say about a part, as it stands beside a picture."""
         if pick is None or not self.has(*pick):
             return html_text("Select a socket, an edge or a loop, in the picture or in the list.")

@@ -26,10 +26,10 @@ from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import Graph
 from materia_nb.widgets.base import Panel, runs_of, show_html
 from materia_nb.widgets.frontend import FONT, CanvasFront, reference
+from materia_nb.widgets.graph_elements import GraphElements, drawn_conditions
 from materia_nb.widgets.graph_inspector import Inspector
 from materia_nb.widgets.messages import Gesture, ToCanvas, read_message
-from materia_nb.widgets.picks import Kind, Pick, picks
-from materia_nb.widgets.scene import Scene, drawn_conditions
+from materia_nb.widgets.selection import Kind, Selection, selectable_parts
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -89,7 +89,7 @@ class GraphPanel(Panel):
         self.graph: Graph = source if isinstance(source, Graph) else source.graph
         self.cast: Cast | None = None if isinstance(source, Graph) else source
         super().__init__(summary(self.graph))
-        self.selected: Pick | None = None
+        self.selected: Selection | None = None
         self._shown_marks: Marks | None = None
         self._led: _Moment | None = None
         self._callbacks: list[Selected] = []
@@ -142,7 +142,7 @@ class GraphPanel(Panel):
             self.at_close(runs_of(self.cast).watch(lambda _: self.later()))
         self.refresh()
 
-    def _laid_out(self) -> Scene:
+    def _laid_out(self) -> GraphElements:
         """Lay the graph out for the room that it has, in the direction that a person or a cast that has begun keeps.
 
         While it is designed nothing moves that was not moved: what stood somewhere stays there, and a new card stands beside
@@ -153,7 +153,7 @@ class GraphPanel(Panel):
             directions = directions[::-1]  # cards that are still to come go where there is more room
         if self._mode != "design":
             placed = best_place(self.graph, self._room, directions=directions, folded=self._folded)
-            return Scene(self.graph, placed)
+            return GraphElements(self.graph, placed)
         given = spots_of(self.graph)
         stands = self.graph.sockets.keys() <= self._spots.keys() | given.keys()
         placed = best_place(
@@ -166,7 +166,7 @@ class GraphPanel(Panel):
         )
         self._direction, self._level = placed.direction, placed.level
         self._spots |= {key: spot for key, spot in placed.spots().items() if key not in given}
-        return Scene(self.graph, placed)
+        return GraphElements(self.graph, placed)
 
     def tidy(self) -> None:
         """Let go of where cards stood while this was designed: they stand where the layout puts them."""
@@ -238,7 +238,7 @@ class GraphPanel(Panel):
         for callback in tuple(self._callbacks):
             callback(kind, key)
 
-    def mark(self, pick: Pick | None) -> None:
+    def mark(self, pick: Selection | None) -> None:
         """Show a part as selected without telling anybody; one that is not there is none."""
         self.selected = pick
         self.refresh()
@@ -253,7 +253,7 @@ class GraphPanel(Panel):
         self._shown_marks = marks
         self.refresh()
 
-    def show_moment(self, shown: Snapshot, selected: Pick | None, *, past: bool, working: bool) -> None:
+    def show_moment(self, shown: Snapshot, selected: Selection | None, *, past: bool, working: bool) -> None:
         """Show how a cast of this graph stands, or stood, at the moment that everything around it shows.
 
         Args:
@@ -371,10 +371,10 @@ class GraphPanel(Panel):
 
     # -- drawing ----------------------------------------------------------------------------
 
-    def _named(self) -> dict[str, Pick]:
-        return dict(picks(self.graph))
+    def _named(self) -> dict[str, Selection]:
+        return dict(selectable_parts(self.graph))
 
-    def _draw_anew(self, scene: Scene | None = None, *, fresh: bool) -> None:
+    def _draw_anew(self, scene: GraphElements | None = None, *, fresh: bool) -> None:
         with self._drawing:
             if self.closed:
                 return
@@ -389,7 +389,7 @@ class GraphPanel(Panel):
         of_pick = self._scene.elements
         listed = [
             [words.lstrip("\N{NO-BREAK SPACE}"), of_pick[pick], 0 if pick[0] in ("socket", "loop") else 1]
-            for words, pick in picks(self.graph)
+            for words, pick in selectable_parts(self.graph)
             if pick in of_pick
         ]
         scene = self._scene.data(still=still) | {"number": self._shown, "fresh": fresh, "list": listed}

@@ -22,7 +22,7 @@ from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import answer_state
 from materia_nb.widgets.graph_inspector import DEFINITION, Inspector, last_handoffs
-from materia_nb.widgets.state_and_items import changed_blocks, limit_blocks, tree_of
+from materia_nb.widgets.state_tree import changed_blocks, limit_blocks, tree_of
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot

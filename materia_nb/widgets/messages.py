@@ -29,7 +29,7 @@ from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import Condition
-from materia_nb.widgets.picks import Pick
+from materia_nb.widgets.selection import Selection
 
 LongText: TypeAlias = Annotated[str, Field(max_length=2_000_000)]
 """What a person typed, or the page holds."""
@@ -443,13 +443,13 @@ class ToCast:
         b: WholeNumber
 
 
-def _picked(element: object, info: ValidationInfo) -> Pick | None:
+def _picked(element: object, info: ValidationInfo) -> Selection | None:
     """Return what an element of the canvas stands for; None for one that stands for nothing, or no longer."""
     if not isinstance(element, str | None):
         what = "The message of the page names an element by something other than a text."
         raise MateriaError(what, hint="reload the page", kind="bad_message")
-    picks: Mapping[str, Pick] = (info.context or {}).get("picks", {})
-    return picks.get(element or "")
+    selections: Mapping[str, Selection] = (info.context or {}).get("selections", {})
+    return selections.get(element or "")
 
 
 def _socket(element: str, info: ValidationInfo) -> str:
@@ -468,7 +468,7 @@ def _target(element: str, info: ValidationInfo) -> str:
 
 
 Element: TypeAlias = Annotated[Any, BeforeValidator(_picked), WithJsonSchema({"type": "string"})]
-"""An element of the canvas; read, it is the :data:`~materia_nb.widgets.picks.Pick` that it stands for, or None."""
+"""An element of the canvas; read, it is the :data:`~materia_nb.widgets.selection.Selection` that it stands for, or None."""
 SocketElement: TypeAlias = Annotated[ShortText, AfterValidator(_socket)]
 """The element of a socket; read, it is the socket's id."""
 TargetElement: TypeAlias = Annotated[ShortText, AfterValidator(_target)]
@@ -670,13 +670,15 @@ def messages_of(receiver: type) -> dict[str, type[PageMessage]]:
     }
 
 
-def read_message(receiver: type, content: object, picks: Mapping[str, Pick] | None = None) -> PageMessage:
+def read_message(
+    receiver: type, content: object, selections: Mapping[str, Selection] | None = None
+) -> PageMessage:
     """Read a message of a page.
 
     Args:
         receiver: who is told, such as :class:`ToCast`.
         content: the message.
-        picks: what the elements of a canvas stand for.
+        selections: what the elements of a canvas stand for.
 
     Raises:
         MateriaError: it is none that ``receiver`` knows, or a field of it is wrong (``bad_message``).
@@ -692,7 +694,8 @@ def read_message(receiver: type, content: object, picks: Mapping[str, Pick] | No
         )
     try:
         return known.model_validate(
-            {name: value for name, value in values.items() if name != "kind"}, context={"picks": picks or {}}
+            {name: value for name, value in values.items() if name != "kind"},
+            context={"selections": selections or {}},
         )
     except ValidationError as error:
         first = error.errors()[0]

@@ -17,12 +17,12 @@ from materia_nb.display.layout import place_graph
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.loadout.vocabulary import tint_of
-from materia_nb.widgets.picks import picks
-from materia_nb.widgets.scene import Scene
+from materia_nb.widgets.graph_elements import GraphElements
+from materia_nb.widgets.selection import selectable_parts
 
 
 def scene_of(graph):
-    return Scene(graph, place_graph(graph))
+    return GraphElements(graph, place_graph(graph))
 
 
 def coloured(colour):
@@ -82,7 +82,9 @@ def test_sockets_of_a_loop_are_marked_as_its_consumers_everywhere():
     node = next(one for one in scene.nodes if one["id"] == f"n:{member}")
     assert "loop-consumer" in node["classes"].split()
     assert "loop" not in node["classes"].split(), "that is the class of regions"
-    assert any("loop consumer" in words for words, pick in picks(made) if pick == ("socket", member))
+    assert any(
+        "loop consumer" in words for words, pick in selectable_parts(made) if pick == ("socket", member)
+    )
 
 
 def test_a_socket_outside_loops_is_no_consumer():

@@ -12,7 +12,7 @@ from materia_nb.cast import open_cast
 from materia_nb.display.blocks import Fold, blocks_as_text
 from materia_nb.errors import MateriaError
 from materia_nb.widgets.answering import answer_state, checked, clicked_text, typed_value
-from materia_nb.widgets.ended import end_blocks, failure_state
+from materia_nb.widgets.failure_panel import end_blocks, failure_state
 
 
 def shown(cast):

@@ -23,8 +23,8 @@ from materia_nb.loadout.vocabulary import CONDITIONS, DESCRIBED
 from materia_nb.widgets import frontend
 from materia_nb.widgets.design_acts import DesignSession
 from materia_nb.widgets.design_slices import design_slice
+from materia_nb.widgets.graph_elements import GraphElements, drawn_conditions
 from materia_nb.widgets.predict import _LEGEND
-from materia_nb.widgets.scene import Scene, drawn_conditions
 
 FRONT = Path(frontend.__file__).parent / "front"
 
@@ -70,7 +70,7 @@ def test_the_legend_says_which_lines_are_whose():
 def test_the_canvas_has_a_class_and_a_rule_for_it(condition):
     edge = next(
         one
-        for one in Scene(numbered(condition), place_graph(numbered(condition))).edges
+        for one in GraphElements(numbered(condition), place_graph(numbered(condition))).edges
         if one["id"] == "e:edge:0:A"
     )
     assert f"when-{condition}" in edge["classes"].split()

@@ -9,8 +9,8 @@ import pytest
 from materia_nb import Workbench
 from materia_nb.display.blocks import Heading, Line
 from materia_nb.store.catalogue import cast_entry
-from materia_nb.widgets.ended import end_blocks
 from materia_nb.widgets.explorer import FIRST, CastExplorer, glance, in_order, row_of
+from materia_nb.widgets.failure_panel import end_blocks
 
 HOSTILE = "\x1b[31m<img src=x>"
 

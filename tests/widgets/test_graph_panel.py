@@ -32,9 +32,9 @@ from materia_nb.loadout.graph import Edge, ExitRoute, Graph
 from materia_nb.widgets import GraphPanel, Panel, show_panel
 from materia_nb.widgets import base as base_module
 from materia_nb.widgets.base import CALLBACKS, show_html
+from materia_nb.widgets.graph_elements import GraphElements
 from materia_nb.widgets.graph_panel import MOST_SOCKETS
-from materia_nb.widgets.picks import picks
-from materia_nb.widgets.scene import Scene
+from materia_nb.widgets.selection import selectable_parts
 
 
 def live() -> int:
@@ -57,8 +57,8 @@ def send(panel: GraphPanel, **message: Any) -> None:
     panel.front._handle_custom_msg(message, [])
 
 
-def drawn(made: Any, **options: Any) -> Scene:
-    return Scene(made, place_graph(made, **options))
+def drawn(made: Any, **options: Any) -> GraphElements:
+    return GraphElements(made, place_graph(made, **options))
 
 
 def click(panel: GraphPanel, element: str) -> None:
@@ -553,12 +553,12 @@ def test_names_in_the_list_are_all_different():
     """A list selects by name."""
     names = [
         words
-        for words, _ in picks(
+        for words, _ in selectable_parts(
             graph("n", [socket("A", "a", ("always", "B"), ("always", "B")), socket("B", "b")])
         )
     ]
     assert len(names) == len(set(names)) == 5
-    built = [words.strip() for words, _ in picks(rework())]
+    built = [words.strip() for words, _ in selectable_parts(rework())]
     assert "always → Socket-4 (from Socket-6)" in built
     assert "always → Socket-2" in built
 
@@ -758,7 +758,7 @@ def test_hostile_text_stays_text(turn: int):
     made = hostile_graph(HOSTILE[turn:] + HOSTILE[:turn])
     panel = GraphPanel(made)
     panel.show_marks(hostile_marks(made))
-    for kind, key in [pick for _, pick in picks(made)]:
+    for kind, key in [pick for _, pick in selectable_parts(made)]:
         panel.select(kind, key)
         for value in html_values(panel):
             text = value.removeprefix("<style>").removesuffix("</style>")
@@ -781,7 +781,7 @@ def test_hostile_answers_stay_text(project: Path, timers: list[Timer]):
     cast.run()
     assert cast.status == "failed"
     panel = GraphPanel(cast)
-    for _, (kind, key) in picks(cast.graph):
+    for _, (kind, key) in selectable_parts(cast.graph):
         panel.select(kind, key)
         assert bad not in "".join(html_values(panel))
     panel.select("socket", "Socket-2")
@@ -999,7 +999,7 @@ def test_what_is_drawn_again_is_what_a_new_picture_would_show(tmp_path):
     cast = start(tmp_path, loop_config(), loop_agents(2, refuse=(1,)))
     cast.breakpoints.add("Socket-2", after=True)
     drawn = place_graph(cast.graph)
-    kept = Scene(cast.graph, drawn)
+    kept = GraphElements(cast.graph, drawn)
     moments = [marks_of(cast.now)]
     while cast.status == "ready":
         cast.step()
@@ -1009,4 +1009,4 @@ def test_what_is_drawn_again_is_what_a_new_picture_would_show(tmp_path):
         replace(one, never=frozenset({("Socket-2", 0)}), only={"Socket-3": "A"}) for one in moments[:2]
     ]
     for marks in [*moments, *reversed(moments)]:
-        assert kept.look(marks) == Scene(cast.graph, drawn).look(marks)
+        assert kept.look(marks) == GraphElements(cast.graph, drawn).look(marks)

@@ -22,8 +22,8 @@ from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.design_acts import DesignSession
 from materia_nb.widgets.design_slices import design_slice
-from materia_nb.widgets.ended import end_blocks
 from materia_nb.widgets.explorer import glance, row_of
+from materia_nb.widgets.failure_panel import end_blocks
 from materia_nb.widgets.inspector_tabs import TABS as ALL_TABS
 from panel_helpers import from_page
 

@@ -16,16 +16,18 @@ from materia_nb.jsonvalue import MISSING, replaced, same
 from materia_nb.widgets.cast_slices import TAIL, StepRows, timeline_state
 from materia_nb.widgets.inspector_tabs import step_tab
 from materia_nb.widgets.messages import ItemRow
-from materia_nb.widgets.state_and_items import (
+from materia_nb.widgets.state_tree import (
     aliases,
     changed_blocks,
+    tree_of,
+)
+from materia_nb.widgets.work_items import (
     effect_of,
     items_state,
     json_digest,
     rebuilt,
     redone,
     texts,
-    tree_of,
 )
 
 # -- steps ----------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from materia_nb.display.svg import (
 from materia_nb.errors import counted
 from materia_nb.loadout.graph import END, Graph, Socket
 from materia_nb.loadout.vocabulary import DESCRIBED, Condition
-from materia_nb.widgets.picks import Pick, pick_of
+from materia_nb.widgets.selection import Selection, selection_of
 
 Looks: TypeAlias = dict[str, dict[str, str]]
 """By element: ``classes``, ``words`` for who rests the mouse on it, and ``svg`` (a node) or ``label`` (a line)."""
@@ -54,7 +54,7 @@ _AWAY: Final = 4.0
 """How far beyond its tip a line's anchor stands, so that the direction to it is never in doubt."""
 
 
-class Scene:
+class GraphElements:
     """A graph laid out.
 
     Args:
@@ -75,7 +75,7 @@ class Scene:
         self._taken: set[str] = set()
         self._lines: dict[str, DrawnLine] = {}
         self._chips: dict[str, str] = {}
-        self.picks: dict[str, Pick] = {}
+        self.picks: dict[str, Selection] = {}
         self._marks: Marks | None = None
         self._looks: Looks = {}
         for loop_id, box in self.placed.loops.items():
@@ -135,7 +135,7 @@ class Scene:
         self._ids[prefix, key] = made
         return made
 
-    def _node(self, prefix: str, key: str, box: Box, classes: str, pick: Pick | None) -> str:
+    def _node(self, prefix: str, key: str, box: Box, classes: str, pick: Selection | None) -> str:
         made = self._id(prefix, key)
         if pick is not None:
             self.picks[made] = pick
@@ -182,7 +182,7 @@ class Scene:
         label = line.label
         bent: Bent = bend(points, start, end, (label.cx, label.cy) if label is not None else None)
         made = self._id("e", link.key)
-        pick = pick_of(link)
+        pick = selection_of(link)
         if pick is not None:
             self.picks[made] = pick
         self._lines[made] = line
@@ -378,7 +378,7 @@ def _picture(drawn: str, box: Box) -> str:
     return image(drawn, box.w + 2 * EDGE, box.h + 2 * EDGE)
 
 
-def _sendable(pick: Pick | None) -> list[str] | None:
+def _sendable(pick: Selection | None) -> list[str] | None:
     return None if pick is None else [pick[0], pick[1].encode("utf-8", "replace").decode()]
 
 

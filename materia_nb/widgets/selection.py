@@ -18,7 +18,7 @@ from materia_nb.loadout.report import brief
 
 Kind: TypeAlias = Literal["socket", "edge", "exit", "loop"]
 
-Pick: TypeAlias = tuple[Kind, str]
+Selection: TypeAlias = tuple[Kind, str]
 """What was selected: a socket or loop and its id, an exit and its ``edge_id``, or an edge and its key.
 
 The key of an edge is ``edge:<place>:<socket>``; that of the end that nobody wrote is ``implied:<socket>``.
@@ -27,7 +27,7 @@ The key of an edge is ``edge:<place>:<socket>``; that of the end that nobody wro
 _INDENT: Final = "\N{NO-BREAK SPACE}" * 4
 
 
-def pick_of(link: Link) -> Pick | None:
+def selection_of(link: Link) -> Selection | None:
     """Return what a line is selected as; None for the line from the start."""
     if link.kind == "start":
         return None
@@ -40,13 +40,13 @@ def link_title(link: Link) -> str:
     return f"{words} → {part(link.to)}"
 
 
-def picks(graph: Graph) -> list[tuple[str, Pick]]:
+def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
     """List everything that can be selected, each under a name of its own: sockets with their ways out, loops."""
     out: dict[str, list[Link]] = {}
     for link in links(graph):
         out.setdefault(link.source, []).append(link)
     titles = Counter(link_title(link) for ways in out.values() for link in ways)
-    named: list[tuple[str, Pick]] = []
+    named: list[tuple[str, Selection]] = []
     for socket in graph.sockets.values():
         entry = " · entry" if socket.id == graph.entry else ""
         label = part(socket.materia.label)
@@ -54,7 +54,7 @@ def picks(graph: Graph) -> list[tuple[str, Pick]]:
         words = f"{name} · {', '.join(kind_words(socket))}{entry}"
         named.append((words, ("socket", socket.id)))
         for link in out.get(socket.id, ()):
-            pick, title = pick_of(link), link_title(link)
+            pick, title = selection_of(link), link_title(link)
             if pick is not None:
                 source = f" (from {part(socket.id)})" if titles[title] > 1 else ""
                 named.append((f"{_INDENT}{title}{source}", pick))
@@ -62,7 +62,7 @@ def picks(graph: Graph) -> list[tuple[str, Pick]]:
     return numbered(named)
 
 
-def numbered(named: list[tuple[str, Pick]]) -> list[tuple[str, Pick]]:
+def numbered(named: list[tuple[str, Selection]]) -> list[tuple[str, Selection]]:
     """Number names that still occur more than once: a list selects by name."""
     seen: Counter[str] = Counter()
     apart = []
@@ -75,12 +75,12 @@ def numbered(named: list[tuple[str, Pick]]) -> list[tuple[str, Pick]]:
 OLD: Final = "old"
 
 
-def way_pick(kind: Kind, owner: str, place: int | str) -> Pick:
+def edge_selection(kind: Kind, owner: str, place: int | str) -> Selection:
     """Return an edge of a socket, or an exit route of a loop, as a part."""
     return kind, f"{kind}:{place}:{owner}"
 
 
-def owner_of(pick: Pick) -> tuple[str, int | None]:
+def owner_of(pick: Selection) -> tuple[str, int | None]:
     """Return the socket of an edge or the loop of an exit, and its place; None for the older ``exit``.
 
     A socket and a loop are their own, without a place.
@@ -100,7 +100,7 @@ def written(document: Object, kind: Kind, id_: str) -> Object:
     return as_object(as_object(document.get(f"{kind}s")).get(id_))
 
 
-def ways_of(document: Object, kind: Kind, owner: str) -> list[JSON]:
+def edges_of(document: Object, kind: Kind, owner: str) -> list[JSON]:
     """Return the edges of a socket, or the exit routes of a loop, as a loadout writes them."""
     if kind == "edge":
         return as_list(written(document, "socket", owner).get("edges"))
@@ -112,9 +112,9 @@ def members_of(document: Object, loop: str) -> list[str]:
     return [one for one in as_list(written(document, "loop", loop).get("sockets")) if isinstance(one, str)]
 
 
-def parts(document: Object, graph: Graph) -> list[tuple[str, Pick]]:
+def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
     """List every part under a name of its own: sockets with their edges, loops with their exits."""
-    named: list[tuple[str, Pick]] = []
+    named: list[tuple[str, Selection]] = []
     for id_, raw in as_object(document.get("sockets")).items():
         socket = graph.sockets.get(id_)
         what = (
@@ -122,41 +122,41 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Pick]]:
         )
         entry = " · entry" if id_ == graph.entry else ""
         named.append((f"{part(id_)} · {what}{entry}", ("socket", id_)))
-        for place, edge in enumerate(ways_of(document, "edge", id_)):
+        for place, edge in enumerate(edges_of(document, "edge", id_)):
             words = f"{_INDENT}{place + 1} {_way(edge, 'edge')} (from {part(id_)})"
-            named.append((words, way_pick("edge", id_, place)))
+            named.append((words, edge_selection("edge", id_, place)))
     for id_, raw in as_object(document.get("loops")).items():
         named.append((f"loop {part(id_)}", ("loop", id_)))
-        for place, route in enumerate(ways_of(document, "exit", id_)):
+        for place, route in enumerate(edges_of(document, "exit", id_)):
             source = part(as_object(route).get("from", "?"))
             words = f"{_INDENT}exit {_way(route, 'exit')} (from {source}, loop {part(id_)})"
-            named.append((words, way_pick("exit", id_, place)))
+            named.append((words, edge_selection("exit", id_, place)))
         if is_object(as_object(raw).get("exit")):
-            named.append((f"{_INDENT}exit, older form (loop {part(id_)})", way_pick("exit", id_, OLD)))
+            named.append((f"{_INDENT}exit, older form (loop {part(id_)})", edge_selection("exit", id_, OLD)))
     return numbered(named)
 
 
-def drawn_parts(document: Object, graph: Graph) -> dict[Pick, Pick]:
+def drawn_parts(document: Object, graph: Graph) -> dict[Selection, Selection]:
     """Return which part each selectable element of the picture stands for."""
-    drawn: dict[Pick, Pick] = {("socket", id_): ("socket", id_) for id_ in graph.sockets}
+    drawn: dict[Selection, Selection] = {("socket", id_): ("socket", id_) for id_ in graph.sockets}
     drawn |= {("loop", id_): ("loop", id_) for id_ in graph.loops}
     routes = [(loop.id, route) for loop in graph.loops.values() for route in loop.routes]
     exits = [link for link in links(graph) if link.kind == "exit"]
     for link in links(graph):
         if link.kind == "edge" and link.place is not None:
-            drawn["edge", link.key] = way_pick("edge", link.source, link.place)
+            drawn["edge", link.key] = edge_selection("edge", link.source, link.place)
         elif link.kind == "implied":
             drawn["edge", link.key] = ("socket", link.source)
     taken: set[tuple[str, int]] = set()
     for link, (loop, route) in zip(exits, routes, strict=False):
         if route.derived:
-            drawn["exit", link.key] = way_pick("exit", loop, OLD)
+            drawn["exit", link.key] = edge_selection("exit", loop, OLD)
             continue
         wanted = (route.source, route.condition, route.target)
-        for place, raw in enumerate(ways_of(document, "exit", loop)):
+        for place, raw in enumerate(edges_of(document, "exit", loop)):
             if _ends(raw) == wanted and (loop, place) not in taken:
                 taken.add((loop, place))
-                drawn["exit", link.key] = way_pick("exit", loop, place)
+                drawn["exit", link.key] = edge_selection("exit", loop, place)
                 break
     return drawn
 

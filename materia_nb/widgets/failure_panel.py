@@ -20,7 +20,7 @@ from materia_nb.insight.sides import seconds_words, time_of, worked, worked_word
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.rundir import RunDir
 from materia_nb.widgets.cast_slices import said_words
-from materia_nb.widgets.state_and_items import changed_blocks
+from materia_nb.widgets.state_tree import changed_blocks
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot

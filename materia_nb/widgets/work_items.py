@@ -1,0 +1,149 @@
+"""The table of work items: how each stands, and the list that the rows of an edited table make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from materia_nb.display.escape import part
+from materia_nb.engine.item_edits import WORKED_ON, ListEdit, lay_out, origins_of
+from materia_nb.engine.items import Standing
+from materia_nb.errors import MateriaError
+from materia_nb.handoff import Issue, item_issues
+from materia_nb.handoff.protocol import as_text
+from materia_nb.jsonvalue import JSON, compact, frozen, same
+from materia_nb.loadout.facts import WORK_ITEMS
+
+if TYPE_CHECKING:
+    from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.widgets.messages import ItemRow
+
+_TEXT_CHARS: Final = 1_000
+_MOST_ITEMS: Final = 10_000
+_ITEMS_CHARS: Final = 400_000
+"""Characters of all items together that a page is sent, and with it a saved notebook; longer texts are shortened."""
+_LEAST_CHARS: Final = 80
+
+
+def items_state(cast: Snapshot, *, busy: bool) -> dict[str, Any]:
+    """Return the work items with how far the cast is in them.
+
+    Args:
+        cast: whose.
+        busy: whether a step runs, during which they cannot be changed.
+    """
+    items, stands = cast.work_items, cast.standings
+    at = cast.engine.at
+    most = min(_TEXT_CHARS, max(_LEAST_CHARS, _ITEMS_CHARS // (2 * len(items) or 1)))
+    return {
+        "items": [_shortened(texts(one), most) for one in items[:_MOST_ITEMS]],
+        "more": max(0, len(items) - _MOST_ITEMS),
+        "base": json_digest(items),
+        "stands": stands[:_MOST_ITEMS],
+        "lanes": {
+            str(place): f"{part(lane.name, 40)}, {lane.status}" for place, lane in cast.lane_of_item.items()
+        },
+        "done": stands.count("done"),
+        "current": _current(cast, stands),
+        "at": at.socket if at is not None and at.item is not None else None,
+        "can": cast.writable and not busy and len(items) <= _MOST_ITEMS and not cast.lanes_go_on,
+        "frozen": cast.lanes_go_on,
+        "busy": busy,
+        "undo": cast.can_undo and not busy,
+        "lists": any(loop.iterator is not None for loop in cast.graph.loops.values()),
+    }
+
+
+def _shortened(whole: list[str], most: int) -> list[str | int]:
+    """Return texts of at most so many characters, and if one is longer, the length of each longer one, else 0."""
+    cut = [len(text) if len(text) > most else 0 for text in whole]
+    return [*(text[:most] for text in whole), *(cut if any(cut) else ())]
+
+
+def json_digest(value: JSON) -> str:
+    """Return a digest of a value, such as of the list of items that edits were made from."""
+    return sha256(compact(value).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+_TEXTS: Final = ("title", "context")
+
+
+def texts(item: JSON) -> list[str]:
+    """Title and context as they can be edited; what is not an item with two texts as JSON."""
+    if not isinstance(item, dict):
+        return [as_text(item), ""]
+    return [as_text(item.get(name, "")) for name in _TEXTS]
+
+
+Rebuilt: TypeAlias = tuple[list[JSON], list[int | None] | None]
+"""The items that the rows of a table make, and which of those before each is; None where that is not known."""
+
+
+def rebuilt(rows: Sequence[ItemRow], items: Sequence[JSON], read: Sequence[JSON] | None) -> Rebuilt:
+    """Make items of the rows of a table.
+
+    Args:
+        rows: as the table has them; a text that the page has only in part, and did not change, is None.
+        items: the items of the cast.
+        read: the items that the rows were read from, None if that is not known; the indices mean something if they are the same.
+
+    Raises:
+        MateriaError: a text is missing that is not known (``outdated``).
+    """
+    made: list[JSON] = []
+    origins: list[int | None] = []
+    for title, context, place, _ in rows:
+        origin = place if read is not None and place is not None and place < len(read) else None
+        before = None if read is None or origin is None else read[origin]
+        olds = [None, None] if origin is None else texts(before)
+        typed = [old if text is None else text for text, old in zip((title, context), olds, strict=True)]
+        if None in typed:
+            what = "Nothing was done: the list that these items come from is no longer known."
+            raise MateriaError(what, hint="revert, then edit the list as it is now", kind="outdated")
+        made.append(
+            before if olds == typed else dict(zip(_TEXTS, typed, strict=True))
+        )  # as it was read, if not changed
+        origins.append(origin)
+    return made, origins if read is not None and same(list(read), list(items)) else None
+
+
+def redone(
+    rows: Sequence[ItemRow], origins: Sequence[int | None] | None, *, abandon: bool
+) -> tuple[list[int], bool]:
+    """Say which items a table asks for again, and whether the one being worked on is to be abandoned."""
+    marked = zip(rows, origins or (), strict=False)
+    again = [origin for row, origin in marked if origin is not None and row.again]
+    return again, abandon and origins is not None
+
+
+def effect_of(
+    cast: Snapshot,
+    items: list[JSON],
+    origins: Sequence[int | None] | None,
+    again: Sequence[int],
+    abandon: bool,
+) -> tuple[list[str], list[int] | None]:
+    """Say what applying a list would move, and in which order its rows would stand; no order where it would be refused."""
+    known = origins_of(cast.work_items, items) if origins is None else origins
+    wanted = {WORK_ITEMS: ListEdit(tuple(known), tuple(again), abandon)}
+    items = [frozen(one) for one in items]  # laid out as they are, so each is found again by its identity
+    try:
+        laid = lay_out(cast.rules, cast.engine, {**cast.state, WORK_ITEMS: items}, wanted)
+    except MateriaError as error:
+        return [str(error)], None
+    place = {id(one): index for index, one in enumerate(items)}
+    return list(laid.said), [place[id(one)] for one in laid.data[WORK_ITEMS]]
+
+
+def issues_of(items: list[JSON]) -> list[Issue]:
+    """What breaks the rules of work items (R9)."""
+    return list(item_issues(items, "workItems"))
+
+
+def _current(cast: Snapshot, stands: Sequence[Standing]) -> int | None:
+    """The place of the item that is being worked on, else of the one that comes next; None outside items."""
+    if WORKED_ON in stands:
+        return stands.index(WORKED_ON)
+    item = cast.upcoming_item
+    return item.position if item is not None and item.key == f"WI-{item.position + 1}" else None
