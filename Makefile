@@ -101,12 +101,13 @@ class: env-test ## make the lessons an nbgrader course, and let nbgrader mark ri
 	@$(PY) scripts/nbgrader_env.py
 	MATERIA_CLASS=all $(PY) -m pytest -q -rs tests/lessons/test_assignments.py
 
-lint: env-test ## ruff, mypy, the layers, one door for files; types, style and tests of the front end
+lint: env-test ## ruff, mypy, layers, file access, names and English; types, style and tests of the front end
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	@$(PY) scripts/lint_files.py
+	@$(PY) scripts/check_language.py
 	@$(PY) scripts/make_front.py --check
 
 format: env-test ## let ruff write what it can

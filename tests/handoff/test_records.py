@@ -5,19 +5,17 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-from dataclasses import replace
-from typing import get_args
 
 import pytest
 
 from builders import asks, edge, wanted
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import SimpleAnswer, TurnFacts, protocol
+from materia_nb.handoff import TurnFacts, protocol
 from materia_nb.handoff.capabilities import names
-from materia_nb.handoff.protocol import Outcome, Piece, labelled
+from materia_nb.handoff.protocol import labelled
 from materia_nb.handoff.sparse import LONGEST_EXPORT
 from protocol_helpers import ASK, CONTRACT, ENVELOPE
-from records import as_line, check_record
+from records import check_record
 
 SPARSE = {
     "satisfied": False,
@@ -63,27 +61,6 @@ def test_what_is_asked_for():
                 yield from (f"{name} {short} {line}" for line in form(given, facts, short=short).splitlines())
 
     check_record("asked", lines())
-
-
-def test_answers_that_are_made_up():
-    answer = SimpleAnswer("again", pieces=(Piece("t", "c"),), reason="so")
-
-    def lines():
-        for name in ("envelope", "agent-contract"):
-            one = protocol(name)
-            for outcome, count in itertools.product(get_args(Outcome), (0, 2)):
-                yield from (
-                    f"{name} {outcome} {as_line(value)} {one.written(value)}"
-                    for value in one.samples(outcome, count)
-                )
-            yield from (f"{name} stops {as_line(value)}" for value in one.stopping())
-            yield from (
-                f"{name} {one.by_person(replace(answer, found=found), facts)}"
-                for found in ("", "why")
-                for facts in FACTS
-            )
-
-    check_record("made-up", lines())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[2] / "materia_nb"
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "materia_nb"
 LAYOUT = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER
 }  # fmt: skip
@@ -21,6 +22,8 @@ LIMITS = {
     "lines of code in one module": 586,
     "public names that stand for two things": 45,
 }
+STORED_RECORDS = 600_000
+"""Bytes of tests/data/shown: outputs that somebody reviews when they change."""
 
 
 def code_lines(text: str, tree: ast.Module) -> int:
@@ -74,6 +77,10 @@ def test_the_package_does_not_grow_unnoticed():
     assert not grown, (
         f"make the package smaller; public names that stand for two things: {', '.join(doubled)}"
     )
+
+
+def test_stored_records_stay_small_enough_to_be_reviewed():
+    assert sum(path.stat().st_size for path in (ROOT / "tests/data/shown").iterdir()) <= STORED_RECORDS
 
 
 def test_docstrings_and_comments_are_no_code():

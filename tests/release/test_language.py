@@ -1,0 +1,43 @@
+"""The count of vague names and translated phrases finds what it should, and nothing else."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "check_language.py"
+
+
+@pytest.fixture
+def check(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("check_language", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    return module
+
+
+def test_vague_names_are_counted_wherever_they_are_bound(check, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(
+        "found = 1\nedge = 2\ndef run(what, graph):\n    for one in graph:\n        print(one, told)\n"
+    )
+    names = [name.text for name in check.python_names(path)]
+    assert sorted(name for name in names if name in check.VAGUE) == ["found", "one", "what"]
+    assert len(names) == 5
+
+
+def test_translated_phrases_are_told_from_plain_ones(check, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text('"""Say what came of a cast."""\nLIMIT = 3\n"""Maximum note length, in characters."""\n')
+    assert [check._is_translated(sample.text) for sample in check.docstrings(path)] == [True, False]
+
+
+def test_messages_are_literals_of_three_words_outside_docstrings(check, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(
+        '"""A docstring of five words."""\nraise ValueError(f"no such {kind} of socket", "two words")\n'
+    )
+    assert [sample.text for sample in check.messages(path)] == ["no such X of socket"]
