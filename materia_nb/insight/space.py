@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from random import Random
@@ -23,7 +23,7 @@ from materia_nb.engine.events import Transition
 from materia_nb.engine.items import list_at, state_path, walk_of
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
-from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.rules import Rules, SocketRules, matches
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, usage_error
 from materia_nb.handoff.capabilities import MakesAnswers
@@ -37,7 +37,7 @@ from materia_nb.handoff.protocol import (
     protocol,
 )
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
-from materia_nb.loadout.graph import CAST_CONTEXTS, END, Graph, Socket
+from materia_nb.loadout.graph import CAST_CONTEXTS, Graph, Socket
 from materia_nb.loadout.regions import reachable_from, rounds_in
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, TAKEN, YES_OR_NO, Result, described
 from materia_nb.parallel import Progress, ProgressBar
@@ -162,7 +162,7 @@ class PossibleAnswers:
         if not here.socket.is_utility and here.maker is not None:
             yield from self._in_form(here, here.maker, lengths)
             return
-        for result, count in product(verdicts(here), lengths):
+        for result, count in product(outputs_of(here), lengths):
             yield Scripted(compact(self._value(here, result, count or 0)), result, count)
 
     def _in_form(
@@ -171,7 +171,7 @@ class PossibleAnswers:
         """Every answer in the form of the socket's protocol; one that says nothing of ``satisfied`` may be among them."""
         found = []
         whatever = verdicts(here) == (Result.NOTHING,)
-        for result, count in product(verdicts(here) if whatever else TAKEN, lengths):
+        for result, count in product(outputs_of(here), lengths):
             text = self._shortest(here, maker, None if whatever else result, count or 0)
             if text is not None:
                 found.append(Scripted(text, result, count))
@@ -266,6 +266,18 @@ def verdicts(here: SocketRules) -> tuple[Result, ...]:
     conditions += [] if socket.advance is None else [socket.advance.when]
     asks = [one for one in map(described, conditions) if not (one.whatever or one.without_output)]
     return TAKEN if asks else (Result.NOTHING,)
+
+
+def outputs_of(here: SocketRules) -> tuple[Result, ...]:
+    """Return what an output of a socket can say that makes a difference; in a form of its own it may say nothing too."""
+    possible = verdicts(here)
+    in_form = not here.socket.is_utility and here.maker is not None
+    return TAKEN if in_form and possible != (Result.NOTHING,) else possible
+
+
+def results_of(here: SocketRules) -> tuple[Result, ...]:
+    """Return everything that can happen to a visit and that the cast goes on from."""
+    return (*outputs_of(here), *(result for result in here.goes if result.silent))
 
 
 def unasked(here: SocketRules) -> bool:
@@ -589,17 +601,17 @@ def _taken(decision: Decision | None) -> tuple[Taken, ...]:
 
 
 class _StateKey:
-    """Tells the states of one loadout apart by what decides where a cast goes."""
+    """Tells the states of one loadout apart by everything that can still decide where a cast goes."""
 
     def __init__(self, rules: Rules, items: Sequence[int]) -> None:
         sources = _sources(rules.graph)
         self._fields = _fields_read(sources)
-        self._counted = _counted(rules)
+        self._live = _LiveCounts(rules)
         self._longest = (max(items, default=0) + 1) ** 2
         self._last_json = any(source.startswith(("lastJson", "$")) for source in sources)
 
     def of(self, state: CastState) -> object:
-        """What tells a state apart."""
+        """Return the key of a state."""
         visit = state.at
         if state.status != "waiting" or visit is None:
             return _node(state)
@@ -609,10 +621,8 @@ class _StateKey:
             visit.item.id if visit.item is not None else None,
             tuple((name, repr(data[name])) for name in self._fields or sorted(data) if name in data),
             tuple(sorted((name, min(at, self._longest)) for name, at in state.cursors.items())),
-            tuple(
-                sorted((edge, n) for edge, n in state.counts.items() if edge in self._counted[visit.socket])
-            ),
-            frozenset(_records(state)),
+            self._live.edge_uses(state, visit.socket),
+            self._live.item_records(state, visit.socket),
             tuple((one.walk.iterator.cursor, one.item.id) for one in state.shown),
             tuple(sorted(state.within.items())),
             state.detours,
@@ -620,10 +630,122 @@ class _StateKey:
         )
 
 
-def _records(state: CastState) -> Iterator[object]:
-    for item, record in state.items.items():
-        path = tuple((socket, step <= state.bounded_at) for socket, step in record.path)
-        yield item, tuple(sorted(record.used.items())), path, record.cycles
+class _Link(NamedTuple):
+    """One way from a socket to another.
+
+    Attributes:
+        counted: the edge or exit whose uses are counted outside items; None where nothing is counted.
+        bounded: True for an edge with ``maxTraversals``: a cycle with such an edge is not counted for an item (R18).
+        moves: the cursor that advances on the way; None where none does.
+    """
+
+    source: str
+    target: str
+    counted: tuple[str, int] | None = None
+    bounded: bool = False
+    moves: str | None = None
+
+
+def _links(rules: Rules) -> Iterator[_Link]:
+    """Yield every way from a socket that an answer or a failure can take, detours aside."""
+    for id_, here in rules.sockets.items():
+        advance = here.socket.advance
+        for result in results_of(here):
+            moves = advance.cursor if advance is not None and matches(advance.when, result) else None
+            choices = [here.goes[result]] if result in here.goes else []
+            choices += [here.leaves[result]] if moves is not None else []
+            for choice in choices:
+                edge, route = choice.edge, choice.route
+                if edge is not None:
+                    yield _Link(id_, edge.to, (id_, edge.place), edge.max_traversals is not None, moves)
+                elif route is not None:
+                    yield _Link(id_, route.target, (route.edge_id, 0), False, moves)
+        if (empty := rules.empty_exit(here.socket)) is not None:
+            yield _Link(id_, empty.target)
+    for region in rules.graph.regions.values():  # its loop is passed over when there are no items (P6)
+        yield _Link(region.first, region.exit)
+
+
+def _following(rules: Rules, links: Iterable[_Link]) -> dict[str, set[str]]:
+    following: dict[str, set[str]] = {id_: set() for id_ in rules.sockets}
+    for link in links:
+        if link.target in following:
+            following[link.source].add(link.target)
+    return following
+
+
+class _WithinItem(NamedTuple):
+    """What can still happen to an item of one cursor, by the socket that waits.
+
+    Attributes:
+        ahead: the sockets of this cursor that can be reached while the item has not advanced, the socket itself included.
+        cycles: the sockets that lie on a cycle without a bounded edge, each with the number of its group.
+        reads_cycles: the sockets from which something can depend on how many cycles the item has closed.
+    """
+
+    ahead: Mapping[str, frozenset[str]]
+    cycles: Mapping[str, int]
+    reads_cycles: frozenset[str]
+
+
+def _within_item(rules: Rules, links: Sequence[_Link], cursor: str) -> _WithinItem:
+    staying = [link for link in links if link.moves != cursor]
+    following = _following(rules, staying)
+    members = {
+        id_ for id_, here in rules.sockets.items() if here.walk and here.walk.iterator.cursor == cursor
+    }
+    ahead = {id_: frozenset(reachable_from([id_], following) & members) for id_ in following}
+    cycles = rounds_in(_following(rules, [link for link in staying if not link.bounded]))
+    # a protocol of an agent may read the cycles of its item to tell whether to call a person
+    reading = {id_ for id_ in members if rules.sockets[id_].socket.handoff != DEFAULT_HANDOFF} | cycles.keys()
+    reads_cycles = frozenset(id_ for id_, sockets in ahead.items() if not sockets.isdisjoint(reading))
+    return _WithinItem(ahead, cycles, reads_cycles)
+
+
+class _LiveCounts:
+    """Reads from a state the counts that can still matter; others, as of edges that cannot be taken again, are left out.
+
+    Without this, each critic that can send work back would multiply the states of everything after it.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        links = list(_links(rules))
+        following = _following(rules, links)
+        rounds = rounds_in(following)
+        repeated = [
+            link
+            for link in links
+            if link.source in rounds and rounds[link.source] == rounds.get(link.target)
+        ]
+        ahead = {id_: reachable_from([id_], following) for id_ in rules.sockets}
+        self._outside = {
+            id_: frozenset(link.counted for link in repeated if link.source in ahead[id_])
+            for id_ in rules.sockets
+        }
+        cursors = {here.walk.iterator.cursor for here in rules.sockets.values() if here.walk is not None}
+        self._inside = {cursor: _within_item(rules, links, cursor) for cursor in cursors}
+
+    def edge_uses(self, state: CastState, socket: str) -> object:
+        """Return the uses outside items of edges and exits that lie on a cycle and can be reached from the socket."""
+        return frozenset((edge, n) for edge, n in state.counts.items() if edge in self._outside[socket])
+
+    def item_records(self, state: CastState, socket: str) -> object:
+        """Return the record of each item that is not done, reduced to the sockets that can be reached before it is."""
+        records: list[object] = []
+        for item, record in state.items.items():
+            inside = self._inside[item[0]]
+            ahead, group = inside.ahead[socket], inside.cycles.get(socket)
+            used = frozenset((edge, n) for edge, n in record.used.items() if edge[0] in ahead)
+            # Coming back to a socket of another group takes a bounded edge, so the cycle will not be counted.
+            path = tuple(
+                (seen, inside.cycles[seen] != group or step <= state.bounded_at)
+                for seen, step in record.path
+                if seen in ahead and seen in inside.cycles
+            )
+            cycles = record.cycles if socket in inside.reads_cycles else 0
+            if used or path or cycles:
+                records.append((item, used, path, cycles))
+        return frozenset(records)
 
 
 def _sources(graph: Graph) -> list[str]:
@@ -647,31 +769,3 @@ def _fields_read(sources: Sequence[str]) -> tuple[str, ...]:
     if "state" in sources:
         return ()
     return tuple(sorted({path[0] for text in sources if (path := state_path(text))})) or ("",)
-
-
-def _counted(rules: Rules) -> dict[str, frozenset[tuple[str, int]]]:
-    """Return, by socket, the edges and exits whose counts can still matter there.
-
-    These are the ones that lie on a cycle, so that they can be taken more than once, and that can be reached from the socket.
-    """
-    graph = rules.graph
-    links: list[tuple[str, str, tuple[str, int]]] = []
-    for id_, here in rules.sockets.items():
-        links += [(id_, edge.to, (id_, edge.place)) for edge in here.socket.edges]
-        links += [(id_, route.target, (route.edge_id, 0)) for route in here.exits]
-        if (route := rules.empty_exit(here.socket)) is not None:
-            links.append((id_, route.target, ("", 0)))
-    following: dict[str, set[str]] = {id_: set() for id_ in graph.sockets}
-    for source, target, _ in links:
-        if target != END:
-            following[source].add(target)
-    rounds = rounds_in(following)
-    repeated = [
-        (source, link)
-        for source, target, link in links
-        if source in rounds and rounds[source] == rounds.get(target)
-    ]
-    ahead = {id_: reachable_from([id_], following) for id_ in graph.sockets}
-    return {
-        id_: frozenset(link for source, link in repeated if source in ahead[id_]) for id_ in graph.sockets
-    }

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from builders import asks, at, config, edge, exit_route, utility
 from materia_nb.engine.rules import Rules
 from materia_nb.loadout import LoadoutError, build_graph
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS
 
 ROWS = 3
 """The longest list that an answer gives."""
@@ -74,6 +75,15 @@ def loadouts(draw):
     budget = {"maxTokens": draw(st.integers(0, 200))} if draw(st.integers(0, 9)) == 7 else {}
     entry = draw(st.sampled_from(["Plan", "Plan", "Plan", outside[0]]))
     return config(sockets, loops, entry=entry, materia={"U": utility()}, limits=limits, budget=budget)
+
+
+protocols = st.sampled_from([DEFAULT_HANDOFF, *OWN_PROTOCOLS])
+
+
+def spoken(document, name):
+    """The same loadout, whose agents speak another protocol."""
+    document["loadouts"]["T"]["handoff"] = name
+    return document
 
 
 def rules_of(document):

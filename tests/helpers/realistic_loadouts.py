@@ -95,3 +95,15 @@ def critics_in_a_row(count: int) -> dict[str, Any]:
         sockets[f"Socket-{number}"] = at("P", edge(f"Socket-{number + 1}"))
         sockets[f"Socket-{number + 1}"] = _critic(onward, f"Socket-{number}", 2)
     return config(sockets)
+
+
+def critics_in_a_loop(count: int) -> dict[str, Any]:
+    """Each work item goes through the same pipeline of writers with critics."""
+    names = [f"Socket-{number}" for number in range(2, 2 * count + 2)]
+    sockets: dict[str, Any] = {"Socket-1": at("G", edge("Socket-2"))}
+    for writer, critic, onward in zip(names[::2], names[1::2], [*names[2::2], ""], strict=True):
+        sockets[writer] = at("P", edge(critic))
+        sockets[critic] = _critic(onward or names[0], writer, 2)
+    sockets[names[-1]]["advance"] = {"when": "satisfied"}
+    exits = [{"id": "done", "from": names[-1], "condition": "satisfied", "targetSocketId": "end"}]
+    return config(sockets, {"items": {"sockets": names, "consumes": {"from": "Socket-1"}, "exits": exits}})

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from builders import Play, asks, at, config, edge, exit_route, loop, retry_loop, utility
-from drawn_loadouts import loadouts, rules_of
+from drawn_loadouts import loadouts, protocols, rules_of, spoken
 from materia_nb import Workbench
 from materia_nb.engine import outputs, recovery, rules
 from materia_nb.engine.state import Failure
@@ -20,7 +20,7 @@ from materia_nb.insight.explore import Exploration, longest, played, stalling
 from materia_nb.insight.odds import rehearse_casts
 from materia_nb.insight.space import Node, Scripted, Space, VisitWay
 from materia_nb.loadout import build_graph
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS, Result
+from materia_nb.loadout.vocabulary import Result
 from protocol_helpers import OTHERS
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "10"))
@@ -288,15 +288,6 @@ def test_how_far_it_is_is_told_also_of_the_odds_of_another_length(wb):
 
 
 # -- any loadout --------------------------------------------------------------------------
-
-
-def spoken(document, name):
-    """The same loadout, whose agents speak another protocol."""
-    document["loadouts"]["T"]["handoff"] = name
-    return document
-
-
-protocols = st.sampled_from([DEFAULT_HANDOFF, *OWN_PROTOCOLS])
 
 
 @settings(max_examples=LAPS)
