@@ -21,7 +21,7 @@ from materia_nb.engine.session import Edit, Session, TurnRecord, all_steps
 from materia_nb.engine.state import BOUNDS, CastState, Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import replace_file
-from materia_nb.insight import sides
+from materia_nb.insight import diff
 from materia_nb.insight.compare import (
     Comparison,
     Needed,
@@ -30,8 +30,8 @@ from materia_nb.insight.compare import (
     recorded,
     send_answers,
 )
+from materia_nb.insight.diff import Side, shown, value_changes
 from materia_nb.insight.explore import Exploration
-from materia_nb.insight.sides import Side, shown, value_changes
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph, load_layers
 from materia_nb.loadout.graph import Graph
@@ -127,7 +127,7 @@ def _words(visit: Any) -> str:
 
 def _visits(session: Session) -> list[JSON]:
     return [
-        {"socket": step.socket, "visit": step.visit, "item": step.item_key, "to": sides.went(step)}
+        {"socket": step.socket, "visit": step.visit, "item": step.item_key, "to": diff.went(step)}
         for step in all_steps(session)
     ]
 

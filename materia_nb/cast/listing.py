@@ -14,7 +14,7 @@ from materia_nb.engine.session import Session, StepRecord
 from materia_nb.errors import MateriaError, counted, needs_one_of, plain
 from materia_nb.file_io import read_own_table
 from materia_nb.handoff.protocol import EVENT_SEVERITIES
-from materia_nb.insight import sides
+from materia_nb.insight import diff
 from materia_nb.insight.queries import HEADERS, THOUGHT, FoundValue, Why, ask_outputs
 from materia_nb.jsonvalue import compact
 from materia_nb.late import VIEWS
@@ -213,7 +213,7 @@ class StepList(Listed[StepRecord]):
         return data_frame(map(self._row, self._all), STEP_FIELDS)
 
     def _row(self, step: StepRecord) -> dict[str, object]:
-        used, time, decision = sides.used(step), sides.time_of(step), step.decision
+        used, time, decision = diff.used(step), diff.time_of(step), step.decision
         return {
             "step": step.number,
             "socket": step.socket,
@@ -221,7 +221,7 @@ class StepList(Listed[StepRecord]):
             "visit": step.visit,
             "item": step.item_key,
             "label": step.item_label,
-            "next": sides.went(step),
+            "next": diff.went(step),
             "by": None if decision is None else decision.by,
             "satisfied": None if decision is None else decision.satisfied,
             "issues": 0 if step.reading is None else len(step.reading.issues),
@@ -322,7 +322,7 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
         materia = graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
         output = verdict_words(step, 60)
-        way, took = way_words(step), sides.time_of(step).words
+        way, took = way_words(step), diff.time_of(step).words
         row = (str(step.number), *lane, step.socket, materia, str(step.visit), item, output, way, took)
         rows.append((*row, *(cells[place] for cells in more.values())))
     first, *others = _STEP_COLUMNS
@@ -399,7 +399,7 @@ OTHER_FAILURE: Final = "agent_error"
 
 def record_view(step: StepRecord) -> View:
     """One step by itself: which visit it is, how it went on, how long it took, what came, and what its agent thought."""
-    took, issues = sides.time_of(step).words, step.reading.issues if step.reading else ()
+    took, issues = diff.time_of(step).words, step.reading.issues if step.reading else ()
     said = lines([f"next: {way_words(step)}", *([f"took {took}"] if took else [])])
     said += lines(issue.line for issue in issues)
     if step.shown is not None:

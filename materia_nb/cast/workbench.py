@@ -30,7 +30,7 @@ from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.estimate import CASTS, GLANCE, PriceOfTurn, Prompts, estimate_cast
 from materia_nb.insight.odds import Assumed, Chances, PerSocket, rehearse_casts
-from materia_nb.insight.space import MOST_STATES
+from materia_nb.insight.reachable_states import MOST_STATES
 from materia_nb.jsonvalue import JSON
 from materia_nb.late import late
 from materia_nb.loadout import build_graph

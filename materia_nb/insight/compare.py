@@ -31,8 +31,8 @@ from materia_nb.engine.session import (
 )
 from materia_nb.engine.state import Status, Usage
 from materia_nb.errors import MateriaError, counted
-from materia_nb.insight import sides
-from materia_nb.insight.sides import (
+from materia_nb.insight import diff
+from materia_nb.insight.diff import (
     Aspect,
     FirstDifference,
     LoadoutComparison,
@@ -86,7 +86,7 @@ class Comparison:
     @cached_property
     def first(self) -> FirstDifference | None:
         """Where they first differ in what they did, and why; None when they did the same."""
-        return self.first_where(lambda one, other: bool(sides.differs(one, other, self._names)))
+        return self.first_where(lambda one, other: bool(diff.differs(one, other, self._names)))
 
     def first_where(self, differ: Callable[[StepRecord, StepRecord], bool]) -> FirstDifference | None:
         """Where they first differ in the sense of ``differ``, or in how far they went, lane by lane; None where they do not."""
@@ -112,7 +112,7 @@ class Comparison:
                 return None
             shorter, longer = ("B", "A") if right is None else ("A", "B")
             why = f"{longer} has handed the items to lanes; {shorter} has not yet."
-            way = sides.went(behind)
+            way = diff.went(behind)
             return FirstDifference(behind.number, way, way, (why,), (), "", "B" if right is None else "A")
         found = []
         for name in left.lanes:
@@ -124,7 +124,7 @@ class Comparison:
         return next((one for one in known if not one.shorter), known[0] if known else None)
 
     def _at(self, one: StepRecord, other: StepRecord) -> FirstDifference:
-        aspects = sides.differs(one, other, self._names)
+        aspects = diff.differs(one, other, self._names)
         return between(one, other, aspects, self._names, (self.a.rules.graph, self.b.rules.graph))
 
     @property
@@ -141,7 +141,7 @@ class Comparison:
         for number, (one, other) in enumerate(zip(ones, others, strict=False), start=1):
             if one.socket != other.socket:
                 return number - 1
-            if sides.went(one) != sides.went(other):
+            if diff.went(one) != diff.went(other):
                 return number
         return None if len(ones) == len(others) else min(len(ones), len(others))
 
@@ -157,14 +157,14 @@ class Comparison:
         pairs: list[_Aligned] = list(zip(ones[:together], others[:together], strict=True))
         pairs += _aligned(ones[together:], others[together:])
         return tuple(
-            Pair(one, other, sides.differs(one, other, self._names) if one and other else ())
+            Pair(one, other, diff.differs(one, other, self._names) if one and other else ())
             for one, other in pairs
         )
 
     @cached_property
     def state(self) -> list[ValueChange]:
         """Where their states differ as they stand now."""
-        return sides.told_changes(self.a.session.state.data, self.b.session.state.data, self._names)
+        return diff.told_changes(self.a.session.state.data, self.b.session.state.data, self._names)
 
     @property
     def loadouts(self) -> LoadoutComparison:
@@ -191,7 +191,7 @@ class Comparison:
     @property
     def time(self) -> tuple[int | None, int | None]:
         """How many milliseconds the steps of each were worked on, None where that is unknown (R56)."""
-        a, b = (sides.worked(all_steps(side.session))[0] for side in (self.a, self.b))
+        a, b = (diff.worked(all_steps(side.session))[0] for side in (self.a, self.b))
         return a, b
 
     @property
@@ -221,7 +221,7 @@ class StepComparison:
     @cached_property
     def differs(self) -> tuple[Aspect, ...]:
         """In what they differ; what stood in the state before does not count, since other steps made it."""
-        found = sides.differs(self.a, self.b, self.names)
+        found = diff.differs(self.a, self.b, self.names)
         return tuple(one for one in found if one not in ("given", "state"))
 
     @cached_property
@@ -232,17 +232,17 @@ class StepComparison:
     @cached_property
     def answer(self) -> list[ValueChange]:
         """Where their answers differ."""
-        return sides.told_changes(sides.answer_of(self.a), sides.answer_of(self.b), self.names)
+        return diff.told_changes(diff.answer_of(self.a), diff.answer_of(self.b), self.names)
 
     @cached_property
     def state(self) -> list[ValueChange]:
         """Where the states that they left differ."""
-        return sides.told_changes(self.a.after.data, self.b.after.data, self.names)
+        return diff.told_changes(self.a.after.data, self.b.after.data, self.names)
 
     @cached_property
     def prompt(self) -> tuple[str, ...]:
         """The layers of their prompts that differ, by name."""
-        return sides.parts_that_differ(self.a.prompt, self.b.prompt, self.names)
+        return diff.parts_that_differ(self.a.prompt, self.b.prompt, self.names)
 
 
 def visit_before(steps: Sequence[StepRecord], number: int) -> StepRecord:
@@ -281,7 +281,7 @@ def _aligned(a: Sequence[StepRecord], b: Sequence[StepRecord]) -> list[_Aligned]
 def _keys(steps: Sequence[StepRecord]) -> list[tuple[str, str, str, int]]:
     """Name each step by its lane, its socket, its item, and how many times the socket had worked on it."""
     keys = ((step.lane, step.socket, step.item_key or "") for step in steps)
-    return [(*key, times) for key, times in sides.counted_keys(keys)]
+    return [(*key, times) for key, times in diff.counted_keys(keys)]
 
 
 def _routes(side: Side) -> list[Route]:
@@ -355,7 +355,7 @@ class Replay:
         A cast that came to its end and would have gone on goes elsewhere. One that was under way, or whose agent
         failed, goes on in its replay too: that is the same way.
         """
-        found = self.compared.first_where(lambda one, other: sides.led(one) != sides.led(other))
+        found = self.compared.first_where(lambda one, other: diff.led(one) != diff.led(other))
         state = self.original.session.state
         if found is None or found.aspects or self.needs is None or state.status == "complete":
             return found
@@ -402,7 +402,7 @@ class Replay:
         if one.kind == "utility" or other.kind == "utility":
             return (one.command, one.script, one.params) != (other.command, other.script, other.params)
         names = self.original.name, self.replayed.name
-        return one.model != other.model or bool(sides.parts_that_differ(source.prompt, step.prompt, names))
+        return one.model != other.model or bool(diff.parts_that_differ(source.prompt, step.prompt, names))
 
 
 def replay_answers(original: Side, rules: Rules) -> Replay:
@@ -564,7 +564,7 @@ def _answer_key(step: StepRecord) -> _AnswerKey:
 
 
 def _by_key(steps: Sequence[StepRecord]) -> Mapping[tuple[_AnswerKey, int], StepRecord]:
-    return dict(zip(sides.counted_keys(map(_answer_key, steps)), steps, strict=True))
+    return dict(zip(diff.counted_keys(map(_answer_key, steps)), steps, strict=True))
 
 
 def _turns(source: StepRecord) -> list[TurnRecord]:

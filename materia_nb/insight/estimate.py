@@ -20,7 +20,14 @@ from materia_nb.engine.told import HEADINGS, tokens_of
 from materia_nb.errors import MateriaError, usage_error
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.odds import Chance, Chances, PerSocket, at, chances_of, check_given, drawn
-from materia_nb.insight.space import PossibleAnswers, Scripted, check_lengths, end_of, quiet, turns_of
+from materia_nb.insight.reachable_states import (
+    PossibleAnswers,
+    Scripted,
+    check_lengths,
+    end_of,
+    quiet,
+    turns_of,
+)
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen, get_path, replaced
 from materia_nb.loadout.graph import Graph, cast_context
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, Result

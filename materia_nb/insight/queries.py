@@ -21,7 +21,7 @@ from materia_nb.engine.session import Edit, Session, StepRecord, Streams, every_
 from materia_nb.engine.state import CastState, Failure, Usage, known_sum
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of, plain
 from materia_nb.handoff.capabilities import Concludes, Reported, SuggestionKind, Suggests
-from materia_nb.insight import sides
+from materia_nb.insight import diff
 from materia_nb.jsonvalue import JSON, MISSING, get_path, same, split_path
 from materia_nb.late import shown_by_its_view
 from materia_nb.loadout.graph import END, Graph
@@ -303,7 +303,7 @@ class SpentOn(NamedTuple):
 
 def _spent_in(step: StepRecord, *, left: bool) -> SpentOn:
     """What went into one step; ``left`` is whether going back left it behind."""
-    used, time = sides.used(step), sides.time_of(step)
+    used, time = diff.used(step), diff.time_of(step)
     turns = sum(turn.prompt is not None and turn.mode != "correction" for turn in step.turns)
     gone = used if left else Usage()
     return SpentOn((), 1, turns, len(step.calls), used, time.work, gone, time.work is None, time.waited or 0)

@@ -26,7 +26,7 @@ from materia_nb.engine.state import UNREPORTED, Usage, known_sum
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of, scrubbed, usage_error
 from materia_nb.handoff import SparseProtocol
 from materia_nb.handoff.protocol import Requirements, in_brief
-from materia_nb.insight import sides
+from materia_nb.insight import diff
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.sweep.grid import Seen, digest, seen
 
@@ -494,7 +494,7 @@ def _route_of(cast: Cast) -> list[str]:
 
 def _outputs_of(cast: Cast) -> dict[str, JSON]:
     """Return what each socket said last: parsed where it is JSON, else the text."""
-    return {step.socket: sides.answer_of(step) for step in cast.now.all_steps if step.output is not None}
+    return {step.socket: diff.answer_of(step) for step in cast.now.all_steps if step.output is not None}
 
 
 def ends_of(cast: Cast) -> str:
@@ -590,14 +590,14 @@ def _context(case: Any, cast: Cast) -> Any:
     from pydantic_evals.otel import SpanTreeRecordingError
 
     last = cast.steps[-1] if cast.steps else None
-    taken = sides.worked(cast.now.all_steps)[0] or 0
+    taken = diff.worked(cast.now.all_steps)[0] or 0
     usage = cast.now.usage
     return EvaluatorContext(
         name=case.name,
         inputs=case.inputs,
         metadata=case.metadata,
         expected_output=case.expected_output,
-        output=None if last is None else sides.answer_of(last),
+        output=None if last is None else diff.answer_of(last),
         duration=taken / 1000,
         _span_tree=SpanTreeRecordingError(_NO_SPANS),
         attributes={"cast": cast.id, "route": _route_of(cast), "ends": cast.status},

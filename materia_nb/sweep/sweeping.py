@@ -22,8 +22,8 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.state import Unit, Usage
 from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.file_io import append_line, read_plain
+from materia_nb.insight.diff import worked
 from materia_nb.insight.estimate import GLANCE
-from materia_nb.insight.sides import worked
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import expanded
 from materia_nb.parallel import Progress, ProgressBar, run_jobs

@@ -18,7 +18,7 @@ from materia_nb.display.blocks import Block, Line
 from materia_nb.display.escape import part
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
 from materia_nb.insight.compare import visit_before
-from materia_nb.insight.sides import Side
+from materia_nb.insight.diff import Side
 from materia_nb.jsonvalue import MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import checked, clicked_text, correction, typed_value

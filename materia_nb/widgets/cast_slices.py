@@ -21,7 +21,7 @@ from materia_nb.engine.state import BOUNDS, NOTHING
 from materia_nb.errors import counted, plain
 from materia_nb.handoff.capabilities import request_of
 from materia_nb.handoff.protocol import EVENT_SEVERITIES
-from materia_nb.insight.sides import seconds_words, time_of, used, worked, worked_words
+from materia_nb.insight.diff import seconds_words, time_of, used, worked, worked_words
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.work_items import json_digest
 

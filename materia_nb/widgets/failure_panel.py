@@ -16,7 +16,7 @@ from materia_nb.engine import decide, evolve, outputs
 from materia_nb.engine.session import branch_suffix, lanes_at_work, output_name
 from materia_nb.engine.state import BOUNDS, CastState
 from materia_nb.errors import MateriaError, counted, outgoing_traceback, plain
-from materia_nb.insight.sides import seconds_words, time_of, worked, worked_words
+from materia_nb.insight.diff import seconds_words, time_of, worked, worked_words
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.rundir import RunDir
 from materia_nb.widgets.cast_slices import said_words

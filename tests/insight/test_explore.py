@@ -15,10 +15,10 @@ from materia_nb import Workbench
 from materia_nb.engine import outputs, recovery, rules
 from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError
-from materia_nb.insight import space
+from materia_nb.insight import reachable_states
 from materia_nb.insight.explore import Exploration, longest, played, stalling
 from materia_nb.insight.odds import rehearse_casts
-from materia_nb.insight.space import Node, Scripted, Space, VisitWay
+from materia_nb.insight.reachable_states import Node, Scripted, Space, VisitWay
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.vocabulary import Result
 from protocol_helpers import OTHERS
@@ -254,8 +254,8 @@ def test_an_interrupt_ends_a_search_with_what_it_has_found(monkeypatch):
             raise KeyboardInterrupt
         return original(*given)
 
-    original = space.visit
-    monkeypatch.setattr(space, "visit", interrupted)
+    original = reachable_states.visit
+    monkeypatch.setattr(reachable_states, "visit", interrupted)
     e = Exploration(build_graph(retry_loop()), range(3))
     assert e.notes[0].startswith("The search stopped by an interrupt")
     assert e.can("Eval")
@@ -439,7 +439,7 @@ def test_where_a_detour_could_lead_anywhere_nothing_is_called_impossible():
 
 
 def test_a_protocol_whose_answers_cannot_be_made_is_told(monkeypatch):
-    for place in (rules, space):  # what a class can do is looked up once for each
+    for place in (rules, reachable_states):  # what a class can do is looked up once for each
         monkeypatch.setattr(place, "MakesAnswers", type(None))
     e = explored(spoken(retry_loop(), "agent-contract"))
     assert e.certain is False

@@ -16,10 +16,10 @@ from builders import asks, at, config, edge, exit_route, loop, retry_loop
 from drawn_loadouts import loadouts, protocols, rules_of, spoken
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
-from materia_nb.insight import space
+from materia_nb.insight import reachable_states
 from materia_nb.insight.explore import Exploration
 from materia_nb.insight.odds import DENSE, rehearse_casts, satisfied_shares, solve
-from materia_nb.insight.space import walk_states
+from materia_nb.insight.reachable_states import walk_states
 from materia_nb.loadout import build_graph
 from realistic_loadouts import critics_in_a_loop, critics_in_a_row
 
@@ -269,7 +269,7 @@ def test_counts_that_can_no_longer_matter_change_no_answer(document, protocol, s
     graph = rules_of(spoken(document, protocol)).graph
     fewer = Exploration(graph, (items,), 1_000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(space, "_LiveCounts", EveryCount)
+        patch.setattr(reachable_states, "_LiveCounts", EveryCount)
         more = Exploration(graph, (items,), 1_000)
     assume(more.complete_search)
     assert fewer.states <= more.states

@@ -20,9 +20,9 @@ from materia_nb.engine import decide, entering
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.errors import MateriaError
-from materia_nb.insight import sides
+from materia_nb.insight import diff
 from materia_nb.insight.compare import end_of_replay, replay_answers
-from materia_nb.insight.sides import Side
+from materia_nb.insight.diff import Side
 from materia_nb.loadout import build_graph
 
 REPLAYED = int(os.environ.get("MATERIA_NB_REPLAYED", "25"))
@@ -171,7 +171,7 @@ def test_a_cast_that_was_over_and_needs_an_answer_goes_otherwise(document, rng, 
     if original.session.state.status == "complete" and again.needs:
         assert again
         assert again.first is not None
-    ones, others = ([sides.led(step) for step in side.session.steps] for side in (original, again.replayed))
+    ones, others = ([diff.led(step) for step in side.session.steps] for side in (original, again.replayed))
     if again.needs is None:
         ended = [end_of_replay(side.session, None) for side in (original, again.replayed)]
         assert bool(again) == (ones != others or ended[0] != ended[1])

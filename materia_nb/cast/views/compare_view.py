@@ -31,9 +31,9 @@ from materia_nb.engine.session import StepRecord, all_steps
 from materia_nb.engine.state import Usage, in_words
 from materia_nb.errors import MateriaError, counted, plain
 from materia_nb.handoff.protocol import Issue
-from materia_nb.insight import sides
+from materia_nb.insight import diff
 from materia_nb.insight.compare import Comparison, Pair, Replay, StepComparison
-from materia_nb.insight.sides import LoadoutComparison, Side, shown
+from materia_nb.insight.diff import LoadoutComparison, Side, shown
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, same
 from materia_nb.loadout.graph import Graph
 
@@ -112,7 +112,7 @@ class CompareView(Shown, Comparison):
         ]
         if any(one.cost for one in self.usage):
             rows.append(("cost", *(one.cost_words for one in self.usage)))
-        return [*rows, ("time", *map(sides.worked_words, self.time))]
+        return [*rows, ("time", *map(diff.worked_words, self.time))]
 
     def in_words(self, names: Mapping[str, str] | None = None) -> list[Block]:
         """Return what it says beside its pictures; ``names`` is what sockets are called."""
@@ -167,18 +167,18 @@ class StepCompareView(Shown, StepComparison):
             names: what sockets are called; by their ids if left out.
         """
         a, b = self.a, self.b
-        ways = [sides.went(one) or "" for one in (a, b)]
+        ways = [diff.went(one) or "" for one in (a, b)]
         rows = [
             ("step", *(f"{_numbered(one)}: {_place(one, names)}, visit {one.visit}" for one in (a, b))),
             ("went to", *(names.get(way, way) for way in ways)),
-            ("tokens", *(sides.used(one).tokens_words for one in (a, b))),
-            ("time", *(sides.time_of(one).words for one in (a, b))),
+            ("tokens", *(diff.used(one).tokens_words for one in (a, b))),
+            ("time", *(diff.time_of(one).words for one in (a, b))),
         ]
         came = [", ".join(how_it_came(one)) for one in (a, b)]
         rows += [("answered", *(words or "at once" for words in came))] if any(came) else []
         said: list[Block] = [Table(_SPENT_COLUMNS, rows)]
         if self.answer:
-            said += [Heading("what came", small=True), _changed_value(sides.answer_of(a), sides.answer_of(b))]
+            said += [Heading("what came", small=True), _changed_value(diff.answer_of(a), diff.answer_of(b))]
         if self.prompt:
             said.append(Heading("what was asked", small=True))
             said += _changed_parts(a.prompt, b.prompt, self.prompt, self.names)
@@ -227,7 +227,7 @@ def _changed_parts(
     a: Prompt | None, b: Prompt | None, which: Iterable[str], names: tuple[str, str] = ("", "")
 ) -> list[Block]:
     """Compare the named parts of two prompts by their words."""
-    left, right = (sides.texts_of_parts(prompt, name) for prompt, name in zip((a, b), names, strict=True))
+    left, right = (diff.texts_of_parts(prompt, name) for prompt, name in zip((a, b), names, strict=True))
     return [Fold(name, [Words(left.get(name, ""), right.get(name, ""))], opened=True) for name in which]
 
 
@@ -375,7 +375,7 @@ def compare_view(a: Any, b: Any) -> Compared:
     if isinstance(a, Graph) and isinstance(b, Graph):
         return LoadoutCompareView(a, b)
     if isinstance(a, Prompt) and isinstance(b, Prompt):
-        return ValueCompareView(_changed_parts(a, b, sides.parts_that_differ(a, b)))
+        return ValueCompareView(_changed_parts(a, b, diff.parts_that_differ(a, b)))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         a, b = dict(a), dict(b)
         return ValueCompareView([] if same(a, b) else [_changed_tree(a, b)])
@@ -409,7 +409,7 @@ def _way(step: StepRecord | None, names: Mapping[str, str]) -> str:
     """Say where a step was, where it went, and what it said, as the timeline does."""
     if step is None:
         return ""
-    place, way = _place(step, names), sides.went(step) or "failed"
+    place, way = _place(step, names), diff.went(step) or "failed"
     way = f"{place}, waiting" if step.decision is None else f"{place} → {names.get(way, way)}"
     said = verdict_words(step, _SAID_CHARS)
     return f"{way}: {said}" if said else way

@@ -24,7 +24,7 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.estimate import Estimate, Prompts, Spread, Takes, estimate_cast
 from materia_nb.insight.explore import Exploration, played
 from materia_nb.insight.odds import Assumed, Chances, Odds, Rehearsal
-from materia_nb.insight.space import COMPLETE, HELD, MOST_STATES, Taken, strangers
+from materia_nb.insight.reachable_states import COMPLETE, HELD, MOST_STATES, Taken, strangers
 from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.late import VIEWS
 from materia_nb.loadout.facts import as_object, materia_group, materia_kind

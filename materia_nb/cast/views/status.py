@@ -28,7 +28,7 @@ from materia_nb.engine.state import BOUNDS, Hold
 from materia_nb.errors import counted, plain
 from materia_nb.handoff.capabilities import request_of
 from materia_nb.handoff.protocol import as_text
-from materia_nb.insight.sides import seconds_words, time_of, worked, worked_words
+from materia_nb.insight.diff import seconds_words, time_of, worked, worked_words
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Route
 

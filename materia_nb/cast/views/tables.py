@@ -31,8 +31,8 @@ from materia_nb.engine.session import StepFiles, StepRecord, files_after
 from materia_nb.engine.state import BOUNDS, Pin
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import read_plain
+from materia_nb.insight.diff import seconds_words, worked_words
 from materia_nb.insight.queries import SpentOn
-from materia_nb.insight.sides import seconds_words, worked_words
 from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.loadout.graph import Graph
 from materia_nb.store import file_snapshots

@@ -11,7 +11,7 @@ from materia_nb.cast.cases import read_case
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.engine import rules
 from materia_nb.errors import MateriaError
-from materia_nb.insight import space
+from materia_nb.insight import reachable_states
 from materia_nb.loadout import build_graph
 from protocol_helpers import OTHERS
 
@@ -63,7 +63,7 @@ def test_other_protocols_have_cases_in_their_form(tmp_path, name):
 
 
 def test_answers_in_the_wrong_form_are_not_written(tmp_path, monkeypatch):
-    for place in (rules, space):  # what a class can do is looked up once for each
+    for place in (rules, reachable_states):  # what a class can do is looked up once for each
         monkeypatch.setattr(place, "MakesAnswers", type(None))
     document = config({"A": at("P", parse="json", handoff="envelope")})
     with pytest.raises(MateriaError, match="form that A wants"):

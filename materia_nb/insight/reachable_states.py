@@ -713,9 +713,7 @@ class _LiveCounts:
         following = _following(rules, links)
         rounds = rounds_in(following)
         repeated = [
-            link
-            for link in links
-            if link.source in rounds and rounds[link.source] == rounds.get(link.target)
+            link for link in links if link.source in rounds and rounds[link.source] == rounds.get(link.target)
         ]
         ahead = {id_: reachable_from([id_], following) for id_ in rules.sockets}
         self._outside = {
