@@ -45,7 +45,7 @@ STATIONS: Final = (
     Station("cast/work.py", "turn_of", "makes the `Turn`, everything an agent may know."),
     Station("agents/notebook_agents.py", "FunctionAgent.answer", "calls the function of the notebook."),
     Station("agents/interface.py", "sound", "checks that the agent returned a reply."),
-    Station("cast/work.py", "Work.arrived", "handles the reply, whichever agent it came from."),
+    Station("cast/work.py", "Work.handle_reply", "handles the reply, whichever agent it came from."),
     Station("errors.py", "scrubbed", "removes keys before anything is saved."),
     Station("engine/decide.py", "answer", "is the second command: the events of this answer."),
     Station("engine/outputs.py", "output", "has the protocol read it, then drafts, refuses or completes."),
@@ -74,7 +74,7 @@ STATIONS: Final = (
     ),
     Station("cast/runner.py", "Runner.snapshot", "gives a view a frozen copy of the cast."),
     Station("insight/queries.py", "explain", "reads the decision back; nothing is reconstructed."),
-    Station("cast/listing.py", "why_blocks", "turns it into a small document."),
+    Station("cast/formatting.py", "why_blocks", "turns it into a small document."),
     Station("display/blocks.py", "Shown.as_text", "is the form for a terminal."),
     Station("display/blocks.py", "Shown.as_html", "is the form for a cell, all text escaped."),
 )

@@ -1,8 +1,8 @@
 """One cast: its session, what runs it, what can be seen of it, where it stops."""
 
-from materia_nb.cast.beginning import Plan, Prepared
 from materia_nb.cast.cast import Cast, open_cast, resume_cast, start_cast
 from materia_nb.cast.cast_breakpoints import Breakpoints, Pause
+from materia_nb.cast.runner_factory import Plan, Prepared
 from materia_nb.cast.snapshot import Snapshot
 
 __all__ = [

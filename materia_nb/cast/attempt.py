@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.agents.interface import Agent, name_of
 from materia_nb.agents.notebook_agents import AgentTable, PersonAgent, agent_from
 from materia_nb.cast.edits import Chosen, Pins
-from materia_nb.cast.listing import data_frame, failure_words
+from materia_nb.cast.formatting import data_frame, failure_words
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import refuse_recorded
 from materia_nb.cast.views.compare_view import Attempt, AttemptsView
@@ -91,23 +91,23 @@ class Trial(Runner):
             self._own = None
             shutil.rmtree(own, ignore_errors=True)
 
-    def do(self, command: Callable[..., Events], *given: object) -> None:
+    def run_command(self, command: Callable[..., Events], *given: object) -> None:
         """Carry out a command in memory, and note it."""
-        super().do(command, *given)
-        self.done.append(lambda runner, _: runner.do(command, *given))
+        super().run_command(command, *given)
+        self.done.append(lambda runner, _: runner.run_command(command, *given))
 
     def keep(self, events: Events, *, later: bool = False) -> None:  # noqa: ARG002
         """Believe what events lead to; nothing is written."""
         self.session = fold(self.rules, self.session, events)
 
-    def arrived(self, given: Answer) -> None:
+    def handle_reply(self, given: Answer) -> None:
         """Take an answer; one that is refused is not asked for again."""
         worked = self.worked
-        super().arrived(given)
+        super().handle_reply(given)
 
         def adopt(runner: Runner, told: Mapping[str, JSON]) -> None:
             runner.worked = worked
-            runner.arrived(given._replace(meta={**given.meta, "attempt": dict(told)}))
+            runner.handle_reply(given._replace(meta={**given.meta, "attempt": dict(told)}))
 
         self.done.append(adopt)
         at = self.session.state.waiting_at
@@ -138,7 +138,7 @@ def tried(
     who = name or trial.materia(visit).model or name_of(agent)
     error: str | None = None
     for layer, text in texts.items():
-        trial.do(decide.edit_prompt, layer, text)
+        trial.run_command(decide.edit_prompt, layer, text)
     prompt = trial.session.asked
     begun = time.monotonic()
     if isinstance(agent, PersonAgent):

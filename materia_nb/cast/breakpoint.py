@@ -235,7 +235,7 @@ class Breakpoint(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
-class Stops:
+class BreakpointSet:
     """Where runs stop at one moment. Iterating gives each :class:`Breakpoint`."""
 
     def __init__(self, conditions: Mapping[Breakpoint, StopCondition | None] | None = None) -> None:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from materia_nb.agents.background import in_thread
 from materia_nb.agents.interface import sound
 from materia_nb.agents.notebook_agents import AgentTable
-from materia_nb.cast import beginning
+from materia_nb.cast import runner_factory
 from materia_nb.cast.attempt import Attempts, Wording
 from materia_nb.cast.cast_breakpoints import OVER, CastBreakpoints, Pause
 from materia_nb.cast.edits import Approvals, Edits, Labels, Pins
 from materia_nb.cast.exports import Exports
-from materia_nb.cast.listing import StepList, steps_of
+from materia_nb.cast.formatting import StepList, steps_of
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.cast.work import Work, clean, given, now, over
@@ -538,7 +538,7 @@ class Cast:
                 self.runner.enter()
             try:
                 if work.session.state.status == "held" and isinstance(answer, str):
-                    work.do(decide.answer_hold, clean(answer))
+                    work.run_command(decide.answer_hold, clean(answer))
                 else:
                     self._reply_in(work, answer)
             finally:
@@ -561,7 +561,7 @@ class Cast:
         if stopped:
             return self.runner.by_hand(work, reply, clean(reply.text))
         decide.check_reply(work.rules, work.session, clean(reply.text))
-        work.arrived(reply)
+        work.handle_reply(reply)
         return None
 
     def refine(self, message: str) -> StepRecord:
@@ -652,7 +652,7 @@ class Cast:
     def _again(self, command: Callable[..., Events]) -> StepRecord | None:
         with self.runner.lock():
             self.runner.begin()
-            self.runner.do(command)
+            self.runner.run_command(command)
             self.runner.stop.clear()
             if self.status in ("ready", "waiting"):
                 return self.runner.advance(once=True)
@@ -675,7 +675,7 @@ class Cast:
         """
         with self.runner.lock():
             self.runner.begin()
-            self.runner.do(decide.skip_item if item else decide.skip, clean(note))
+            self.runner.run_command(decide.skip_item if item else decide.skip, clean(note))
             self.runner.stop.clear()
             self.runner.write_derived()
             return self.steps[-1]
@@ -757,14 +757,14 @@ class Cast:
             MateriaError: there is no such step (``no_step``), or the cast did not go on from it (``back``).
         """
         kept = self.steps.at(step).number if step else step
-        return self._begun_as_mine(beginning.forked(self.runner, kept, root))
+        return self._begun_as_mine(runner_factory.fork_directory(self.runner, kept, root))
 
     def _go_on(self, replay: Replay) -> Cast:
-        return self._begun_as_mine(beginning.replayed(self.runner, replay))
+        return self._begun_as_mine(runner_factory.replay_directory(self.runner, replay))
 
     def _begun_as_mine(self, path: Path) -> Cast:
         """Resume a cast that begins with what this one did: the same agents, breakpoints and pinned functions."""
-        runner = beginning.like(self.runner, path)
+        runner = runner_factory.resume_like(self.runner, path)
         try:
             made = Cast(runner)
             made.breakpoints.begin_as(self.breakpoints)
@@ -814,17 +814,17 @@ class Cast:
 
 
 def open_cast(path: Path, agents: AgentTable | None = None) -> Cast:
-    """Open a run directory to look at it, see :func:`materia_nb.cast.beginning.opened`."""
-    return Cast(beginning.opened(path, agents))
+    """Open a run directory to look at it, see :func:`materia_nb.cast.runner_factory.open_runner`."""
+    return Cast(runner_factory.open_runner(path, agents))
 
 
 def resume_cast(
     path: Path, agents: AgentTable | None = None, *, utilities: tuple[Path, ...] = (), sync: bool = False
 ) -> Cast:
-    """Open a run directory to go on with it, see :func:`materia_nb.cast.beginning.resumed`."""
-    return Cast(beginning.resumed(path, agents, utilities=utilities, sync=sync))
+    """Open a run directory to go on with it, see :func:`materia_nb.cast.runner_factory.resume_runner`."""
+    return Cast(runner_factory.resume_runner(path, agents, utilities=utilities, sync=sync))
 
 
-def start_cast(plan: beginning.Plan, request: str, agents: AgentTable | None = None) -> Cast:
-    """Start a cast, see :func:`materia_nb.cast.beginning.started`."""
-    return Cast(beginning.started(plan, request, agents))
+def start_cast(plan: runner_factory.Plan, request: str, agents: AgentTable | None = None) -> Cast:
+    """Start a cast, see :func:`materia_nb.cast.runner_factory.start_runner`."""
+    return Cast(runner_factory.start_runner(plan, request, agents))

@@ -11,8 +11,8 @@ from materia_nb.cast.breakpoint import (
     FILE,
     BreakKind,
     Breakpoint,
+    BreakpointSet,
     StopCondition,
-    Stops,
     condition_of,
     read_breakpoints,
     write_breakpoints,
@@ -79,7 +79,7 @@ class Breakpoints:
             self._refused = True
 
 
-class Settable(Stops):
+class Settable(BreakpointSet):
     """Breakpoints that can be added and taken away. Iterating gives each :class:`~materia_nb.cast.breakpoint.Breakpoint`."""
 
     def __init__(self, graph: Graph) -> None:

@@ -206,7 +206,7 @@ class Edits:
             self._runner.begin()
             if self._runner.session.state.status == "ready":
                 self._runner.enter()
-            self._runner.do(decide.edit_prompt, part, clean(text))
+            self._runner.run_command(decide.edit_prompt, part, clean(text))
             assert self._runner.session.prompt is not None  # noqa: S101 - it was edited
             return self._runner.session.prompt
 
@@ -239,7 +239,7 @@ class Edits:
             after, rules = _redefined(before, self._runner.rules, materia, definition, owner)
             made, previous = (document["materia"][materia] for document in (after, before))
             with HeldInterrupts():  # between any two of these the rules and the journal would not agree
-                self._runner.do(decide.redefine, materia, made, previous)
+                self._runner.run_command(decide.redefine, materia, made, previous)
                 self._runner.rules = rules
                 try:
                     files.write_json(CONFIG, after)
@@ -290,7 +290,7 @@ class Edits:
     def _set_budget(self, **most: Any) -> None:
         with self._runner.lock():
             self._runner.begin()
-            self._runner.do(decide.set_budget, replace(self._runner.session.state.budget, **most))
+            self._runner.run_command(decide.set_budget, replace(self._runner.session.state.budget, **most))
 
     def budget_in_words(self, words: str) -> None:
         """Change the budget as a person writes it: ``20000`` tokens, ``2.50 USD``, ``60 seconds``, ``10 turns``, or ``none`` at all.
@@ -320,7 +320,7 @@ class Edits:
                 change_context(
                     self._runner.files.path.parent, lambda stored: with_entry(stored, chosen.entry)
                 )
-                self._runner.do(decide.remember, chosen.step, chosen.entry)
+                self._runner.run_command(decide.remember, chosen.step, chosen.entry)
             return chosen._replace(kept=True)
 
 
@@ -389,7 +389,7 @@ class Labels(Shown):
             texts = {key: None if text is None else redacted(str(text)) for key, text in given.items()}
             said = relabelled(self.of(record), tag=tag, untag=untag, by=by, **texts)
             key = WHOLE_CAST if record is None else (record.branch, record.number)
-            self._runner.do(decide.label, key, said)
+            self._runner.run_command(decide.label, key, said)
             return said
 
     def undo(self, *, by: str = "person") -> None:
@@ -481,14 +481,16 @@ class Approvals(ApprovalsNow):
         """
         with self._runner.lock():
             self._runner.begin()
-            self._runner.do(decide.allow, self.allowed | decide.known_tools(self._runner.rules, tools))
+            self._runner.run_command(
+                decide.allow, self.allowed | decide.known_tools(self._runner.rules, tools)
+            )
 
     def disallow(self, *tools: str) -> None:
         """Let these tools ask again; all of them if none is named."""
         with self._runner.lock():
             self._runner.begin()
             gone = decide.known_tools(self._runner.rules, tools) if tools else self.allowed
-            self._runner.do(decide.allow, self.allowed - gone)
+            self._runner.run_command(decide.allow, self.allowed - gone)
 
     def answer(self, text: str) -> StepRecord:
         """Answer the agent that holds the cast; it goes on in the same conversation.
@@ -575,7 +577,7 @@ class Approvals(ApprovalsNow):
             self._runner.begin()
             self._runner.stop.clear()
             before, visit = self._work.session.state, decide.held(self._work.session)
-            self._work.do(decide.decide_hold, satisfied, target)
+            self._work.run_command(decide.decide_hold, satisfied, target)
             self._work.keep_beside(visit, before)
             self._runner.write_derived()
             return self._work.session.steps[-1]
@@ -733,7 +735,7 @@ class Pins(Mapping[str, Pin]):
             runner.functions.pop(name, None)
             if chosen.function is not None:
                 runner.functions[name] = chosen.function
-            runner.do(decide.pin, name, chosen.pin)
+            runner.run_command(decide.pin, name, chosen.pin)
 
     def remove(self, name: str) -> None:
         """Let a socket or materia be answered as if it had never been pinned.
@@ -745,5 +747,5 @@ class Pins(Mapping[str, Pin]):
         runner = self._runner
         with runner.lock():
             runner.begin()
-            runner.do(decide.unpin, name)
+            runner.run_command(decide.unpin, name)
             runner.functions.pop(name, None)

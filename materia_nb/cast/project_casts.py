@@ -14,8 +14,8 @@ from materia_nb.cast import Breakpoints, Plan, Prepared, open_cast, resume_cast,
 from materia_nb.cast.breakpoint import FILE
 from materia_nb.cast.cast import Cast
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
+from materia_nb.cast.formatting import CastList, Listed
 from materia_nb.cast.library import Loadouts, copy_scripts, utility_folders
-from materia_nb.cast.listing import CastList, Listed
 from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
 from materia_nb.cast.views.compare_view import Compared, ReplaysView, compare_view, replayed_words
 from materia_nb.cast.views.status import status_lines

@@ -10,7 +10,7 @@ from difflib import ndiff
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from materia_nb.cast.listing import FAILURES, OTHER_FAILURE
+from materia_nb.cast.formatting import FAILURES, OTHER_FAILURE
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.engine import decide
 from materia_nb.engine.item_edits import WORKED_ON

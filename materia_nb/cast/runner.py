@@ -26,7 +26,7 @@ from materia_nb.agents.interface import (
 )
 from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, needs_agent
 from materia_nb.agents.tools.more_tools import close_servers
-from materia_nb.cast.breakpoint import Stops
+from materia_nb.cast.breakpoint import BreakpointSet
 from materia_nb.cast.snapshot import RESUME, Definitions, Live, Snapshot, refuse_recorded
 from materia_nb.cast.work import Followers, Job, Work, now, over
 from materia_nb.engine import decide, streams
@@ -116,9 +116,9 @@ class LaneWork(Work):
             one.is_relative_to(here) or here.is_relative_to(one) for one in others
         )
 
-    def carry(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:
+    def apply(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:
         """Keep what a command leads to in the lane."""
-        self.main.carry(decide.in_lane, self.lane, command, *given, later=later)
+        self.main.apply(decide.in_lane, self.lane, command, *given, later=later)
 
 
 class Lanes:
@@ -228,7 +228,7 @@ class Lanes:
         if work.session.state.status == "ready":
             work.enter()
         elif at_work.lanes[name].status == "waiting":
-            self._main.do(decide.start_lane, name)
+            self._main.run_command(decide.start_lane, name)
         visit = work.session.state.waiting_at
         if visit is None:
             return name  # the lane is over
@@ -323,7 +323,7 @@ class Runner(Work):
         self.functions: dict[str, Agent] = {}
         self.raised: Exception | None = None
         self.messages, self.differences = list(messages), tuple(differences)
-        self.stops = Stops()
+        self.stops = BreakpointSet()
         self.attempts: object = None
         self.definitions: Definitions | None = None
         self.followers = Followers(self.messages)
@@ -352,7 +352,7 @@ class Runner(Work):
             stop_asked=self.stop.is_set(),
             stopping=self.stopping,
             raised=self.raised,
-            stops=Stops(self.stops.conditions),
+            stops=BreakpointSet(self.stops.conditions),
             pins_gone=gone,
             messages=tuple(self.messages),
             differences=self.differences,
@@ -447,7 +447,7 @@ class Runner(Work):
         name = self.answered_by(socket) if isinstance(agent, FunctionAgent) else None
         return name or name_of(agent)
 
-    def carry(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:
+    def apply(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:
         """Keep what a command leads to: ``command(rules, session, *given, now)``; ``later`` as for :meth:`keep`."""
         with self.recording:  # what an agent of a lane tells comes from a thread of its own
             self.keep(command(self.rules, self.session, *given, now()), later=later)
@@ -458,13 +458,13 @@ class Runner(Work):
             self.refuse_while_running()
         with self.lock():
             self.begin()
-            self.do(command, *given)
+            self.run_command(command, *given)
 
     def and_ask(self, work: Work, command: Callable[..., Events], *given: object) -> None:
         """Carry out a command in the cast or a lane of it, whose agent then goes on."""
         with self.lock():
             self.begin()
-            work.do(command, *given)
+            work.run_command(command, *given)
             self.stop.clear()
             work.ask()
             self.write_derived()
@@ -547,7 +547,7 @@ class Runner(Work):
         return self.files.path / self.session.folder if self.session.folder else self.project
 
     def begin_files(self, apart: Path | None) -> None:
-        """Keep the files that the cast begins with, where they are kept; ``apart`` as in :class:`~materia_nb.cast.beginning.Plan`."""
+        """Keep the files that the cast begins with, where they are kept; ``apart`` as in :class:`~materia_nb.cast.runner_factory.Plan`."""
         if apart is None or not self.session.keeps:
             self.keep_files("start")
             return
@@ -632,11 +632,11 @@ class Runner(Work):
     ) -> Generator[StepRecord, None, None]:
         """Run the lanes, as :meth:`advance`, and give each step once it is made, see :meth:`~materia_nb.cast.runner.Lanes.steps`."""
         if not self.lanes_at_work:
-            self.do(decide.enter)  # hands the items out
+            self.run_command(decide.enter)  # hands the items out
         yield from self.lanes.steps(breaks, once=once)
         self.keep_files("lanes")
         if self.lanes_at_work and not pending(self.rules, self.session)[0].lane:
-            self.do(decide.enter)  # all are over: brings them together
+            self.run_command(decide.enter)  # all are over: brings them together
         if self.session.state.status != "ready" or self.stuck:
             self.write_derived()
 
@@ -710,7 +710,7 @@ class Runner(Work):
         self.stop.clear()
         self.keep(opened, later=True)
         try:
-            work.arrived(reply._replace(by="person"))
+            work.handle_reply(reply._replace(by="person"))
         finally:
             self.write_waiting()
 

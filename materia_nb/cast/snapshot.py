@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from materia_nb.cast.breakpoint import Breakpoint, Stops
-from materia_nb.cast.listing import StepList, nth, steps_of
+from materia_nb.cast.breakpoint import Breakpoint, BreakpointSet
+from materia_nb.cast.formatting import StepList, nth, steps_of
 from materia_nb.display.escape import part
 from materia_nb.engine import decide, entering
 from materia_nb.engine.conversation import Message, ToolCall
@@ -83,7 +83,7 @@ class Live:
     stop_asked: bool = False
     stopping: str | None = None
     raised: Exception | None = None
-    stops: Stops = field(default_factory=Stops)
+    stops: BreakpointSet = field(default_factory=BreakpointSet)
     pins_gone: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
     differences: tuple[Difference, ...] = ()

@@ -365,25 +365,25 @@ class Work(ABC):
             self.messages.append(f"The files after step {step}{of} are not kept: {told.problem}")
         if (told.commit, told.left_out) != (before, self._left_out):
             self._left_out = told.left_out
-            self.main.carry(lambda _rules, _session, _ts: (told,))
+            self.main.apply(lambda _rules, _session, _ts: (told,))
 
     @abstractmethod
-    def carry(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:
+    def apply(self, command: Callable[..., Events], *given: object, later: bool = False) -> None:
         """Keep what a command leads to in this line of work: ``command(rules, session, *given, now)``.
 
         ``later``: the next write, which follows in the same call, has it too.
         """
 
-    def do(self, command: Callable[..., Events], *given: object) -> None:
+    def run_command(self, command: Callable[..., Events], *given: object) -> None:
         """Carry out a command of :mod:`materia_nb.engine.decide` here."""
-        self.carry(command, *given)
+        self.apply(command, *given)
 
     # -- steps ----------------------------------------------------------------------------
 
     def enter(self) -> None:
         """Enter the next socket, or come to the end."""
         self.worked = 0
-        self.do(decide.enter)
+        self.run_command(decide.enter)
 
     def ask(self, breaks: Callable[[str], bool] = lambda _: False) -> None:
         """Ask the agent, or run the process, until the visit is done or a person must answer."""
@@ -499,7 +499,7 @@ class Work(ABC):
             assert told is not None  # noqa: S101 - of a known type
             self._tell(told)
             if result.failure is None:
-                self.arrived(Answer(result.stdout, process=result.told))
+                self.handle_reply(Answer(result.stdout, process=result.told))
             elif result.failure.kind != "interrupted":
                 self._fail(result.failure.kind, result.failure.message, CORRECT_THE_UTILITY)
             return False
@@ -521,7 +521,7 @@ class Work(ABC):
 
     def _tell(self, event: ev.Event) -> None:
         """Write an event that tells how a process is run, and changes nothing else."""
-        self.carry(lambda _rules, _session, _ts: (event,))
+        self.apply(lambda _rules, _session, _ts: (event,))
 
     def _question(self, visit: Visit, pinned: PinnedAgent | None, folder: Path) -> Job:
         here, run_dir = self.rules.sockets[visit.socket], self.files.path
@@ -574,7 +574,7 @@ class Work(ABC):
     def _take_answer(self, visit: Visit, agent: Agent, answer: Any, pinned: str | None) -> bool:
         """Take what an agent answered or raised; whether the same line of work may go on."""
         if isinstance(answer, Asking):
-            self.do(decide.ask, [without_keys(call) for call in answer.calls], self.took())
+            self.run_command(decide.ask, [without_keys(call) for call in answer.calls], self.took())
             return False
         error = answer if isinstance(answer, Exception) else None
         reply = None
@@ -598,7 +598,7 @@ class Work(ABC):
             return False
         if reply.usage is None and pinned is None and not getattr(agent, "at_once", False):
             reply = reply._replace(usage=UNREPORTED)  # somebody was asked who did not say (R56)
-        self.arrived(reply._replace(pinned=pinned))
+        self.handle_reply(reply._replace(pinned=pinned))
         return True
 
     def _priced(self, agent: Agent, visit: Visit, used: Usage) -> Usage:
@@ -619,14 +619,14 @@ class Work(ABC):
                 self.saying.append(text)
                 self.followers.hear()
             case Called(call):
-                self.do(decide.called, without_keys(call))
+                self.run_command(decide.called, without_keys(call))
             case Noted(text):
-                self.do(decide.noted, redacted(text))
+                self.run_command(decide.noted, redacted(text))
             case Spent(usage):
                 used = sound_usage(usage, f"The agent of {visit.socket}")
-                self.do(decide.spent, self._priced(agent, visit, used))
+                self.run_command(decide.spent, self._priced(agent, visit, used))
 
-    def arrived(self, given: Answer) -> None:
+    def handle_reply(self, given: Answer) -> None:
         """Take an output of the socket that waits, as it was given: without keys, and with what this line of work knows of it."""
         before, visit = self.session.state, self.session.state.at
         assert visit is not None  # noqa: S101 - what is answered was entered
@@ -646,7 +646,7 @@ class Work(ABC):
         if self.session.keeps:
             self._record_with_files(command, answer)
         else:
-            self.carry(command, answer, later=alone and self.goes_on)
+            self.apply(command, answer, later=alone and self.goes_on)
         if here.sees_changes:
             at = self.session.state.waiting_at
             # Unless the same agent goes on at once, what changes next is not its doing.
@@ -657,7 +657,7 @@ class Work(ABC):
     def _record_with_files(self, command: Callable[..., Events], *given: object) -> None:
         """Write what a command leads to and the files of the step in one write: no end of the process comes between the two."""
         with HeldInterrupts(), self.main.recording:
-            self.carry(command, *given, later=True)
+            self.apply(command, *given, later=True)
             self.keep_files("step")
             self.write_waiting()
 

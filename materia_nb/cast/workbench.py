@@ -12,7 +12,7 @@ from materia_nb.agents.interface import Agent
 from materia_nb.agents.model_agent import known_price
 from materia_nb.agents.notebook_agents import AgentLike, FunctionAgent, TurnFunction
 from materia_nb.cast import Cast, Prepared
-from materia_nb.cast.answerers import Agents, in_their_form
+from materia_nb.cast.agents_api import Agents, in_their_form
 from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
 from materia_nb.cast.library import Loadouts, copy_scripts, spoken
 from materia_nb.cast.project_casts import PREVIOUS, Casts

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from materia_nb.cast import Cast
-from materia_nb.cast.listing import way_words
+from materia_nb.cast.formatting import way_words
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.display.blocks import (
     Code,

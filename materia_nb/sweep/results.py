@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from materia_nb.agents.interface import Agent, AgentError, Turn, name_of, sound
 from materia_nb.agents.notebook_agents import agent_from
 from materia_nb.cast import Cast, open_cast
-from materia_nb.cast.listing import data_frame
+from materia_nb.cast.formatting import data_frame
 from materia_nb.cast.views.tables import known_words
 from materia_nb.display.blocks import Bar, Block, Cell, Heading, Line, Shown, Table, lines
 from materia_nb.display.escape import shorten

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.cast.listing import output_words
+from materia_nb.cast.formatting import output_words
 from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, blocks_as_text, lines
 from materia_nb.display.escape import part
 from materia_nb.display.sections import JUDGED, call_blocks, issue_rows

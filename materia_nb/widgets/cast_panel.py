@@ -11,7 +11,7 @@ from materia_nb.cast import Cast
 from materia_nb.cast.breakpoint import breakpoint_of, condition_of
 from materia_nb.cast.cases import SUFFIX
 from materia_nb.cast.edits import Approvals
-from materia_nb.cast.listing import nth
+from materia_nb.cast.formatting import nth
 from materia_nb.cast.repairs import changed_definition, folders_asked
 from materia_nb.cast.views.compare_view import CompareView, StepCompareView
 from materia_nb.display.blocks import Block, Line

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from time import time as now_in_seconds
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from materia_nb.cast.listing import how_it_came, output_words, way_words
+from materia_nb.cast.formatting import how_it_came, output_words, way_words
 from materia_nb.cast.repairs import changed_definition
 from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.cast.views.status import axis_of, lanes_blocks, steps_words, where_words

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
 
-from materia_nb.cast.listing import nth
+from materia_nb.cast.formatting import nth
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.blocks import Block, clipped
 from materia_nb.display.escape import Html, shorten

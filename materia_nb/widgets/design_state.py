@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.cast.answerers import in_their_form
+from materia_nb.cast.agents_api import in_their_form
 from materia_nb.display.escape import shorten
 from materia_nb.insight.estimate import Prompts
 from materia_nb.insight.explore import Exploration

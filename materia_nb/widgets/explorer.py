@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from traitlets import Dict, Unicode
 
 from materia_nb.cast import Cast
-from materia_nb.cast.listing import casts_view, cost_words, failure_words, sought, when_words
+from materia_nb.cast.formatting import casts_view, cost_words, failure_words, sought, when_words
 from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.display.blocks import Block, Code, Heading, Line, Table, blocks_as_text, clipped
 from materia_nb.display.escape import part

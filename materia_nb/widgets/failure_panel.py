@@ -6,7 +6,7 @@ import contextlib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.cast.listing import cost_words, failure_words
+from materia_nb.cast.formatting import cost_words, failure_words
 from materia_nb.cast.repairs import Redefinition, changed_definition, offers
 from materia_nb.cast.views.status import loop_progress, steps_words, tried_words
 from materia_nb.display.blocks import Block, Code, Diff, FactTable, Fold, Heading, Line, Table, clipped, lines

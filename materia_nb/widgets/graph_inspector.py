@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.cast.listing import way_words
+from materia_nb.cast.formatting import way_words
 from materia_nb.cast.views.status import loop_progress, marks_of
 from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, Table, Tree, View, lines
 from materia_nb.display.escape import Html, html_text, part

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.cast.breakpoint import BreakKind, Breakpoint, ordinal
-from materia_nb.cast.listing import way_words, why_blocks
+from materia_nb.cast.formatting import way_words, why_blocks
 from materia_nb.cast.views.step_views import against_last_visit, counted_tokens, handoff_blocks
 from materia_nb.display.blocks import Action, Block, Code, Fold, Heading, Line, Table, Tree, clipped, json_of
 from materia_nb.display.escape import part

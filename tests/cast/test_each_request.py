@@ -11,7 +11,7 @@ from builders import at, edge
 from materia_nb import Workbench
 from materia_nb.cast.breakpoint import read_breakpoints
 from materia_nb.cast.cases import read_case
-from materia_nb.cast.listing import cost_words, sought, when_words
+from materia_nb.cast.formatting import cost_words, sought, when_words
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import MISSING
 from materia_nb.loadout import build_graph

@@ -14,7 +14,7 @@ import materia_nb
 from magics_helpers import cell, line, text
 from materia_nb.agents.interface import AgentError
 from materia_nb.cast import open_cast, resume_cast
-from materia_nb.cast.listing import failure_words
+from materia_nb.cast.formatting import failure_words
 from materia_nb.cast.repairs import ACTS, FAILURE_KINDS, OTHER, changed_definition, offers
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import RefusedAnswer

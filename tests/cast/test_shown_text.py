@@ -7,7 +7,7 @@ import json
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast.listing import output_words
+from materia_nb.cast.formatting import output_words
 from materia_nb.cast.views.step_views import StepView, cast_page_html
 
 PROSE = "It is **done**.\nTwo files were changed."

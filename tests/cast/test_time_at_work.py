@@ -9,7 +9,7 @@ import pytest
 import cast_helpers as h
 from materia_nb.agents.interface import Asking, Reply, ToolCall
 from materia_nb.cast import open_cast, resume_cast
-from materia_nb.cast.listing import step_table
+from materia_nb.cast.formatting import step_table
 from materia_nb.insight.diff import Time, time_of, worked
 from materia_nb.widgets.base import Doing
 from materia_nb.widgets.cast_slices import StepRows, bar_state, timeline_state
@@ -20,7 +20,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.ms = 1_000_000
-        for module in ("runner", "work", "cast", "beginning"):
+        for module in ("runner", "work", "cast", "runner_factory"):
             monkeypatch.setattr(f"materia_nb.cast.{module}.now", lambda: self.ms)
 
     def passes(self, seconds):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import cast_helpers as h
 from materia_nb.cast import open_cast
-from materia_nb.cast.listing import casts_view
+from materia_nb.cast.formatting import casts_view
 from materia_nb.cast.views.status import status_lines
 from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.store.catalogue import cast_entry

@@ -15,8 +15,8 @@ from builders import document as config
 from materia_nb.agents import AgentTable
 from materia_nb.agents.interface import Reply, Turn
 from materia_nb.cast import Cast, Plan, start_cast
-from materia_nb.cast.beginning import started
 from materia_nb.cast.runner import Runner
+from materia_nb.cast.runner_factory import start_runner
 from materia_nb.engine.state import CastState
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import build_graph
@@ -197,7 +197,7 @@ class Watched(Cast):
 
 
 def watched(root: Path, document: Mapping[str, Any], agents: Mapping[str, object] | object = None) -> Watched:
-    return Watched(started(plan(root, document), "the widget", table(agents)))
+    return Watched(start_runner(plan(root, document), "the widget", table(agents)))
 
 
 def prefix(cast_dir: Path, count: int, to: Path) -> Path:

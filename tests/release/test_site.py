@@ -136,7 +136,7 @@ def test_every_public_name_is_in_the_reference(site):
     wanted = {
         f"materia_nb.{name}" for name in ("Workbench", "Cast", "MateriaError", "load_ipython_extension")
     }
-    wanted |= {"materia_nb.Workbench.cast", "materia_nb.cast.listing.StepList.ask"}
+    wanted |= {"materia_nb.Workbench.cast", "materia_nb.cast.formatting.StepList.ask"}
     for package in PACKAGES:
         module = import_module(f"materia_nb.{package}")
         public = {name: getattr(module, name) for name in module.__all__}

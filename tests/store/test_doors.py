@@ -14,7 +14,7 @@ import pytest
 import cast_helpers as h
 import lint_files
 from materia_nb import Workbench
-from materia_nb.cast import beginning, open_cast, resume_cast
+from materia_nb.cast import open_cast, resume_cast, runner_factory
 from materia_nb.cast.breakpoint import read_breakpoints
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import append_line, read_plain, replace_file
@@ -296,7 +296,7 @@ def test_a_resume_that_fails_anywhere_leaves_nothing_locked(left, what):
         lines[0], wanted[0] = 0, at
 
         def trace(frame, event, arg):
-            if frame.f_code is not beginning.resumed.__code__:
+            if frame.f_code is not runner_factory.resume_runner.__code__:
                 return None
 
             def line(frame, event, arg):

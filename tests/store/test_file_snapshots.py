@@ -16,7 +16,7 @@ import pytest
 import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.cast import Cast, resume_cast
-from materia_nb.cast.beginning import started
+from materia_nb.cast.runner_factory import start_runner
 from materia_nb.engine.session import files_after
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import append_line, replace_file
@@ -83,7 +83,7 @@ def tree_of(cast):
 
 
 def start(project, document, agents, files="kept"):
-    return Cast(started(h.plan(project, document, files=files), "x", h.table(agents)))
+    return Cast(start_runner(h.plan(project, document, files=files), "x", h.table(agents)))
 
 
 def of_git(project):

@@ -12,7 +12,7 @@ import pytest
 import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.cast import open_cast, resume_cast
-from materia_nb.cast.beginning import started
+from materia_nb.cast.runner_factory import start_runner
 from materia_nb.errors import MateriaError
 from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, JournalLine, read_journal
@@ -144,7 +144,7 @@ def test_fsync_is_a_setting(tmp_path, monkeypatch, sync):
 def recorded(tmp_path_factory):
     """A cast that stands before its fourth socket, and the states that it had."""
     root = tmp_path_factory.mktemp("torn")
-    cast = h.Watched(started(h.plan(root, h.chain_config(4)), "é🜁", h.table(lambda visit: f"ü{visit}")))
+    cast = h.Watched(start_runner(h.plan(root, h.chain_config(4)), "é🜁", h.table(lambda visit: f"ü{visit}")))
     cast.run(steps=3)
     cast.close()
     return cast

@@ -9,7 +9,7 @@ from functools import reduce
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
-from materia_nb.cast.listing import TableOf, how_it_came, verdict_words
+from materia_nb.cast.formatting import TableOf, how_it_came, verdict_words
 from materia_nb.cast.views.tables import changes_table
 from materia_nb.display.blocks import (
     Block,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.cast.breakpoint import Breakpoint
-from materia_nb.cast.listing import failure_words, step_table, verdict_mark, verdict_words
+from materia_nb.cast.formatting import failure_words, step_table, verdict_mark, verdict_words
 from materia_nb.cast.repairs import changed_definition, offers
 from materia_nb.cast.snapshot import LaneNow, Snapshot
 from materia_nb.display.blocks import Action, Badge, Block, Code, Line, Shown, Table, lines

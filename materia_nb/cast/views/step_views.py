@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
-from materia_nb.cast.listing import step_table, why_blocks
+from materia_nb.cast.formatting import step_table, why_blocks
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.cast.views.status import draft_of, lanes_blocks, marks_of, status_lines
 from materia_nb.cast.views.tables import FilesView, known_words

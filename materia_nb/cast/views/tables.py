@@ -9,8 +9,8 @@ from functools import lru_cache, partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.cast.breakpoint import Stops
-from materia_nb.cast.listing import TableOf, data_frame, way_words
+from materia_nb.cast.breakpoint import BreakpointSet
+from materia_nb.cast.formatting import TableOf, data_frame, way_words
 from materia_nb.display.blocks import (
     Action,
     Block,
@@ -57,7 +57,7 @@ def pins_view(here: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None
     return Table(("socket or materia", "pinned to", "in", "text"), rows, "nothing is pinned")
 
 
-def breakpoints_view(stops: Stops, graph: Graph) -> Table:
+def breakpoints_view(stops: BreakpointSet, graph: Graph) -> Table:
     """The breakpoints of a cast, or of all casts of a loadout."""
     rows = [
         (one.words(graph), f"{how.__doc__ or 'condition'} (gone with this kernel)" if how else "always")

@@ -12,7 +12,7 @@ from typing import Any, Final
 from materia_nb.cast import Cast
 from materia_nb.cast.breakpoint import amount_of, condition_of
 from materia_nb.cast.edits import Approvals, Edits
-from materia_nb.cast.listing import casts_view
+from materia_nb.cast.formatting import casts_view
 from materia_nb.cast.project_casts import Casts
 from materia_nb.cast.views.status import StatusView, consent_lines
 from materia_nb.cast.views.step_views import PromptView, StepView

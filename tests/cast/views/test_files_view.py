@@ -6,13 +6,13 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import Cast, open_cast
-from materia_nb.cast.beginning import started
+from materia_nb.cast.runner_factory import start_runner
 from materia_nb.cast.views.compare_view import CompareView
 from materia_nb.errors import MateriaError
 
 
 def start(project, document, agents, files="kept"):
-    return Cast(started(h.plan(project, document, files=files), "ship <b>it</b>", h.table(agents)))
+    return Cast(start_runner(h.plan(project, document, files=files), "ship <b>it</b>", h.table(agents)))
 
 
 @pytest.fixture

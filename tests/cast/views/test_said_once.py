@@ -10,7 +10,7 @@ import pytest
 import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents.interface import Reply, Usage
-from materia_nb.cast.listing import record_view, why_blocks
+from materia_nb.cast.formatting import record_view, why_blocks
 from materia_nb.cast.views.loadout_views import ExploreView, ReportView
 from materia_nb.cast.views.status import StatusView, steps_view
 from materia_nb.cast.views.step_views import (

@@ -16,8 +16,8 @@ from builders import asks, at, config, edge, exit_route, retry_loop
 from materia_nb import Workbench
 from materia_nb.agents.interface import AgentError, Asking, Reply, ToolCall, Usage
 from materia_nb.cast import Cast, open_cast
-from materia_nb.cast.beginning import started
-from materia_nb.cast.listing import record_view
+from materia_nb.cast.formatting import record_view
+from materia_nb.cast.runner_factory import start_runner
 from materia_nb.cast.views.loadout_views import (
     ExploreView,
     RehearsalView,
@@ -238,7 +238,7 @@ def test_a_cast_that_keeps_its_files(tmp_path, clock):
         return "x"
 
     plan = h.plan(project, h.chain_config(3), files="kept")
-    cast = Cast(started(plan, "ship it", h.table(agent)))
+    cast = Cast(start_runner(plan, "ship it", h.table(agent)))
     cast.run()
     blamed = [(f"blame {path}", cast.blame(path)) for path in ("new.txt:1", "new.txt:499", "made-1:1")]
     shown_texts.matches("files", [("files", cast.files), *blamed])

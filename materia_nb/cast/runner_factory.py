@@ -90,7 +90,7 @@ class Prepared(NamedTuple):
 
 
 @nothing_recorded()
-def started(plan: Plan, request: str, agents: AgentTable | None = None) -> Runner:
+def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> Runner:
     """Make the run directory, write how the cast begins, and return the runner before its first step."""
     rules = Rules(plan.graph)
     begun = ev.CastStart(
@@ -146,7 +146,7 @@ def _let_go(journal: Journal | None, lock: CastLock | None) -> None:
         lock.release()
 
 
-def opened(path: Path, agents: AgentTable | None = None) -> Runner:
+def open_runner(path: Path, agents: AgentTable | None = None) -> Runner:
     """Open a run directory to look at it, one of the reference engine too. Nothing is written.
 
     ``differences`` says where our engine would not have taken the recorded route, and
@@ -181,7 +181,7 @@ def opened(path: Path, agents: AgentTable | None = None) -> Runner:
     )
 
 
-def resumed(
+def resume_runner(
     path: Path, agents: AgentTable | None = None, *, utilities: tuple[Path, ...] = (), sync: bool = False
 ) -> Runner:
     """Open a run directory to go on with it: takes its lock and sets a torn last line aside.
@@ -191,7 +191,7 @@ def resumed(
 
     Raises:
         DiskError: the directory cannot be written.
-        MateriaError: as :func:`opened`; also ``not_ours``, ``not_begun``, ``locked`` (naming the
+        MateriaError: as :func:`open_runner`; also ``not_ours``, ``not_begun``, ``locked`` (naming the
             owner), and ``missing_artifact`` when an output that the journal names cannot be
             read, since going on without it would silently lose a step.
     """
@@ -256,7 +256,7 @@ def _keep_envelope(runner: Runner) -> None:
             runner.messages.append(" ".join(str(error).split()))
 
 
-def forked(runner: Runner, number: int | None, root: Path | None = None) -> Path:
+def fork_directory(runner: Runner, number: int | None, root: Path | None = None) -> Path:
     """Make the directory of a cast that goes on from where another was after step ``number``, or is now (R55)."""
     with runner.lock():
         runner.begin()
@@ -265,7 +265,7 @@ def forked(runner: Runner, number: int | None, root: Path | None = None) -> Path
         return fork_files(runner.files, runner.rules, kept, root, now=number is None)
 
 
-def replayed(runner: Runner, replay: Replay) -> Path:
+def replay_directory(runner: Runner, replay: Replay) -> Path:
     """Make the directory of a cast that begins with what another one's answers did in another loadout."""
     rules, when = replay.replayed.rules, now()
     if not rules.graph.document:
@@ -304,10 +304,10 @@ def replayed(runner: Runner, replay: Replay) -> Path:
     )
 
 
-def like(runner: Runner, path: Path) -> Runner:
+def resume_like(runner: Runner, path: Path) -> Runner:
     """Resume a cast that begins with what another one did: with the same agents and pinned functions."""
     try:
-        made = resumed(path, runner.agents, utilities=runner.utilities, sync=runner.files.sync)
+        made = resume_runner(path, runner.agents, utilities=runner.utilities, sync=runner.files.sync)
         made.functions.update(runner.functions)  # no journal holds them
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # nothing of it has happened yet
@@ -320,7 +320,7 @@ def _ask_anew(runner: Runner) -> bool:
     with runner.lock():
         runner.begin()
         before = runner.session
-        runner.do(decide.ask_anew)
+        runner.run_command(decide.ask_anew)
         return runner.session is not before
 
 

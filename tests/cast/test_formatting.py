@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from materia_nb.cast.listing import CAST_FIELDS, STEP_FIELDS, cost_words, sought, when_words
+from materia_nb.cast.formatting import CAST_FIELDS, STEP_FIELDS, cost_words, sought, when_words
 from materia_nb.errors import MateriaError
 from materia_nb.store.catalogue import CastEntry
 
