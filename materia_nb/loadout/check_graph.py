@@ -54,11 +54,11 @@ from materia_nb.loadout.report import (
     UNKNOWN_MATERIA,
     UNREACHABLE_EDGE,
     Findings,
-    Mend,
+    Fix,
     brief,
     do,
-    mend,
-    suggest,
+    safe_fix,
+    suggested_fix,
     without_field,
 )
 from materia_nb.loadout.vocabulary import CONDITIONS, GUARDS, NAMED, described, source_fault, tint_of
@@ -66,12 +66,12 @@ from materia_nb.loadout.vocabulary import CONDITIONS, GUARDS, NAMED, described, 
 ID_FORM = "a letter, then letters, digits, dots, dashes or underscores, at most 64 in all"
 
 
-_NearMend: TypeAlias = Callable[[str | None], Mend | None]
-"""Makes what mends a reference that leads nowhere, of the name that is plainly meant, where there is one."""
+_NearFix: TypeAlias = Callable[[str | None], Fix | None]
+"""Makes what fixes a reference that leads nowhere, of the name that is plainly meant, where there is one."""
 
 
-def _no_mend(_near: str | None) -> None:
-    """Mend nothing: a person has to choose."""
+def _no_fix(_near: str | None) -> None:
+    """Fix nothing: a person has to choose."""
 
 
 def check_sockets(findings: Findings, facts: Facts) -> None:
@@ -79,7 +79,7 @@ def check_sockets(findings: Findings, facts: Facts) -> None:
     sockets = as_object(facts.raw.get("sockets"))
     if sockets:
         _check_endpoint(
-            findings, facts, facts.entry, "entry", end=False, near_mend=lambda _: _first_entry(facts)
+            findings, facts, facts.entry, "entry", end=False, near_fix=lambda _: _first_entry(facts)
         )
     for id_, raw in sockets.items():
         if not is_socket_id(id_):
@@ -91,12 +91,12 @@ def check_sockets(findings: Findings, facts: Facts) -> None:
             _check_socket(findings, facts, id_, raw)
 
 
-def renumber(facts: Facts, id_: str) -> Mend:
+def renumber(facts: Facts, id_: str) -> Fix:
     """Give a socket a canonical id and keep its old one as its label."""
     new = next_socket_id(facts.raw)
     label = () if facts.sockets[id_].get("label") else (do("set_socket", new, "label", id_),)
     words = f"renamed {id_} to {new}, with its label"
-    return mend(f"Call it {new}, labelled {id_}", do("rename_socket", id_, new), *label, words=words)
+    return safe_fix(f"Call it {new}, labelled {id_}", do("rename_socket", id_, new), *label, words=words)
 
 
 def _check_endpoint(
@@ -108,35 +108,35 @@ def _check_endpoint(
     required: bool = True,
     end: bool = True,
     advice: str | None = None,
-    near_mend: _NearMend = _no_mend,
+    near_fix: _NearFix = _no_fix,
 ) -> bool:
     """Note a reference that leads nowhere; whether it leads to a socket or, where allowed, to ``end``.
 
-    ``advice`` replaces the close match for a socket that does not exist; ``near_mend`` makes what mends it of that.
+    ``advice`` replaces the close match for a socket that does not exist; ``near_fix`` makes what fixes it of that.
     """
     if value is None or value == "":
         if required:
             allowed = "a socket id or end" if end else "a socket id"
             what = f"nothing is named at {source}"
-            findings.problem(MISSING_ENDPOINT, source, what, f"write {allowed}", near_mend(None))
+            findings.problem(MISSING_ENDPOINT, source, what, f"write {allowed}", near_fix(None))
         return not required
     if isinstance(value, str) and (value in facts.ids or (end and value == END)):
         return True
     known = [*facts.ids, *([END] if end else [])]
-    mended = near_mend(findings.closest(value, known))
+    fix = near_fix(findings.closest(value, known))
     if not is_socket_id(value):
         why = "is the end of a cast, not a socket," if value == END else "is not a socket id"
         advice = f"name a socket: {ID_FORM}"
-        findings.problem(INVALID_SOCKET_ID, source, f"{brief(value)} {why}", advice, mended)
+        findings.problem(INVALID_SOCKET_ID, source, f"{brief(value)} {why}", advice, fix)
     else:
         advice = advice or findings.near(str(value), facts.ids)
-        findings.problem(UNKNOWN_ENDPOINT, source, f"there is no socket {brief(value)}", advice, mended)
+        findings.problem(UNKNOWN_ENDPOINT, source, f"there is no socket {brief(value)}", advice, fix)
     return False
 
 
-def _first_entry(facts: Facts) -> Mend | None:
+def _first_entry(facts: Facts) -> Fix | None:
     first = next(iter(facts.sockets), None)
-    return suggest(f"Start at {first}", do("set_entry", first)) if first is not None else None
+    return suggested_fix(f"Start at {first}", do("set_entry", first)) if first is not None else None
 
 
 def _check_done(findings: Findings, facts: Facts, here: str, spec: Object | None) -> None:
@@ -181,10 +181,10 @@ def _check_placement(findings: Findings, facts: Facts, id_: str, raw: Object) ->
         )
 
 
-def _place(id_: str, meant: str | None, facts: Facts, *, certain: bool) -> Mend | None:
+def _place(id_: str, meant: str | None, facts: Facts, *, certain: bool) -> Fix | None:
     if meant not in facts.materia:
         return None
-    make = mend if certain else suggest
+    make = safe_fix if certain else suggested_fix
     return make(f"Place {meant}", do("set_socket", id_, "materia", meant))
 
 
@@ -200,31 +200,31 @@ def _check_edges(findings: Findings, facts: Facts, id_: str) -> None:
                 here,
                 f"edge {place + 1} is never looked at, because edge {unconditional + 1} always matches",
                 "put guarded edges before the always edge, or remove this one",
-                mend("Remove it", do("remove_edge", id_, place))
+                safe_fix("Remove it", do("remove_edge", id_, place))
                 if as_object(edge).get("when") == "always"  # behind another one it has no use
-                else mend("Look at it first", do("move_edge", id_, place, unconditional)),
+                else safe_fix("Look at it first", do("move_edge", id_, place, unconditional)),
             )
         if not is_object(edge):
             continue
         to_near = partial(_lead_to, id_, place)
-        _check_endpoint(findings, facts, edge.get("to"), f"{here}.to", near_mend=to_near)
+        _check_endpoint(findings, facts, edge.get("to"), f"{here}.to", near_fix=to_near)
         if awaited and awaited.whatever and unconditional is None:
             unconditional = place
 
 
-def _lead_to(id_: str, place: int, near: str | None) -> Mend:
+def _lead_to(id_: str, place: int, near: str | None) -> Fix:
     """Lead an edge that leads nowhere to what is plainly meant, else take it away."""
     if near is None:
-        return suggest("Remove the edge", do("remove_edge", id_, place))
-    return suggest(f"Lead it to {near}", do("change_edge", id_, place, to=near))
+        return suggested_fix("Remove the edge", do("remove_edge", id_, place))
+    return suggested_fix(f"Lead it to {near}", do("change_edge", id_, place, to=near))
 
 
 def _check_agent_generator(findings: Findings, facts: Facts, id_: str) -> None:
     if facts.authored_parse(id_) == "text":
         what = "the agent here is a generator, whose output is always json"
         advice = "remove parse, or place a materia that is not a generator"
-        mended = suggest("Remove parse", do("set_socket", id_, "parse", None))
-        findings.problem(INVALID_GENERATOR, f"{id_}.parse", what, advice, mended)
+        fix = suggested_fix("Remove parse", do("set_socket", id_, "parse", None))
+        findings.problem(INVALID_GENERATOR, f"{id_}.parse", what, advice, fix)
     for here, target, source in facts.assignments(id_):
         if assigns_work_items(target) and source != WORK_ITEMS_SOURCE:
             what = f"the work items of a generator come from $.workItems, not from {brief(source)}"
@@ -297,7 +297,7 @@ def _check_consumes(
         advice = f"name {entering[0][0]!r}, the generator whose edge leads into the loop"
     likely = partial(_likely_source, facts, loop)
     named = _check_endpoint(
-        findings, facts, source, f"{here}.from", end=False, advice=advice, near_mend=likely
+        findings, facts, source, f"{here}.from", end=False, advice=advice, near_fix=likely
     )
     if not members_known:
         return
@@ -307,7 +307,7 @@ def _check_consumes(
             f"loops.{loop.id}.sockets",
             "the members form no cycle, so no second item would ever be worked on",
             f"add an edge from the last member back to {loop.members[0]!r}; exit routes do not count",
-            suggest(
+            suggested_fix(
                 f"Lead {loop.members[-1]} back to {loop.members[0]}",
                 do("add_edge", loop.members[-1], loop.members[0]),
             ),
@@ -315,14 +315,14 @@ def _check_consumes(
     _check_source(findings, facts, entering, loop, source if named else None)
 
 
-def _likely_source(facts: Facts, loop: LoopFacts, _near: str | None = None) -> Mend | None:
+def _likely_source(facts: Facts, loop: LoopFacts, _near: str | None = None) -> Fix | None:
     """Let a loop go over the items of the generator that leads into it, or lead the named one into it."""
     named, likely = (loop.consumes or {}).get("from"), facts.likely_generator(loop.members)
     if likely is not None and likely != named:
         step = do("set_source", loop.id, "consumes", from_=likely)
-        return suggest(f"Go over the items of {likely}", step)
+        return suggested_fix(f"Go over the items of {likely}", step)
     if isinstance(named, str) and facts.is_generator(named) and named not in loop.members and loop.members:
-        return suggest(f"Lead {named} into it", do("add_edge", named, loop.members[0]))
+        return suggested_fix(f"Lead {named} into it", do("add_edge", named, loop.members[0]))
     return None
 
 
@@ -402,10 +402,10 @@ def _exit_source(
     loop: LoopFacts,
     source: JSON,
     here: str,
-    near_mend: _NearMend = _no_mend,
+    near_fix: _NearFix = _no_fix,
 ) -> str | None:
     """Check where a way out starts; its socket when that is a member."""
-    known = _check_endpoint(findings, facts, source, here, end=False, near_mend=near_mend)
+    known = _check_endpoint(findings, facts, source, here, end=False, near_fix=near_fix)
     if not known or not isinstance(source, str):
         return None
     if source in loop.members:
@@ -415,8 +415,8 @@ def _exit_source(
     return None
 
 
-def _remove_exit(loop: str, place: int, _near: str | None) -> Mend:
-    return suggest("Remove the exit", do("remove_exit", loop, place))
+def _remove_exit(loop: str, place: int, _near: str | None) -> Fix:
+    return suggested_fix("Remove the exit", do("remove_exit", loop, place))
 
 
 def _check_exits(findings: Findings, facts: Facts, loop: LoopFacts) -> None:
@@ -441,7 +441,7 @@ def _check_exits(findings: Findings, facts: Facts, loop: LoopFacts) -> None:
                 findings.problem(INVALID_LOOP, f"{here}.condition", what, advice)
             conditions.add(key)
         target, source = route.get("targetSocketId"), f"{here}.targetSocketId"
-        _check_endpoint(findings, facts, target, source, near_mend=remove)
+        _check_endpoint(findings, facts, target, source, near_fix=remove)
 
 
 def _check_cursors(findings: Findings, facts: Facts) -> None:
@@ -459,7 +459,7 @@ def _check_cursors(findings: Findings, facts: Facts) -> None:
                 f"loops.{loop.id}.consumes.cursor",
                 f"loop {other!r} consumes {source!r} with the cursor {cursor!r} too, so one would move the other",
                 f'write a cursor of its own, such as "cursor": "{loop.id}Index"',
-                suggest(
+                suggested_fix(
                     f"Call its cursor {loop.id}Index",
                     do("set_source", loop.id, "consumes", cursor=f"{loop.id}Index"),
                 ),
@@ -501,20 +501,20 @@ def _note(findings: Findings, model: type[Model], error: ErrorDetails, here: str
     if error["type"] == "missing":
         what = row.missing or f"{row.field} is missing"
     hint = fault.hint if fault.what or whole_entry else row.write or fault.hint
-    mended = _mend(findings, row, error, itself)
-    findings.problem(row.code or model.code, here + fault.at, what, hint or _advice(row), mended)
+    fix = _field_fix(findings, row, error, itself)
+    findings.problem(row.code or model.code, here + fault.at, what, hint or _advice(row), fix)
 
 
-def _mend(findings: Findings, row: FieldRow, error: ErrorDetails, owner: str) -> Mend | None:
-    """Return what mends a wrong condition of an edge, or a field that is missing and has a value to begin with."""
+def _field_fix(findings: Findings, row: FieldRow, error: ErrorDetails, owner: str) -> Fix | None:
+    """Return what fixes a wrong condition of an edge, or a field that is missing and has a value to begin with."""
     match error["loc"]:
         case ("sockets", str(id_), "edges", int(place), "when"):
             condition = findings.closest(error["input"], CONDITIONS) or "always"
-            return suggest(f"Make it {condition}", do("change_edge", id_, place, when=condition))
+            return suggested_fix(f"Make it {condition}", do("change_edge", id_, place, when=condition))
         case (str(field),) if error["type"] == "missing" and row.first_value is not None:
             id_ = owner.removeprefix("materia.")
             value = str(row.first_value)
-            return suggest(f"Let {field} of {id_} be {value}", do("set_materia", id_, field, value))
+            return suggested_fix(f"Let {field} of {id_} be {value}", do("set_materia", id_, field, value))
     return None
 
 
@@ -654,8 +654,8 @@ def _field(findings: Findings, model: type[Model], owner: Object, field: str, va
         near = close_match(field, model.rows)
         advice = f"did you mean {near!r}?" if near else "it is kept, and nothing reads it"
         rename = near is not None and near not in owner and model is models.SocketFields
-        mended = mend(f"Call it {near}", do("rename_field", here, field, near)) if rename else None
-        findings.hint(UNKNOWN_FIELD, source, f"{field!r} is not a field of {model.words}", advice, mended)
+        fix = safe_fix(f"Call it {near}", do("rename_field", here, field, near)) if rename else None
+        findings.hint(UNKNOWN_FIELD, source, f"{field!r} is not a field of {model.words}", advice, fix)
 
 
 def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:

@@ -20,7 +20,7 @@ from materia_nb.loadout.report import (
     Findings,
     brief,
     do,
-    suggest,
+    suggested_fix,
 )
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
 
@@ -228,8 +228,8 @@ def _check_way(findings: Findings, facts: Facts, generator: str) -> None:
             if edge.get("when") != "always" or place:
                 what = f"edge {place + 1} of {socket!r} leads another way than the one unconditional one to the lanes of {generator!r}"
                 advice = "leave one edge that is always taken, and let a member of the loop decide"
-                mended = suggest("Remove the edge", do("remove_edge", socket, place))
-                findings.problem(INVALID_LOOP, f"{socket}.edges[{place}]", what, advice, mended)
+                fix = suggested_fix("Remove the edge", do("remove_edge", socket, place))
+                findings.problem(INVALID_LOOP, f"{socket}.edges[{place}]", what, advice, fix)
     for socket in way.prelude:
         if facts.is_generator(socket):
             what = f"{socket!r} is in the prelude of {generator!r}, and would put items of its own in the place of the stream's"

@@ -1,4 +1,4 @@
-"""What checking a config found: problems, which stop a cast, and hints, which do not; and what would mend them.
+"""What checking a config found: problems, which stop a cast, and hints, which do not; and what would fix them.
 
 A rule about what is allowed and yet probably not meant is one row, with its code, what it is about, and how it is found.
 """
@@ -50,7 +50,7 @@ _CLOSE_MATCHES = 40
 _SHOWN_NO_EFFECT = 3
 
 
-class MendStep(NamedTuple):
+class FixStep(NamedTuple):
     """One operation of the designer, by its name, with what it is given behind the loadout."""
 
     operation: str
@@ -58,41 +58,41 @@ class MendStep(NamedTuple):
     options: Mapping[str, Any] = {}
 
 
-def do(operation: str, *arguments: Any, **options: Any) -> MendStep:
-    """Name an operation of the designer with its arguments, to be done by a :class:`Mend`."""
-    return MendStep(operation, arguments, options)
+def do(operation: str, *arguments: Any, **options: Any) -> FixStep:
+    """Name an operation of the designer with its arguments, to be done by a :class:`Fix`."""
+    return FixStep(operation, arguments, options)
 
 
 @dataclass(frozen=True, slots=True)
-class Mend:
-    """What would mend a finding: operations of the designer, which do what it advises or remove what has no effect.
+class Fix:
+    """What would fix a finding: operations of the designer, which do what it advises or remove what has no effect.
 
     Attributes:
         label: what it does, in the words of a button.
         steps: the operations, one after another.
-        suggestion: other changes would mend it too, so that a person decides.
+        suggestion: other changes would fix it too, so that a person decides.
         words: what was done, for undo; empty for the words of the operations.
     """
 
     label: str
-    steps: tuple[MendStep, ...]
+    steps: tuple[FixStep, ...]
     suggestion: bool = False
     words: str = ""
 
 
-def mend(label: str, *steps: MendStep, words: str = "") -> Mend:
-    """Mend a finding in the only way that there is."""
-    return Mend(label, steps, words=words)
+def safe_fix(label: str, *steps: FixStep, words: str = "") -> Fix:
+    """Fix a finding in the only way that there is."""
+    return Fix(label, steps, words=words)
 
 
-def suggest(label: str, *steps: MendStep, words: str = "") -> Mend:
-    """Mend a finding in one of several ways, when a person says so."""
-    return Mend(label, steps, suggestion=True, words=words)
+def suggested_fix(label: str, *steps: FixStep, words: str = "") -> Fix:
+    """Fix a finding in one of several ways, when a person says so."""
+    return Fix(label, steps, suggestion=True, words=words)
 
 
-def without_field(id_: str, field: str) -> Mend:
+def without_field(id_: str, field: str) -> Fix:
     """Take away a field of a socket that has no effect there."""
-    return mend(f"Remove {field} here", do("set_socket", id_, field, None))
+    return safe_fix(f"Remove {field} here", do("set_socket", id_, field, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Problem:
         hint: what to do.
         loadout: the loadout that ``source`` is in; None for the rest of the config.
         severity: ``problem`` stops a cast, ``hint`` does not.
-        mend: what would probably mend it; the designer tries it before it offers it. None where a person has to choose.
+        fix: what would probably fix it; the designer tries it before it offers it. None where a person has to choose.
     """
 
     code: str
@@ -115,7 +115,7 @@ class Problem:
     hint: str
     loadout: str | None = None
     severity: Literal["problem", "hint"] = "problem"
-    mend: Mend | None = field(default=None, compare=False, repr=False)
+    fix: Fix | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         where = f"{self.loadout}: {self.source}" if self.loadout is not None else self.source
@@ -205,13 +205,13 @@ class Findings:
     found: list[Problem] = field(default_factory=list)
     matches: int = 0
 
-    def problem(self, code: str, source: str, message: str, hint: str, mend: Mend | None = None) -> None:
+    def problem(self, code: str, source: str, message: str, hint: str, fix: Fix | None = None) -> None:
         """Note something that stops a cast."""
-        self.found.append(Problem(code, source, message, hint, self.loadout, mend=mend))
+        self.found.append(Problem(code, source, message, hint, self.loadout, fix=fix))
 
-    def hint(self, code: str, source: str, message: str, hint: str, mend: Mend | None = None) -> None:
+    def hint(self, code: str, source: str, message: str, hint: str, fix: Fix | None = None) -> None:
         """Note something worth knowing that stops nothing."""
-        self.found.append(Problem(code, source, message, hint, self.loadout, "hint", mend))
+        self.found.append(Problem(code, source, message, hint, self.loadout, "hint", fix))
 
     def closest(self, name: JSON, known: Iterable[str]) -> str | None:
         """Return what was probably meant; only for the first names, since comparing is slow in a large config."""
@@ -241,12 +241,12 @@ definition; or the document of the config, when all of it is checked."""
 
 
 class Hint(NamedTuple):
-    """One place where a rule holds: the path, what is odd about it, what to do, and what would mend it."""
+    """One place where a rule holds: the path, what is odd about it, what to do, and what would fix it."""
 
     source: str
     message: str
     advice: str
-    mend: Mend | None = None
+    fix: Fix | None = None
 
 
 @dataclass(frozen=True, slots=True)

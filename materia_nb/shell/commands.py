@@ -528,7 +528,7 @@ def _check(
     *,
     names: Sequence[str],
     strict: bool,
-    mend: bool,
+    fix: bool,
     save: bool,
     form: str,
     project: Path,
@@ -537,14 +537,14 @@ def _check(
 ) -> int:
     """Check files of loadouts, loadouts and cases; see the help of the command."""
     with _bench("tests", project, on_top) as bench:
-        if not mend:
+        if not fix:
             found = terminal.findings_of(bench, names, strict=strict)
             unwritten = _write(terminal.findings_text(found, "json" if as_json else form))
             return PROBLEMS if unwritten or not found.ok else FINE
         if len(names) > 1:
-            raise usage_error("One loadout is mended at a time.")
+            raise usage_error("One loadout is fixed at a time.")
         verb = VERBS["check"]
-        arguments = _arguments(verb, {"loadout": tuple(names), "mend": mend, "save": save}, bench)
+        arguments = _arguments(verb, {"loadout": tuple(names), "fix": fix, "save": save}, bench)
         return _told(verb, verb.handler(Call(bench, arguments, None, {})), bench, as_json=as_json)
 
 

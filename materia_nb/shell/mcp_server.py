@@ -47,7 +47,7 @@ class DesignServer:
         self.by = by
         self._design: Design | None = None
         own = (
-            self.loadouts, self.open_loadout, self.show, self.check, self.mend, self.undo, self.redo,
+            self.loadouts, self.open_loadout, self.show, self.check, self.fix, self.undo, self.redo,
             self.explore, self.odds, self.require, self.hand_over,
         )  # fmt: skip
         made = [*(function_tool(one) for one in own), *(self._tool_of(one) for one in OPERATIONS.values())]
@@ -127,12 +127,12 @@ class DesignServer:
         report = self.design.report
         return "\n".join(_line(one) for one in (*report.problems, *report.hints)) or "No problem, no hint."
 
-    def mend(self, code: str, source: str) -> str:
-        """Mend a problem or hint of check, named by its code and source, where one change does."""
+    def fix(self, code: str, source: str) -> str:
+        """Fix a problem or hint of check, named by its code and source, where one change does."""
         report = self.design.report
         for one in (*report.problems, *report.hints):
             if (one.code, one.source) == (code, source):
-                return self._did(self.design.mend(one))
+                return self._did(self.design.fix(one))
         raise MateriaError("check lists nothing of that code and source.", hint="call check again")
 
     def undo(self) -> str:
@@ -207,7 +207,7 @@ class DesignServer:
         report = self.design.report
         if report.problems:
             raise MateriaError(
-                f"{counted(len(report.problems), 'problem')} must be mended first.", hint=self._standing()
+                f"{counted(len(report.problems), 'problem')} must be fixed first.", hint=self._standing()
             )
         return ExploreView(self.design.graph(), items or range(4))
 

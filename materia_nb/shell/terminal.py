@@ -300,7 +300,7 @@ def _placed(bench: DryBench, report: Report, *, strict: bool) -> tuple[Found, ..
     files = [
         one.path
         for one in reversed(bench.loadouts.config.layers)
-        if one.path is not None and not one.fault and one.name != "bundled"  # which nobody here can mend
+        if one.path is not None and not one.fault and one.name != "bundled"  # which nobody here can fix
     ]
     texts = {path: text_of_file(path) for path in files} if problems else {}
     placed = []
@@ -331,7 +331,7 @@ def _unreadable(name: str, error: MateriaError) -> Found:
 
 
 def _of_case(path: Path) -> Iterator[Found]:
-    advice = "mend the loadout, or write the case anew if it is meant (cast.export.test)"
+    advice = "fix the loadout, or write the case anew if it is meant (cast.export.test)"
     try:
         failed = read_case(path).check()
     except MateriaError as error:

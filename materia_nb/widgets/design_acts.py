@@ -37,7 +37,7 @@ from materia_nb.loadout.models import (
     LoopFields,
     SocketFields,
 )
-from materia_nb.loadout.report import MendStep, do
+from materia_nb.loadout.report import FixStep, do
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
 from materia_nb.store.design_autosave import KeptDraft
 from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField, spots_in
@@ -380,7 +380,7 @@ def _rename(session: DesignState, kind: str, old: str, new: str) -> str:
     return words
 
 
-def _setting(kind: str, owner: str, place: int | None, field: str, value: JSON) -> MendStep:
+def _setting(kind: str, owner: str, place: int | None, field: str, value: JSON) -> FixStep:
     """Return the operation that sets a field of a part."""
     if kind in ("edge", "exit"):
         return _setting_of_way(kind, owner, place, field, value)
@@ -394,7 +394,7 @@ def _setting(kind: str, owner: str, place: int | None, field: str, value: JSON) 
     return do(f"set_{kind}", owner, field, value)
 
 
-def _setting_of_way(kind: str, owner: str, place: int | None, field: str, value: JSON) -> MendStep:
+def _setting_of_way(kind: str, owner: str, place: int | None, field: str, value: JSON) -> FixStep:
     if place is None:
         raise design_error("this has no such field", f"{kind} {owner}", "remove it and create it again")
     if field == "maxTraversals":
@@ -595,11 +595,11 @@ def redo(session: DesignState) -> str:
 
 
 @act
-def mend(session: DesignState, code: JSON, source: JSON) -> str:
-    """Mend a finding of the report."""
+def fix(session: DesignState, code: JSON, source: JSON) -> str:
+    """Fix a finding of the report."""
     for one in (*session.design.report.problems, *session.design.report.hints):
         if (one.code, one.source) == (code, source):
-            return session.design.mend(one)
+            return session.design.fix(one)
     raise design_error("this is not there any more", "problems", "check the list again")
 
 

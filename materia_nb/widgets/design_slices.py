@@ -484,11 +484,11 @@ def purpose(raw: Object) -> str:
     return shorten(str(script) if is_text(script) else " ".join(command.split()), 120)
 
 
-# -- the dock: what is wrong and what mends it, what can happen, what was changed ---------------
+# -- the dock: what is wrong and what fixes it, what can happen, what was changed ---------------
 
 _MOST_FINDINGS: Final = 60
-_MOST_MENDED: Final = 20
-"""For so many findings it is looked whether a button can mend them: each takes a check of the loadout."""
+_MOST_FIXES: Final = 20
+"""For so many findings it is looked whether a button can fix them: each takes a check of the loadout."""
 _MOST_CHANGES: Final = 60
 _NOTHING_PLACED: Final = "click a materia in the palette"
 _OWNERS: Final[tuple[tuple[Kind, Kind, str, str], ...]] = (
@@ -508,12 +508,12 @@ def dock_slice(session: DesignSession) -> DesignSlice:
 
 
 def findings(design: Design, known: set[Selection]) -> list[DesignSlice]:
-    """Return each problem and hint with where it is, and the words of the button that mends it, where one does."""
+    """Return each problem and hint with where it is, and the words of the button that fixes it, where one does."""
     listed = [*design.report.problems, *design.report.hints]
     placed = as_object(design.document.get("sockets"))
     rows = []
     for place, one in enumerate(listed[:_MOST_FINDINGS]):
-        mend = design.mend_of(one) if place < _MOST_MENDED else None
+        fix = design.fix_of(one) if place < _MOST_FIXES else None
         pick = part_of(design, one, known)
         rows.append(
             {
@@ -523,7 +523,7 @@ def findings(design: Design, known: set[Selection]) -> list[DesignSlice]:
                 "where": _where_words(design, one, pick),
                 "what": part(one.message, 400),
                 "todo": _NOTHING_PLACED if one.source == "sockets" and not placed else part(one.hint, 400),
-                "mend": None if mend is None else shorten(mend.label, 60),
+                "fix": None if fix is None else shorten(fix.label, 60),
                 "pick": None if pick is None else list(pick),
             }
         )

@@ -1,4 +1,4 @@
-"""A hint `empty-note` with its mend, on the field of :mod:`socket_note`."""
+"""A hint `empty-note` with its fix, on the field of :mod:`socket_note`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if __name__ == "__main__":
         (hint,) = [one for one in bench.check("Two").hints if one.code == "empty-note"]
         assert hint.source == "Socket-1.note"
         design = bench.design("Two")
-        assert design.mend_all(), "the mend removes it"
+        assert design.fix_all(), "the fix removes it"
         assert "note" not in design.document["sockets"]["Socket-1"]
         assert design.document["sockets"]["Socket-2"]["note"] == "be brief"
         assert not [one for one in design.report.hints if one.code == "empty-note"]

@@ -200,7 +200,7 @@ def test_the_tour_of_the_readme_ends_as_it_says(shell):
     assert "There are four headings" in cast.steps.at(4).prompt.text
 
 
-# Those of docs/hints.md are faulty by intent, and held to what it says by tests/loadout/test_mending.py.
+# Those of docs/hints.md are faulty by intent, and held to what it says by tests/loadout/test_fixes.py.
 @each([one for one in blocks("json", "yaml") if one.page.name != "hints.md"])
 def test_data_blocks_can_be_read_and_configs_and_vectors_hold(one):
     value = json.loads(one.text) if one.language == "json" else read_text(one.text, "yaml")

@@ -128,8 +128,8 @@ def test_a_cast_is_run_answered_looked_at_and_exported(bench, capsys, project):
 
 
 def test_a_word_that_is_not_a_command_says_what_to_type(bench, capsys):
-    code, _, problem = materia(capsys, "mend", "Asks")
-    assert (code, "check --mend" in problem) == (2, True)
+    code, _, problem = materia(capsys, "autofix", "Asks")
+    assert (code, "check --fix" in problem) == (2, True)
 
 
 def test_json_says_how_the_cast_stands_and_whether_all_is_fine(bench, capsys):

@@ -383,9 +383,9 @@ def test_a_loop_gets_members_and_exits_by_what_is_marked_and_named(fresh):
     assert not {"iterator", "consumes"} & fresh.design.document["loops"][loop].keys()
 
 
-def test_what_cannot_be_looked_at_or_mended_says_what_to_do_first(fresh):
+def test_what_cannot_be_looked_at_or_fixed_says_what_to_do_first(fresh):
     assert "press Explore" in refused(fresh, "witness", what="complete")
-    assert "check the list again" in refused(fresh, "mend", code="no-effect", source="here")
+    assert "check the list again" in refused(fresh, "fix", code="no-effect", source="here")
     assert "stands in the way: fix them first" in refused(fresh, "explore")
     assert "is not there any more" in refused(fresh, "review", file="none.jsonl")
     do(fresh, "estimate")
@@ -404,17 +404,17 @@ def test_a_part_of_the_picture_and_a_part_of_the_form_are_the_same(session):
 # -- what is wrong, what can happen, saving, casting ---------------------------------------------
 
 
-def test_a_finding_is_mended_by_its_button(fresh):
+def test_a_finding_is_fixed_by_its_button(fresh):
     for materia in ("Eval", "Build"):
         do(fresh, "add", materia=materia)
     do(fresh, "connect", **{"from": "Socket-1", "to": "Socket-2", "when": "satisfied"})
     found = {one["code"]: one for one in design_slice(fresh)["dock"]["problems"]}
-    assert found["guard-on-text"]["mend"] == "Read the output of Socket-1 as JSON"
+    assert found["guard-on-text"]["fix"] == "Read the output of Socket-1 as JSON"
     assert found["guard-on-text"]["pick"] == ["edge", "edge:0:Socket-1"]
-    do(fresh, "mend", code="guard-on-text", source=found["guard-on-text"]["source"])
+    do(fresh, "fix", code="guard-on-text", source=found["guard-on-text"]["source"])
     assert fresh.design.document["sockets"]["Socket-1"]["parse"] == "json"
     assert "not there any more" in refused(
-        fresh, "mend", code="guard-on-text", source="Socket-1.edges[0].when"
+        fresh, "fix", code="guard-on-text", source="Socket-1.edges[0].when"
     )
 
 

@@ -304,7 +304,7 @@ DESIGNING = [
     m("source", loop="rows", source="consumes"),
     m("loop", ids=["Socket-4", "Socket-5"]),
     m("answer", number=0),
-    m("mend", code="no", source="x"),
+    m("fix", code="no", source="x"),
     m("explore"),
     m("witness", what="complete"),
     m("witness", what="nothing"),
@@ -371,7 +371,7 @@ def test_every_message_of_the_designer_changes_the_page_or_says_why_not(wb):
         assert number == 0 or changed or shown["note"] or title.split()[0] in quiet, title
 
 
-def test_what_stands_in_the_way_of_a_cast_is_mended_one_by_one(wb):
+def test_what_stands_in_the_way_of_a_cast_is_fixed_one_by_one(wb):
     made = DesignSession(wb, wb.design())
     broken = [
         m("set", of=["socket", "Socket-3"], field="parse", value="text"),
@@ -381,12 +381,12 @@ def test_what_stands_in_the_way_of_a_cast_is_mended_one_by_one(wb):
     shown = list(designed(made, *broken))
     for _ in range(12):
         report = made.design.report
-        mends = (*report.problems, *report.hints)
-        if not mends:
+        findings = (*report.problems, *report.hints)
+        if not findings:
             break
-        one = mends[0]
-        shown += list(designed(made, m("mend", code=one.code, source=one.source)))[1:]
-    shown_texts.matches("mending", shown)
+        one = findings[0]
+        shown += list(designed(made, m("fix", code=one.code, source=one.source)))[1:]
+    shown_texts.matches("fixing", shown)
 
 
 VERDICTS = (

@@ -102,7 +102,7 @@ _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
 
 _Operation = TypeVar("_Operation", bound=Callable[..., DesignChange])
 OPERATIONS: Final[dict[str, Operation]] = {}
-"""Every operation by its name. Methods of designs, steps of mends and messages of the panel are made from these rows."""
+"""Every operation by its name. Methods of designs, steps of fixes and messages of the panel are made from these rows."""
 
 
 def operation(function: _Operation) -> _Operation:
@@ -169,7 +169,7 @@ def list_in(owner: Object, name: str, where: str) -> list[JSON]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise design_error(f"{name} is {brief(value)}, not a list", where, "mend it in the file first")
+        raise design_error(f"{name} is {brief(value)}, not a list", where, "correct it in the file first")
     return value
 
 
@@ -177,7 +177,7 @@ def _object(value: JSON, where: str) -> Object:
     if value is None:
         return {}
     if not is_object(value):
-        raise design_error(f"{where} is {brief(value)}, not an object", where, "mend it in the file first")
+        raise design_error(f"{where} is {brief(value)}, not an object", where, "correct it in the file first")
     return value
 
 

@@ -21,7 +21,7 @@ from materia_nb.loadout.design.document import (
 )
 from materia_nb.loadout.facts import Facts, Object, as_object
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.report import Mend, MendStep, Problem, Report
+from materia_nb.loadout.report import Fix, FixStep, Problem, Report
 from materia_nb.loadout.resolve import build_graph, check_config, sketch_graph
 
 
@@ -53,8 +53,8 @@ NOTEBOOK: Final = Home(None)
 
 # -- designs ---------------------------------------------------------------------------------
 
-_MOST_MENDS: Final = 1_000
-"""No more are made at once, whatever one mend may bring up for the next."""
+_MAX_FIXES: Final = 1_000
+"""No more are made at once, whatever one fix may bring up for the next."""
 
 
 class Keep(Protocol):
@@ -152,7 +152,7 @@ class Design:
         """The last step; another object after each change, undo and redo."""
         return self._steps[-1]
 
-    def changed_by(self, *steps: MendStep) -> DesignChange:
+    def changed_by(self, *steps: FixStep) -> DesignChange:
         """Return what operations would make of it, one after another; raises MateriaError when one cannot be done."""
         document, definitions, words = self.document, self.definitions, []
         materia: dict[str, Object | None] = {}
@@ -256,19 +256,19 @@ class Design:
             self._report = step, self.config, check_config(self.whole, self.name)
         return self._report[2]
 
-    def mends(self) -> dict[Problem, Mend]:
-        """Return what mends each finding of the report that can be mended so, suggestions too."""
-        tried = {one: self.mend_of(one) for one in (*self.report.problems, *self.report.hints)}
-        return {one: mend for one, mend in tried.items() if mend is not None}
+    def fixes(self) -> dict[Problem, Fix]:
+        """Return what fixes each finding of the report that can be fixed so, suggestions too."""
+        tried = {one: self.fix_of(one) for one in (*self.report.problems, *self.report.hints)}
+        return {finding: fix for finding, fix in tried.items() if fix is not None}
 
-    def mend_of(self, finding: Problem) -> Mend | None:
-        """Return what mends a problem or hint of the report; None where a person has to choose.
+    def fix_of(self, finding: Problem) -> Fix | None:
+        """Return what fixes a problem or hint of the report; None where a person has to choose.
 
         It is tried out: the finding goes, and no problem comes in its place. Its ``words`` say what will be done.
         """
         now = next((one for one in (*self.report.problems, *self.report.hints) if one == finding), None)
-        change = None if now is None or now.mend is None else self._mended(now.mend)
-        if now is None or now.mend is None or change is None:
+        change = None if now is None or now.fix is None else self._change_of(now.fix)
+        if now is None or now.fix is None or change is None:
             return None
         after = check_config(self._whole(change), self.name)
         before, left = (
@@ -277,37 +277,37 @@ class Design:
         )
         new = {(one.code, one.source) for one in after.problems} - before
         goes = (finding.code, finding.source) not in left
-        return replace(now.mend, words=change.words) if goes and not new else None
+        return replace(now.fix, words=change.words) if goes and not new else None
 
-    def _mended(self, mend: Mend) -> DesignChange | None:
+    def _change_of(self, fix: Fix) -> DesignChange | None:
         try:
-            change = self.changed_by(*mend.steps)
+            change = self.changed_by(*fix.steps)
         except MateriaError:
             return None  # what the finding speaks of is not there, or not well formed enough
-        return replace(change, words=mend.words or change.words)
+        return replace(change, words=fix.words or change.words)
 
-    def mend(self, finding: Problem) -> str:
-        """Mend a problem or hint of the report, as one step that can be undone; returns what was done in words.
+    def fix(self, finding: Problem) -> str:
+        """Fix a problem or hint of the report, as one step that can be undone; returns what was done in words.
 
         Raises:
-            MateriaError: no one change mends it.
+            MateriaError: no one change fixes it.
         """
-        mend = self.mend_of(finding)
-        change = None if mend is None else self._mended(mend)
+        fix = self.fix_of(finding)
+        change = None if fix is None else self._change_of(fix)
         if change is None:
-            raise design_error(f"{finding.code} cannot be mended without you", finding.source, finding.hint)
+            raise design_error(f"{finding.code} cannot be fixed without you", finding.source, finding.hint)
         return self.apply(change)
 
-    def mend_all(self) -> list[str]:
-        """Mend all that can be mended in one way only, one after another; returns what was done in words."""
+    def fix_all(self) -> list[str]:
+        """Fix all that can be fixed in one way only, one after another; returns what was done in words."""
         done: list[str] = []
-        while len(done) < _MOST_MENDS:
+        while len(done) < _MAX_FIXES:
             findings = (*self.report.problems, *self.report.hints)
-            certain = (one for one in findings if one.mend is not None and not one.mend.suggestion)
-            finding = next((one for one in certain if self.mend_of(one) is not None), None)
+            certain = (one for one in findings if one.fix is not None and not one.fix.suggestion)
+            finding = next((one for one in certain if self.fix_of(one) is not None), None)
             if finding is None:
                 break
-            done.append(self.mend(finding))
+            done.append(self.fix(finding))
         return done
 
     def likely_generator(self, members: Collection[str]) -> str | None:
@@ -355,7 +355,7 @@ def _method(name: str) -> Callable[..., str]:
 
     @functools.wraps(OPERATIONS[name].function)
     def run(self: Design, /, *arguments: Any, **options: Any) -> str:
-        return self.apply(self.changed_by(MendStep(name, arguments, options)))
+        return self.apply(self.changed_by(FixStep(name, arguments, options)))
 
     return run
 

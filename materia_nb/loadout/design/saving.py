@@ -368,7 +368,7 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     document = config.document["loadouts"][name]
     if not is_object(document):
         what = f"The loadout is {brief(document)}, not an object."
-        raise design_error(what, name, "mend it in its file, or begin a new one")
+        raise design_error(what, name, "correct it in its file, or begin a new one")
     layer = config.origin("loadout", name)
     below = config.below("loadout", name, layer.name)
     if layer.path is None:

@@ -35,14 +35,14 @@ from materia_nb.loadout.facts import (
 from materia_nb.loadout.regions import turned
 from materia_nb.loadout.report import (
     NO_EFFECT,
+    Fix,
     Hint,
     HintRule,
-    Mend,
     brief,
     do,
-    mend,
     rule,
-    suggest,
+    safe_fix,
+    suggested_fix,
     without_field,
 )
 from materia_nb.loadout.rules.way_rules import StatePath, advance_when, read_as_json, visited, ways_on
@@ -66,7 +66,7 @@ def _missing_entry(facts: Facts) -> Iterator[Hint]:
         first = next(iter(facts.sockets))
         what = f"no entry is written, so a cast starts at {facts.entry!r}, the first socket"
         advice = f'write "entry": "{facts.entry}"'
-        yield Hint("entry", what, advice, mend(f"Start at {first}", do("set_entry", first)))
+        yield Hint("entry", what, advice, safe_fix(f"Start at {first}", do("set_entry", first)))
 
 
 @rule(SOCKET_RULES, "socket", "socket-id")
@@ -98,7 +98,7 @@ def _foreach_never_advances(facts: Facts) -> Iterator[Hint]:
                 f"{id_}.foreach",
                 "no socket advances over this list, so only its first item is worked on",
                 'write "advance": {"when": "satisfied"} here, or where an item is done',
-                suggest(f"Move on when {when}", advance_when(facts, id_, when)),
+                suggested_fix(f"Move on when {when}", advance_when(facts, id_, when)),
             )
 
 
@@ -136,14 +136,14 @@ def _obsolete_field(facts: Facts, id_: str) -> Iterator[Hint]:
             yield Hint(here, what, advice, _newer_source(facts, id_, target, str(source)))
 
 
-def _newer_source(facts: Facts, id_: str, target: str, source: str) -> Mend | None:
+def _newer_source(facts: Facts, id_: str, target: str, source: str) -> Fix | None:
     head = re.match(r"\$\.(\w+)", source)
     if head is None or head[1] not in _OBSOLETE:
         return None
     newer = f"$.{_OBSOLETE[head[1]]}{source[head.end() :]}"
     assign = {**as_object(facts.sockets[id_].get("assign")), target: newer}
     words = f"{id_} assigns {target} from {newer}"
-    return mend(f"Read {newer}", do("set_socket", id_, "assign", assign), words=words)
+    return safe_fix(f"Read {newer}", do("set_socket", id_, "assign", assign), words=words)
 
 
 @rule(SOCKET_RULES, "socket", "guard-on-text")
@@ -193,7 +193,7 @@ def _told_nothing(facts: Facts, id_: str) -> Iterator[Hint]:
             f"castContext is none and the prompt of {raw.get('materia')!r} names no variable, "
             "so its agent knows neither the request nor what came before",
             "write {{request}} or {{lastOutput}} into the prompt, or castContext full or request",
-            suggest("Tell it the request", do("set_socket", id_, "castContext", "request")),
+            suggested_fix("Tell it the request", do("set_socket", id_, "castContext", "request")),
         )
 
 
@@ -517,7 +517,7 @@ def _placed_elsewhere(facts: Facts, id_: str) -> bool:
 
 def _unwritten(read: _Read, others: set[str], way: list[str]) -> Hint:
     when = f"when a cast comes here by {' → '.join(way)}" if others else "by any way"
-    advice = "assign it where it is made known, or mend the name"
+    advice = "assign it where it is made known, or correct the name"
     if others:
         named = ", ".join(sorted(others)[:_NAMED])
         verb = "writes" if len(others) == 1 else "write"

@@ -20,7 +20,7 @@ from materia_nb.loadout.facts import (
 )
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.regions import reachable_from, rounds_in, turned
-from materia_nb.loadout.report import Hint, HintRule, Mend, MendStep, do, mend, rule, suggest
+from materia_nb.loadout.report import Fix, FixStep, Hint, HintRule, do, rule, safe_fix, suggested_fix
 from materia_nb.loadout.vocabulary import (
     DEFAULT_HANDOFF,
     SENDING_BACK,
@@ -34,15 +34,17 @@ from materia_nb.loadout.vocabulary import (
 WAY_RULES: Final[list[HintRule]] = []
 
 
-def read_as_json(facts: Facts, id_: str) -> Mend:
+def read_as_json(facts: Facts, id_: str) -> Fix:
     """Let what answers in a socket answer with JSON, so that it can say satisfied."""
     if facts.is_utility(id_):  # its program has to write JSON, wherever it is placed
         materia = str(facts.sockets[id_].get("materia"))
-        return suggest(f"Read the output of {materia} as JSON", do("set_materia", materia, "parse", "json"))
-    return mend(f"Read the output of {id_} as JSON", do("set_socket", id_, "parse", "json"))
+        return suggested_fix(
+            f"Read the output of {materia} as JSON", do("set_materia", materia, "parse", "json")
+        )
+    return safe_fix(f"Read the output of {id_} as JSON", do("set_socket", id_, "parse", "json"))
 
 
-def advance_when(facts: Facts, id_: str, when: str) -> MendStep:
+def advance_when(facts: Facts, id_: str, when: str) -> FixStep:
     """Let a socket move on with the next item for one result, whatever else its advance says."""
     written = facts.sockets[id_].get("advance")
     return do("set_socket", id_, "advance", {**(written if isinstance(written, dict) else {}), "when": when})
@@ -62,9 +64,9 @@ def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     listed: set[str] = set()
     for place, member in enumerate(as_list(loop.raw.get("sockets"))):
         if isinstance(member, str) and member in listed:
-            mended = mend("List it once", do("set_members", loop.id, loop.members))
+            fix = safe_fix("List it once", do("set_members", loop.id, loop.members))
             where = f"loops.{loop.id}.sockets[{place}]"
-            yield Hint(where, f"{member!r} is listed twice", "list it once", mended)
+            yield Hint(where, f"{member!r} is listed twice", "list it once", fix)
         elif isinstance(member, str):
             listed.add(member)
 
@@ -86,7 +88,7 @@ def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
             f"loops.{loop.id}.iterator",
             "without a cursor each member counts for itself, under <socket id>Index",
             f'write "cursor": "{cursor}"',
-            mend(
+            safe_fix(
                 f"One cursor for all: {cursor}",
                 do("set_source", loop.id, "iterator", cursor=cursor),
                 words=f"the members of loop {loop.id} share the cursor {cursor}",
@@ -104,14 +106,14 @@ def _never_advances(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
         yield Hint(f"loops.{loop.id}", what, advice, _move_on(facts, loop))
 
 
-def _move_on(facts: Facts, loop: LoopFacts) -> Mend | None:
+def _move_on(facts: Facts, loop: LoopFacts) -> Fix | None:
     """Let the member move on that leads back to where a round begins."""
     members = [member for member in loop.members if member in facts.sockets]
     if not members:
         return None
     last = ([one for one in members if loop.members[0] in facts.targets(one)] or members)[-1]
     when = "always" if facts.gives_text(last) else "satisfied"
-    return suggest(f"{last} moves on when {when}", advance_when(facts, last, when))
+    return suggested_fix(f"{last} moves on when {when}", advance_when(facts, last, when))
 
 
 @rule(WAY_RULES, "loop", "leaves-loop")
@@ -125,7 +127,7 @@ def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
                     f"{id_}.edges[{place}]",
                     f"this edge leaves loop {loop.id!r} from its exit socket: items that are left over are skipped silently",
                     "leave by an exit route, or lead the edge to a member",
-                    suggest(f"Make it an exit of {loop.id}", do("edge_to_exit", id_, place, loop.id)),
+                    suggested_fix(f"Make it an exit of {loop.id}", do("edge_to_exit", id_, place, loop.id)),
                 )
 
 
@@ -139,7 +141,7 @@ def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
                     f"{id_}.edges[{place}]",
                     f"loop {loop.id!r} moves on from {id_!r} whatever the result, so this retry works on the next item",
                     'let its exit routes wait for satisfied, or write an advance with "when": "satisfied"',
-                    mend("Move on when satisfied", advance_when(facts, id_, "satisfied")),
+                    safe_fix("Move on when satisfied", advance_when(facts, id_, "satisfied")),
                 )
 
 
@@ -173,7 +175,9 @@ def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
         else:
             continue
         # One for always is still taken when the list is empty.
-        remove = mend("Remove the exit", do("remove_exit", loop.id, place)) if condition != "always" else None
+        remove = (
+            safe_fix("Remove the exit", do("remove_exit", loop.id, place)) if condition != "always" else None
+        )
         yield Hint(f"loops.{loop.id}.exits[{place}]", why, advice, remove)
 
 
@@ -189,8 +193,8 @@ def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
         moves = "and has no edge" if when == "always" else f"when it is {when} and has no edge for that"
         what = f"{id_!r} moves on {moves}: with items left, the cast ends"
         advice = f"add an edge for {when} to the member that begins the next item"
-        mended = suggest(f"{when} → {first}", do("add_edge", id_, first, when)) if first else None
-        yield Hint(f"{id_}.edges", what, advice, mended)
+        fix = suggested_fix(f"{when} → {first}", do("add_edge", id_, first, when)) if first else None
+        yield Hint(f"{id_}.edges", what, advice, fix)
 
 
 @rule(WAY_RULES, "loop", "exhausted-unmatched")
@@ -207,7 +211,7 @@ def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
                 f"{id_!r} may end the last item when it is {' or '.join(conditions)}, and no exit from it waits for that: "
                 "the cast ends as complete",
                 f"give {id_!r} an exit for {' and '.join(conditions)}, or for always",
-                suggest(
+                suggested_fix(
                     f"{words} → end", *ends, words=f"loop {loop.id} ends after the last item when {words}"
                 ),
             )
@@ -232,7 +236,7 @@ def _empty_list_ends(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     yield Hint(f"loops.{loop.id}.exits", what, advice, _when_empty_too(facts, loop))
 
 
-def _when_empty_too(facts: Facts, loop: LoopFacts) -> Mend | None:
+def _when_empty_too(facts: Facts, loop: LoopFacts) -> Fix | None:
     """Lead on by the same exit when the list is empty, and move on for the same result as before."""
     routes = [route for _, route in loop.exits()]
     if not routes or loop.legacy is not None:
@@ -245,7 +249,7 @@ def _when_empty_too(facts: Facts, loop: LoopFacts) -> Mend | None:
         return None
     steps = (advance_when(facts, source, when), do("add_exit", loop.id, source, "always", to))
     words = f"loop {loop.id} leads to {to} when its list is empty too"
-    make = suggest if len(routes) > 1 else mend
+    make = suggested_fix if len(routes) > 1 else safe_fix
     return make(f"always → {to} too", *steps, words=words)
 
 
@@ -265,7 +269,7 @@ def _lone_guard(facts: Facts) -> Iterator[Hint]:
                 f"{id_}.edges",
                 f"when {id_!r} is {missing[0]}, none of its edges matches, and the cast ends as complete",
                 f'add an edge for {missing[0]}, to "end" if that is meant',
-                mend(f"{missing[0]} → end", do("add_edge", id_, END, missing[0])),
+                safe_fix(f"{missing[0]} → end", do("add_edge", id_, END, missing[0])),
             )
 
 
@@ -348,7 +352,7 @@ def _never_taken(facts: Facts, id_: str) -> Iterator[Hint]:
         when = edge.get("when")
         if not is_condition(when):
             continue
-        here, remove = f"{id_}.edges[{place}]", mend("Remove it", do("remove_edge", id_, place))
+        here, remove = f"{id_}.edges[{place}]", safe_fix("Remove it", do("remove_edge", id_, place))
         if when in seen and when != "always":
             what = (
                 f"edge {place + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first"

@@ -120,33 +120,33 @@ def _grid(call: Call, loadout: Rest = None, *, to: Any = None) -> Any:
     return Text(picture.mermaid) if to else picture
 
 
-@verb("check", example="%materia check\n%materia check --mend --save Report")
+@verb("check", example="%materia check\n%materia check --fix --save Report")
 def _check(
-    call: Call, loadout: Rest = None, *, strict: bool = False, mend: bool = False, save: bool = False
+    call: Call, loadout: Rest = None, *, strict: bool = False, fix: bool = False, save: bool = False
 ) -> Any:
-    """Show the problems of a loadout, and hints; with --mend, what one change fixes.
+    """Show the problems of a loadout, and hints; with --fix, what one change fixes.
 
     Args:
         strict: unknown fields are problems too
-        mend: show which of them one change fixes, and how
-        save: with --mend: make the changes that need no choice, and save them where the loadout is defined
+        fix: show which of them one change fixes, and how
+        save: with --fix: make the changes that need no choice, and save them where the loadout is defined
     """
     bench, name = call.bench, loadout or call.bench.loadouts.chosen
-    if not mend:
+    if not fix:
         if save:
-            raise usage_error("Only fixes are saved.", "check --mend --save")
+            raise usage_error("Only fixes are saved.", "check --fix --save")
         report = bench.check(name)
         return ReportView(name or "", report.strict() if strict else report)
     design = bench.design(name)
     if save:
-        done = design.mend_all()
+        done = design.fix_all()
         if done:
             done.append(bench.loadouts.save(design, anyway=True))
-        nothing = "Nothing can be fixed automatically: check --mend shows your choices, check what is left."
+        nothing = "Nothing can be fixed automatically: check --fix shows your choices, check what is left."
         return Text("\n".join(done or [nothing]))
     rows = [
         (one.code, one.source, how.words, "in the designer" if how.suggestion else "--save")
-        for one, how in design.mends().items()
+        for one, how in design.fixes().items()
     ]
     empty = "no single change fixes anything: check shows what is left"
     return Table(("code", "where", "would be fixed like this", "by"), rows, empty)

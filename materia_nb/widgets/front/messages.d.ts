@@ -274,6 +274,8 @@ export interface ToDesign {
   exit_to_edge: { loop: string; place: unknown };
   /** Look at everything that can happen. */
   explore: {};
+  /** Fix a finding of the report. */
+  fix: { code: unknown; source: unknown };
   /** Let go of what was typed and refused. */
   forget: { of?: unknown; field?: unknown };
   /** Keep the step of a draft that was done last, or take it back, and go on to the next, or decide all that follow alike. */
@@ -294,8 +296,6 @@ export interface ToDesign {
   marquee: { ids: string[] };
   /** Choose the members of a loop; without any, those that are marked. */
   members: { loop: string; ids?: unknown };
-  /** Mend a finding of the report. */
-  mend: { code: unknown; source: unknown };
   /** Put sockets somewhere: each at a column and a row. */
   move: { id?: unknown; x?: unknown; y?: unknown; places?: unknown };
   /** Put an edge at another place among those of its socket */

@@ -1,4 +1,4 @@
-/** The dock of design mode: what is wrong, with a button that mends it; what can happen; what was changed. */
+/** The dock of design mode: what is wrong, with a button that fixes it; what can happen; what was changed. */
 import { h, button, isNew, redraw, refill, setAttr } from "./dom.js";
 import { afterForms } from "./design_bar.js";
 import { icon } from "./icons.js";
@@ -38,9 +38,9 @@ export function problemsPart(host, send) {
   const table = (/** @type {string[]} */ heads, /** @type {Child[]} */ rows) => h("table", { class: "mnb-d-table" }, h("thead", {}, h("tr", {}, heads.map((one) => h("th", { scope: "col" }, one)))), h("tbody", {}, rows));
 
   const problems = () => !data.problems.length ? h("p", { ...note, role: "status" }, "✓ no problems, no hints")
-    : table(["kind", "where", "what", "what to do", "mend"], data.problems.map(({ severity, where, what, todo, mend, pick, code, source }) => h("tr", { "data-tone": severity === "problem" ? "bad" : "hint" },
+    : table(["kind", "where", "what", "what to do", "fix"], data.problems.map(({ severity, where, what, todo, fix, pick, code, source }) => h("tr", { "data-tone": severity === "problem" ? "bad" : "hint" },
       cell(severity === "problem" ? "✖ problem" : "○ hint"), cell(picks(where, pick)), cell(what), cell(todo),
-      cell(mend && [button("Do it", mend, () => act("mend", { code, source }), { class: "mnb-b mnb-small", "aria-label": `Do it: ${mend}` }), h("span", { class: "mnb-dim mnb-d-mends" }, mend)]))));
+      cell(fix && [button("Do it", fix, () => act("fix", { code, source }), { class: "mnb-b mnb-small", "aria-label": `Do it: ${fix}` }), h("span", { class: "mnb-dim mnb-d-fixes" }, fix)]))));
   const happens = () => {
     const explored = data.happens;
     const again = button(explored ? "Explore again" : "Explore", "explore every route that a cast can take; no agent is asked", () => act("explore"));

@@ -81,7 +81,7 @@ type Group = {title: string, entries: Entry[]};
 
 // problems.js
 type What = [kind: string, id: string];
-type Problem = {severity: string, where: string, what: string, todo: string, code: string, source: string, mend?: string, pick?: What};
+type Problem = {severity: string, where: string, what: string, todo: string, code: string, source: string, fix?: string, pick?: What};
 type Happening = {sign: "ends"|"fails"|"never", what: string, about: string, witness?: string, pick?: What};
 type Happens = {rows: Happening[], notes: string[], route: string[], states: number, whole: boolean, stale: boolean};
 type Changes = {steps: string[], undone: string[], unsaved: {verb: string, where: string, about: string}[], more: number};

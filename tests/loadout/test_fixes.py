@@ -1,4 +1,4 @@
-"""docs/hints.md: each code of check with a loadout that has it and one that has not; and what mends itself."""
+"""docs/hints.md: each code of check with a loadout that has it and one that has not; and what can be fixed."""
 
 from __future__ import annotations
 
@@ -71,19 +71,19 @@ def test_the_bad_one_has_it_and_the_good_one_nothing_at_all(code, tmp_path):
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_what_the_page_says_mends_itself_does(code):
+def test_what_the_page_says_can_be_fixed_can_be(code):
     blocks, body = EXAMPLES[code]
     document = whole(blocks["bad"])
     name = next(iter(document["loadouts"]))
     design = Design(name, document["loadouts"][name], document)
     before = design.report
     found = next((one for one in (*before.problems, *before.hints) if one.code == code), None)
-    how = None if found is None else design.mend_of(found)
+    how = None if found is None else design.fix_of(found)
     assert ("*Can be fixed automatically" in body) == (how is not None and not how.suggestion)
     assert ("*A fix is suggested" in body) == (how is not None and how.suggestion)
     if how is None:
         return
-    assert design.mend(found) == design.steps[-1]
+    assert design.fix(found) == design.steps[-1]
     after = design.report
     assert code not in {one.code for one in (*after.problems, *after.hints)}
     assert how.suggestion or design.document == whole(blocks["good"])["loadouts"][name]
@@ -95,20 +95,20 @@ def test_what_only_a_person_can_decide_is_refused():
     document = config({"Socket-1": {"materia": "P"}, "Socket-2": {"materia": "P"}})
     design = Design("T", document["loadouts"]["T"], document)
     (hint,) = [one for one in design.report.hints if one.code == "unreachable-socket"]
-    assert hint not in design.mends()
+    assert hint not in design.fixes()
     with pytest.raises(MateriaError, match="without you"):
-        design.mend(hint)
+        design.fix(hint)
 
 
-def test_a_finding_that_holds_no_more_mends_nothing():
+def test_a_finding_that_holds_no_more_fixes_nothing():
     document = config({"Socket-1": {"materia": "P"}})
     design = Design("T", {"sockets": document["loadouts"]["T"]["sockets"]}, document)
     [finding] = design.report.hints
-    assert design.mend_of(finding).label == "Start at Socket-1"
+    assert design.fix_of(finding).label == "Start at Socket-1"
     design.set_entry("Socket-1")
-    assert design.mend_of(finding) is None
+    assert design.fix_of(finding) is None
     for source in ("Socket-9.edges[0]", "Socket-1.edges[4]", "nowhere", ""):
-        assert design.mend_of(Problem("never-taken", source, "", "", "T", "hint")) is None
+        assert design.fix_of(Problem("never-taken", source, "", "", "T", "hint")) is None
 
 
 def loop(exits=(), **sockets):
@@ -160,16 +160,16 @@ CASES = {
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_a_finding_is_mended_by_the_change_that_its_hint_speaks_of(code):
+def test_a_finding_is_fixed_by_the_change_that_its_hint_speaks_of(code):
     document, label, holds = CASES[code]
     document = copy.deepcopy(document)
     if code == "missing-entry":
         del document["loadouts"]["T"]["entry"]
     design = Design("T", document["loadouts"]["T"], document)
     found = next(one for one in (*design.report.problems, *design.report.hints) if one.code == code)
-    how = design.mend_of(found)
+    how = design.fix_of(found)
     assert (how.label, how.suggestion) == (label, code == "unknown-endpoint")
-    assert design.mend(found) == how.words
+    assert design.fix(found) == how.words
     assert holds(design.document)
 
 
@@ -177,8 +177,8 @@ def test_a_socket_with_a_name_is_numbered_and_keeps_the_name_as_its_label():
     document = config({"Judge": {"materia": "P", "edges": [edge("Judge")]}})
     design = Design("T", document["loadouts"]["T"], document)
     [hint] = [one for one in design.report.hints if one.code == "socket-id"]
-    assert design.mend_of(hint).label == "Call it Socket-1, labelled Judge"
-    design.mend(hint)
+    assert design.fix_of(hint).label == "Call it Socket-1, labelled Judge"
+    design.fix(hint)
     labelled = {"materia": "P", "edges": [edge("Socket-1")], "label": "Judge"}
     assert (design.document["sockets"], design.document["entry"]) == ({"Socket-1": labelled}, "Socket-1")
 
@@ -188,9 +188,9 @@ def test_what_a_program_writes_is_read_as_json_only_when_a_person_says_so():
     document["materia"] = {"U": {"type": "utility", "command": ["true"]}}
     design = Design("T", document["loadouts"]["T"], document)
     [hint] = [one for one in design.report.hints if one.code == "guard-on-text"]
-    assert design.mend_of(hint).suggestion
-    assert "set parse of U to json" not in design.mend_all()
-    design.mend(hint)
+    assert design.fix_of(hint).suggestion
+    assert "set parse of U to json" not in design.fix_all()
+    design.fix(hint)
     assert design.definitions["U"]["parse"] == "json"
     assert hint not in design.report.hints
 
@@ -200,7 +200,7 @@ def test_all_results_without_an_exit_are_given_an_end():
     document = whole(blocks["bad"])
     design = Design("T", document["loadouts"]["T"], document)
     [hint] = [one for one in design.report.hints if one.code == "exhausted-unmatched"]
-    design.mend(hint)
+    design.fix(hint)
     made = design.document["loops"]["parts"]["exits"][-1]
     assert (made["from"], made["condition"], made["targetSocketId"]) == ("Socket-2", "not_satisfied", "end")
 
@@ -213,19 +213,19 @@ def test_ids_with_dots_are_read_as_they_are():
     document = config(sockets, entry="a")
     design = Design("T", document["loadouts"]["T"], document)
     (hint,) = [one for one in design.report.hints if one.code == "guard-on-text"]
-    design.mend(hint)
+    design.fix(hint)
     assert design.document["sockets"]["a.b"]["parse"] == "json"
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(plain_configs, st.data())
-def test_a_mend_makes_no_problem_and_its_finding_goes(document, data):
+def test_a_fix_makes_no_problem_and_its_finding_goes(document, data):
     design = Design("T", document["loadouts"]["T"], document)
-    found = design.mends()
+    found = design.fixes()
     if not found:
         return
     one = data.draw(st.sampled_from(list(found)))
-    design.mend(one)
+    design.fix(one)
     after = design.report
     assert after.ok
     assert (one.code, one.source) not in {(left.code, left.source) for left in after.hints}
@@ -243,41 +243,41 @@ def test_the_verb_shows_first_and_saves_when_told(shell, project):
     )
     file.write_text(text_of)
     line(shell, "load two.json")
-    shown = text(line(shell, "check --mend"))
+    shown = text(line(shell, "check --fix"))
     assert "set parse of Socket-1 to json" in shown
     assert file.read_text() == text_of
-    said = text(line(shell, "check --mend --save"))
+    said = text(line(shell, "check --fix --save"))
     assert said.splitlines()[-1].startswith("saved in")
     kept = json.loads(file.read_text())["loadouts"]["Two"]
     assert (kept["entry"], kept["sockets"]["Socket-1"]["parse"]) == ("Socket-1", "json")
-    assert text(line(shell, "check --mend")).startswith("no single change fixes anything")
-    assert text(line(shell, "check --mend --save")).startswith("Nothing can be fixed automatically")
+    assert text(line(shell, "check --fix")).startswith("no single change fixes anything")
+    assert text(line(shell, "check --fix --save")).startswith("Nothing can be fixed automatically")
 
 
-def test_mending_all_leaves_nothing_that_mends_itself():
+def test_fixing_all_leaves_nothing_that_can_be_fixed_safely():
     blocks, _ = EXAMPLES["empty-list-ends"]
     document = whole(blocks["bad"])
     document["loadouts"]["T"]["sockets"]["Socket-2"].pop("parse")
     design = Design("T", document["loadouts"]["T"], document)
-    assert len(design.mend_all()) == len(design.steps) == 2
-    assert all(how.suggestion for how in design.mends().values())
+    assert len(design.fix_all()) == len(design.steps) == 2
+    assert all(how.suggestion for how in design.fixes().values())
 
 
-def test_a_loop_that_never_moves_on_and_tools_that_are_missing_can_be_mended():
+def test_a_loop_that_never_moves_on_and_tools_that_are_missing_can_be_fixed():
     raw = looped(Socket_3={"edges": [edge("Socket-2")]})
     name, document = next(iter(raw["loadouts"].items()))
     design = Design(name, document, raw)
     found = next(one for one in design.report.hints if one.code == "never-advances")
-    how = design.mend_of(found)
+    how = design.fix_of(found)
     assert how is not None
     assert how.suggestion
     assert how.label == "Socket-3 moves on when satisfied"
-    design.mend(found)
+    design.fix(found)
     assert design.document["sockets"]["Socket-3"]["advance"] == {"when": "satisfied"}
 
     bare = Design("A", {"sockets": {"Socket-1": {"materia": "P"}}}, {"materia": {"P": {"prompt": "x"}}})
     [missing] = [one for one in bare.report.problems if one.source == "materia.P.tools"]
-    assert bare.mend_of(missing).label == "Let tools of P be none"
-    bare.mend(missing)
+    assert bare.fix_of(missing).label == "Let tools of P be none"
+    bare.fix(missing)
     assert bare.report.ok
     assert bare.changed_materia == {"P": {"prompt": "x", "tools": "none"}}
