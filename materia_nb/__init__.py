@@ -15,7 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from materia_nb.late import register
+from materia_nb.registry import register
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast

@@ -37,10 +37,10 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, did_you_mean, named_error, needs_one_of
-from materia_nb.late import shown_by_its_view
 from materia_nb.loadout.graph import Graph
 from materia_nb.parallel import WorkerError, call_on
 from materia_nb.platform import Stop
+from materia_nb.registry import mimebundle_from_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -696,7 +696,7 @@ class AgentTable:
         new._over = None if self._over is None else self._over.frozen()  # noqa: SLF001 - its own class
         return new
 
-    _repr_mimebundle_ = shown_by_its_view
+    _repr_mimebundle_ = mimebundle_from_view
 
     def __repr__(self) -> str:
         return "AgentTable(" + ", ".join(f"{a.name or 'default'}: {a.agent}" for a in self.describe()) + ")"

@@ -33,10 +33,10 @@ from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import NEXT, Failure, Status
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, split_path
-from materia_nb.late import late
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import WAITING_FOR
 from materia_nb.platform import computing
+from materia_nb.registry import lookup
 from materia_nb.store.opening import Verified, verify
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Cast:
         Raises:
             MateriaError: there is no such panel (``unknown_panel``).
         """
-        panels = late("panels of a cast")
+        panels = lookup("panels of a cast")
         if panel is None:
             return panels.show(self, height=height)
         return panels.show_one(self, panel, height=height)

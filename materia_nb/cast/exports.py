@@ -19,8 +19,8 @@ from materia_nb.engine.conversation import call_from
 from materia_nb.engine.session import Session, StepRecord, parts_of
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
-from materia_nb.late import late
 from materia_nb.loadout import read_config
+from materia_nb.registry import lookup
 from materia_nb.store.files import OwnFormat
 from materia_nb.store.rundir import write_prompt
 
@@ -115,7 +115,7 @@ class Exports:
         if self._runner.journal is not None:
             with self._runner.lock():
                 self._runner.begin()  # what waits to be written is written
-        sent: int = late("spans").send(self._runner, exporter, endpoint, headers, content=content)
+        sent: int = lookup("spans").send(self._runner, exporter, endpoint, headers, content=content)
         return sent
 
 

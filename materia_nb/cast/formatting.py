@@ -17,8 +17,8 @@ from materia_nb.handoff.protocol import EVENT_SEVERITIES
 from materia_nb.insight import diff
 from materia_nb.insight.queries import HEADERS, THOUGHT, FoundValue, Why, ask_outputs
 from materia_nb.jsonvalue import compact
-from materia_nb.late import VIEWS
 from materia_nb.loadout.graph import Graph
+from materia_nb.registry import view_registry
 from materia_nb.store.catalogue import CastEntry
 
 STEP_FIELDS: Final = (
@@ -407,7 +407,7 @@ def record_view(step: StepRecord) -> View:
     return View(step.title, [*said, *([Fold(THOUGHT, [Code(step.thinking)])] if step.thinking else [])])
 
 
-VIEWS[StepRecord] = record_view
+view_registry[StepRecord] = record_view
 
 
 def why_blocks(why: Why, *, narrow: bool = False) -> list[Block]:
@@ -421,7 +421,7 @@ def why_blocks(why: Why, *, narrow: bool = False) -> list[Block]:
     return [*lines(why.lines), *([ways] if rows else []), *thought]
 
 
-VIEWS[Why] = lambda why: View(why.title, why_blocks(why))
+view_registry[Why] = lambda why: View(why.title, why_blocks(why))
 
 
 def casts_view(entries: Sequence[CastEntry]) -> Table:

@@ -27,9 +27,9 @@ from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.queries import FoundValue, query_of
 from materia_nb.jsonvalue import JSON
-from materia_nb.late import late
 from materia_nb.loadout import Graph
 from materia_nb.loadout.vocabulary import FILES_AS_THEY_ARE
+from materia_nb.registry import lookup
 from materia_nb.store.catalogue import (
     CastEntry,
     CastStatus,
@@ -153,7 +153,7 @@ class Casts(Shown):
 
         The value is a widget; showing it again in the same cell closes the earlier one.
         """
-        return late("panel of all casts").show_casts(self)
+        return lookup("panel of all casts").show_casts(self)
 
     # -- one cast -------------------------------------------------------------------
 

@@ -32,12 +32,12 @@ from materia_nb.insight.estimate import CASTS, GLANCE, PriceOfTurn, Prompts, est
 from materia_nb.insight.odds import Assumed, Chances, PerSocket, rehearse_casts
 from materia_nb.insight.reachable_states import MOST_STATES
 from materia_nb.jsonvalue import JSON
-from materia_nb.late import late
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.compose import compose
 from materia_nb.loadout.config_files import resolved
 from materia_nb.loadout.vocabulary import FILE_CHOICES, FilesWord
 from materia_nb.parallel import Progress
+from materia_nb.registry import lookup
 
 if TYPE_CHECKING:
     from materia_nb.cast.gallery import Gallery, Opened
@@ -441,7 +441,7 @@ class Workbench(DryBench):
     @property
     def sweep(self) -> Any:
         """Makes real casts of every loadout with every request and all agents, and checks them: ``wb.sweep(loadouts, requests)``."""
-        return late("sweep").Sweeps(self)
+        return lookup("sweep").Sweeps(self)
 
     @property
     def current(self) -> Cast:
@@ -457,7 +457,7 @@ class Workbench(DryBench):
     def quests(self) -> Any:
         """The board of requests of this project, which are cast one after another."""
         if self._quests is None:
-            self._quests = late("quests").QuestBoard(self, self.casts.open_here, lambda: self.casts.root)
+            self._quests = lookup("quests").QuestBoard(self, self.casts.open_here, lambda: self.casts.root)
         return self._quests
 
     def close(self) -> None:

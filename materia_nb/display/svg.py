@@ -47,9 +47,9 @@ from materia_nb.display.graph_parts import (
 )
 from materia_nb.display.layout import Direction, DrawnLine, PlacedGraph, best_place
 from materia_nb.display.text import graph_mermaid, graph_text
-from materia_nb.late import VIEWS
 from materia_nb.loadout.graph import END, Graph, Loop, Socket
 from materia_nb.loadout.vocabulary import DESCRIBED, Condition, described, tint_of
+from materia_nb.registry import view_registry
 
 ThemeName: TypeAlias = Literal["light", "dark"]
 Colours: TypeAlias = Mapping[str, str]
@@ -550,4 +550,4 @@ class GraphPicture(Shown):
         return [graph_block(self.graph, self.marks, self.text)]
 
 
-VIEWS[Graph] = GraphPicture
+view_registry[Graph] = GraphPicture

@@ -25,8 +25,8 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import NOTHING, CastState, ItemId, Mode, Past, Pin, Usage, Visit
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON, FrozenDict, refuse_change
-from materia_nb.late import shown_by_its_view
 from materia_nb.loadout.graph import Region
+from materia_nb.registry import mimebundle_from_view
 
 
 class TurnRecord(NamedTuple):
@@ -119,11 +119,11 @@ class StepRecord(NamedTuple):
         return f"<step {self.number}: {self.socket}, visit {self.visit}{led}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object] | None:
-        return shown_by_its_view(self, include, exclude)
+        return mimebundle_from_view(self, include, exclude)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002
         """Have IPython say as text what the view says: of a tuple it asks for no bundle. In a list a step is one line."""
-        view = shown_by_its_view(self) if len(printer.stack) == 1 else None
+        view = mimebundle_from_view(self) if len(printer.stack) == 1 else None
         printer.text(repr(self) if view is None else view["text/plain"])
 
     def __eq__(self, other: object) -> bool:

@@ -23,9 +23,9 @@ from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of,
 from materia_nb.handoff.capabilities import Concludes, Reported, SuggestionKind, Suggests
 from materia_nb.insight import diff
 from materia_nb.jsonvalue import JSON, MISSING, get_path, same, split_path
-from materia_nb.late import shown_by_its_view
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import YES_OR_NO, Result, jsonpath_fault, takes_long
+from materia_nb.registry import mimebundle_from_view
 
 LONGEST_EXPRESSION: Final = 500
 """Characters of an expression."""
@@ -451,7 +451,7 @@ class Why:
         return plain("\n".join([self.title, *(f"  {line}" for line in lines)]))
 
     __repr__ = __str__
-    _repr_mimebundle_ = shown_by_its_view
+    _repr_mimebundle_ = mimebundle_from_view
 
 
 def explain(

@@ -12,8 +12,8 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from materia_nb.errors import needs_one_of
 from materia_nb.jsonvalue import JSON
-from materia_nb.late import shown_by_its_view
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition
+from materia_nb.registry import mimebundle_from_view
 
 END: Final = "end"
 DEFAULT_TIMEOUT_MS: Final = 30_000
@@ -296,7 +296,7 @@ class Graph:
     prices: Mapping[str, Price] = field(default_factory=dict)
     mcp_servers: Mapping[str, JSON] = field(default_factory=dict)
 
-    _repr_mimebundle_ = shown_by_its_view
+    _repr_mimebundle_ = mimebundle_from_view
 
     def price(self, names: Iterable[str]) -> Price | None:
         """Return the price that the config has for an agent, by the first of its names that has one; None where none has."""

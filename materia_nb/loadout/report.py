@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.errors import MateriaError, close_match, counted, did_you_mean, outgoing_line
 from materia_nb.jsonvalue import JSON, compact
-from materia_nb.late import shown_by_its_view
+from materia_nb.registry import mimebundle_from_view
 
 PROBLEM_CODES: Final = {
     (MISSING_ENDPOINT := "missing-endpoint"): (
@@ -170,7 +170,7 @@ class Report:
         return "\n".join(lines)
 
     __repr__ = __str__
-    _repr_mimebundle_ = shown_by_its_view
+    _repr_mimebundle_ = mimebundle_from_view
 
 
 class LoadoutError(MateriaError):

@@ -8,8 +8,8 @@ import materia_nb
 from magics_helpers import ASK, cell, line, text
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
-from materia_nb.late import late
 from materia_nb.magics.registry import VERBS, first_words
+from materia_nb.registry import lookup
 from model_server import says, serving
 
 
@@ -534,4 +534,4 @@ def test_every_argument_of_every_verb_is_explained():
 
 def test_who_asks_late_for_what_nobody_registered_is_told():
     with pytest.raises(KeyError, match="nothing of the kind"):
-        late("nothing of the kind")
+        lookup("nothing of the kind")

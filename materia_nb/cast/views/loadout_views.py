@@ -26,12 +26,12 @@ from materia_nb.insight.explore import Exploration, played
 from materia_nb.insight.odds import Assumed, Chances, Odds, Rehearsal
 from materia_nb.insight.reachable_states import COMPLETE, HELD, MOST_STATES, Taken, strangers
 from materia_nb.jsonvalue import JSON, compact, pretty
-from materia_nb.late import VIEWS
 from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph, Route
 from materia_nb.loadout.layers import LayeredConfig
 from materia_nb.loadout.report import Problem, Report
 from materia_nb.parallel import Progress
+from materia_nb.registry import view_registry
 
 
 class ReportView(Shown):
@@ -65,7 +65,7 @@ def _findings_table(findings: Iterable[tuple[str, Problem]]) -> Table:
     return Table(("", "code", "where", "what", "what to do"), rows)
 
 
-VIEWS[Report] = partial(ReportView, "")
+view_registry[Report] = partial(ReportView, "")
 
 
 class LoadoutView(Shown):
@@ -167,7 +167,7 @@ def agents_view(agents: AgentTable) -> Table:
     return Table(("materia or socket", "answered by"), rows)
 
 
-VIEWS[AgentTable] = agents_view
+view_registry[AgentTable] = agents_view
 
 
 _ENDS: Final = {COMPLETE: "come to its end", HELD: "be held for a person"}

@@ -27,7 +27,6 @@ from materia_nb.engine.told import HEADINGS
 from materia_nb.errors import MateriaError, counted, one_of_words, usage_error
 from materia_nb.insight.queries import Suggestion
 from materia_nb.jsonvalue import JSON
-from materia_nb.late import late
 from materia_nb.loadout import read_text
 from materia_nb.magics.cast_display import running
 from materia_nb.magics.registry import (
@@ -41,6 +40,7 @@ from materia_nb.magics.registry import (
     value_of,
     verb,
 )
+from materia_nb.registry import lookup
 
 from_method(
     "cast",
@@ -611,7 +611,7 @@ def _help(call: Call, verb: Rest = None) -> Any:  # noqa: ARG001 - verbs are giv
 @verb("quest")
 def _quest(call: Call) -> Any:
     """Show the board of requests of this project, which are cast one after another, with buttons."""
-    return late("panel of quests").show_quests(call.bench.quests)
+    return lookup("panel of quests").show_quests(call.bench.quests)
 
 
 def _board(call: Call) -> Table:

@@ -36,7 +36,6 @@ from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.compare import visit_before
 from materia_nb.insight.odds import Chances, Likely, PerSocket
 from materia_nb.insight.queries import query_of
-from materia_nb.late import late
 from materia_nb.magics.cast_display import counting, running
 from materia_nb.magics.registry import (
     VERBS,
@@ -50,6 +49,7 @@ from materia_nb.magics.registry import (
     value_of,
     verb,
 )
+from materia_nb.registry import lookup
 from materia_nb.widgets.cast_parts import alone_names
 
 from_method(
@@ -711,7 +711,7 @@ def _doctor(call: Call, cast: Rest = None) -> Any:
     Args:
         cast: a cast: check up to which step its record is unmodified, even if it cannot be opened
     """
-    return late("checkup")(call.bench) if cast is None else call.bench.casts.verify(cast)
+    return lookup("checkup")(call.bench) if cast is None else call.bench.casts.verify(cast)
 
 
 @verb("predict", example="%materia predict Socket-2")

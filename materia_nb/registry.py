@@ -1,0 +1,36 @@
+"""Objects of higher layers that lower layers look up by name, so that imports only point downward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+_LOADERS: dict[str, Callable[[], Any]] = {}
+
+
+def register(name: str, load: Callable[[], Any]) -> None:
+    """Register the function that loads an object; it runs when the object is looked up."""
+    _LOADERS[name] = load
+
+
+def lookup(name: str) -> Any:
+    """Return the registered object of that name; raises KeyError if nothing was registered under it."""
+    return _LOADERS[name]()
+
+
+view_registry: Final[dict[type, Callable[[Any], Any]]] = {}
+"""Functions that make the notebook view of a value, by the type of the value; modules with views add their own."""
+
+
+def mimebundle_from_view(
+    value: object, include: object = None, exclude: object = None
+) -> dict[str, Any] | None:
+    """Return the MIME bundle of a value's registered view, or None if only its text is shown.
+
+    Types that live below the views use it as their ``_repr_mimebundle_``.
+    """
+    make_view = next((view_registry[kind] for kind in type(value).__mro__ if kind in view_registry), None)
+    if make_view is None:
+        return None
+    bundle: dict[str, Any] = make_view(value)._repr_mimebundle_(include, exclude)
+    return bundle
