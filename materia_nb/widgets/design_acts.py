@@ -23,9 +23,9 @@ from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import OPERATIONS
 from materia_nb.loadout.design.document import check_argument, design_error, list_in, loop_in, socket_in
+from materia_nb.loadout.design.edges import make_loop, with_exits
 from materia_nb.loadout.design.forms import read_field
 from materia_nb.loadout.design.sockets import add_socket, clip_of, materia_model, new_sockets, place_sockets
-from materia_nb.loadout.design.ways import make_loop, with_exits
 from materia_nb.loadout.facts import as_list, as_object, is_condition, is_number
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.models import (

@@ -18,8 +18,8 @@ from materia_nb.errors import MateriaError
 from materia_nb.loadout import read_config
 from materia_nb.loadout.config_files import parse_yaml
 from materia_nb.loadout.design import Design
+from materia_nb.loadout.design.edges import make_loop, with_exits
 from materia_nb.loadout.design.saving import open_design, rewrite_json, save_design
-from materia_nb.loadout.design.ways import make_loop, with_exits
 from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE, load_layers
 
 YAML = """\

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON, same
-from materia_nb.loadout.design import sockets, ways  # noqa: F401 - importing them fills the table of operations
+from materia_nb.loadout.design import edges, sockets  # noqa: F401 - importing them fills the table of operations
 from materia_nb.loadout.design.document import (
     DESIGN_KIND,
     OPERATIONS,

@@ -10,11 +10,11 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.check_graph import FIELD_HINTS, hint_fields
 from materia_nb.loadout.facts import Facts, as_object, is_object, placed_materia
 from materia_nb.loadout.report import MISSING_COMMAND, Findings, HintRule, Problem
-from materia_nb.loadout.rules import socket_rules, way_rules
+from materia_nb.loadout.rules import edge_rules, socket_rules
 
 RULES: Final[tuple[HintRule, ...]] = (
     *socket_rules.SOCKET_RULES,
-    *way_rules.WAY_RULES,
+    *edge_rules.EDGE_RULES,
     *socket_rules.STATE_RULES,
 )
 HINT_CODES: Final = {

@@ -45,7 +45,7 @@ from materia_nb.loadout.report import (
     suggested_fix,
     without_field,
 )
-from materia_nb.loadout.rules.way_rules import StatePath, advance_when, read_as_json, visited, ways_on
+from materia_nb.loadout.rules.edge_rules import StatePath, advance_when, read_as_json, visited, ways_on
 from materia_nb.loadout.vocabulary import (
     DEFAULT_HANDOFF,
     GUARDS,

@@ -1,4 +1,4 @@
-"""Operations on ways out and on loop regions: edges, exits, members, and what a loop goes over (R3, R15, R16, R27)."""
+"""Operations on edges, exits and loop regions (R3, R15, R16, R27)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from materia_nb.loadout.vocabulary import SENDING_BACK
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class EdgeList:
     """The edges of a socket, or the exits of a loop, in their order; ``owner`` is the id of the socket or loop."""
 
     document: Object
@@ -101,17 +101,17 @@ class Ways:
         return self.replaced([*self.entries[:place], entry, *self.entries[place + 1 :]])
 
 
-def _moved(ways: Ways, place: int, to: int) -> DesignChange:
-    rest = ways.others(place)
-    ways.check_place(to)
-    document = ways.replaced([*rest[:to], ways.entries[place], *rest[to:]])
-    return DesignChange(document, f"moved {ways.kind} {place + 1} of {ways.whose} to place {to + 1}")
+def _moved(edges: EdgeList, place: int, to: int) -> DesignChange:
+    rest = edges.others(place)
+    edges.check_place(to)
+    document = edges.replaced([*rest[:to], edges.entries[place], *rest[to:]])
+    return DesignChange(document, f"moved {edges.kind} {place + 1} of {edges.whose} to place {to + 1}")
 
 
-def _removed(ways: Ways, place: int) -> DesignChange:
-    words = f"removed {ways.kind} {place + 1} of {ways.whose}"
-    document = ways.replaced(ways.others(place))
-    to = as_object(ways.entries[place]).get("to")
+def _removed(edges: EdgeList, place: int) -> DesignChange:
+    words = f"removed {edges.kind} {place + 1} of {edges.whose}"
+    document = edges.replaced(edges.others(place))
+    to = as_object(edges.entries[place]).get("to")
     return DesignChange(document, f"{words} to {to}" if isinstance(to, str) else words)
 
 
@@ -141,19 +141,19 @@ def add_edge(
     Raises:
         MateriaError: a socket, the condition, the place or the number is not known or not allowed.
     """
-    ways = Ways(document, "edge", source)
-    edges = ways.entries
-    check_when(when, ways.here)
-    check_target(document, to, ways.here)
+    edges = EdgeList(document, "edge", source)
+    entries = edges.entries
+    check_when(when, edges.here)
+    check_target(document, to, edges.here)
     edge: Object = {"when": when, "to": to}
     if max_traversals is not None:
-        edge["maxTraversals"] = _limit(max_traversals, ways.here)
+        edge["maxTraversals"] = _limit(max_traversals, edges.here)
     if place is None:
-        whatever = (at for at, one in enumerate(edges) if as_object(one).get("when") == "always")
-        place = len(edges) if when == "always" else next(whatever, len(edges))
-    if place != len(edges):
-        ways.check_place(place)
-    changed = ways.replaced([*edges[:place], edge, *edges[place:]])
+        first_always = (at for at, edge in enumerate(entries) if as_object(edge).get("when") == "always")
+        place = len(entries) if when == "always" else next(first_always, len(entries))
+    if place != len(entries):
+        edges.check_place(place)
+    changed = edges.replaced([*entries[:place], edge, *entries[place:]])
     return DesignChange(changed, f"connected {source} to {to} ({when}) as edge {place + 1}")
 
 
@@ -166,8 +166,8 @@ def change_edge(
     Raises:
         MateriaError: there is no such edge or socket, or the condition is not canonical.
     """
-    ways = Ways(document, "edge", source)
-    edge, here = ways.at(place), f"{ways.here}[{place}]"
+    edges = EdgeList(document, "edge", source)
+    edge, here = edges.at(place), f"{edges.here}[{place}]"
     if when is not None:
         check_when(when, f"{here}.when")
         edge = {**edge, "when": when}
@@ -175,7 +175,7 @@ def change_edge(
         check_target(document, to, f"{here}.to")
         edge = {**edge, "to": to}
     ends = f"{brief(edge.get('when'))} to {brief(edge.get('to'))}".replace('"', "")
-    return DesignChange(ways.changed(place, edge), f"edge {place + 1} of {source} is {ends}")
+    return DesignChange(edges.changed(place, edge), f"edge {place + 1} of {source} is {ends}")
 
 
 @operation
@@ -185,24 +185,24 @@ def limit_edge(document: Object, source: str, place: int, max_traversals: int | 
     Raises:
         MateriaError: there is no such edge, or the number is not a whole one from 1 up.
     """
-    ways = Ways(document, "edge", source)
-    edge, here = ways.at(place), f"{ways.here}[{place}].maxTraversals"
+    edges = EdgeList(document, "edge", source)
+    edge, here = edges.at(place), f"{edges.here}[{place}].maxTraversals"
     most = None if max_traversals is None else _limit(max_traversals, here)
     limit = "has no limit of its own" if most is None else f"may be taken {counted(most, 'time')}"
-    changed = ways.changed(place, with_field(edge, "maxTraversals", most))
+    changed = edges.changed(place, with_field(edge, "maxTraversals", most))
     return DesignChange(changed, f"edge {place + 1} of {source} {limit}")
 
 
 @operation
 def move_edge(document: Object, source: str, place: int, to: int) -> DesignChange:
     """Put an edge at another place among those of its socket; raises MateriaError when there is none there."""
-    return _moved(Ways(document, "edge", source), place, to)
+    return _moved(EdgeList(document, "edge", source), place, to)
 
 
 @operation
 def remove_edge(document: Object, source: str, place: int) -> DesignChange:
     """Remove an edge, well formed or not; raises MateriaError when there is no such edge."""
-    return _removed(Ways(document, "edge", source), place)
+    return _removed(EdgeList(document, "edge", source), place)
 
 
 def _limit(most: JSON, where: str) -> int:
@@ -232,13 +232,13 @@ def add_exit(
     Raises:
         MateriaError: the loop, a socket or the condition is not known, or there is such a route already.
     """
-    ways = Ways(document, "exit", loop)
+    edges = EdgeList(document, "exit", loop)
     route = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
     if id_ is None:
-        route["id"] = free_name(f"exit:{source}:{condition}", _ids(ways.entries))
-    _check_route(ways, route, route, ways.entries)
+        route["id"] = free_name(f"exit:{source}:{condition}", _ids(edges.entries))
+    _check_route(edges, route, route, edges.entries)
     return DesignChange(
-        ways.replaced([*ways.entries, route]), f"added exit {route['id']} of loop {loop} to {target}"
+        edges.replaced([*edges.entries, route]), f"added exit {route['id']} of loop {loop} to {target}"
     )
 
 
@@ -258,45 +258,45 @@ def change_exit(
     Raises:
         MateriaError: there is no such route, a new value is not allowed, or another route has the same.
     """
-    ways = Ways(document, "exit", loop)
+    edges = EdgeList(document, "exit", loop)
     given = {"id": id_, "from": source, "condition": condition, "targetSocketId": target}
     given = {key: value for key, value in given.items() if value is not None}
-    route = {**ways.at(place), **given}
-    _check_route(ways, given, route, ways.others(place))
+    route = {**edges.at(place), **given}
+    _check_route(edges, given, route, edges.others(place))
     words = f"{route.get('from')} {route.get('condition')} to {route.get('targetSocketId')}"
-    return DesignChange(ways.changed(place, route), f"exit {place + 1} of loop {loop} is {words}")
+    return DesignChange(edges.changed(place, route), f"exit {place + 1} of loop {loop} is {words}")
 
 
 @operation
 def move_exit(document: Object, loop: str, place: int, to: int) -> DesignChange:
     """Put an exit route at another place; raises MateriaError when there is none there."""
-    return _moved(Ways(document, "exit", loop), place, to)
+    return _moved(EdgeList(document, "exit", loop), place, to)
 
 
 @operation
 def remove_exit(document: Object, loop: str, place: int) -> DesignChange:
     """Remove an exit route, well formed or not; raises MateriaError when there is no such route."""
-    return _removed(Ways(document, "exit", loop), place)
+    return _removed(EdgeList(document, "exit", loop), place)
 
 
 def _ids(routes: Iterable[JSON]) -> list[JSON]:
     return [as_object(route).get("id") for route in routes]
 
 
-def _check_route(ways: Ways, given: Object, route: Object, others: list[JSON]) -> None:
+def _check_route(edges: EdgeList, given: Object, route: Object, others: list[JSON]) -> None:
     """Check what is given of a route: a member, a condition, a target, an id; and that no other has the same."""
-    here = ways.here
+    here = edges.here
     source, condition, id_ = given.get("from"), given.get("condition"), given.get("id")
     members = [
-        one for one in as_list(loop_in(ways.document, ways.owner).get("sockets")) if isinstance(one, str)
+        one for one in as_list(loop_in(edges.document, edges.owner).get("sockets")) if isinstance(one, str)
     ]
     if "from" in given and source not in members:
         hint = did_you_mean(str(source), members)
-        raise design_error(f"{brief(source)} is not a member of loop {ways.owner!r}", f"{here}.from", hint)
+        raise design_error(f"{brief(source)} is not a member of loop {edges.owner!r}", f"{here}.from", hint)
     if "condition" in given:
         check_when(condition, f"{here}.condition")
     if "targetSocketId" in given:
-        check_target(ways.document, given["targetSocketId"], f"{here}.targetSocketId")
+        check_target(edges.document, given["targetSocketId"], f"{here}.targetSocketId")
     if "id" in given and (not is_text(id_) or id_ in _ids(others)):
         what = f"the id is {brief(id_)}" if id_ not in _ids(others) else f"another exit has the id {id_!r}"
         raise design_error(what, here, "choose an id that is unique in the loop")
@@ -315,7 +315,7 @@ def edge_to_exit(document: Object, socket: str, place: int, loop: str) -> Design
     Raises:
         MateriaError: there is such an exit already, or no such edge or loop.
     """
-    edge = Ways(document, "edge", socket).at(place)
+    edge = EdgeList(document, "edge", socket).at(place)
     rest = remove_edge(document, socket, place).document
     made = add_exit(rest, loop, socket, str(edge.get("when")), str(edge.get("to")))
     return DesignChange(made.document, f"edge {place + 1} of {socket} is an exit of loop {loop} now")
@@ -324,7 +324,7 @@ def edge_to_exit(document: Object, socket: str, place: int, loop: str) -> Design
 @operation
 def exit_to_edge(document: Object, loop: str, place: int) -> DesignChange:
     """Make a plain edge of an exit route: it leaves the loop at any item; raises MateriaError when there is none."""
-    route = Ways(document, "exit", loop).at(place)
+    route = EdgeList(document, "exit", loop).at(place)
     rest = remove_exit(document, loop, place).document
     source, when, to = (str(route.get(name)) for name in ("from", "condition", "targetSocketId"))
     made = add_edge(rest, source, to, when)
@@ -340,9 +340,9 @@ def with_exits(change: DesignChange, loop: str) -> tuple[DesignChange, list[str]
     document, turned = change.document, list[str]()
     members = as_list(loop_in(document, loop).get("sockets"))
     sockets = objects_in(document, "sockets")
-    ways = {
-        name: [str(as_object(edge).get("to")) for edge in as_list(one.get("edges"))]
-        for name, one in sockets.items()
+    targets = {
+        id_: [str(as_object(edge).get("to")) for edge in as_list(socket.get("edges"))]
+        for id_, socket in sockets.items()
     }
     for member in members:
         edges = as_list(as_object(objects_in(document, "sockets").get(member)).get("edges"))
@@ -350,7 +350,7 @@ def with_exits(change: DesignChange, loop: str) -> tuple[DesignChange, list[str]
             when, to = (as_object(edge).get(name) for name in ("when", "to"))
             if to in members or not is_condition(when):
                 continue
-            if when in SENDING_BACK and not reachable_from([str(to)], ways).isdisjoint(members):
+            if when in SENDING_BACK and not reachable_from([str(to)], targets).isdisjoint(members):
                 continue
             with suppress(MateriaError):  # it leads nowhere, or another one leaves with the same verdict
                 document = edge_to_exit(document, member, place, loop).document

@@ -31,7 +31,7 @@ from materia_nb.loadout.vocabulary import (
     unmet,
 )
 
-WAY_RULES: Final[list[HintRule]] = []
+EDGE_RULES: Final[list[HintRule]] = []
 
 
 def read_as_json(facts: Facts, id_: str) -> Fix:
@@ -50,7 +50,7 @@ def advance_when(facts: Facts, id_: str, when: str) -> FixStep:
     return do("set_socket", id_, "advance", {**(written if isinstance(written, dict) else {}), "when": when})
 
 
-@rule(WAY_RULES, "loop", "legacy-exit")
+@rule(EDGE_RULES, "loop", "legacy-exit")
 def _legacy_exit(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """The older `exit`."""
     if loop.legacy is not None:
@@ -58,7 +58,7 @@ def _legacy_exit(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
         yield Hint(f"loops.{loop.id}.exit", f"exit is the older form of exits{why}", "write exits instead")
 
 
-@rule(WAY_RULES, "loop", "duplicate-member")
+@rule(EDGE_RULES, "loop", "duplicate-member")
 def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop that lists a socket twice."""
     listed: set[str] = set()
@@ -71,7 +71,7 @@ def _duplicate_member(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
             listed.add(member)
 
 
-@rule(WAY_RULES, "loop", "two-lists")
+@rule(EDGE_RULES, "loop", "two-lists")
 def _two_lists(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop with both `iterator` and `consumes`."""
     if loop.iterator is not None and loop.consumes is not None:
@@ -79,7 +79,7 @@ def _two_lists(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
         yield Hint(f"loops.{loop.id}.iterator", why, "keep one of them")
 
 
-@rule(WAY_RULES, "loop", "cursor-for-each")
+@rule(EDGE_RULES, "loop", "cursor-for-each")
 def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """An iterator without a cursor over several members: each counts for itself."""
     if loop.iterator is not None and loop.iterator.get("cursor") is None and len(loop.members) > 1:
@@ -96,7 +96,7 @@ def _cursor_for_each(_facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
         )
 
 
-@rule(WAY_RULES, "loop", "never-advances")
+@rule(EDGE_RULES, "loop", "never-advances")
 def _never_advances(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop of which no member moves on."""
     exits = loop.raw.get("exits") or loop.raw.get("exit")
@@ -116,7 +116,7 @@ def _move_on(facts: Facts, loop: LoopFacts) -> Fix | None:
     return suggested_fix(f"{last} moves on when {when}", advance_when(facts, last, when))
 
 
-@rule(WAY_RULES, "loop", "leaves-loop")
+@rule(EDGE_RULES, "loop", "leaves-loop")
 def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """An edge that leaves a loop from its exit socket: items left over are skipped."""
     for id_ in _advancing(facts, loop):
@@ -131,7 +131,7 @@ def _leaves_loop(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
                 )
 
 
-@rule(WAY_RULES, "loop", "late-retry")
+@rule(EDGE_RULES, "loop", "late-retry")
 def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A retry that works on the next item, because the cursor has moved."""
     for id_, when in _advancing(facts, loop).items():
@@ -145,7 +145,7 @@ def _late_retry(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
                 )
 
 
-@rule(WAY_RULES, "loop", "budget-on-advance")
+@rule(EDGE_RULES, "loop", "budget-on-advance")
 def _budget_on_advance(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A `maxTraversals` that going on to the next item uses up as well."""
     for id_, when in _advancing(facts, loop).items():
@@ -156,7 +156,7 @@ def _budget_on_advance(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
                 yield Hint(f"{id_}.edges[{place}].maxTraversals", what, advice)
 
 
-@rule(WAY_RULES, "loop", "idle-route")
+@rule(EDGE_RULES, "loop", "idle-route")
 def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """An exit that is never taken."""
     moving = _advancing(facts, loop)
@@ -181,7 +181,7 @@ def _idle_route(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
         yield Hint(f"loops.{loop.id}.exits[{place}]", why, advice, remove)
 
 
-@rule(WAY_RULES, "loop", "one-item")
+@rule(EDGE_RULES, "loop", "one-item")
 def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A member that moves on and has no edge for it: with items left, the cast ends."""
     first = next(iter(loop.members), None)
@@ -197,7 +197,7 @@ def _one_item(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
         yield Hint(f"{id_}.edges", what, advice, fix)
 
 
-@rule(WAY_RULES, "loop", "exhausted-unmatched")
+@rule(EDGE_RULES, "loop", "exhausted-unmatched")
 def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A member that may end the last item with a result that no exit waits for (R16)."""
     missing = {id_: _unmatched(facts, id_, when) for id_, when in _advancing(facts, loop).items()}
@@ -217,7 +217,7 @@ def _exhausted_unmatched(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
             )
 
 
-@rule(WAY_RULES, "loop", "empty-list-ends")
+@rule(EDGE_RULES, "loop", "empty-list-ends")
 def _empty_list_ends(facts: Facts, loop: LoopFacts) -> Iterator[Hint]:
     """A loop that an empty list leaves by the end of the cast, though its exits lead on (R16)."""
     ways = [(way.get("from"), way.get("condition"), way.get("targetSocketId")) for _, way in loop.exits()]
@@ -253,7 +253,7 @@ def _when_empty_too(facts: Facts, loop: LoopFacts) -> Fix | None:
     return make(f"always → {to} too", *steps, words=words)
 
 
-@rule(WAY_RULES, "loadout", "lone-guard")
+@rule(EDGE_RULES, "loadout", "lone-guard")
 def _lone_guard(facts: Facts) -> Iterator[Hint]:
     """A socket whose edges wait for one of the two results: the other ends the cast (R3)."""
     moved: dict[str, set[Condition]] = {}
@@ -342,7 +342,7 @@ def visited(facts: Facts, ways: Mapping[str, set[str]]) -> set[str]:
 # -- edges that are never taken -----------------------------------------------------------
 
 
-@rule(WAY_RULES, "socket", "never-taken")
+@rule(EDGE_RULES, "socket", "never-taken")
 def _never_taken(facts: Facts, id_: str) -> Iterator[Hint]:
     """An edge behind others that wait for the same."""
     if facts.gives_text(id_):
@@ -373,7 +373,7 @@ def _must_say(facts: Facts, id_: str) -> bool:
 # -- rounds without an end ----------------------------------------------------------------
 
 
-@rule(WAY_RULES, "loadout", "no-way-out")
+@rule(EDGE_RULES, "loadout", "no-way-out")
 def _no_way_out(facts: Facts) -> Iterator[Hint]:
     """A round of sockets from which no way leads to the end."""
     ways = ways_on(facts)
@@ -402,7 +402,7 @@ def _may_end(facts: Facts, id_: str) -> bool:
 # -- states that grow ---------------------------------------------------------------------
 
 
-@rule(WAY_RULES, "loadout", "state-doubles")
+@rule(EDGE_RULES, "loadout", "state-doubles")
 def _state_doubles(facts: Facts) -> Iterator[Hint]:
     """Assignments that put a part of the state into itself, where a cast comes back to them (R11)."""
     rounds = rounds_in(ways_on(facts))
