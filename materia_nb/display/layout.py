@@ -1,7 +1,7 @@
 """Where everything in a picture of a graph stands, and how its lines run: deterministic, the same in every state of a cast.
 
-A card stands where the loadout's ``layout`` says, else where :mod:`arranging` puts it; the frame of a loop goes round its
-members; chips stand where their lines leave; and lines are led round all of that by :mod:`routing`. One picture for canvas,
+A card stands where the loadout's ``layout`` says, else where :mod:`~materia_nb.display.ranking` puts it; the frame of a loop goes round its
+members; chips stand where their lines leave; and lines are led round all of that by :mod:`~materia_nb.display.edge_routing`. One picture for canvas,
 designer, grid, page and documentation.
 """
 
@@ -11,7 +11,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from materia_nb.display.arranging import LOOP_KEY, MOST_ABREAST, Spot, arrange, beside_neighbours
+from materia_nb.display.edge_routing import (
+    AHEAD,
+    ARROW_ROOM,
+    CLEAR,
+    DOWN,
+    LEFT,
+    RIGHT,
+    UP,
+    Led,
+    meet,
+    straightened,
+    ways,
+)
 from materia_nb.display.geometry import Box, Point, rounded
 from materia_nb.display.graph_parts import (
     END_SIGN,
@@ -26,19 +38,7 @@ from materia_nb.display.graph_parts import (
     stub_size,
     title_size,
 )
-from materia_nb.display.lines import (
-    AHEAD,
-    ARROW_ROOM,
-    CLEAR,
-    DOWN,
-    LEFT,
-    RIGHT,
-    UP,
-    Led,
-    meet,
-    straightened,
-    ways,
-)
+from materia_nb.display.ranking import LOOP_KEY, MOST_ABREAST, Spot, arrange, beside_neighbours
 from materia_nb.loadout.facts import is_number
 from materia_nb.loadout.graph import Graph, Loop
 

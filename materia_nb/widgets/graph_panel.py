@@ -16,10 +16,10 @@ import ipywidgets as ui
 from traitlets import observe
 
 from materia_nb.cast.views.status import marks_of, status_lines
-from materia_nb.display.arranging import Spot
 from materia_nb.display.escape import Html, html_text, part, shorten
 from materia_nb.display.graph_parts import Marks, summary
 from materia_nb.display.layout import Direction, Level, best_place, spots_of
+from materia_nb.display.ranking import Spot
 from materia_nb.display.svg import THEMES, graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
