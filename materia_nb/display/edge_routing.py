@@ -22,13 +22,13 @@ RIGHT: Final = 0
 DOWN: Final = 1
 LEFT: Final = 2
 UP: Final = 3
-AHEAD: Final = ((1, 0), (0, 1), (-1, 0), (0, -1))
+DIRECTION_VECTORS: Final = ((1, 0), (0, 1), (-1, 0), (0, -1))
 """One step in each direction; a side of a box is named by the direction in which one leaves it."""
 
-_COLUMNS, _ROWS = zip(*AHEAD, strict=True)
-ARROW_ROOM: Final = 12.0
+_COLUMNS, _ROWS = zip(*DIRECTION_VECTORS, strict=True)
+ARROW_MARGIN: Final = 12.0
 """How far from a box a line runs along it, and the room for the head of an arrow."""
-CLEAR: Final = 4.0
+CLEARANCE: Final = 4.0
 """How near to a box a line may come elsewhere."""
 _LANE: Final = 8.0
 _BEND: Final = 34.0
@@ -41,7 +41,7 @@ _SHARED: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class LineToLead:
+class RouteRequest:
     """A line that is to be led from ``start`` in direction ``out`` to ``tip``, where it arrives going ``into``.
 
     ``net`` names lines that may share a piece of their way; ``loops`` are those that it may run in.
@@ -56,8 +56,8 @@ class LineToLead:
     loops: frozenset[str] = frozenset()
 
 
-def ways(
-    wanted: Sequence[LineToLead], solid: Sequence[Box], frames: Mapping[str, Box]
+def route_lines(
+    wanted: Sequence[RouteRequest], solid: Sequence[Box], frames: Mapping[str, Box]
 ) -> dict[str, list[Point]]:
     """Lead every line, the shortest first.
 
@@ -80,7 +80,7 @@ def ways(
 
 
 def _ahead(point: Point, way: int, far: float) -> Point:
-    dx, dy = AHEAD[way]
+    dx, dy = DIRECTION_VECTORS[way]
     return point[0] + dx * far, point[1] + dy * far
 
 
@@ -90,7 +90,9 @@ class _Grid:
     A point of the grid is a number, column by column; so is the piece that begins there and runs right or down.
     """
 
-    def __init__(self, wanted: Sequence[LineToLead], solid: Sequence[Box], frames: Mapping[str, Box]) -> None:
+    def __init__(
+        self, wanted: Sequence[RouteRequest], solid: Sequence[Box], frames: Mapping[str, Box]
+    ) -> None:
         ends = [end for way in wanted for end in self._ends(way)]
         boxes = [*solid, *frames.values()]
         self.xs = _lines([x for x, _ in ends], [(box.x, box.right) for box in boxes])
@@ -100,7 +102,7 @@ class _Grid:
         rows = len(self.ys)
         self.costs = [one for one in wide for _ in range(rows)], [*high, 0.0] * len(self.xs)
         for box in solid:
-            for axis, piece in self._pieces(box, CLEAR):
+            for axis, piece in self._pieces(box, CLEARANCE):
                 self.costs[axis][piece] = (high[piece % rows] if axis else wide[piece // rows]) * _THROUGH
         self.frames: tuple[dict[int, list[str]], dict[int, list[str]]] = ({}, {})
         for loop, box in frames.items():
@@ -108,9 +110,9 @@ class _Grid:
                 self.frames[axis].setdefault(piece, []).append(loop)
 
     @staticmethod
-    def _ends(way: LineToLead) -> tuple[Point, Point]:
+    def _ends(way: RouteRequest) -> tuple[Point, Point]:
         """Where a line may bend first and last."""
-        return _ahead(way.start, way.out, ARROW_ROOM / 2), _ahead(way.tip, way.into, -ARROW_ROOM)
+        return _ahead(way.start, way.out, ARROW_MARGIN / 2), _ahead(way.tip, way.into, -ARROW_MARGIN)
 
     def _pieces(self, box: Box, margin: float) -> Iterator[tuple[int, int]]:
         """The pieces of the grid that run through a box, with their axis."""
@@ -126,7 +128,7 @@ class _Grid:
         ]
         return chain.from_iterable(pieces)
 
-    def lead(self, way: LineToLead) -> list[Point]:
+    def lead(self, way: RouteRequest) -> list[Point]:
         """Find the cheapest way of a line: its points, without those on a straight piece."""
         rows, (first, last) = len(self.ys), self._ends(way)
         column, row = bisect_left(self.xs, last[0]), bisect_left(self.ys, last[1])
@@ -139,9 +141,9 @@ class _Grid:
             if a != b:
                 self.used[int(abs(a - b) == 1)].setdefault(min(a, b), set()).add(way.net)
         points = [(self.xs[place // rows], self.ys[place % rows]) for place in places]
-        return straightened([way.start, *points, way.tip])
+        return simplify_path([way.start, *points, way.tip])
 
-    def _cost(self, axis: int, piece: int, way: LineToLead) -> float:
+    def _cost(self, axis: int, piece: int, way: RouteRequest) -> float:
         """How long a piece counts for a line."""
         cost = self.costs[axis][piece]
         if (loops := self.frames[axis].get(piece)) and not way.loops.issuperset(loops):
@@ -150,7 +152,7 @@ class _Grid:
             cost *= _SHARED if len(nets) == 1 and way.net in nets else _CROWDED
         return cost
 
-    def _search(self, way: LineToLead, start: int, column: int, row: int) -> dict[int, int]:
+    def _search(self, way: RouteRequest, start: int, column: int, row: int) -> dict[int, int]:
         """Look for the cheapest way to a place: from where each state is reached, a point and the direction in which one came."""
         xs, ys, rows = self.xs, self.ys, len(self.ys)
         goal = (column * rows + row) * 4 + way.into
@@ -187,7 +189,7 @@ def _lines(ends: Iterable[float], spans: Iterable[tuple[float, float]]) -> list[
     """Where lines may run along one axis: at ends, beside boxes, and midway between them."""
     exact = sorted(set(ends))
     spans = sorted(spans)
-    wanted = [at for low, high in spans for at in (low - ARROW_ROOM, high + ARROW_ROOM)]
+    wanted = [at for low, high in spans for at in (low - ARROW_MARGIN, high + ARROW_MARGIN)]
     reach = spans[0][1] if spans else 0.0
     for low, high in spans:
         if low > reach:
@@ -201,7 +203,7 @@ def _lines(ends: Iterable[float], spans: Iterable[tuple[float, float]]) -> list[
     return lines
 
 
-def straightened(points: Sequence[Point]) -> list[Point]:
+def simplify_path(points: Sequence[Point]) -> list[Point]:
     """Leave out the points where a way goes straight on."""
     kept: list[Point] = []
     for point in points:
@@ -283,14 +285,14 @@ def _together(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
             group
             for group in groups
             if any(
-                piece.at - one.at < CLEAR and piece.low < one.high - 1 and one.low < piece.high - 1
+                piece.at - one.at < CLEARANCE and piece.low < one.high - 1 and one.low < piece.high - 1
                 for one in group
             )
         ]
         merged = [piece, *(one for group in near for one in group)]
         groups = [group for group in groups if group not in near]
         groups.append(merged)
-        done = [group for group in groups if piece.at - max(one.at for one in group) > CLEAR]
+        done = [group for group in groups if piece.at - max(one.at for one in group) > CLEARANCE]
         yield from done
         groups = [group for group in groups if group not in done]
     yield from groups
@@ -324,11 +326,11 @@ def _free(piece: _Piece, solid: Sequence[Box], axis: int) -> tuple[float, float]
         near, far, first, last = (box.x, box.right, box.y, box.bottom)[::1]
         if axis:
             near, far, first, last = first, last, near, far
-        if first - CLEAR < piece.high and piece.low < last + CLEAR:
+        if first - CLEARANCE < piece.high and piece.low < last + CLEARANCE:
             if far <= piece.at:
-                low = max(low, far + CLEAR)
+                low = max(low, far + CLEARANCE)
             elif near >= piece.at:
-                high = min(high, near - CLEAR)
+                high = min(high, near - CLEARANCE)
     return min(low, piece.at), max(high, piece.at)
 
 
@@ -345,7 +347,7 @@ _SLOT: Final = 14.0
 
 
 @dataclass(slots=True, eq=False)
-class Led:
+class RoutedLine:
     """A line that is to be led between two boxes: what stands on its chip, its sides, and then the points and the chip.
 
     Several ``links`` are exits that lead from the same socket to the same one; ``target`` is None of one that only names it.
@@ -366,35 +368,37 @@ class Led:
         """The key of its first link."""
         return self.links[0].key
 
-    def way(self, loops: frozenset[str]) -> LineToLead:
+    def way(self, loops: frozenset[str]) -> RouteRequest:
         """What routing leads: from the far end of the chip to the target."""
-        dx, dy = AHEAD[self.out]
+        dx, dy = DIRECTION_VECTORS[self.out]
         far = 0.0 if self.label is None else _CHIP + (self.label.w if dx else self.label.h)
         start = (self.port[0] + dx * far, self.port[1] + dy * far)
-        return LineToLead(self.key, start, self.out, self.tip, self.into, f"{self.target} {self.into}", loops)
+        return RouteRequest(
+            self.key, start, self.out, self.tip, self.into, f"{self.target} {self.into}", loops
+        )
 
 
 @dataclass(slots=True)
 class _Side:
     """What meets one side of a box: those that leave, and whether any arrive, all at one place."""
 
-    leaving: list[Led] = field(default_factory=list)
-    arriving: list[Led] = field(default_factory=list)
+    leaving: list[RoutedLine] = field(default_factory=list)
+    arriving: list[RoutedLine] = field(default_factory=list)
 
     def taken(self, side: int) -> float:
         """How many pixels of the side are taken."""
         return sum(_wide(one, side) for one in self.leaving) + (_SLOT if self.arriving else 0.0)
 
 
-def _wide(line: Led, side: int) -> float:
+def _wide(line: RoutedLine, side: int) -> float:
     """How many pixels of a side a line takes that leaves there."""
     if not line.chip[1]:
         return _SLOT
     return line.chip[0] + 8 if side in (UP, DOWN) else line.chip[1] + 4
 
 
-def meet(
-    lines: Sequence[Led], boxes: Mapping[str, Box], flow: int, solid: Callable[[Box, str], bool]
+def attach_lines(
+    lines: Sequence[RoutedLine], boxes: Mapping[str, Box], flow: int, solid: Callable[[Box, str], bool]
 ) -> None:
     """Give every line its sides, the points where it leaves and arrives, and the place of its chip.
 
@@ -432,7 +436,7 @@ def meet(
                 line.tip = _on_side(boxes[key], side, at)
 
 
-def _straight_on(box: Box, side: int, arriving: Sequence[Led]) -> float:
+def _straight_on(box: Box, side: int, arriving: Sequence[RoutedLine]) -> float:
     """Where on a side lines arrive that are alone there: straight ahead of where one leaves, else in the middle."""
     axis = side in (LEFT, RIGHT)
     low, high, middle = (box.y + 8, box.bottom - 8, box.cy) if axis else (box.x + 12, box.right - 12, box.cx)
@@ -451,14 +455,14 @@ def _on_side(box: Box, side: int, at: float) -> Point:
 
 def _chip_at(port: Point, side: int, size: tuple[float, float]) -> Box:
     """Return where the chip of a line stands that leaves at a port."""
-    (dx, dy), (w, h) = AHEAD[side], size
+    (dx, dy), (w, h) = DIRECTION_VECTORS[side], size
     x, y = port[0] + dx * (_CHIP + w / 2), port[1] + dy * (_CHIP + h / 2)
     return Box(x - w / 2, y - h / 2, w, h)
 
 
 def _strip(box: Box, side: int, chip: tuple[float, float]) -> Box:
     """Return the room beside a box that chips on one side may take."""
-    (dx, dy), (w, h) = AHEAD[side], chip
+    (dx, dy), (w, h) = DIRECTION_VECTORS[side], chip
     deep, wide = (_CHIP + (w if dx else h), (box.h if dx else box.w) + 4)
     x, y = box.cx + dx * (box.w + deep + 2) / 2, box.cy + dy * (box.h + deep + 2) / 2
     w, h = (deep, wide) if dx else (wide, deep)
@@ -468,7 +472,7 @@ def _strip(box: Box, side: int, chip: tuple[float, float]) -> Box:
 def _has_room(
     sides: Mapping[tuple[str, int], _Side],
     strips: Mapping[tuple[str, int], Box],
-    line: Led,
+    line: RoutedLine,
     side: int,
     box: Box,
     solid: Callable[[Box, str], bool],
@@ -479,7 +483,7 @@ def _has_room(
         return False
     strip = _strip(box, side, line.chip)
     others = (other for (key, _), other in strips.items() if key != line.source)
-    return not line.chip[1] or not (solid(strip, line.source) or strip.hits(others, ARROW_ROOM))
+    return not line.chip[1] or not (solid(strip, line.source) or strip.hits(others, ARROW_MARGIN))
 
 
 def _spread_on_side(key: str, side: int, those: _Side, boxes: Mapping[str, Box]) -> None:
@@ -492,7 +496,7 @@ def _spread_on_side(key: str, side: int, those: _Side, boxes: Mapping[str, Box])
         end = boxes.get(other or "", box)
         return end.cy if axis else end.cx
 
-    slots: list[tuple[float, Led | None]] = [(towards(one.target), one) for one in those.leaving]
+    slots: list[tuple[float, RoutedLine | None]] = [(towards(one.target), one) for one in those.leaving]
     if those.arriving:
         slots.append((sum(towards(one.source) for one in those.arriving) / len(those.arriving), None))
     # Of two lines between the same cards both ends have the same one first, so that they do not cross.
@@ -517,7 +521,7 @@ def _spread_on_side(key: str, side: int, those: _Side, boxes: Mapping[str, Box])
             line.label = _chip_at(port, side, line.chip)
 
 
-def _sides(source: Box, target: Box | None, line: Led, flow: int) -> tuple[int, int]:
+def _sides(source: Box, target: Box | None, line: RoutedLine, flow: int) -> tuple[int, int]:
     """Choose the side on which a line leaves, and the direction in which it arrives."""
     if target is None:
         return flow, flow
@@ -529,9 +533,9 @@ def _sides(source: Box, target: Box | None, line: Led, flow: int) -> tuple[int, 
     return _along(source, target, line.chip, line)
 
 
-def _along(source: Box, target: Box, chip: tuple[float, float], line: Led) -> tuple[int, int]:
+def _along(source: Box, target: Box, chip: tuple[float, float], line: RoutedLine) -> tuple[int, int]:
     """Choose them where the flow runs to the right; ``^ 1`` exchanges right and down, left and up."""
-    wide, high = ((size + _CHIP if chip[1] else 0.0) + 1.5 * ARROW_ROOM for size in chip)
+    wide, high = ((size + _CHIP if chip[1] else 0.0) + 1.5 * ARROW_MARGIN for size in chip)
     ahead, back = target.x - source.right, source.x - target.right
     below, above = target.y - source.bottom, source.y - target.bottom
     if ahead >= wide:

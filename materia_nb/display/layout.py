@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.display.edge_routing import (
-    AHEAD,
-    ARROW_ROOM,
-    CLEAR,
+    ARROW_MARGIN,
+    CLEARANCE,
+    DIRECTION_VECTORS,
     DOWN,
     LEFT,
     RIGHT,
     UP,
-    Led,
-    meet,
-    straightened,
-    ways,
+    RoutedLine,
+    attach_lines,
+    route_lines,
+    simplify_path,
 )
 from materia_nb.display.geometry import Box, Point, rounded
 from materia_nb.display.graph_parts import (
@@ -38,7 +38,7 @@ from materia_nb.display.graph_parts import (
     stub_size,
     title_size,
 )
-from materia_nb.display.ranking import LOOP_KEY, MOST_ABREAST, Spot, arrange, beside_neighbours
+from materia_nb.display.ranking import LOOP_KEY, MAX_ABREAST, GridPosition, arrange, place_near_neighbours
 from materia_nb.loadout.facts import is_number
 from materia_nb.loadout.graph import Graph, Loop
 
@@ -91,7 +91,7 @@ class DrawnLine:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedGraph:
+class GraphLayout:
     """A layout in pixels.
 
     ``signs`` are the start and the end; ``detached`` sockets cannot be reached; what stands in a ``folded`` loop has no place.
@@ -119,17 +119,17 @@ class PlacedGraph:
         """How large it can be seen as a whole in so much room; 1 is as it is."""
         return min(room[0] / self.size[0], room[1] / self.size[1])
 
-    def spot_of(self, x: float, y: float) -> Spot:
+    def grid_position(self, x: float, y: float) -> GridPosition:
         """Read the centre of a card as a spot of the loadout's ``layout``."""
         column, row = x / self.pitch[0], y / self.pitch[1]
         return (column, row) if self.direction == "right" else (row, column)
 
-    def spots(self) -> dict[str, Spot]:
+    def grid_positions(self) -> dict[str, GridPosition]:
         """Where every card stands, as spots."""
-        return {key: self.spot_of(box.cx, box.cy) for key, box in self.nodes.items()}
+        return {key: self.grid_position(box.cx, box.cy) for key, box in self.nodes.items()}
 
 
-def spots_of(graph: Graph) -> dict[str, Spot]:
+def grid_positions(graph: Graph) -> dict[str, GridPosition]:
     """Return the spot of each socket that its loadout gives one."""
     return {
         socket.id: (x, y)
@@ -140,15 +140,15 @@ def spots_of(graph: Graph) -> dict[str, Spot]:
     }
 
 
-def place_graph(
+def layout_graph(
     graph: Graph,
     *,
     direction: Direction = "down",
     folded: frozenset[str] = frozenset(),
     level: Level = 2,
-    spots: Mapping[str, Spot] | None = None,
-    longest: float | None = None,
-) -> PlacedGraph:
+    positions: Mapping[str, GridPosition] | None = None,
+    max_length: float | None = None,
+) -> GraphLayout:
     """Lay out ``graph``.
 
     Args:
@@ -156,41 +156,48 @@ def place_graph(
         direction: which way the flow runs.
         folded: ids of loops that are drawn as one card.
         level: how much a card says.
-        spots: where sockets stand; without, as the loadout says.
-        longest: how many cards a flow that has no spots may be long before it goes on beside itself.
+        positions: where sockets stand; without, as the loadout says.
+        max_length: how many cards a flow that has no spots may be long before it goes on beside itself.
     """
-    given = spots_of(graph) if spots is None else spots
-    return _Picture(graph, direction, folded, level, given, longest, those=links(graph)).placed()
+    given = grid_positions(graph) if positions is None else positions
+    return _Picture(graph, direction, folded, level, given, max_length, those=links(graph)).placed()
 
 
 _AS_LARGE: Final = 0.9
 
 
-def best_place(
+def best_layout(
     graph: Graph,
     room: tuple[float, float],
     *,
     directions: Sequence[Direction] = ("right", "down"),
     folded: frozenset[str] = frozenset(),
-    spots: Mapping[str, Spot] | None = None,
+    positions: Mapping[str, GridPosition] | None = None,
     levels: Sequence[Level] = (3, 2, 1),
-) -> PlacedGraph:
+) -> GraphLayout:
     """Lay out a graph for so much room: cards say as much as can be read there, in the direction that is seen larger.
 
     A flow that is too long for its room goes on in another row or column, and if it does not fit even so, nothing stands
     abreast. Where the whole cannot be read however it is laid out, it is as wide as the room and goes on below. Places that
     the loadout gives are left only where two cards have no room beside each other.
     """
-    given = spots_of(graph) if spots is None else spots
+    given = grid_positions(graph) if positions is None else positions
     many, those = len(graph.sockets) > _MANY, links(graph)
     best: list[tuple[float, _Picture]] = []
-    for abreast in (MOST_ABREAST,) if given or many else (MOST_ABREAST, 1):
+    for max_abreast in (MAX_ABREAST,) if given or many else (MAX_ABREAST, 1):
         for level in levels:
             tried: list[tuple[float, _Picture]] = []
-            for longest in (None, *(() if given else (_longest(room, one, level) for one in directions))):
+            for max_length in (None, *(() if given else (_longest(room, one, level) for one in directions))):
                 for direction in directions:
                     picture = _Picture(
-                        graph, direction, folded, level, given, longest, those=those, abreast=abreast
+                        graph,
+                        direction,
+                        folded,
+                        level,
+                        given,
+                        max_length,
+                        those=those,
+                        max_abreast=max_abreast,
                     )
                     scale = picture.scale(room) / least_zoom(level)
                     if not tried or scale > tried[0][0] / _AS_LARGE:
@@ -201,10 +208,10 @@ def best_place(
                 if placed is not None and placed.scale(room) >= least_zoom(level):
                     return placed
     scale, picture = max(best, key=lambda one: one[0])
-    if scale >= _AS_LARGE or (given and (spots is not None or _longest(room, "right", 1) > 1)):
+    if scale >= _AS_LARGE or (given and (positions is not None or _longest(room, "right", 1) > 1)):
         return picture.placed()
     if given:
-        return best_place(graph, room, directions=directions, folded=folded, spots={}, levels=levels)
+        return best_layout(graph, room, directions=directions, folded=folded, positions={}, levels=levels)
     return _going_on_below(graph, room, directions, folded, levels)
 
 
@@ -214,16 +221,16 @@ def _going_on_below(
     directions: Sequence[Direction],
     folded: frozenset[str],
     levels: Sequence[Level],
-) -> PlacedGraph:
+) -> GraphLayout:
     """Lay out what is too large for a room as wide as that, or else as narrow as it can be read."""
     many, those = len(graph.sockets) > _MANY, links(graph)
     level: Level = 1 if many and 1 in levels else 2
     few: Sequence[Level] = () if many else [one for one in levels if one < 3]
     tried = [(directions[0], level), *((direction, one) for direction in directions[::-1] for one in few)]
-    found: list[tuple[float, PlacedGraph]] = []
+    found: list[tuple[float, GraphLayout]] = []
     for direction, one in tried:
-        longest = None if found else _longest(room, direction, one)
-        placed = _Picture(graph, direction, folded, one, {}, longest, those=those).placed()
+        max_length = None if found else _longest(room, direction, one)
+        placed = _Picture(graph, direction, folded, one, {}, max_length, those=those).placed()
         found.append((min(1.0, room[0] / placed.size[0] / least_zoom(one)), placed))
         if found[-1][0] == 1:
             break
@@ -237,7 +244,7 @@ def _longest(room: tuple[float, float], direction: Direction, level: Level) -> f
     return max(1.0, (room[axis] / least_zoom(level) - 2 * MARGIN - 60) // pitch)
 
 
-def around(boxes: Iterable[Box], margin: float) -> Box:
+def bounding_box(boxes: Iterable[Box], margin: float) -> Box:
     """Return the box that holds all of ``boxes``, and so much beside them."""
     those = list(boxes) or [Box(0, 0, 0, 0)]
     x, y = min(box.x for box in those) - margin, min(box.y for box in those) - margin
@@ -254,11 +261,11 @@ class _Picture:
         direction: Direction,
         folded: frozenset[str],
         level: Level,
-        spots: Mapping[str, Spot],
-        longest: float | None,
+        positions: Mapping[str, GridPosition],
+        max_length: float | None,
         *,
         those: Sequence[Link],
-        abreast: int = MOST_ABREAST,
+        max_abreast: int = MAX_ABREAST,
     ) -> None:
         self.graph = graph
         self.direction = direction
@@ -278,40 +285,44 @@ class _Picture:
         self.detached = tuple(key for key in graph.sockets if key not in seen and key not in in_loops)
         self.card = card_size(level)
         self.pitch = (self.card[0] + _GAPS[level][0], self.card[1] + _GAPS[level][1])
-        self.boxes = self._boxes(self._spots(spots, longest, abreast))
+        self.boxes = self._boxes(self._positions(positions, max_length, max_abreast))
         self.frames, self.titles = self._frames({}), dict[str, Box]()
 
     def _end(self, key: str) -> str:
         """What an end of a line is drawn as: a socket, or the folded loop around it."""
         return self.stand_in.get(key, key)
 
-    def _spots(self, given: Mapping[str, Spot], longest: float | None, abreast: int) -> dict[str, Spot]:
+    def _positions(
+        self, given: Mapping[str, GridPosition], max_length: float | None, max_abreast: int
+    ) -> dict[str, GridPosition]:
         drawn = [key for key in self.graph.sockets if key not in self.stand_in]
         drawn += [
             LOOP_KEY + loop for loop in sorted({key.removeprefix(LOOP_KEY) for key in self.stand_in.values()})
         ]
-        spots = {
-            self._end(key): spot for key, spot in reversed([*given.items()]) if key in self.graph.sockets
+        positions = {
+            self._end(key): position
+            for key, position in reversed([*given.items()])
+            if key in self.graph.sockets
         }
-        if not spots:
+        if not positions:
             above, aside = (_HEADING + _FRAME) / self.pitch[1], _ASIDE / self.pitch[0]
             below = _FRAME / self.pitch[1]
             frame = (above, below, aside, aside) if self.direction == "down" else (aside, aside, above, below)
-            return arrange(self.graph, self.links, self.folded, frame, longest, abreast)
+            return arrange(self.graph, self.links, self.folded, frame, max_length, max_abreast)
         loops = [[*map(self._end, loop.sockets)] for loop in self.graph.loops.values()]
-        return beside_neighbours(spots, self.links, drawn, loops)
+        return place_near_neighbours(positions, self.links, drawn, loops)
 
-    def _boxes(self, spots: Mapping[str, Spot]) -> dict[str, Box]:
+    def _boxes(self, positions: Mapping[str, GridPosition]) -> dict[str, Box]:
         w, h = self.card
         boxes = {}
-        for key, (along, across) in spots.items():
+        for key, (along, across) in positions.items():
             column, row = (along, across) if self.direction == "right" else (across, along)
             boxes[key] = Box(column * self.pitch[0] - w / 2, row * self.pitch[1] - h / 2, w, h)
         return boxes
 
     def scale(self, room: tuple[float, float]) -> float:
         """How large the whole is seen in so much room, at most as it is, near enough, without its lines."""
-        bounds = around([*self.boxes.values(), *self.frames.values()], MARGIN + ARROW_ROOM / 2)
+        bounds = bounding_box([*self.boxes.values(), *self.frames.values()], MARGIN + ARROW_MARGIN / 2)
         return min(room[0] / bounds.w, room[1] / bounds.h, 1.0)
 
     # -- loops -----------------------------------------------------------------------
@@ -325,9 +336,9 @@ class _Picture:
                 continue
             members += chips.get(loop.id, ())
             members += [frames[key] for key in frames if self._holds(loop, self.graph.loops[key])]
-            room = around(members, _FRAME + ARROW_ROOM)
+            room = bounding_box(members, _FRAME + ARROW_MARGIN)
             frames[loop.id] = Box(
-                room.x, room.y - _HEADING + ARROW_ROOM, room.w, room.h + _HEADING - ARROW_ROOM
+                room.x, room.y - _HEADING + ARROW_MARGIN, room.w, room.h + _HEADING - ARROW_MARGIN
             )
         return frames
 
@@ -364,20 +375,20 @@ class _Picture:
         """Find room for a sign beside a card, outside of loops; if there is none near, beside everything."""
         for far in (34.0, 50.0, 70.0, 100.0):
             for side in sides:
-                dx, dy = AHEAD[side]
+                dx, dy = DIRECTION_VECTORS[side]
                 x, y = box.cx + dx * (box.w / 2 + far), box.cy + dy * (box.h / 2 + far)
                 at = Box(x - _SIGN / 2, y - _SIGN / 2, _SIGN, _SIGN)
-                if not at.hits((*self.boxes.values(), *self.frames.values()), ARROW_ROOM):
+                if not at.hits((*self.boxes.values(), *self.frames.values()), ARROW_MARGIN):
                     return at
-        everything = around([*self.boxes.values(), *self.frames.values()], 40)
-        dx, dy = AHEAD[sides[0]]
+        everything = bounding_box([*self.boxes.values(), *self.frames.values()], 40)
+        dx, dy = DIRECTION_VECTORS[sides[0]]
         x = everything.x if dx < 0 else everything.right if dx > 0 else box.cx
         y = everything.y if dy < 0 else everything.bottom if dy > 0 else box.cy
         return Box(x - _SIGN / 2, y - _SIGN / 2, _SIGN, _SIGN)
 
     # -- lines -----------------------------------------------------------------------------
 
-    def placed(self) -> PlacedGraph:
+    def placed(self) -> GraphLayout:
         """Lead the lines, and give the whole its bounds."""
         self._frame({})
         lines = self._lines()
@@ -393,14 +404,14 @@ class _Picture:
         drawn = [*self.boxes.values(), *self.frames.values(), *self.titles.values()]
         drawn += [line.label for line in lines if line.label is not None]
         drawn += [Box(x, y, 0, 0) for line in lines for x, y in line.points]
-        return PlacedGraph(
+        return GraphLayout(
             nodes=nodes,
             loops=loops,
             titles=self.titles,
             signs={key: self.boxes[key] for key in (START_SIGN, END_SIGN)},
             edges=tuple(lines),
             detached=self.detached,
-            bounds=around(drawn, MARGIN),
+            bounds=bounding_box(drawn, MARGIN),
             direction=self.direction,
             folded=frozenset(cards),
             level=self.level,
@@ -416,28 +427,28 @@ class _Picture:
         self._meet(led)
         solid = [*self.boxes.values(), *self.titles.values()]
         solid += [line.label for line in led if line.label is not None]
-        found = ways(
+        found = route_lines(
             [line.way(self._loops_at(line)) for line in led if line.target is not None], solid, self.frames
         )
         lines = []
         for line in led:
             path = found.get(line.key) or ([_beyond(line)] if line.label is not None else [])
-            points = tuple(straightened([line.port, *path]))
+            points = tuple(simplify_path([line.port, *path]))
             first, *others = line.links
             lines.append(DrawnLine(first, points, line.label, line.target is None, tuple(others)))
             lines += [DrawnLine(link, points, None) for link in others]
         return lines
 
-    def _meet(self, led: Sequence[Led]) -> None:
+    def _meet(self, led: Sequence[RoutedLine]) -> None:
         """Say where lines meet the cards, and make room for their chips in the loops."""
         titles = [*self.titles.values()]
 
         def covers(chip: Box, source: str) -> bool:
             """Whether a chip would lie over something, or leave no room for a line that arrives at another card."""
             others = (box for key, box in self.boxes.items() if key != source)
-            return chip.hits((self.boxes[source], *titles)) or chip.hits(others, ARROW_ROOM + CLEAR)
+            return chip.hits((self.boxes[source], *titles)) or chip.hits(others, ARROW_MARGIN + CLEARANCE)
 
-        meet(led, self.boxes, RIGHT if self.direction == "right" else DOWN, covers)
+        attach_lines(led, self.boxes, RIGHT if self.direction == "right" else DOWN, covers)
         chips: dict[str, list[Box]] = {}
         for line in led:
             link = line.links[0]
@@ -447,7 +458,7 @@ class _Picture:
         chips[""] = [line.label for line in led if line.label is not None]
         self._frame(chips)
 
-    def _led(self, links: Iterable[Link]) -> list[Led]:
+    def _led(self, links: Iterable[Link]) -> list[RoutedLine]:
         """List the lines between what is drawn; exits from the same socket to the same one are one."""
         those: dict[tuple[str, ...], list[Link]] = {}
         for link in links:
@@ -460,7 +471,7 @@ class _Picture:
         long = sorted((self._distance(key), key) for key in those if self._distance(key) > far)
         stubs = {key for _, key in long[_MOST_LINES:]}
         return [
-            Led(
+            RoutedLine(
                 tuple(same),
                 key[0],
                 None if key in stubs else key[1],
@@ -473,7 +484,7 @@ class _Picture:
         source, target = self.boxes[key[0]], self.boxes[key[1]]
         return abs(source.cx - target.cx) + abs(source.cy - target.cy)
 
-    def _loops_at(self, line: Led) -> frozenset[str]:
+    def _loops_at(self, line: RoutedLine) -> frozenset[str]:
         """The loops in which a line may run: those around its ends."""
         ends = {line.links[0].source, line.links[0].target}
         return frozenset(loop.id for loop in self.graph.loops.values() if not ends.isdisjoint(loop.sockets))
@@ -484,12 +495,12 @@ def _free_title(title: Box, frame: Box, taken: Sequence[Box]) -> Box:
     for up in range(40):
         for right in (0.0, max(0.0, frame.w - title.w - 12)):
             at = title.moved(right, -up * (title.h + 2))
-            if not at.hits(taken, ARROW_ROOM - 1):
+            if not at.hits(taken, ARROW_MARGIN - 1):
                 return at
     return title
 
 
-def _beyond(line: Led) -> Point:
+def _beyond(line: RoutedLine) -> Point:
     """Where a line ends that only leads to its chip."""
     assert line.label is not None  # noqa: S101
     return {

@@ -15,10 +15,10 @@ from materia_nb.display.graph_parts import Frame, Link, regions
 from materia_nb.loadout.graph import Graph
 
 _Arc: TypeAlias = tuple[str, str]
-Spot: TypeAlias = tuple[float, float]
+GridPosition: TypeAlias = tuple[float, float]
 LOOP_KEY: Final = "\x00loop:"
 """Begins the key of a loop that is drawn as one card."""
-MOST_ABREAST: Final = 4
+MAX_ABREAST: Final = 4
 """Cards beside each other; more than this cannot be read in a notebook's width."""
 _Frame: TypeAlias = tuple[float, float, float, float]
 """The room that the frame of a loop takes, in cards: before and behind its members along the flow, and across it."""
@@ -30,7 +30,7 @@ class _Block:
 
     length: float = 1.0
     breadth: float = 1.0
-    spots: dict[str, Spot] = field(default_factory=dict)
+    positions: dict[str, GridPosition] = field(default_factory=dict)
 
 
 def arrange(
@@ -38,9 +38,9 @@ def arrange(
     links: Sequence[Link],
     folded: Iterable[str],
     frame: _Frame,
-    longest: float | None = None,
-    abreast: int = MOST_ABREAST,
-) -> dict[str, Spot]:
+    max_length: float | None = None,
+    max_abreast: int = MAX_ABREAST,
+) -> dict[str, GridPosition]:
     """Give every card of a graph a spot; one that is not reachable stands beside the rest.
 
     Args:
@@ -48,8 +48,8 @@ def arrange(
         links: its lines.
         folded: ids of loops drawn as one card, which has the key :data:`LOOP_KEY` and the id.
         frame: the room that the frame of a loop takes.
-        longest: how many cards a flow may be long before it goes on in another band.
-        abreast: how many cards stand beside each other at most.
+        max_length: how many cards a flow may be long before it goes on in another band.
+        max_abreast: how many cards stand beside each other at most.
     """
     root, around, _ = regions(graph, frozenset())
     arcs: dict[int, list[_Arc]] = {}
@@ -58,8 +58,8 @@ def arrange(
             region, tail, head = _meeting(around, link)
             arcs.setdefault(id(region), []).append((tail, head))
     return _block(
-        root, arcs, frozenset(folded), frame, longest, abreast, entry=graph.entry, around=around
-    ).spots
+        root, arcs, frozenset(folded), frame, max_length, max_abreast, entry=graph.entry, around=around
+    ).positions
 
 
 def _meeting(around: Mapping[str, tuple[Frame, ...]], link: Link) -> tuple[Frame, str, str]:
@@ -78,8 +78,8 @@ def _block(
     arcs: Mapping[int, Sequence[_Arc]],
     folded: frozenset[str],
     frame: _Frame,
-    longest: float | None,
-    abreast: int,
+    max_length: float | None,
+    max_abreast: int,
     *,
     entry: str,
     around: Mapping[str, tuple[Frame, ...]],
@@ -91,15 +91,15 @@ def _block(
         inner = (
             None
             if child.loop in folded
-            else _block(child, arcs, folded, frame, None, abreast, entry=entry, around=around)
+            else _block(child, arcs, folded, frame, None, max_abreast, entry=entry, around=around)
         )
-        blocks[key] = _framed(inner, frame) if inner is not None else _Block(spots={key: (0.0, 0.0)})
+        blocks[key] = _framed(inner, frame) if inner is not None else _Block(positions={key: (0.0, 0.0)})
     keys = [*region.sockets, *blocks]
     local = arcs.get(id(region), [])
     path = around.get(entry, ())
     first = _stand_in(entry, path, path.index(region)) if region in path else None
     met, back = _walk(keys, local, [first] if first in keys else [])
-    rank = ranks(met, local, back, most=abreast)
+    rank = assign_ranks(met, local, back, most=max_abreast)
     rows: list[list[str]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
     for key in met:
         rows[rank[key]].append(key)
@@ -107,26 +107,26 @@ def _block(
     for index, (tail, head) in enumerate(local):
         if index not in back:
             before.setdefault(head, []).append(tail)
-    sizes = {key: blocks.get(key) or _Block(spots={key: (0.0, 0.0)}) for key in met}
+    sizes = {key: blocks.get(key) or _Block(positions={key: (0.0, 0.0)}) for key in met}
     made = _Block(0.0, 0.0)
-    for band in _bands([max(sizes[key].length for key in row) for row in rows], longest):
+    for band in _bands([max(sizes[key].length for key in row) for row in rows], max_length):
         placed = _stacked([rows[rank] for rank in band], sizes, before)
-        gap = frame[3] if made.spots else 0.0
-        made.spots |= {
-            key: (along, made.breadth + gap + across) for key, (along, across) in placed.spots.items()
+        gap = frame[3] if made.positions else 0.0
+        made.positions |= {
+            key: (along, made.breadth + gap + across) for key, (along, across) in placed.positions.items()
         }
         made.length, made.breadth = max(made.length, placed.length), made.breadth + gap + placed.breadth
     return made
 
 
-def _bands(lengths: Sequence[float], longest: float | None) -> list[list[int]]:
+def _bands(lengths: Sequence[float], max_length: float | None) -> list[list[int]]:
     """Break ranks of these lengths into bands that are not too long."""
     bands: list[list[int]] = [[]]
     for rank, length in enumerate(lengths):
         if (
-            longest is not None
+            max_length is not None
             and bands[-1]
-            and sum(lengths[one] for one in bands[-1]) + length > longest + 0.01
+            and sum(lengths[one] for one in bands[-1]) + length > max_length + 0.01
         ):
             bands.append([])
         bands[-1].append(rank)
@@ -138,7 +138,7 @@ def _stacked(
 ) -> _Block:
     """Put ranks behind each other, each card or loop across from where its first line comes from."""
     along, low, high = 0.0, 0.0, 0.0
-    spots: dict[str, Spot] = {}
+    positions: dict[str, GridPosition] = {}
     middles: dict[str, float] = {}
     for row in rows:
         from_ = {key: [middles[tail] for tail in before.get(key, ()) if tail in middles] for key in row}
@@ -146,14 +146,16 @@ def _stacked(
         free = float("-inf")
         for key in sorted(row, key=lambda key: wanted[key]):
             block = sizes[key]
-            spine = block.spots[next(iter(block.spots))][1]  # its first card stands where the line comes from
+            spine = block.positions[next(iter(block.positions))][
+                1
+            ]  # its first card stands where the line comes from
             at = max(free, wanted[key] - spine)
-            spots |= {one: (along + f, at + c) for one, (f, c) in block.spots.items()}
+            positions |= {one: (along + f, at + c) for one, (f, c) in block.positions.items()}
             middles[key] = at + spine
             free = at + block.breadth
             low, high = min(low, at), max(high, free)
         along += max(sizes[key].length for key in row)
-    return _Block(along, high - low, {key: (f, c - low) for key, (f, c) in spots.items()})
+    return _Block(along, high - low, {key: (f, c - low) for key, (f, c) in positions.items()})
 
 
 def _framed(block: _Block, frame: _Frame) -> _Block:
@@ -162,7 +164,7 @@ def _framed(block: _Block, frame: _Frame) -> _Block:
     return _Block(
         block.length + before + behind,
         block.breadth + left + right,
-        {key: (along + before, across + left) for key, (along, across) in block.spots.items()},
+        {key: (along + before, across + left) for key, (along, across) in block.positions.items()},
     )
 
 
@@ -201,7 +203,7 @@ def _walk(items: Sequence[str], arcs: Sequence[_Arc], roots: Sequence[str]) -> t
     return met, back
 
 
-def ranks(order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, most: int) -> dict[str, int]:
+def assign_ranks(order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, most: int) -> dict[str, int]:
     """Give each item a rank below all that lead to it, with at most ``most`` items on a rank.
 
     Backward arcs count the other way round.
@@ -229,14 +231,17 @@ def ranks(order: Sequence[str], arcs: Sequence[_Arc], back: set[int], *, most: i
     return rank
 
 
-def beside_neighbours(
-    spots: Mapping[str, Spot], links: Iterable[Link], keys: Sequence[str], loops: Iterable[Sequence[str]]
-) -> dict[str, Spot]:
+def place_near_neighbours(
+    positions: Mapping[str, GridPosition],
+    links: Iterable[Link],
+    keys: Sequence[str],
+    loops: Iterable[Sequence[str]],
+) -> dict[str, GridPosition]:
     """Give each of ``keys`` that has no spot one that is free, outside of loops that it is not in; what has one keeps it.
 
     It stands ahead of where it is led to from, behind where it leads to, or ahead of the one before it.
     """
-    found = dict(spots)
+    found = dict(positions)
     links, loops = list(links), list(loops)
     for place, key in enumerate(keys):
         if key in found:
@@ -254,11 +259,11 @@ def beside_neighbours(
                 )
                 taken.append((left, top, right, bottom))
         ahead = -1 if led is None and leads is not None else 1
-        found[key] = next(spot for spot in _around(column, row, ahead) if _is_free(spot, taken))
+        found[key] = next(position for position in _around(column, row, ahead) if _is_free(position, taken))
     return found
 
 
-def _around(column: float, row: float, ahead: int) -> Iterator[Spot]:
+def _around(column: float, row: float, ahead: int) -> Iterator[GridPosition]:
     """Spots from near to far: ahead, then beside, then behind."""
     for far in range(1, 1000):
         yield column + ahead * far, row
@@ -270,9 +275,9 @@ def _around(column: float, row: float, ahead: int) -> Iterator[Spot]:
             yield column + ahead * back, row - far
 
 
-def _is_free(spot: Spot, taken: Iterable[tuple[float, float, float, float]]) -> bool:
+def _is_free(position: GridPosition, taken: Iterable[tuple[float, float, float, float]]) -> bool:
     """Whether a card can stand there beside areas, each from its first column and row to its last."""
-    column, row = spot
+    column, row = position
     return all(
         column <= left - 0.95 or column >= right + 0.95 or row <= top - 0.95 or row >= bottom + 0.95
         for left, top, right, bottom in taken

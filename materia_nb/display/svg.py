@@ -45,7 +45,7 @@ from materia_nb.display.graph_parts import (
     who_badge,
     who_words,
 )
-from materia_nb.display.layout import Direction, DrawnLine, PlacedGraph, best_place
+from materia_nb.display.layout import Direction, DrawnLine, GraphLayout, best_layout
 from materia_nb.display.text import graph_mermaid, graph_text
 from materia_nb.loadout.graph import END, Graph, Loop, Socket
 from materia_nb.loadout.vocabulary import DESCRIBED, Condition, described, tint_of
@@ -341,13 +341,13 @@ def sign(key: str, box: Box, marks: Marks, colours: Colours) -> str:
 
 _DASHES: Final = {"exit": (8, 5), "implied": (1, 5)}
 _NEVER: Final = (1, 9)
-_kept: Final[deque[tuple[Graph, Direction | None, float, PlacedGraph]]] = deque(maxlen=4)
+_kept: Final[deque[tuple[Graph, Direction | None, float, GraphLayout]]] = deque(maxlen=4)
 INK, PLATE, RIM, NOW = LIGHT["ink"], LIGHT["plate"], LIGHT["rim"], LIGHT["now"]
 
 
 def _placed_for_page(
     graph: Graph, direction: Direction | None = None, wide: float = CELL_WIDTH
-) -> PlacedGraph:
+) -> GraphLayout:
     """Lay out a graph for a page, or a cell, that is so wide: of the ways that fit the one that is the least high.
 
     Those drawn last are kept: the picture of a cast is drawn anew after each step, and nothing in it has moved.
@@ -355,7 +355,7 @@ def _placed_for_page(
     for there, *how, placed in tuple(_kept):
         if there is graph and how == [direction, wide]:
             return placed
-    placed = best_place(graph, (wide, 10_000.0), directions=(direction,) if direction else ("right", "down"))
+    placed = best_layout(graph, (wide, 10_000.0), directions=(direction,) if direction else ("right", "down"))
     _kept.append((graph, direction, wide, placed))
     return placed
 
@@ -364,7 +364,7 @@ def graph_svg(
     graph: Graph,
     marks: Marks | None = None,
     *,
-    placed: PlacedGraph | None = None,
+    placed: GraphLayout | None = None,
     theme: ThemeName = "light",
     direction: Direction | None = None,
     colours: Colours | None = None,

@@ -71,8 +71,8 @@ class Designing:
         x, y = values.get("x"), values.get("y")
         if self.canvas is None or not (is_number(x) and is_number(y)):
             return values
-        column, row = self.canvas.spot_of(x, y)
-        seen = {id_: list(at) for id_, at in self.canvas.spots.items()}
+        column, row = self.canvas.grid_position(x, y)
+        seen = {id_: list(at) for id_, at in self.canvas.grid_positions.items()}
         return {**values, "x": column, "y": row, "places": seen}
 
     def slices(self) -> dict[str, dict[str, Any]]:

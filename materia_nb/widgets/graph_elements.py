@@ -25,7 +25,7 @@ from materia_nb.display.graph_parts import (
     loop_words,
     socket_notes,
 )
-from materia_nb.display.layout import DrawnLine, PlacedGraph
+from materia_nb.display.layout import DrawnLine, GraphLayout
 from materia_nb.display.svg import (
     COLOUR_PLACES,
     EDGE,
@@ -66,7 +66,7 @@ class GraphElements:
         elements: which element stands for each of these.
     """
 
-    def __init__(self, graph: Graph, placed: PlacedGraph) -> None:
+    def __init__(self, graph: Graph, placed: GraphLayout) -> None:
         self.graph = graph
         self.placed = placed
         self.nodes: list[dict[str, Any]] = []

@@ -18,8 +18,8 @@ from traitlets import observe
 from materia_nb.cast.views.status import marks_of, status_lines
 from materia_nb.display.escape import Html, html_text, part, shorten
 from materia_nb.display.graph_parts import Marks, summary
-from materia_nb.display.layout import Direction, Level, best_place, spots_of
-from materia_nb.display.ranking import Spot
+from materia_nb.display.layout import Direction, Level, best_layout, grid_positions
+from materia_nb.display.ranking import GridPosition
 from materia_nb.display.svg import THEMES, graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
@@ -101,7 +101,7 @@ class GraphPanel(Panel):
         self._shown = 0
         self._room = _ROOM
         self._edits = 0
-        self._spots: dict[str, Spot] = {}
+        self._positions: dict[str, GridPosition] = {}
         self._direction: Direction | None = None
         self._level: Level | None = None
         self._scene = self._laid_out()
@@ -152,25 +152,25 @@ class GraphPanel(Panel):
         if len(self.graph.sockets) < 2 and self._room[0] < 1.5 * self._room[1]:
             directions = directions[::-1]  # cards that are still to come go where there is more room
         if self._mode != "design":
-            placed = best_place(self.graph, self._room, directions=directions, folded=self._folded)
+            placed = best_layout(self.graph, self._room, directions=directions, folded=self._folded)
             return GraphElements(self.graph, placed)
-        given = spots_of(self.graph)
-        stands = self.graph.sockets.keys() <= self._spots.keys() | given.keys()
-        placed = best_place(
+        given = grid_positions(self.graph)
+        stands = self.graph.sockets.keys() <= self._positions.keys() | given.keys()
+        placed = best_layout(
             self.graph,
             self._room,
             directions=directions,
             folded=self._folded,
-            spots=self._spots | given,
+            positions=self._positions | given,
             levels=(self._level,) if self._level and (stands or self._level == 1) else (2, 1),
         )
         self._direction, self._level = placed.direction, placed.level
-        self._spots |= {key: spot for key, spot in placed.spots().items() if key not in given}
+        self._positions |= {key: spot for key, spot in placed.grid_positions().items() if key not in given}
         return GraphElements(self.graph, placed)
 
     def tidy(self) -> None:
         """Let go of where cards stood while this was designed: they stand where the layout puts them."""
-        self._spots = {}
+        self._positions = {}
         self._draw_anew(fresh=True)
 
     def _put_together(self, *, side: bool, height: int) -> None:
@@ -213,7 +213,7 @@ class GraphPanel(Panel):
 
     @mode.setter
     def mode(self, mode: str) -> None:
-        self._mode, self._spots = ("design" if mode == "design" else "cast"), {}
+        self._mode, self._positions = ("design" if mode == "design" else "cast"), {}
         self._direction, self._level, self._edits = None, None, 0
         self._draw_anew(fresh=True)
 
@@ -292,13 +292,13 @@ class GraphPanel(Panel):
         self._draw_anew(fresh=False)
 
     @property
-    def spots(self) -> dict[str, Spot]:
+    def grid_positions(self) -> dict[str, GridPosition]:
         """Where the cards stand now, as columns and rows of a loadout's layout."""
-        return self._scene.placed.spots()
+        return self._scene.placed.grid_positions()
 
-    def spot_of(self, x: float, y: float) -> Spot:
+    def grid_position(self, x: float, y: float) -> GridPosition:
         """Read a place in the picture as column and row of a loadout's layout."""
-        return self._scene.placed.spot_of(x, y)
+        return self._scene.placed.grid_position(x, y)
 
     @property
     def marks(self) -> Marks:
@@ -360,7 +360,7 @@ class GraphPanel(Panel):
         if not 0 < high < 1e5 > wide > 0 or (self._mode == "design" and self._edits > 1):
             return
         if self._mode == "design":  # the room that it begins with; from then on nothing moves
-            self._spots, self._direction, self._level, self._edits = {}, None, None, 2
+            self._positions, self._direction, self._level, self._edits = {}, None, None, 2
         if self.marks.visits:  # whoever follows a cast keeps the direction that it began with
             self._direction = self._scene.placed.direction
         self._room = (wide, high)

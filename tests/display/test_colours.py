@@ -13,7 +13,7 @@ from display_checks import contrast
 from display_graphs import graph, hello, rework, socket
 from display_hostile import HOSTILE
 from materia_nb.display.graph_parts import Marks, who_badge
-from materia_nb.display.layout import place_graph
+from materia_nb.display.layout import layout_graph
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.loadout.vocabulary import tint_of
@@ -22,7 +22,7 @@ from materia_nb.widgets.selection import selectable_parts
 
 
 def scene_of(graph):
-    return GraphElements(graph, place_graph(graph))
+    return GraphElements(graph, layout_graph(graph))
 
 
 def coloured(colour):

@@ -12,7 +12,7 @@ from display_checks import faults, inside
 from materia_nb.cast.gallery import gallery
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.graph_parts import END_SIGN, START_SIGN, label_size, least_zoom, links
-from materia_nb.display.layout import best_place, place_graph
+from materia_nb.display.layout import best_layout, layout_graph
 from materia_nb.loadout.graph import Edge
 
 
@@ -117,13 +117,13 @@ def overlaps(graph):
     ids=lambda graph: graph.name,
 )
 def test_nothing_overlaps(graph, direction):
-    assert faults(place_graph(graph, direction=direction)) == []
+    assert faults(layout_graph(graph, direction=direction)) == []
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_line_crosses_a_card_a_chip_or_a_heading(seed):
     graph = any_graph(seed)
-    placed = place_graph(graph, **options(seed))
+    placed = layout_graph(graph, **options(seed))
     assert placed.nodes.keys() == graph.sockets.keys()
     if overlaps(graph):
         return
@@ -140,7 +140,7 @@ def test_no_line_crosses_a_card_a_chip_or_a_heading(seed):
 )
 def test_nor_where_chips_stand_close(seed, direction, level):
     """Chips that face each other, one beside a card where lines arrive, a long one before a short one, too many for a side."""
-    assert faults(place_graph(any_graph(seed), direction=direction, level=level)) == []
+    assert faults(layout_graph(any_graph(seed), direction=direction, level=level)) == []
 
 
 @pytest.mark.parametrize("seed", SEEDS[:10])
@@ -153,9 +153,9 @@ def test_nor_where_a_person_has_put_the_cards(seed):
         key: (x + draw.uniform(-0.2, 0.2), y + draw.uniform(-0.2, 0.2))
         for key, (x, y) in zip(graph.sockets, cells, strict=False)
     }
-    placed = place_graph(replace(graph, loops={}), **options(seed), spots=spots)
+    placed = layout_graph(replace(graph, loops={}), **options(seed), positions=spots)
     assert faults(placed) == []
-    assert placed.spots() == pytest.approx(
+    assert placed.grid_positions() == pytest.approx(
         {key: pytest.approx(spot, abs=0.001) for key, spot in spots.items()}
     )
 
@@ -164,9 +164,9 @@ def test_nor_where_a_person_has_put_the_cards(seed):
 def test_nor_after_edits_and_no_card_moves_but_the_one_that_was_moved(seed):
     """Sockets come and go, one is dragged: what had a place keeps it, and lines go round all of them."""
     draw, graph = random.Random(seed), replace(any_graph(seed), loops={})
-    placed = place_graph(graph, **options(seed))
+    placed = layout_graph(graph, **options(seed))
     for number in range(6):
-        spots, sockets = placed.spots(), dict(graph.sockets)
+        spots, sockets = placed.grid_positions(), dict(graph.sockets)
         edit, target = draw.choice(["add", "remove", "move"]), draw.choice([*sockets])
         if edit == "add":
             new = graphs.socket(f"New-{number}", "Build", (draw.choice(CONDITIONS), target))
@@ -182,9 +182,9 @@ def test_nor_after_edits_and_no_card_moves_but_the_one_that_was_moved(seed):
         else:
             spots[target] = (40.0 + number, draw.uniform(0, 3))
         graph = replace(graph, sockets=sockets)
-        placed = place_graph(graph, **options(seed), spots=spots)
+        placed = layout_graph(graph, **options(seed), positions=spots)
         assert faults(placed) == [], edit
-        now = placed.spots()
+        now = placed.grid_positions()
         assert {key: now[key] for key in spots} == {
             key: pytest.approx(at, abs=0.001) for key, at in spots.items()
         }
@@ -194,20 +194,24 @@ def test_a_new_card_stands_ahead_of_the_one_before_it_and_outside_of_loops_that_
     make = graphs.socket
     names = ("A", "B", "C", "D")
     graph = graphs.graph("new", [make(one, one) for one in names], [graphs.loop("one", ["A", "C"], None)])
-    spots = place_graph(graph, spots={"A": (0, 0), "B": (0, 2), "C": (2, 0)}).spots()
+    spots = layout_graph(graph, positions={"A": (0, 0), "B": (0, 2), "C": (2, 0)}).grid_positions()
     assert spots["D"] == (3, 0)
-    spots = place_graph(graph, spots={"A": (0, 0), "B": (1, -1), "C": (3, 0)}).spots()
+    spots = layout_graph(graph, positions={"A": (0, 0), "B": (1, -1), "C": (3, 0)}).grid_positions()
     assert spots["D"] == (4, 0)
     chain = graphs.graph("chain", [make("A", "A"), make("B", "B", ("always", "C")), make("C", "C")])
     inside_loop = replace(chain, loops={"one": graphs.loop("one", ["A", "C"], None)})
-    assert place_graph(inside_loop, spots={"A": (0, 0), "C": (3, 0)}).spots()["B"] == (2, 1)
-    assert place_graph(chain, spots={"A": (0, 0)}).spots() == {"A": (0, 0), "B": (1, 0), "C": (2, 0)}
+    assert layout_graph(inside_loop, positions={"A": (0, 0), "C": (3, 0)}).grid_positions()["B"] == (2, 1)
+    assert layout_graph(chain, positions={"A": (0, 0)}).grid_positions() == {
+        "A": (0, 0),
+        "B": (1, 0),
+        "C": (2, 0),
+    }
 
 
 @pytest.mark.parametrize("seed", SEEDS[:10])
 def test_every_link_is_drawn_from_its_source_to_its_target_at_right_angles(seed):
     graph = any_graph(seed)
-    placed = place_graph(graph, **options(seed))
+    placed = layout_graph(graph, **options(seed))
     boxes = {**placed.nodes, **placed.signs}
     drawn = {line.link.key: line for line in placed.edges}
     assert drawn.keys() == {link.key for link in links(graph)}
@@ -219,7 +223,7 @@ def test_every_link_is_drawn_from_its_source_to_its_target_at_right_angles(seed)
 
 
 def test_flow_runs_down_and_rework_runs_back_beside_it():
-    placed = place_graph(graphs.rework())
+    placed = layout_graph(graphs.rework())
     rows = [placed.nodes[f"Socket-{n}"].y for n in range(1, 7)]
     assert rows == sorted(rows)
     assert placed.signs[START_SIGN].bottom <= placed.nodes["Socket-1"].y
@@ -229,33 +233,33 @@ def test_flow_runs_down_and_rework_runs_back_beside_it():
 
 
 def test_flow_runs_to_the_right():
-    placed = place_graph(graphs.rework(), direction="right")
+    placed = layout_graph(graphs.rework(), direction="right")
     columns = [placed.nodes[f"Socket-{n}"].x for n in (1, 2, 3, 4, 5, 6, 7)]
     assert columns == sorted(columns)
     assert placed.signs[END_SIGN].x >= max(box.right for box in placed.nodes.values())
-    assert placed.size[1] < place_graph(graphs.rework()).size[1]
+    assert placed.size[1] < layout_graph(graphs.rework()).size[1]
 
 
 def test_a_card_stands_where_the_loadout_says_whatever_else_there_is():
     graph = graphs.rework()
     at = {"Socket-1": (0.0, 0.0), "Socket-2": (1.25, 0.5)}
-    placed = place_graph(graph, direction="right", spots=at)
-    without = place_graph(
+    placed = layout_graph(graph, direction="right", positions=at)
+    without = layout_graph(
         replace(graph, sockets={k: v for k, v in graph.sockets.items() if k in at}, loops={}),
         direction="right",
-        spots=at,
+        positions=at,
     )
     for key in at:
         assert placed.nodes[key] == without.nodes[key]
     # Mirrored along the diagonal where the flow runs down: neighbours stay neighbours.
-    down = place_graph(graph, direction="down", spots=at)
-    assert down.spot_of(down.nodes["Socket-2"].cx, down.nodes["Socket-2"].cy) == (1.25, 0.5)
+    down = layout_graph(graph, direction="down", positions=at)
+    assert down.grid_position(down.nodes["Socket-2"].cx, down.nodes["Socket-2"].cy) == (1.25, 0.5)
     # One without a place stands beside what leads to it.
-    assert placed.spot_of(placed.nodes["Socket-3"].cx, placed.nodes["Socket-3"].cy) == (2.25, 0.5)
+    assert placed.grid_position(placed.nodes["Socket-3"].cx, placed.nodes["Socket-3"].cy) == (2.25, 0.5)
 
 
 def test_a_long_flow_goes_on_in_another_row_and_can_be_read():
-    placed = best_place(graphs.chain(12), (848.0, 500.0))
+    placed = best_layout(graphs.chain(12), (848.0, 500.0))
     assert placed.scale((848.0, 500.0)) >= least_zoom(placed.level)
     assert len({round(box.y) for box in placed.nodes.values()}) > 1
     assert len({round(box.x) for box in placed.nodes.values()}) > 1
@@ -268,20 +272,20 @@ def test_all_that_is_bundled_can_be_read_as_a_whole():
     known += [card.graph for card in gallery().values() if card.graph is not None]
     small = {}
     for graph in known:
-        placed = best_place(graph, room)
+        placed = best_layout(graph, room)
         if placed.scale(room) < least_zoom(placed.level):
             small[graph.name] = placed.scale(room)
     assert len(known) > 25
     assert small == {}
     # In a surface of 400 pixels one goes on below, and not aside too, wherever cards that are read leave that.
     aside = [
-        one.name for one in known if (it := best_place(one, (266, 400))).size[0] * least_zoom(it.level) > 266
+        one.name for one in known if (it := best_layout(one, (266, 400))).size[0] * least_zoom(it.level) > 266
     ]
     assert set(aside) <= {"Mime-Aside", "Parallel-Build"}
 
 
 def test_cards_say_as_much_as_there_is_room_for():
-    levels = [best_place(graphs.rework(), room).level for room in ((1600, 1200), (700, 560), (420, 560))]
+    levels = [best_layout(graphs.rework(), room).level for room in ((1600, 1200), (700, 560), (420, 560))]
     assert levels == sorted(levels, reverse=True)
     assert levels[0] == 3
     assert levels[-1] < 3
@@ -294,7 +298,7 @@ def test_exits_from_one_socket_to_another_share_a_line_and_a_chip():
         [make("A", "A", generator=True), make("B", "B"), make("C", "C")],
         [graphs.loop("one", ["B"], "A", ("B", "satisfied", "C"), ("B", "not_satisfied", "C"))],
     )
-    first, second = (line for line in place_graph(graph).edges if line.link.kind == "exit")
+    first, second = (line for line in layout_graph(graph).edges if line.link.kind == "exit")
     assert first.points == second.points
     assert first.label is not None
     assert second.label is None
@@ -305,7 +309,7 @@ def test_exits_from_one_socket_to_another_share_a_line_and_a_chip():
 def test_a_folded_loop_is_one_card_that_its_lines_lead_to(seed):
     graph = any_graph(seed)
     folded = frozenset(graph.loops)
-    placed = place_graph(graph, **options(seed), folded=folded)
+    placed = layout_graph(graph, **options(seed), folded=folded)
     if overlaps(graph):
         return
     inside_loops = {one for loop in graph.loops.values() for one in loop.sockets}
@@ -326,13 +330,13 @@ def test_parallel_edges_and_both_directions_are_apart():
             graphs.socket("B", "B", ("satisfied", "A"), ("not_satisfied", "A"), ("always", "B")),
         ],
     )
-    placed = place_graph(graph)
+    placed = layout_graph(graph)
     assert len({line.d for line in placed.edges}) == len(placed.edges)
     assert faults(placed) == []
 
 
 def test_sockets_that_nothing_leads_to_are_known_and_drawn_with_their_lines():
-    placed = place_graph(nested())
+    placed = layout_graph(nested())
     assert placed.detached == ("Socket-8", "Socket-9")
     assert {line.link.source for line in placed.edges} >= {"Socket-8", "Socket-9"}
 
@@ -340,24 +344,24 @@ def test_sockets_that_nothing_leads_to_are_known_and_drawn_with_their_lines():
 def test_a_target_that_does_not_exist_is_left_out():
     graph = graphs.hello()
     broken = replace(graph.sockets["Socket-2"], edges=(Edge("always", "nowhere", 0),))
-    placed = place_graph(replace(graph, sockets={**graph.sockets, "Socket-2": broken}))
+    placed = layout_graph(replace(graph, sockets={**graph.sockets, "Socket-2": broken}))
     assert {line.link.key for line in placed.edges} == {"start", "edge:0:Socket-1"}
 
 
 def test_an_entry_that_does_not_exist_is_no_error():
-    placed = place_graph(replace(graphs.hello(), entry="nowhere"))
+    placed = layout_graph(replace(graphs.hello(), entry="nowhere"))
     assert set(placed.detached) == {"Socket-1", "Socket-2"}
 
 
 def test_a_graph_without_sockets_has_a_picture():
     empty = replace(graphs.hello(), sockets={}, entry="")
-    assert place_graph(empty).nodes == {}
+    assert layout_graph(empty).nodes == {}
 
 
 def test_a_long_chain_and_a_large_tangle_are_placed():
     for graph in (graphs.chain(500), graphs.tangle(500)):
         started = time.process_time()
-        placed = place_graph(graph)
+        placed = layout_graph(graph)
         assert time.process_time() - started < 5  # some tenths of a second; far more means it is not linear
         assert len(placed.nodes) == 500
 
@@ -373,7 +377,7 @@ def test_the_longest_lines_of_a_large_graph_name_their_target():
         ]
         + [make(f"S{last}", "step")],
     )
-    placed = place_graph(graph)
+    placed = layout_graph(graph)
     stubs = [line for line in placed.edges if line.stub]
     assert stubs
     assert all(line.label for line in stubs)
@@ -387,4 +391,4 @@ def test_a_chip_keeps_its_size_in_a_cast():
 
 @pytest.mark.parametrize("seed", SEEDS[:5])
 def test_the_same_graph_gives_the_same_layout(seed):
-    assert place_graph(any_graph(seed)) == place_graph(any_graph(seed))
+    assert layout_graph(any_graph(seed)) == layout_graph(any_graph(seed))

@@ -12,7 +12,7 @@ import display_graphs as graphs
 from display_checks import contrast
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
 from materia_nb.display.graph_parts import TIMES, Marks, links
-from materia_nb.display.layout import place_graph
+from materia_nb.display.layout import layout_graph
 from materia_nb.display.svg import ICONS, THEMES, graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.loadout import build_graph
@@ -227,8 +227,8 @@ def test_marks_move_nothing():
 
 def test_a_layout_may_be_given():
     graph = graphs.rework()
-    assert graph_svg(graph, RUNNING, placed=place_graph(graph)) != graph_svg(
-        graph, RUNNING, placed=place_graph(graph, level=1)
+    assert graph_svg(graph, RUNNING, placed=layout_graph(graph)) != graph_svg(
+        graph, RUNNING, placed=layout_graph(graph, level=1)
     )
 
 
@@ -240,7 +240,7 @@ def test_a_picture_fits_a_cell_and_its_text_can_be_read():
 
 def test_a_folded_loop_is_a_card_that_tells_where_the_cast_is():
     graph = graphs.rework()
-    placed = place_graph(graph, folded=frozenset(graph.loops))
+    placed = layout_graph(graph, folded=frozenset(graph.loops))
     found = texts(parse(graph_svg(graph, RUNNING, placed=placed)))
     assert "items of Auto-Plan" in found
     assert "3 sockets" in found

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from materia_nb.display.geometry import Box, Point
-from materia_nb.display.layout import PlacedGraph
+from materia_nb.display.layout import GraphLayout
 
 
 def points_of(d: str, steps: int = 12) -> Iterator[Point]:
@@ -38,7 +38,7 @@ def inside(box: Box, point: Point, margin: float = 1.0) -> bool:
     return box.x + margin < x < box.right - margin and box.y + margin < y < box.bottom - margin
 
 
-def faults(placed: PlacedGraph) -> list[str]:
+def faults(placed: GraphLayout) -> list[str]:
     """List what overlaps in a layout and should not; empty when it is clean."""
     found = []
     solid = {**placed.nodes, **placed.signs}

@@ -15,7 +15,7 @@ import pytest
 import display_graphs as graphs
 from materia_nb import Workbench
 from materia_nb.display.graph_parts import Marks, about_lines, advance_words, line_legend
-from materia_nb.display.layout import place_graph
+from materia_nb.display.layout import layout_graph
 from materia_nb.display.svg import THEMES, graph_svg
 from materia_nb.display.text import graph_mermaid, graph_text, mermaid_text
 from materia_nb.loadout.graph import Advance
@@ -70,7 +70,7 @@ def test_the_legend_says_which_lines_are_whose():
 def test_the_canvas_has_a_class_and_a_rule_for_it(condition):
     edge = next(
         one
-        for one in GraphElements(numbered(condition), place_graph(numbered(condition))).edges
+        for one in GraphElements(numbered(condition), layout_graph(numbered(condition))).edges
         if one["id"] == "e:edge:0:A"
     )
     assert f"when-{condition}" in edge["classes"].split()

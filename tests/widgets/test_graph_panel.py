@@ -24,7 +24,7 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.display.escape import Html
 from materia_nb.display.geometry import bend, points_of, text_width
 from materia_nb.display.graph_parts import SMALL_SIZE, Marks, link_words, links
-from materia_nb.display.layout import Direction, place_graph
+from materia_nb.display.layout import Direction, layout_graph
 from materia_nb.display.svg import EDGE, LIGHT
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
@@ -58,7 +58,7 @@ def send(panel: GraphPanel, **message: Any) -> None:
 
 
 def drawn(made: Any, **options: Any) -> GraphElements:
-    return GraphElements(made, place_graph(made, **options))
+    return GraphElements(made, layout_graph(made, **options))
 
 
 def click(panel: GraphPanel, element: str) -> None:
@@ -335,7 +335,7 @@ def test_finished_loops_of_a_large_graph_are_folded_until_a_person_unfolds_them(
 
 
 def test_a_socket_can_be_put_onto_another():
-    scene = drawn(rework(), spots={"Socket-5": (1.0, 1.0), "Socket-4": (1.0, 1.0)})
+    scene = drawn(rework(), positions={"Socket-5": (1.0, 1.0), "Socket-4": (1.0, 1.0)})
     assert all("nan" not in one["ws"] + one["from"] for one in scene.edges)
 
 
@@ -998,7 +998,7 @@ def test_two_routes_of_one_name_are_two_elements():
 def test_what_is_drawn_again_is_what_a_new_picture_would_show(tmp_path):
     cast = start(tmp_path, loop_config(), loop_agents(2, refuse=(1,)))
     cast.breakpoints.add("Socket-2", after=True)
-    drawn = place_graph(cast.graph)
+    drawn = layout_graph(cast.graph)
     kept = GraphElements(cast.graph, drawn)
     moments = [marks_of(cast.now)]
     while cast.status == "ready":
