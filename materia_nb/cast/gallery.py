@@ -20,7 +20,7 @@ from materia_nb.display.blocks import (
     Heading,
     Line,
     Shown,
-    fitted,
+    fit_to_width,
     lines,
     mime_bundle,
 )
@@ -141,7 +141,7 @@ class Card(Shown):
     def small(self) -> Html:
         """Return the card as HTML: title, purpose, a small picture, and how it is opened."""
         purpose, drawn, opened, *_ = self._blocks()
-        picture = Html(fitted(drawn.as_html(), _WIDTH, _HEIGHT))
+        picture = Html(fit_to_width(drawn.as_html(), _WIDTH, _HEIGHT))
         return html_panel(self.title, html_join([purpose.as_html(), picture, opened.as_html()]))
 
 

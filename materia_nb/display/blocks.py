@@ -91,18 +91,18 @@ MimeBundle: TypeAlias = dict[str, Any]
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
-def sendable(value: JSON) -> JSON:
+def without_surrogates(value: JSON) -> JSON:
     """Replace lone surrogates, which no kernel message can carry."""
     if isinstance(value, str):
         return _SURROGATES.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {sendable(key): sendable(child) for key, child in value.items()}
+        return {without_surrogates(key): without_surrogates(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
-        return [sendable(child) for child in value]
+        return [without_surrogates(child) for child in value]
     return value
 
 
-def fitted(svg: str, wide: float = CELL_WIDTH, high: float = 10_000) -> str:
+def fit_to_width(svg: str, wide: float = CELL_WIDTH, high: float = 10_000) -> str:
     """Scale a picture down to what has room for it, which a cell of a notebook does not do by itself."""
     size = _SIZE.search(svg)
     if size is None:
@@ -112,9 +112,9 @@ def fitted(svg: str, wide: float = CELL_WIDTH, high: float = 10_000) -> str:
     return svg.replace(size[0], f' width="{width * scale:.0f}" height="{height * scale:.0f}"', 1)
 
 
-def picture(text: str, svg: str, *, html: str | None = None) -> MimeBundle:
+def picture_bundle(text: str, svg: str, *, html: str | None = None) -> MimeBundle:
     """Make the MIME bundle of a picture: SVG, text, and PNG if it can be drawn, since untrusted notebooks show no SVG."""
-    svg = fitted(svg)
+    svg = fit_to_width(svg)
     png = png_of(svg)
     drawn = {} if png is None else {"image/png": b64encode(png).decode("ascii")}
     return {**mime_bundle(text, svg=svg, html=html), **drawn}
@@ -139,7 +139,7 @@ def mime_bundle(
         "application/json": json,
         "text/vnd.mermaid": mermaid,
     }
-    return {kind: sendable(part) for kind, part in parts.items() if part is not None}
+    return {kind: without_surrogates(part) for kind, part in parts.items() if part is not None}
 
 
 _CHILD: Final = ".jp-OutputArea-child"
@@ -160,7 +160,7 @@ def record_bundle(text: str, html: str) -> MimeBundle:
     return mime_bundle(text, html=f'<div class="mnb-record"><style>{_RULES}</style>{html}</div>')
 
 
-def reason_of(error: Exception, most: int = 300) -> str:
+def describe_error(error: Exception, most: int = 300) -> str:
     """Return the type of an error, and its message where it has one; of that at most so many characters."""
     try:
         message = str(error)[:most]
@@ -224,7 +224,7 @@ class Line(Block):
     tone: _Tone = ""
 
     def as_text(self, width: int = WIDTH) -> str:
-        return clipped(self.text, _LINE_CHARS)
+        return clip_plain(self.text, _LINE_CHARS)
 
     def as_html(self) -> Html:
         return html_line(clip(self.text, _LINE_CHARS), self.tone)
@@ -242,7 +242,7 @@ class Code(Block):
     title: str = ""
 
     def as_text(self, width: int = WIDTH) -> str:
-        text = clipped(self.text, self.most)
+        text = clip_plain(self.text, self.most)
         return _titled(self.title, text) if "\n" in text or not self.title else f"{self.title}: {text}"
 
     def as_html(self) -> Html:
@@ -250,28 +250,28 @@ class Code(Block):
         return html_join([title, html_pre(self.text, self.most)])
 
     def as_json(self) -> dict[str, JSON]:
-        return {"is": "pre", "text": clipped(self.text, self.most), "title": self.title}
+        return {"is": "pre", "text": clip_plain(self.text, self.most), "title": self.title}
 
 
 @dataclass(frozen=True, slots=True)
-class Diff(Block):
+class LineDiff(Block):
     """What was changed of a text: each line behind ``+``, ``-`` or a blank."""
 
     rows: Sequence[tuple[str, str]]
 
     def as_text(self, width: int = WIDTH) -> str:
-        return "\n".join(f"{sign} {clipped(text, _CELL_CHARS)}" for sign, text in self.rows)
+        return "\n".join(f"{sign} {clip_plain(text, _CELL_CHARS)}" for sign, text in self.rows)
 
     def as_html(self) -> Html:
         return html_pre(self.as_text())
 
     def as_json(self) -> dict[str, JSON]:
-        rows: list[JSON] = [[sign, clipped(text, _CELL_CHARS)] for sign, text in self.rows[:_MOST_ROWS]]
+        rows: list[JSON] = [[sign, clip_plain(text, _CELL_CHARS)] for sign, text in self.rows[:_MOST_ROWS]]
         return {"is": "diff", "rows": rows}
 
 
 @dataclass(frozen=True, slots=True)
-class Words(Block):
+class WordDiff(Block):
     """How one text differs from another, word by word: what only ``was`` has, and what only ``text`` has."""
 
     was: str
@@ -279,7 +279,7 @@ class Words(Block):
 
     @property
     def _parts(self) -> Parts:
-        return word_parts(*(clipped(one, _LINE_CHARS) for one in (self.was, self.text)))
+        return word_parts(*(clip_plain(one, _LINE_CHARS) for one in (self.was, self.text)))
 
     def as_text(self, width: int = WIDTH) -> str:
         return _wrapped(_marked(self._parts).split("\n"), width)
@@ -302,7 +302,7 @@ def _marked(parts: Iterable[Sequence[str]]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree(Block):
+class JsonTree(Block):
     """A JSON value, ``opened`` levels of it open; with ``was`` only where it differs from that, and how."""
 
     value: JSON
@@ -314,7 +314,7 @@ class Tree(Block):
         if self.was is not MISSING:
             return _wrapped(_leaves(json_tree(self.value, self.name, self.was), ""), width)
         name = f"{plain(self.name)} = " if self.name else ""
-        return name + clipped(pretty(self.value), _SHOWN_CHARS)
+        return name + clip_plain(pretty(self.value), _SHOWN_CHARS)
 
     def as_html(self) -> Html:
         return html_json(self.value, self.opened, name=self.name, was=self.was)
@@ -354,7 +354,7 @@ class Fold(Block):
         return _titled(self.title, text if self.opened else _beginning(text, self.brief))
 
     def as_html(self) -> Html:
-        return html_fold(self.title, html_of(self.inside), opened=self.opened, anchor=self.anchor)
+        return html_fold(self.title, blocks_as_html(self.inside), opened=self.opened, anchor=self.anchor)
 
     def as_json(self) -> dict[str, JSON]:
         title, inside = part(self.title, _HEADING_CHARS), [one.as_json() for one in self.inside]
@@ -386,7 +386,7 @@ class Picture(Block):
         return plain(self.text)
 
     def as_html(self) -> Html:
-        svg = fitted(self.svg)
+        svg = fit_to_width(self.svg)
         if _AS_IMAGES.get():
             return self._as_image(svg)
         if not self.dark:
@@ -479,7 +479,7 @@ Cell: TypeAlias = str | int | float | Pointer | Badge | Bar | Jump
 
 def cell_text(cell: Cell) -> str:
     """Return what stands in a cell, as harmless text."""
-    return clipped(str(getattr(cell, "text", cell)), _CELL_CHARS)
+    return clip_plain(str(getattr(cell, "text", cell)), _CELL_CHARS)
 
 
 def _cell_html(cell: Cell) -> str:
@@ -540,7 +540,7 @@ class Shown(Block):
         return _titled(title, blocks_as_text(self._blocks(), width - 2 * bool(title)))
 
     def as_html(self) -> Html:
-        inside = html_of(self._blocks())
+        inside = blocks_as_html(self._blocks())
         return html_panel(title, inside) if (title := self._title()) else inside
 
     def as_json(self) -> dict[str, JSON]:
@@ -562,7 +562,9 @@ class Shown(Block):
                 html = self.as_html()
             finally:
                 _AS_IMAGES.reset(token)
-        return picture(text, drawn[0].svg, html=html) if len(drawn) == 1 else mime_bundle(text, html=html)
+        return (
+            picture_bundle(text, drawn[0].svg, html=html) if len(drawn) == 1 else mime_bundle(text, html=html)
+        )
 
     def _repr_mimebundle_(
         self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
@@ -571,7 +573,7 @@ class Shown(Block):
         try:
             shown = self._show()
         except Exception as error:  # noqa: BLE001 - a display that raises hides the value that it is for
-            shown = {"text/plain": f"<{type(self).__name__}: cannot be shown ({reason_of(error)})>"}
+            shown = {"text/plain": f"<{type(self).__name__}: cannot be shown ({describe_error(error)})>"}
         return {
             kind: part
             for kind, part in shown.items()
@@ -666,7 +668,7 @@ class JsonView(Shown):
         self.name, self.value = name, value
 
     def _blocks(self) -> Iterable[Block]:
-        return [Tree(self.value, self.name, opened=2)]
+        return [JsonTree(self.value, self.name, opened=2)]
 
 
 def lines(texts: Iterable[str], tone: _Tone = "") -> list[Block]:
@@ -685,7 +687,7 @@ def blocks_as_text(blocks: Iterable[Block], width: int = WIDTH) -> str:
     return text
 
 
-def html_of(blocks: Iterable[Block]) -> Html:
+def blocks_as_html(blocks: Iterable[Block]) -> Html:
     """Write blocks as HTML."""
     return html_join(one.as_html() for one in blocks)
 
@@ -693,14 +695,14 @@ def html_of(blocks: Iterable[Block]) -> Html:
 _LEAF: Final = (str, int, float)
 
 
-def json_of(value: Any) -> Any:
+def blocks_as_json(value: Any) -> Any:
     """Return a value of a panel with the blocks in it as JSON."""
     if isinstance(value, Block):
         return value.as_json()
     if isinstance(value, dict):
-        return {name: one if isinstance(one, _LEAF) else json_of(one) for name, one in value.items()}
+        return {name: one if isinstance(one, _LEAF) else blocks_as_json(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [one if isinstance(one, _LEAF) else json_of(one) for one in value]
+        return [one if isinstance(one, _LEAF) else blocks_as_json(one) for one in value]
     return value
 
 
@@ -717,7 +719,7 @@ def _titled(title: str, text: str) -> str:
     return f"{plain(title)}\n{indent(text, '  ')}".rstrip() if title else text
 
 
-def clipped(text: str, most: int) -> str:
+def clip_plain(text: str, most: int) -> str:
     """Make a text harmless, and say how long it is where it is cut."""
     return plain(clip(text, most))
 
@@ -734,12 +736,12 @@ body>details{border-left:3px solid var(--rule);padding-left:.8rem;margin:.6rem 0
 _POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
-def page_of(title: str, blocks: Iterable[Block]) -> str:
+def html_page(title: str, blocks: Iterable[Block]) -> str:
     """Write blocks as a page of their own."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{esc(title)}</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{esc(title)}</h1>{html_of(blocks)}</body></html>\n"
+        f"<h1>{esc(title)}</h1>{blocks_as_html(blocks)}</body></html>\n"
     )

@@ -86,7 +86,7 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
     return total * size * (1.08 if bold else 1.0) / 1000
 
 
-def fit(text: str, size: float, room: float, *, bold: bool = False) -> str:
+def fit_text(text: str, size: float, room: float, *, bold: bool = False) -> str:
     """Cut one line of text so that it takes at most ``room`` pixels."""
     if text_width(text, size, bold=bold) <= room:
         return text
@@ -96,7 +96,7 @@ def fit(text: str, size: float, room: float, *, bold: bool = False) -> str:
     return cut_off(text, at)
 
 
-def wrapped(text: str, size: float, room: float, most: int) -> tuple[str, ...]:
+def wrap_text(text: str, size: float, room: float, most: int) -> tuple[str, ...]:
     """Break a text into at most so many lines of ``room`` pixels, the last one cut."""
     lines: list[str] = []
     words = text.split()
@@ -104,9 +104,9 @@ def wrapped(text: str, size: float, room: float, most: int) -> tuple[str, ...]:
         count = 1
         while count < len(words) and text_width(" ".join(words[: count + 1]), size) <= room:
             count += 1
-        lines.append(fit(" ".join(words[:count]), size, room))
+        lines.append(fit_text(" ".join(words[:count]), size, room))
         words = words[count:]
-    return (*lines, fit(" ".join(words), size, room)) if words else tuple(lines)
+    return (*lines, fit_text(" ".join(words), size, room)) if words else tuple(lines)
 
 
 # -- lines -----------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def wrapped(text: str, size: float, room: float, most: int) -> tuple[str, ...]:
 _CORNER: Final = 6.0
 
 
-def rounded(points: Sequence[Point]) -> str:
+def rounded_path(points: Sequence[Point]) -> str:
     """Write a way at right angles as SVG path data, its corners round."""
     if not points:
         return ""
@@ -137,7 +137,7 @@ _PIECES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Bent:
+class SegmentCurve:
     """A line between two node centres as ``curve-style: segments`` takes it.
 
     ``weights`` run along the line between the centres, ``distances`` in pixels beside it; ``start`` and ``tip`` are the
@@ -152,8 +152,8 @@ class Bent:
     shift: Point
 
 
-def points_of(d: str) -> list[Point]:
-    """Flatten path data as :func:`rounded` writes it."""
+def path_points(d: str) -> list[Point]:
+    """Flatten path data as :func:`rounded_path` writes it."""
     points: list[Point] = []
     for kind, numbers in _COMMAND.findall(d):
         values = [float(number) for number in numbers.split()]
@@ -171,7 +171,7 @@ def points_of(d: str) -> list[Point]:
     return [point for n, point in enumerate(points) if n == 0 or math.dist(point, points[n - 1]) > 0.05]
 
 
-def bend(points: Sequence[Point], source: Point, target: Point, label: Point | None) -> Bent:
+def bend_segments(points: Sequence[Point], source: Point, target: Point, label: Point | None) -> SegmentCurve:
     """Express a polyline from a node at ``source`` to one at ``target``."""
     before, middle, after = _around(points, label)
     inner = _balanced(before, middle, after)
@@ -182,7 +182,7 @@ def bend(points: Sequence[Point], source: Point, target: Point, label: Point | N
     distances = [((y - sy) * dx - (x - sx) * dy) / length for x, y in inner]
     (ax, ay), (bx, by) = points[0], points[-1]
     wanted = label or middle
-    return Bent(
+    return SegmentCurve(
         " ".join(f"{weight:.5f}" for weight in weights),
         " ".join(f"{distance:.2f}" for distance in distances),
         f"{ax - sx:.1f} {ay - sy:.1f}",

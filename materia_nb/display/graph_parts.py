@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from materia_nb.display.escape import part
-from materia_nb.display.geometry import text_width, wrapped
+from materia_nb.display.geometry import text_width, wrap_text
 from materia_nb.errors import counted
 from materia_nb.loadout.graph import END, Advance, Edge, Graph, Loop, Route, Socket
 from materia_nb.loadout.regions import reachable_from
@@ -198,7 +198,9 @@ class Frame:
     children: list[Frame] = field(default_factory=list)
 
 
-def regions(graph: Graph, leave_out: frozenset[str]) -> tuple[Frame, dict[str, tuple[Frame, ...]], list[str]]:
+def nested_frames(
+    graph: Graph, leave_out: frozenset[str]
+) -> tuple[Frame, dict[str, tuple[Frame, ...]], list[str]]:
     """Sort the sockets into regions.
 
     Returns the root; for each socket the regions around it, outermost first; and the ids of the loops that
@@ -231,11 +233,11 @@ def regions(graph: Graph, leave_out: frozenset[str]) -> tuple[Frame, dict[str, t
 # -- words -----------------------------------------------------------------------------------
 # Foreign text in them is bounded and harmless as text, but not yet escaped for HTML.
 
-TIMES: Final = "\N{MULTIPLICATION SIGN}"
+TIMES_SIGN: Final = "\N{MULTIPLICATION SIGN}"
 NEVER: Final = "never taken"
 
 
-def kind_words(socket: Socket) -> tuple[str, ...]:
+def socket_kinds(socket: Socket) -> tuple[str, ...]:
     """Say what a socket is: agent or utility, then generator, multi-turn and loop consumer where they apply."""
     words: list[str] = [socket.materia.kind]
     if socket.is_generator:
@@ -247,34 +249,34 @@ def kind_words(socket: Socket) -> tuple[str, ...]:
     return tuple(words)
 
 
-def who_words(socket_id: str, marks: Marks) -> str:
+def answerer_label(socket_id: str, marks: Marks) -> str:
     """Say who answers a socket in a cast, or what it is pinned to (R40); empty when there is nothing to say."""
     if (to := marks.pins.get(socket_id)) is not None:
         return f"pinned: {part(to, 80)}"
     return part(marks.answers.get(socket_id, ""), 80)
 
 
-def answered_words(socket_id: str, marks: Marks) -> str:
+def answered_by(socket_id: str, marks: Marks) -> str:
     """Say who answers a socket as a sentence goes on: ``answered by person``; empty when there is nothing to say."""
-    who = who_words(socket_id, marks)
+    who = answerer_label(socket_id, marks)
     return f"answered by {who}" if who and socket_id not in marks.pins else who
 
 
-def answer_words(socket: Socket, marks: Marks) -> str:
+def kind_and_answerer(socket: Socket, marks: Marks) -> str:
     """Say what a socket is, and who answers it in a cast: ``agent · person``."""
-    who = who_words(socket.id, marks)
+    who = answerer_label(socket.id, marks)
     return f"{socket.materia.kind} · {who}" if who else socket.materia.kind
 
 
-def count_words(count: int) -> str:
+def short_count(count: int) -> str:
     """Write a count in few characters: 12, 12k, 3M."""
     for size, unit in ((1_000_000, "M"), (10_000, "k")):
         if count >= size:
-            return f"{TIMES}{count // (1000 if unit == 'k' else size)}{unit}"
-    return f"{TIMES}{count}"
+            return f"{TIMES_SIGN}{count // (1000 if unit == 'k' else size)}{unit}"
+    return f"{TIMES_SIGN}{count}"
 
 
-def advance_words(advance: Advance, *, short: bool = False) -> str:
+def advance_label(advance: Advance, *, short: bool = False) -> str:
     """Say what an advance does, and whether it was derived (R15); ``short`` as on a card."""
     condition = described(advance.when)
     when = "" if condition.whatever else f" {condition.short}" if short else f" when {advance.when}"
@@ -287,7 +289,7 @@ def socket_notes(socket: Socket, *, short: bool = False) -> tuple[str, ...]:
     if socket.iterator is not None and socket.iterator.loop is None:
         notes.append(f"for each {part(socket.iterator.items)} as {part(socket.iterator.alias)}")
     if socket.advance is not None:
-        notes.append(advance_words(socket.advance, short=short))
+        notes.append(advance_label(socket.advance, short=short))
     if _may_fall_through(socket):
         notes.append("no match ▸ end")
     return tuple(notes)
@@ -299,7 +301,7 @@ def _lanes_words(graph: Graph, loop: Loop) -> str:
     return "" if at_once is None else f"in lanes, {at_once} at once"
 
 
-def loop_words(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None) -> str:
+def loop_label(graph: Graph, loop: Loop, progress: tuple[int, int] | None = None) -> str:
     """Say what a loop goes over, how far it has come, and in how many lanes."""
     parts = [lanes] if (lanes := _lanes_words(graph, loop)) else []
     if loop.generator is not None:
@@ -318,7 +320,7 @@ def _budget_words(limit: int, used: tuple[int, int] | None = None, *, item: bool
     return f"{'this item: ' if item else 'used '}{used[0]} of {used[1]}"
 
 
-def link_words(link: Link, marks: Marks | None = None, *, short: bool = False) -> str:
+def link_label(link: Link, marks: Marks | None = None, *, short: bool = False) -> str:
     """Label of a line: number in evaluation order, condition, budget; empty for a single plain edge.
 
     ``short`` as on the line itself, where there is little room.
@@ -352,7 +354,7 @@ def line_legend() -> str:
     return " · ".join(f"{pattern}: {' or '.join(those)}" for pattern, those in signs.items())
 
 
-def edge_words(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
+def edge_label(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
     """Say when an edge is taken, to where, and how often it may be, or how often it was; see :func:`_budget_words`."""
     most = edge.max_traversals
     limit = f" ({_budget_words(most, used, item=item)})" if most is not None else ""
@@ -365,7 +367,7 @@ def _noted(socket_id: str, marks: Marks) -> str:
     return ", ".join(marks.remarks.get(socket_id, ()))
 
 
-def state_words(socket_id: str, marks: Marks) -> str:
+def state_label(socket_id: str, marks: Marks) -> str:
     """Say where the cast stands with respect to a socket; empty when nowhere."""
     if socket_id == marks.failed:
         return "✖ failed"
@@ -381,7 +383,7 @@ def state_words(socket_id: str, marks: Marks) -> str:
     return "never visited" if socket_id in marks.unreached else ""
 
 
-def reachable(entry: str, found: Iterable[Link]) -> set[str]:
+def reachable_keys(entry: str, found: Iterable[Link]) -> set[str]:
     """Return the keys that can be reached from ``entry`` over edges and exits."""
     out: dict[str, list[str]] = {}
     for link in found:
@@ -389,7 +391,7 @@ def reachable(entry: str, found: Iterable[Link]) -> set[str]:
     return reachable_from([entry], out)
 
 
-def summary(graph: Graph, marks: Marks | None = None) -> str:
+def graph_summary(graph: Graph, marks: Marks | None = None) -> str:
     """One line about a loadout: its name, entry, how many sockets and loops it has, and whether a cast has remarks."""
     sockets, loops = len(graph.sockets), len(graph.loops)
     words = f"loadout {part(graph.name, 120)} · entry {part(graph.entry)} · {counted(sockets, 'socket')}"
@@ -429,20 +431,20 @@ def socket_name(socket: Socket) -> str:
     return part(socket.materia.label, 80) or part(socket.id)
 
 
-def about_lines(socket: Socket, marks: Marks, room: float) -> tuple[str, ...]:
+def card_lines(socket: Socket, marks: Marks, room: float) -> tuple[str, ...]:
     """Say on two lines of a card what came of a socket last; before that, what it does."""
     words = marks.outputs.get(socket.id, "")
     if not words:
         description = socket.materia.raw.get("description")
         about = description if isinstance(description, str) else " ".join(socket.materia.prompt.split()[:24])
         words = " · ".join([*([about] if about else []), *socket_notes(socket, short=True)])
-    return wrapped(part(words, 200), SMALL_SIZE, room, 2)
+    return wrap_text(part(words, 200), SMALL_SIZE, room, 2)
 
 
 _FUNCTION: Final = "the function "
 
 
-def who_badge(socket: Socket, marks: Marks) -> str:
+def answerer_badge(socket: Socket, marks: Marks) -> str:
     """Say in a few letters who answers a socket, or that it is pinned; empty when there is nothing to say."""
     if socket.id in marks.pins:
         return "pinned"
@@ -459,7 +461,7 @@ def who_badge(socket: Socket, marks: Marks) -> str:
     return model.rsplit("/", 1)[-1].strip() if colon and provider.isidentifier() and model.strip() else who
 
 
-def icon_of(socket: Socket, marks: Marks) -> str:
+def icon_name(socket: Socket, marks: Marks) -> str:
     """Name the icon of a card: that of who answers, but of what makes the items of a loop its own."""
     if socket.is_generator:
         return "generator"
@@ -471,7 +473,7 @@ def icon_of(socket: Socket, marks: Marks) -> str:
     return "function" if who.startswith((_FUNCTION, "a function")) else "model"
 
 
-def chip_words(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
+def chip_label(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
     """Write the chip of a line for one moment of a cast: when it is taken, how often it may be, which of two has it.
 
     Args:
@@ -485,14 +487,14 @@ def chip_words(links: Sequence[Link], marks: Marks, *, stub: bool) -> str:
     elif len(links) > 1:
         words = " ".join([first.lanes, "exit", *(described(link.condition).short for link in links)]).lstrip()
     else:
-        words = link_words(first, marks, short=True)
+        words = link_label(first, marks, short=True)
     only = next((has for link in links if link.route and (has := marks.only_routes.get(link.route))), "")
     return " · ".join(one for one in (words, only) if one)
 
 
 def _stub_label(link: Link) -> str:
     """Label of a line that only names its target."""
-    words = link_words(link, short=True)
+    words = link_label(link, short=True)
     return f"{words} ▸ {part(link.to, 40)}".lstrip()
 
 
@@ -504,7 +506,7 @@ def stub_size(link: Link, level: int = 2) -> tuple[float, float]:
 
 def label_size(*links: Link, level: int = 2) -> tuple[float, float]:
     """Width and height to keep for the chip of a line; (0, 0) without one. The same in every state of a cast."""
-    words = chip_words(links, Marks(), stub=False)
+    words = chip_label(links, Marks(), stub=False)
     if not words:
         return (0.0, 0.0)
     if (most := links[0].limit) is not None:  # in a cast it says how often it was taken

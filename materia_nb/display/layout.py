@@ -24,7 +24,7 @@ from materia_nb.display.edge_routing import (
     route_lines,
     simplify_path,
 )
-from materia_nb.display.geometry import Box, Point, rounded
+from materia_nb.display.geometry import Box, Point, rounded_path
 from materia_nb.display.graph_parts import (
     END_SIGN,
     START_SIGN,
@@ -33,8 +33,8 @@ from materia_nb.display.graph_parts import (
     label_size,
     least_zoom,
     links,
-    reachable,
-    regions,
+    nested_frames,
+    reachable_keys,
     stub_size,
     title_size,
 )
@@ -75,7 +75,7 @@ class DrawnLine:
     @property
     def d(self) -> str:
         """Its path as SVG path data, with round corners."""
-        return rounded(self.points)
+        return rounded_path(self.points)
 
     @property
     def tip(self) -> Point:
@@ -272,7 +272,7 @@ class _Picture:
         self.level: Level = level
         self.links = those
         # Loops that overlap others cannot be one card.
-        framed_apart = regions(graph, frozenset())[2] if folded else ()
+        framed_apart = nested_frames(graph, frozenset())[2] if folded else ()
         self.folded = frozenset(loop for loop in folded & graph.loops.keys() if loop not in framed_apart)
         self.stand_in = {
             socket: LOOP_KEY + loop.id
@@ -280,7 +280,7 @@ class _Picture:
             if loop.id in self.folded
             for socket in loop.sockets
         }
-        seen = reachable(START_SIGN, self.links)
+        seen = reachable_keys(START_SIGN, self.links)
         in_loops = {socket for loop in graph.loops.values() for socket in loop.sockets}
         self.detached = tuple(key for key in graph.sockets if key not in seen and key not in in_loops)
         self.card = card_size(level)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from materia_nb.display.graph_parts import Frame, Link, regions
+from materia_nb.display.graph_parts import Frame, Link, nested_frames
 from materia_nb.loadout.graph import Graph
 
 _Arc: TypeAlias = tuple[str, str]
@@ -51,7 +51,7 @@ def arrange(
         max_length: how many cards a flow may be long before it goes on in another band.
         max_abreast: how many cards stand beside each other at most.
     """
-    root, around, _ = regions(graph, frozenset())
+    root, around, _ = nested_frames(graph, frozenset())
     arcs: dict[int, list[_Arc]] = {}
     for link in links:
         if link.source in around and link.target in around:

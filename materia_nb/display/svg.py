@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 from materia_nb.display.blocks import CELL_WIDTH, Block, Picture, Shown
 from materia_nb.display.escape import esc, part, shorten
-from materia_nb.display.geometry import Box, fit, text_width
+from materia_nb.display.geometry import Box, fit_text, text_width
 from materia_nb.display.graph_parts import (
     ICON,
     LINE,
@@ -27,23 +27,23 @@ from materia_nb.display.graph_parts import (
     TITLE_SIZE,
     Link,
     Marks,
-    about_lines,
-    answered_words,
-    chip_words,
-    count_words,
-    icon_of,
-    kind_words,
-    link_words,
+    answered_by,
+    answerer_badge,
+    answerer_label,
+    card_lines,
+    chip_label,
+    graph_summary,
+    icon_name,
+    link_label,
     links,
+    loop_label,
     loop_title,
-    loop_words,
+    short_count,
     small_size,
+    socket_kinds,
     socket_name,
     socket_notes,
-    state_words,
-    summary,
-    who_badge,
-    who_words,
+    state_label,
 )
 from materia_nb.display.layout import Direction, DrawnLine, GraphLayout, best_layout
 from materia_nb.display.text import graph_mermaid, graph_text
@@ -105,11 +105,11 @@ DARK: Final[Colours] = {
 }
 THEMES: Final[Mapping[ThemeName, Colours]] = {"light": LIGHT, "dark": DARK}
 
-COLOUR_PLACES: Final[Colours] = {use: f"@{use}@" for use in LIGHT}
+COLOUR_PLACEHOLDERS: Final[Colours] = {use: f"@{use}@" for use in LIGHT}
 """A place for each colour, for a page that fills in those of its theme; no escaped text of ours holds an ``@``."""
 
 
-def line_use(condition: Condition) -> str:
+def condition_role(condition: Condition) -> str:
     """Return the use of the colour of lines that wait for ``condition``: those that wait for nothing are plain."""
     return "line" if described(condition).whatever else condition
 
@@ -132,13 +132,13 @@ EDGE: Final = 14.0
 """Pixels around a card, at each side, that its ring, its tag and its breakpoint may take."""
 
 
-def text(x: float, y: float, words: str, size: float, fill: str, extra: str = "") -> str:
+def svg_text(x: float, y: float, words: str, size: float, fill: str, extra: str = "") -> str:
     """One line of text, escaped; the sign around the places of colours too."""
     safe = esc(words).replace("@", "&#64;")
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}"{extra}>{safe}</text>'
 
 
-def pill(
+def svg_pill(
     box: Box,
     words: str,
     ink: str,
@@ -154,11 +154,11 @@ def pill(
     return (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" '
         f'rx="{box.h / 2:.1f}" fill="{fill}" stroke="{rim}" stroke-width="{width:g}"/>'
-        + text(box.cx, box.cy + size * 0.3455, words, size, ink, f' text-anchor="middle"{weight}')
+        + svg_text(box.cx, box.cy + size * 0.3455, words, size, ink, f' text-anchor="middle"{weight}')
     )
 
 
-def image(piece: str, w: float, h: float) -> str:
+def svg_image(piece: str, w: float, h: float) -> str:
     """Make a picture of its own of a piece that was drawn from (0, 0)."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.1f} {h:.1f}" '
@@ -170,7 +170,7 @@ ICONS: Final[Mapping[str, str]] = json.loads((files("materia_nb.display") / "ico
 """The icons by name: what stands inside an SVG of 24 x 24 (icons-license.txt beside them)."""
 
 
-def icon(name: str, x: float, y: float, colour: str, size: float = ICON) -> str:
+def svg_icon(name: str, x: float, y: float, colour: str, size: float = ICON) -> str:
     """Draw an icon with its upper left corner at a point."""
     return (
         f'<g transform="translate({x:.1f} {y:.1f}) scale({size / 24:.4f})" fill="none" stroke="{colour}" '
@@ -178,7 +178,9 @@ def icon(name: str, x: float, y: float, colour: str, size: float = ICON) -> str:
     )
 
 
-def plate(box: Box, fill: str, stroke: str, *, radius: float = 6, width: float = 1.0, extra: str = "") -> str:
+def rounded_rect(
+    box: Box, fill: str, stroke: str, *, radius: float = 6, width: float = 1.0, extra: str = ""
+) -> str:
     """The surface of a card or loop."""
     return (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="{radius:g}" '
@@ -186,9 +188,9 @@ def plate(box: Box, fill: str, stroke: str, *, radius: float = 6, width: float =
     )
 
 
-def tag(socket_id: str, marks: Marks) -> tuple[str, str]:
+def status_tag(socket_id: str, marks: Marks) -> tuple[str, str]:
     """Say where a cast stands with respect to a socket, and in which colour; empty when nowhere."""
-    words = state_words(socket_id, marks).removeprefix("▶ ")
+    words = state_label(socket_id, marks).removeprefix("▶ ")
     if words == "current":
         words = "next"
     elif words == "waiting":
@@ -202,26 +204,26 @@ def tag(socket_id: str, marks: Marks) -> tuple[str, str]:
 
 def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Colours) -> str:
     """One socket: who answers as an icon, its name, how often it was visited, where a cast stands, what came of it last."""
-    words, use = tag(socket.id, marks)
+    words, use = status_tag(socket.id, marks)
     failed, noted = use == "bad", words.startswith("⚠")
     ring = bool(words) and use != "line" and not noted
     rim = colours[use] if ring else colours["rim"]
     dash = ' stroke-dasharray="6 4"' if failed else ""
-    parts = [plate(box, colours["plate"], rim, width=2.2 if ring else 1.0, extra=dash)]
+    parts = [rounded_rect(box, colours["plate"], rim, width=2.2 if ring else 1.0, extra=dash)]
     left, right = box.x + PAD, box.right - PAD
-    name = icon_of(socket, marks)
+    name = icon_name(socket, marks)
     tint = tint_of(socket.materia.raw.get("color"))
     strong = tint.fill if tint is not None else colours["loop" if name == "generator" else "soft"]
     middle = box.y + (box.h / 2 if level == 1 else 14)
-    parts.append(icon(name, left, middle - ICON / 2, strong))
+    parts.append(svg_icon(name, left, middle - ICON / 2, strong))
     end = ' text-anchor="end"'
     visits = marks.visits.get(socket.id, 0)
-    count = count_words(visits) if visits > 1 else ""
+    count = short_count(visits) if visits > 1 else ""
     small = small_size(level)
     beside = 0.0  # what stands right of the name
     if count:
         beside = text_width(count, small) + 3
-        parts.append(text(right, middle + 4, count, small, colours["soft"], end))
+        parts.append(svg_text(right, middle + 4, count, small, colours["soft"], end))
     sign, colour = "", ""
     if failed or noted:
         sign, colour = "warning", colours["bad" if failed else "now-ink"]
@@ -230,55 +232,61 @@ def socket_card(socket: Socket, box: Box, level: int, marks: Marks, colours: Col
         sign, colour = ("cross", colours["not_satisfied"]) if back else ("check", colours["satisfied"])
     if sign:
         beside += ICON
-        parts.append(icon(sign, right - beside, middle - ICON / 2, colour))
-    title = fit(socket_name(socket), TITLE_SIZE, box.w - 2 * PAD - ICON - 6 - beside, bold=True)
-    parts.append(text(left + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"'))
+        parts.append(svg_icon(sign, right - beside, middle - ICON / 2, colour))
+    title = fit_text(socket_name(socket), TITLE_SIZE, box.w - 2 * PAD - ICON - 6 - beside, bold=True)
+    parts.append(
+        svg_text(left + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"')
+    )
     if level > 1:
         ink = {"now": colours["now-ink"], "line": colours["soft"]}.get(use, colours[use])
-        state = fit(words, SMALL_SIZE, box.w - 2 * PAD)
+        state = fit_text(words, SMALL_SIZE, box.w - 2 * PAD)
         parts.append(
-            text(right, box.y + 35.5, state, SMALL_SIZE, ink, f'{end} font-weight="600"') if state else ""
+            svg_text(right, box.y + 35.5, state, SMALL_SIZE, ink, f'{end} font-weight="600"') if state else ""
         )
         room = box.w - 2 * PAD - (text_width(state, SMALL_SIZE, bold=True) + 8 if state else 0)
-        below = " · ".join(one for one in (who_badge(socket, marks), part(socket.id)) if one)
-        parts.append(text(left, box.y + 35.5, fit(below, SMALL_SIZE, room), SMALL_SIZE, colours["soft"]))
-    if level > 2 and (lines := about_lines(socket, marks, box.w - 2 * PAD)):
+        below = " · ".join(one for one in (answerer_badge(socket, marks), part(socket.id)) if one)
+        parts.append(
+            svg_text(left, box.y + 35.5, fit_text(below, SMALL_SIZE, room), SMALL_SIZE, colours["soft"])
+        )
+    if level > 2 and (lines := card_lines(socket, marks, box.w - 2 * PAD)):
         parts.append(
             f'<path d="M{left:.1f} {box.y + 44:.1f}H{right:.1f}" stroke="{colours["rim"]}" stroke-width="0.6"/>'
         )
         parts += [
-            text(left, box.y + 59 + LINE * number, line, SMALL_SIZE, colours["ink"])
+            svg_text(left, box.y + 59 + LINE * number, line, SMALL_SIZE, colours["ink"])
             for number, line in enumerate(lines)
         ]
     if socket.id in marks.breakpoints:
         parts.append(
-            plate(Box(box.right - 6, box.y - 7, 13, 13), colours["break"], colours["ground"], radius=6.5)
+            rounded_rect(
+                Box(box.right - 6, box.y - 7, 13, 13), colours["break"], colours["ground"], radius=6.5
+            )
         )
     return "".join(parts)
 
 
 def socket_title(socket: Socket, marks: Marks) -> str:
     """What a card says when the mouse rests on it in a still picture: what it is, what it is pinned to, a breakpoint."""
-    words = [", ".join(kind_words(socket)), *socket_notes(socket)]
+    words = [", ".join(socket_kinds(socket)), *socket_notes(socket)]
     if socket.id in marks.pins:
-        words.append(who_words(socket.id, marks))
+        words.append(answerer_label(socket.id, marks))
     if socket.id in marks.breakpoints:
         words.append("breakpoint")
     return "; ".join(words)
 
 
-def loop_region(
+def loop_frame(
     graph: Graph, loop: Loop, box: Box, title: Box | None, marks: Marks, colours: Colours, *, level: int
 ) -> str:
     """A loop's frame with its heading, and how far it has come; without a heading, the loop folded into one card."""
     done, whole = marks.progress.get(loop.id, (0, 0))
     if title is None:
         return _folded_loop(graph, loop, box, marks, colours)
-    parts = [plate(box, colours["loop-pale"], colours["loop-rim"], radius=10)]
-    parts.append(icon("loop", title.x, title.y, colours["loop"], 14))
+    parts = [rounded_rect(box, colours["loop-pale"], colours["loop-rim"], radius=10)]
+    parts.append(svg_icon("loop", title.x, title.y, colours["loop"], 14))
     size = small_size(level)
-    words = fit(loop_title(graph, loop), size, title.w - ICON)
-    parts.append(text(title.x + ICON + 2, title.y + 11.5, words, size, colours["loop"]))
+    words = fit_text(loop_title(graph, loop), size, title.w - ICON)
+    parts.append(svg_text(title.x + ICON + 2, title.y + 11.5, words, size, colours["loop"]))
     if whole:
         parts.append(_progress(box.right - 8, box.y + 4, done, whole, size, colours))
     return "".join(parts)
@@ -288,43 +296,45 @@ def _progress(right: float, y: float, done: int, whole: int, size: float, colour
     """How many items are done, in words and as a bar that ends at ``right``."""
     bar = Box(right - 34, y + 4.5, 34, 7)
     filled = Box(bar.x, bar.y, bar.w * min(1.0, done / whole), bar.h)
-    words = fit(f"{_count_of(done)} of {_count_of(whole)}", size, PROGRESS_ROOM - 40)
+    words = fit_text(f"{_count_of(done)} of {_count_of(whole)}", size, PROGRESS_ROOM - 40)
     return (
-        text(bar.x - 5, y + 11.5, words, size, colours["soft"], ' text-anchor="end"')
-        + plate(bar, colours["bar"], "none", radius=3.5)
-        + plate(filled, colours["loop"], "none", radius=3.5)
+        svg_text(bar.x - 5, y + 11.5, words, size, colours["soft"], ' text-anchor="end"')
+        + rounded_rect(bar, colours["bar"], "none", radius=3.5)
+        + rounded_rect(filled, colours["loop"], "none", radius=3.5)
     )
 
 
 def _count_of(number: int) -> str:
     """Write a number in few characters."""
-    return count_words(number)[1:]
+    return short_count(number)[1:]
 
 
 def _folded_loop(graph: Graph, loop: Loop, box: Box, marks: Marks, colours: Colours) -> str:
     """A loop as one card over another, which says where the cast is in it."""
     here = next((one for one in loop.sockets if one in (marks.current, marks.failed)), None)
     rim = colours["loop-rim"] if here is None else colours["bad" if here == marks.failed else "now"]
-    parts = [plate(box.moved(4, 4), colours["loop-pale"], colours["loop-rim"])]
-    parts.append(plate(box, colours["loop-pale"], rim, width=1.0 if here is None else 2.2))
+    parts = [rounded_rect(box.moved(4, 4), colours["loop-pale"], colours["loop-rim"])]
+    parts.append(rounded_rect(box, colours["loop-pale"], rim, width=1.0 if here is None else 2.2))
     middle = box.y + (box.h / 2 if box.h < 40 else 14)
-    parts.append(icon("loop", box.x + PAD, middle - ICON / 2, colours["loop"]))
+    parts.append(svg_icon("loop", box.x + PAD, middle - ICON / 2, colours["loop"]))
     room = box.w - 2 * PAD - ICON - 6
-    title = fit(loop_title(graph, loop), TITLE_SIZE, room, bold=True)
+    title = fit_text(loop_title(graph, loop), TITLE_SIZE, room, bold=True)
     parts.append(
-        text(box.x + PAD + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"')
+        svg_text(
+            box.x + PAD + ICON + 6, middle + 4.5, title, TITLE_SIZE, colours["ink"], ' font-weight="600"'
+        )
     )
     done, whole = marks.progress.get(loop.id, (0, 0))
     if box.h >= 40:
-        words = fit(f"{len(loop.sockets)} sockets", SMALL_SIZE, room - PROGRESS_ROOM)
-        parts.append(text(box.x + PAD, box.y + 35.5, words, SMALL_SIZE, colours["soft"]))
+        words = fit_text(f"{len(loop.sockets)} sockets", SMALL_SIZE, room - PROGRESS_ROOM)
+        parts.append(svg_text(box.x + PAD, box.y + 35.5, words, SMALL_SIZE, colours["soft"]))
         parts.append(
             _progress(box.right - PAD, box.y + 24, done, whole, SMALL_SIZE, colours) if whole else ""
         )
     return "".join(parts)
 
 
-def sign(key: str, box: Box, marks: Marks, colours: Colours) -> str:
+def terminal_sign(key: str, box: Box, marks: Marks, colours: Colours) -> str:
     """The start, a dot, or the end, a dot in a ring that says when it was reached."""
     x, y = box.cx, box.cy
     if key == START_SIGN:
@@ -383,7 +393,7 @@ def graph_svg(
     placed = placed or _placed_for_page(graph, direction)
     colours = colours or THEMES[theme]
     bounds, (width, height) = placed.bounds, placed.size
-    title = part(summary(graph, marks), 300)
+    title = part(graph_summary(graph, marks), 300)
     parts = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{esc(title)}" '
@@ -398,14 +408,14 @@ def graph_svg(
         ),
     ]
     for loop_id, box in placed.loops.items():
-        drawn = loop_region(
+        drawn = loop_frame(
             graph, graph.loops[loop_id], box, placed.titles.get(loop_id), marks, colours, level=placed.level
         )
         parts.append(f'<g data-loop="{esc(shorten(loop_id, 200))}">{drawn}</g>')
     parts += [_line(line, marks, colours) for line in placed.edges]
     chips = [(line, line.label) for line in placed.edges if line.label is not None]
     parts += [line_chip(line, box, placed.level, marks, colours) for line, box in chips]
-    parts += [sign(key, box, marks, colours) for key, box in placed.signs.items()]
+    parts += [terminal_sign(key, box, marks, colours) for key, box in placed.signs.items()]
     for socket_id, box in placed.nodes.items():
         socket = graph.sockets[socket_id]
         told = socket_title(socket, marks)
@@ -422,15 +432,15 @@ def _description(graph: Graph, marks: Marks) -> str:
     sentences = []
     out: dict[str, list[str]] = {}
     for link in links(graph):
-        words = link_words(link) or ("ends" if link.kind == "implied" else "always")
+        words = link_label(link) or ("ends" if link.kind == "implied" else "always")
         out.setdefault(link.source, []).append(f"{words} to {part(link.to, 40)}")
     for socket in list(graph.sockets.values())[:60]:
-        state = state_words(socket.id, marks)
+        state = state_label(socket.id, marks)
         visits = marks.visits.get(socket.id, 0)
         sentences.append(
             f"{part(socket.id)} ({socket.materia.kind} {part(socket.materia.label, 40)}"
             f"{', loop consumer' if socket.loops else ''}"
-            f"{', ' + who if (who := answered_words(socket.id, marks)) else ''}"
+            f"{', ' + who if (who := answered_by(socket.id, marks)) else ''}"
             f"{', visits ' + str(visits) if visits else ''}{', ' + state if state else ''}"
             f"{', breakpoint' if socket.id in marks.breakpoints else ''}): "
             f"{'; '.join(out.get(socket.id, [])[:8])}."
@@ -439,13 +449,13 @@ def _description(graph: Graph, marks: Marks) -> str:
         sentences.append(f"And {len(graph.sockets) - 60} more sockets.")
     sentences += [
         f"Loop {part(loop.id)}: {part(', '.join(map(part, loop.sockets[:20])), 400)}; "
-        f"{loop_words(graph, loop, marks.progress.get(loop.id))}."
+        f"{loop_label(graph, loop, marks.progress.get(loop.id))}."
         for loop in graph.loops.values()
     ]
     return " ".join(sentences)
 
 
-def colour_use(link: Link, marks: Marks) -> str:
+def colour_role(link: Link, marks: Marks) -> str:
     """Return the use of the colour that a line has at one moment of a cast."""
     if link.route is not None:
         if link.route in marks.never:
@@ -454,12 +464,12 @@ def colour_use(link: Link, marks: Marks) -> str:
             return "now"
         if (only := marks.only_routes.get(link.route, "")) in ("A", "B"):
             return only
-    return line_use(link.condition)
+    return condition_role(link.condition)
 
 
 def _line(line: DrawnLine, marks: Marks, colours: Colours) -> str:
     link = line.link
-    use = colour_use(link, marks)
+    use = colour_role(link, marks)
     strong = use in ("now", "A", "B")
     kind = "exit" if link.lanes else link.kind
     dashes = _NEVER if use == "rim" else _DASHES.get(kind, described(link.condition).dashes)
@@ -492,7 +502,7 @@ def _bar(line: DrawnLine, colours: Colours) -> str:
 
 def _arrow(line: DrawnLine, marks: Marks, colours: Colours) -> str:
     """The head of a line: hollow for a loop exit, with a bar where lanes part or come together."""
-    use = colour_use(line.link, marks)
+    use = colour_role(line.link, marks)
     (x, y), (dx, dy) = line.tip, line.heading
     length, half = (12.0, 6.0) if use == "now" else (9.0, 4.5)
     bx, by = x - dx * length, y - dy * length
@@ -507,10 +517,10 @@ def _arrow(line: DrawnLine, marks: Marks, colours: Colours) -> str:
 
 
 def line_chip(line: DrawnLine, box: Box, level: int, marks: Marks, colours: Colours) -> str:
-    """Draw what stands on a line; see :func:`~materia_nb.display.graph_parts.chip_words`."""
-    words = chip_words((line.link, *line.shared), marks, stub=line.stub)
-    use = next((use for one in (line.link, *line.shared) if (use := colour_use(one, marks)) == "now"), "")
-    use = use or colour_use(line.link, marks)
+    """Draw what stands on a line; see :func:`~materia_nb.display.graph_parts.chip_label`."""
+    words = chip_label((line.link, *line.shared), marks, stub=line.stub)
+    use = next((use for one in (line.link, *line.shared) if (use := colour_role(one, marks)) == "now"), "")
+    use = use or colour_role(line.link, marks)
     size, now = small_size(level), use == "now"
     width = min(text_width(words, size, bold=now) + 12, box.w + 6)
     ink = {"now": colours["now-ink"], "rim": colours["soft"], "line": colours[line.link.condition]}.get(
@@ -518,7 +528,7 @@ def line_chip(line: DrawnLine, box: Box, level: int, marks: Marks, colours: Colo
     )
     at = Box(box.cx - width / 2, box.cy - size / 2 - 3.5, width, size + 7)
     rim = colours["now" if now else "rim"]
-    return pill(at, words, ink, colours["plate"], rim, size=size, width=2 if now else 1.0, bold=now)
+    return svg_pill(at, words, ink, colours["plate"], rim, size=size, width=2 if now else 1.0, bold=now)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

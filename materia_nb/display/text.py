@@ -13,21 +13,21 @@ from materia_nb.display.graph_parts import (
     END_SIGN,
     NEVER,
     START_SIGN,
-    TIMES,
+    TIMES_SIGN,
     Frame,
     Link,
     Marks,
-    answer_words,
-    edge_words,
-    kind_words,
-    link_words,
+    edge_label,
+    graph_summary,
+    kind_and_answerer,
+    link_label,
     links,
-    loop_words,
-    reachable,
-    regions,
+    loop_label,
+    nested_frames,
+    reachable_keys,
+    socket_kinds,
     socket_notes,
-    state_words,
-    summary,
+    state_label,
 )
 from materia_nb.errors import plain
 from materia_nb.loadout.graph import Graph, Socket
@@ -161,10 +161,10 @@ def _edges(socket: Socket, marks: Marks) -> str:
     words = []
     for number, edge in enumerate(socket.edges, 1):
         text = f"{number}. " if len(socket.edges) > 1 else ""
-        text += edge_words(edge, marks.budgets.get((socket.id, edge.place)), item=marks.in_item)
+        text += edge_label(edge, marks.budgets.get((socket.id, edge.place)), item=marks.in_item)
         taken = marks.traversals.get(f"{socket.id}->{edge.to}", 0)
         if taken:
-            text += f" {TIMES}{taken}"
+            text += f" {TIMES_SIGN}{taken}"
         if marks.last_route == (socket.id, edge.place):
             text += " ◂ taken last"
         if only := marks.only_routes.get((socket.id, edge.place)):
@@ -179,10 +179,10 @@ def graph_text(graph: Graph, marks: Marks | None = None) -> str:
     """Write ``graph`` as a grid: a line a socket with its edges in order under it, then loops with their exits, then what was derived (R15)."""
     marks = marks or Marks()
     found = links(graph)
-    seen = reachable(graph.entry, found)
+    seen = reachable_keys(graph.entry, found)
     rows, below = [], []
     for socket in graph.sockets.values():
-        flags = [state_words(socket.id, marks), "● break" if socket.id in marks.breakpoints else ""]
+        flags = [state_label(socket.id, marks), "● break" if socket.id in marks.breakpoints else ""]
         notes = list(socket_notes(socket))
         if socket.id not in seen:
             notes.append("not reachable")
@@ -190,7 +190,7 @@ def graph_text(graph: Graph, marks: Marks | None = None) -> str:
             [
                 "▸" if socket.id == graph.entry else "",
                 part(socket.id),
-                ", ".join([answer_words(socket, marks), *kind_words(socket)[1:]]),
+                ", ".join([kind_and_answerer(socket, marks), *socket_kinds(socket)[1:]]),
                 part(socket.materia.label),
                 socket.parse + (" (derived)" if socket.parse_derived else ""),
                 marks.visits.get(socket.id) or None,
@@ -200,7 +200,7 @@ def graph_text(graph: Graph, marks: Marks | None = None) -> str:
         )
         below.append([_edges(socket, marks), *(["also " + "; ".join(notes)] if notes else [])])
     headers = ["", "socket", "kind", "materia", "parse", "visits", "cast", "loop"]
-    parts = [summary(graph, marks), table(rows, headers, below=below)]
+    parts = [graph_summary(graph, marks), table(rows, headers, below=below)]
     parts += _loops(graph, marks)
     if graph.derived:
         facts = [f"  {part(fact.source, 120)}: {part(fact.text, 300)}" for fact in graph.derived]
@@ -215,7 +215,7 @@ def _loops(graph: Graph, marks: Marks) -> list[str]:
     for loop in graph.loops.values():
         members = part(", ".join(part(socket) for socket in loop.sockets[:60]), 1000)
         lines = [f"loop {part(loop.id)}: {members}"]
-        words = loop_words(graph, loop, marks.progress.get(loop.id))
+        words = loop_label(graph, loop, marks.progress.get(loop.id))
         if loop.iterator is not None:
             words += f" · as {part(loop.iterator.alias)} · cursor {part(loop.iterator.cursor)}"
         lines.append("  " + words)
@@ -266,11 +266,11 @@ class _Writer:
         socket = self.graph.sockets[key]
         visits = self.marks.visits.get(key, 0)
         label = _label(
-            part(socket.id) + (f" {TIMES}{visits}" if visits else ""),
+            part(socket.id) + (f" {TIMES_SIGN}{visits}" if visits else ""),
             part(socket.materia.label),
-            ", ".join([answer_words(socket, self.marks), *kind_words(socket)[1:]]),
+            ", ".join([kind_and_answerer(socket, self.marks), *socket_kinds(socket)[1:]]),
             *socket_notes(socket),
-            state_words(key, self.marks),
+            state_label(key, self.marks),
             "● break" if key in self.marks.breakpoints else "",
         )
         left, right = (
@@ -288,7 +288,7 @@ class _Writer:
             if child.loop is not None:
                 loop = self.graph.loops[child.loop]
                 words = _label(
-                    "loop " + part(loop.id), loop_words(self.graph, loop, self.marks.progress.get(loop.id))
+                    "loop " + part(loop.id), loop_label(self.graph, loop, self.marks.progress.get(loop.id))
                 )
             self.lines.append(f"{indent}subgraph g{counter[0]}[{words}]")
             self.region(child, indent + "  ", counter)
@@ -297,7 +297,7 @@ class _Writer:
     def link(self, link: Link) -> None:
         """One line: dotted for exits and implied ends, thick where it was taken last."""
         arrow = "-.->" if link.kind in ("exit", "implied") else "-->"
-        words = link_words(link, self.marks)
+        words = link_label(link, self.marks)
         if link.route is not None and link.route == self.marks.last_route:
             arrow = "==>"
             words = f"{words} (taken last)".strip()
@@ -309,12 +309,12 @@ def graph_mermaid(graph: Graph, marks: Marks | None = None) -> str:
     """Write ``graph``, with ``marks`` laid over it, as mermaid flowchart source. Ids are our own; every label is encoded."""
     marks = marks or Marks()
     writer = _Writer(graph, marks)
-    root, _, loose = regions(graph, frozenset())
+    root, _, loose = nested_frames(graph, frozenset())
     writer.lines += ['  s0(["start"])', '  e0(["end"])']
     writer.region(root, "  ", [0])
     for number, loop_id in enumerate(loose, 1):
         loop = graph.loops[loop_id]
-        words = _label(f"loop {part(loop.id)}", loop_words(graph, loop, marks.progress.get(loop.id)))
+        words = _label(f"loop {part(loop.id)}", loop_label(graph, loop, marks.progress.get(loop.id)))
         writer.lines.append(f"  o{number}>{words}]")
         writer.lines += [f"  o{number} -.- {writer.ids[key]}" for key in loop.sockets if key in graph.sockets]
     for link in links(graph):

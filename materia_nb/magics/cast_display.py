@@ -27,10 +27,10 @@ from materia_nb.display.blocks import (
     Line,
     MimeBundle,
     Shown,
-    fitted,
-    html_of,
+    blocks_as_html,
+    fit_to_width,
     lines,
-    picture,
+    picture_bundle,
     record_bundle,
 )
 from materia_nb.display.escape import ELLIPSIS, part, shorten
@@ -83,7 +83,7 @@ class RecordText(Shown):
     def _show(self) -> MimeBundle:
         earlier = lines([self.earlier] if self.earlier else [])
         blocks = [Heading(self.lines[0]), *lines(self.lines[1:]), *earlier, *self.folds, Line(self.then)]
-        return record_bundle(repr(self), html_of(blocks))
+        return record_bundle(repr(self), blocks_as_html(blocks))
 
 
 def _step_fold(now: Snapshot, step: StepRecord) -> Fold:
@@ -98,7 +98,7 @@ class RecordPicture(Shown):
 
     def __init__(self, cast: Cast) -> None:
         # The attribute is for programs that compare notebooks: what is in here differs from run to run.
-        self.svg = fitted(graph_svg(cast.graph, marks_of(cast.now))).replace(
+        self.svg = fit_to_width(graph_svg(cast.graph, marks_of(cast.now))).replace(
             "<svg ", '<svg data-record="" ', 1
         )
         self.text = f"<picture of cast {cast.id}>"
@@ -107,7 +107,7 @@ class RecordPicture(Shown):
         return self.text
 
     def _show(self) -> MimeBundle:
-        return picture(self.text, self.svg)
+        return picture_bundle(self.text, self.svg)
 
 
 class Record:

@@ -23,7 +23,7 @@ import ipywidgets as ui
 from IPython.display import display
 
 from materia_nb.cast import Cast
-from materia_nb.display.blocks import MimeBundle, Shown, mime_bundle, reason_of, record_bundle
+from materia_nb.display.blocks import MimeBundle, Shown, describe_error, mime_bundle, record_bundle
 from materia_nb.display.escape import Html, html_pre, html_text, shorten
 from materia_nb.errors import MateriaError, plain
 from materia_nb.platform import BackgroundWork, Handle, call_later, start_thread
@@ -305,7 +305,7 @@ def error_words(error: Exception, title: str) -> str:
     if isinstance(error, MateriaError):
         return str(error)
     _log.warning("%s: a callback failed", plain(title), exc_info=error)
-    return reason_of(error, _LONGEST_NOTICE)
+    return describe_error(error, _LONGEST_NOTICE)
 
 
 def widgets_in(*roots: ui.Widget) -> Iterator[ui.Widget]:

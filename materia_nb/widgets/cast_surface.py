@@ -14,7 +14,7 @@ import ipywidgets as ui
 
 from materia_nb.cast.formatting import nth
 from materia_nb.cast.views.status import marks_of
-from materia_nb.display.blocks import Block, clipped
+from materia_nb.display.blocks import Block, clip_plain
 from materia_nb.display.escape import Html, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine.session import parts_of
@@ -225,7 +225,7 @@ class CastSurface(Panel):
     def fail(self, error: Exception) -> None:
         """Show an exception over the graph; one of ours as its short text, and a click that came too late as no error."""
         tone = "fine" if isinstance(error, MateriaError) and error.kind == "outdated" else "bad"
-        notice: dict[str, Any] = {"words": clipped(error_words(error, self.title), 2_000), "tone": tone}
+        notice: dict[str, Any] = {"words": clip_plain(error_words(error, self.title), 2_000), "tone": tone}
         if isinstance(error, MateriaError) and error.kind == "edits_lost":
             notice["without_edits"] = self.without_edits
         self._told(notice)

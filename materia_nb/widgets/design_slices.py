@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from materia_nb.agents.model_agent import ready_models
-from materia_nb.display.blocks import sendable
+from materia_nb.display.blocks import without_surrogates
 from materia_nb.display.escape import part, shorten
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
@@ -70,7 +70,7 @@ _LAST: Final = "utilities"
 def design_slice(session: DesignSession) -> DesignSlice:
     """Return the whole slice ``design``."""
     picked = drawn_pick(session)
-    made: DesignSlice = sendable(
+    made: DesignSlice = without_surrogates(
         {
             "bar": _bar_slice(session),
             "palette": _palette_slice(session.design),

@@ -17,7 +17,7 @@ from traitlets import Dict, Unicode
 from materia_nb.cast import Cast
 from materia_nb.cast.formatting import casts_view, cost_words, failure_words, sought, when_words
 from materia_nb.cast.views.compare_view import CompareView
-from materia_nb.display.blocks import Block, Code, Heading, Line, Table, blocks_as_text, clipped
+from materia_nb.display.blocks import Block, Code, Heading, Line, Table, blocks_as_text, clip_plain
 from materia_nb.display.escape import part
 from materia_nb.errors import MateriaError, counted, plain
 from materia_nb.handoff.jsontext import agent_object
@@ -202,7 +202,7 @@ class CastExplorer(Panel):
         self._shut()
         compared = self._casts.compare(message.a, message.b)
         names = [self._name(one) for one in (message.a, message.b)]
-        self._compared = [Heading(clipped(f"A is {names[0]}, B is {names[1]}", 400))]
+        self._compared = [Heading(clip_plain(f"A is {names[0]}, B is {names[1]}", 400))]
         if isinstance(compared, CompareView):
             sockets = compared.a.rules.graph.sockets.values()
             self._compared += compared.in_words({one.id: part(one.materia.label) for one in sockets})
@@ -265,7 +265,7 @@ class CastExplorer(Panel):
 
     def fail(self, error: Exception) -> None:
         """Show an exception over the list; one of ours as its short text."""
-        self._told({"words": clipped(error_words(error, self.title), 2_000), "tone": "bad"})
+        self._told({"words": clip_plain(error_words(error, self.title), 2_000), "tone": "bad"})
 
     def _told(self, notice: dict[str, str]) -> None:
         self._said = notice
@@ -360,10 +360,10 @@ def glance(entry: CastEntry) -> tuple[list[Block], list[Block]]:
     said = _stands(entry, last, names)
     if entry.status == "complete" and rows:
         heading = Heading(f"final output · {rows[-1][1]}, step {rows[-1][0]}", small=True)
-        said += [heading, Code(clipped(output, 4_000))]
+        said += [heading, Code(clip_plain(output, 4_000))]
     remarks = last.get("remarks") if entry.remarks else None
     for one in remarks[:_LAST] if isinstance(remarks, list) else ():
-        said.append(Line(clipped(str(one.get("message") if isinstance(one, dict) else one), 600), "warn"))
+        said.append(Line(clip_plain(str(one.get("message") if isinstance(one, dict) else one), 600), "warn"))
     return said, [
         Heading("last steps", small=True),
         Table(("step", "who", "item", "said"), rows, "no steps yet"),
@@ -382,11 +382,11 @@ def _stands(entry: CastEntry, last: Mapping[str, Any], names: Mapping[str, str])
         ]
     if entry.status in ("failed", "broken", "aborted"):
         words = "was aborted" if entry.status == "aborted" else failure_words(str(last.get("kind")))
-        why = clipped(str(last.get("error") or entry.problem or ""), 2_000)
+        why = clip_plain(str(last.get("error") or entry.problem or ""), 2_000)
         return [Heading(f"{who} {words}", tone="bad"), Line(why)]
     if entry.status == "ready":
         return [Line(f"paused, next: {part(str(last['next']), 60)}" if last.get("next") else "paused")]
-    reason = clipped(str(last.get("reason") or ""), 600)
+    reason = clip_plain(str(last.get("reason") or ""), 600)
     return [Line(f"{who} asks: {reason}" if reason else f"{who} has not answered yet")]
 
 
@@ -412,7 +412,7 @@ def _acts_of(entry: CastEntry) -> dict[str, Any]:
         if entry.status == "complete"
         else "it was recorded elsewhere: it can be opened read-only"
     )
-    words = clipped(plain(entry.name or entry.request or entry.id), 120)
+    words = clip_plain(plain(entry.name or entry.request or entry.id), 120)
     told = {"id": entry.id, "words": words, "name": entry.name}
     return {**told, "whole": whole, "resumes": resumes, "forks": whole and entry.ours, "why": why}
 
@@ -454,14 +454,14 @@ def row_of(entry: CastEntry, now: float, *, runs: bool = False, owner: str | Non
     begun, last = when_words(entry.started, now), when_words(entry.last_event, now)
     return [
         entry.id,
-        [tone, word, clipped(plain(more), 300)],
+        [tone, word, clip_plain(plain(more), 300)],
         plain(entry.name),
         plain(entry.request or ""),
         [plain(tag) for tag in entry.tags],
         plain(entry.loadout or ""),
         [begun, f"began {begun}, last written {last}" if begun else "not known"],
         "" if entry.steps is None else str(entry.steps),
-        clipped(plain(remarks), 200),
+        clip_plain(plain(remarks), 200),
         cost_words(entry.cost, entry.unpriced),
     ]
 

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.cast.formatting import cost_words, failure_words
 from materia_nb.cast.repairs import Redefinition, changed_definition, offers
 from materia_nb.cast.views.status import loop_progress, steps_words, tried_words
-from materia_nb.display.blocks import Block, Code, Diff, FactTable, Fold, Heading, Line, Table, clipped, lines
+from materia_nb.display.blocks import (
+    Block,
+    Code,
+    FactTable,
+    Fold,
+    Heading,
+    Line,
+    LineDiff,
+    Table,
+    clip_plain,
+    lines,
+)
 from materia_nb.display.escape import part
 from materia_nb.display.sections import issue_rows
 from materia_nb.engine import decide, evolve, outputs
@@ -98,7 +109,7 @@ def _failure_blocks(now: Snapshot, changed: Redefinition | None) -> list[Block]:
     if changed is not None:
         kept = f" in {', '.join(changed.kept)} too, which earlier steps went by" if changed.kept else ""
         parts += [Heading(f"changed since this cast began{kept} · {changed.materia}", small=True)]
-        parts.append(Diff(changed.lines))
+        parts.append(LineDiff(changed.lines))
         if changed.kept:
             parts.append(Line("It takes a new cast to get it.", "quiet"))
     return parts
@@ -195,7 +206,7 @@ def end_blocks(now: Snapshot) -> list[Block]:
         parts.append(Heading("remarks", small=True))
         alike: dict[str, list[str]] = {}
         for one in remarks:
-            alike.setdefault(one.code, []).append(clipped(_remark_words(now, one), 600))
+            alike.setdefault(one.code, []).append(clip_plain(_remark_words(now, one), 600))
         for code, said in alike.items():
             parts += lines(said[:1], "warn")
             rest = said[1:_REMARKS] + ([f"and {len(said) - _REMARKS} more"] if len(said) > _REMARKS else [])

@@ -20,7 +20,7 @@ import anywidget
 import ipywidgets as ui
 from traitlets import Dict, List, Unicode
 
-from materia_nb.display.blocks import json_of
+from materia_nb.display.blocks import blocks_as_json
 from materia_nb.widgets.graph_elements import Looks
 
 _BUNDLE: Final = files("materia_nb.widgets") / "bundle"
@@ -102,7 +102,7 @@ class Front(FrontWidget):
 
     def answer(self, kind: str, token: Any, **values: Any) -> None:
         """Send what a view asked for; ``token`` is what it asked with, so that other views leave it alone."""
-        self.send(json_of({"kind": kind, "token": token, **values}))
+        self.send(blocks_as_json({"kind": kind, "token": token, **values}))
 
 
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Helvetica, Arial, sans-serif'

@@ -1,6 +1,6 @@
 """A graph as the canvas in the page draws it: what stands where, and how each part looks at one moment of a cast.
 
-Plain JSON. The page fills the colours of its theme into the pictures (:data:`~materia_nb.display.svg.COLOUR_PLACES`).
+Plain JSON. The page fills the colours of its theme into the pictures (:data:`~materia_nb.display.svg.COLOUR_PLACEHOLDERS`).
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from materia_nb.display.escape import part
-from materia_nb.display.geometry import Bent, Box, Point, bend, points_of
+from materia_nb.display.geometry import Box, Point, SegmentCurve, bend_segments, path_points
 from materia_nb.display.graph_parts import (
     END_SIGN,
     START_SIGN,
     Marks,
-    answered_words,
-    chip_words,
-    count_words,
-    kind_words,
+    answered_by,
+    chip_label,
     least_zoom,
-    link_words,
-    loop_words,
+    link_label,
+    loop_label,
+    short_count,
+    socket_kinds,
     socket_notes,
 )
 from materia_nb.display.layout import DrawnLine, GraphLayout
 from materia_nb.display.svg import (
-    COLOUR_PLACES,
+    COLOUR_PLACEHOLDERS,
     EDGE,
-    colour_use,
+    colour_role,
+    condition_role,
     graph_svg,
-    image,
     line_chip,
-    line_use,
-    loop_region,
-    sign,
+    loop_frame,
     socket_card,
-    tag,
+    status_tag,
+    svg_image,
+    terminal_sign,
 )
 from materia_nb.errors import counted
 from materia_nb.loadout.graph import END, Graph, Socket
@@ -85,7 +85,7 @@ class GraphElements:
             self._node("l", loop_id, box, kind, ("loop", loop_id))
             self.nodes[-1]["fold"] = [round(corner[0] + 8, 1), round(corner[1] + 8, 1)]
         for socket_id, box in self.placed.nodes.items():
-            kinds = " ".join(word.replace(" ", "-") for word in kind_words(graph.sockets[socket_id]))
+            kinds = " ".join(word.replace(" ", "-") for word in socket_kinds(graph.sockets[socket_id]))
             self._node("n", socket_id, box, f"socket {kinds}", ("socket", socket_id))
         for key, box in self.placed.signs.items():
             self._node("s", _SIGNS[key], box, f"sign {_SIGNS[key]}", None)
@@ -101,7 +101,9 @@ class GraphElements:
         Args:
             still: whether it is drawn as one picture, not element by element.
         """
-        drawn = {"still": graph_svg(self.graph, placed=self.placed, colours=COLOUR_PLACES)} if still else {}
+        drawn = (
+            {"still": graph_svg(self.graph, placed=self.placed, colours=COLOUR_PLACEHOLDERS)} if still else {}
+        )
         return drawn | {
             "size": [round(value, 1) for value in self.placed.size],
             "corner": [round(self.placed.bounds.x, 1), round(self.placed.bounds.y, 1)],
@@ -171,7 +173,7 @@ class GraphElements:
     def _add_line(self, line: DrawnLine) -> None:
         link = line.link
         source, start = self._end_of(link.source)
-        points = points_of(line.d)
+        points = path_points(line.d)
         target, end = (source, start) if line.stub else self._end_of(link.target)
         if line.stub or source == target:
             # It does not end at another node, so it is given a point of its own to end at.
@@ -180,7 +182,9 @@ class GraphElements:
             end = (x + away * _AWAY * dx, y + away * _AWAY * dy)
             target = self._anchor(f"end of {link.key}", end)
         label = line.label
-        bent: Bent = bend(points, start, end, (label.cx, label.cy) if label is not None else None)
+        bent: SegmentCurve = bend_segments(
+            points, start, end, (label.cx, label.cy) if label is not None else None
+        )
         made = self._id("e", link.key)
         pick = selection_of(link)
         if pick is not None:
@@ -248,11 +252,11 @@ class GraphElements:
 
     def _sign_look(self, key: str, box: Box, marks: Marks) -> dict[str, str]:
         reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
-        svg = sign(key, Box(EDGE, EDGE, box.w, box.h), marks, COLOUR_PLACES)
+        svg = terminal_sign(key, Box(EDGE, EDGE, box.w, box.h), marks, COLOUR_PLACEHOLDERS)
         return {"classes": "taken" if reached else "", "words": "", "svg": _picture(svg, box)}
 
     def _chip_look(self, made: str, line: DrawnLine, box: Box, marks: Marks) -> dict[str, str]:
-        drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACES)
+        drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS)
         return {"classes": "", "words": self._looks[made]["words"], "svg": _picture(drawn, box)}
 
     def _name(self, key: str) -> str:
@@ -265,20 +269,22 @@ class GraphElements:
         title = self.placed.titles.get(loop_id)
         dx, dy = EDGE - box.x, EDGE - box.y
         moved = title.moved(dx, dy) if title else None
-        drawn = loop_region(
-            self.graph, loop, box.moved(dx, dy), moved, marks, COLOUR_PLACES, level=self.placed.level
+        drawn = loop_frame(
+            self.graph, loop, box.moved(dx, dy), moved, marks, COLOUR_PLACEHOLDERS, level=self.placed.level
         )
         here = title is None and (marks.current in loop.sockets or marks.failed in loop.sockets)
         words = f"loop {part(loop_id)}: {part(', '.join(loop.sockets), 200)}; "
         return {
             "classes": "current" if here else "",
-            "words": words + part(loop_words(self.graph, loop, marks.progress.get(loop_id)), 200),
+            "words": words + part(loop_label(self.graph, loop, marks.progress.get(loop_id)), 200),
             "svg": _picture(drawn, box),
         }
 
     def _socket_look(self, socket: Socket, box: Box, marks: Marks) -> dict[str, str]:
-        drawn = socket_card(socket, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACES)
-        state, _ = tag(socket.id, marks)
+        drawn = socket_card(
+            socket, Box(EDGE, EDGE, box.w, box.h), self.placed.level, marks, COLOUR_PLACEHOLDERS
+        )
+        state, _ = status_tag(socket.id, marks)
         classes = [
             word
             for word, holds in (
@@ -297,8 +303,8 @@ class GraphElements:
 
     def _line_look(self, line: DrawnLine, marks: Marks) -> dict[str, str]:
         link = line.link
-        use = colour_use(link, marks)
-        words = "\n".join(link_words(one, marks) for one in (link, *line.shared)) or (
+        use = colour_role(link, marks)
+        words = "\n".join(link_label(one, marks) for one in (link, *line.shared)) or (
             "no edges: it ends" if link.kind == "implied" else "always"
         )
         stops = link.route in marks.break_routes
@@ -309,7 +315,7 @@ class GraphElements:
             "words": f"{self._name(link.source)} → {self._name(link.target)}\n{words}"
             + (f"\ntaken {counted(taken_times, 'time')} between the two" if taken_times else "")
             + ("\nbreakpoint" if stops else ""),
-            "label": chip_words((link, *line.shared), marks, stub=line.stub)
+            "label": chip_label((link, *line.shared), marks, stub=line.stub)
             if line.label is not None
             else "",
         }
@@ -349,7 +355,7 @@ def drawn_conditions() -> list[dict[str, Any]]:
         {
             "class": _condition_class(word),
             "choice": one.choice,
-            "line": line_use(word),
+            "line": condition_role(word),
             "ink": word,
             "dashes": one.dashes and list(one.dashes),
         }
@@ -363,10 +369,10 @@ def _socket_words(socket: Socket, marks: Marks, state: str, *, entry: bool) -> s
     description = socket.materia.raw.get("description")
     lines = [
         f"{part(socket.materia.label)} ({part(socket.id)})",
-        ", ".join((*kind_words(socket), *(("entry",) if entry else ()))),
+        ", ".join((*socket_kinds(socket), *(("entry",) if entry else ()))),
         part(description, 200) if isinstance(description, str) else "",
-        answered_words(socket.id, marks),
-        f"visited {count_words(visits)}" if visits else "",
+        answered_by(socket.id, marks),
+        f"visited {short_count(visits)}" if visits else "",
         state,
         "breakpoint" if socket.id in marks.breakpoints else "",
         *(part(note, 120) for note in socket_notes(socket)),
@@ -375,7 +381,7 @@ def _socket_words(socket: Socket, marks: Marks, state: str, *, entry: bool) -> s
 
 
 def _picture(drawn: str, box: Box) -> str:
-    return image(drawn, box.w + 2 * EDGE, box.h + 2 * EDGE)
+    return svg_image(drawn, box.w + 2 * EDGE, box.h + 2 * EDGE)
 
 
 def _sendable(pick: Selection | None) -> list[str] | None:

@@ -11,17 +11,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.formatting import way_words
 from materia_nb.cast.views.status import loop_progress, marks_of
-from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, Table, Tree, View, lines
+from materia_nb.display.blocks import (
+    Block,
+    Code,
+    FactTable,
+    Fold,
+    Heading,
+    JsonTree,
+    Line,
+    Table,
+    View,
+    lines,
+)
 from materia_nb.display.escape import Html, html_text, part
 from materia_nb.display.graph_parts import (
     Link,
     Marks,
-    advance_words,
-    kind_words,
+    advance_label,
+    answerer_label,
     links,
-    loop_words,
-    state_words,
-    who_words,
+    loop_label,
+    socket_kinds,
+    state_label,
 )
 from materia_nb.display.sections import prompt_blocks
 from materia_nb.engine import entering
@@ -81,7 +92,7 @@ class Inspector:
             found += self._prompt(self.graph.sockets[key])
             found += last_handoffs(self.cast, key) if self.cast is not None else []
         if (definition := self.definition(kind, key)) is not None:
-            found += [Heading(DEFINITION), Tree(definition, opened=3)]
+            found += [Heading(DEFINITION), JsonTree(definition, opened=3)]
         return View(title, found).as_html()
 
     def about(self, kind: str, key: str) -> list[Block]:
@@ -124,16 +135,16 @@ class Inspector:
         iterator, advance = socket.iterator, socket.advance
         rows = [
             ("materia", f"{socket.materia.label} ({socket.materia.id})"),
-            ("kind", ", ".join(kind_words(socket))),
-            ("answered by", who_words(key, marks) or ("a process" if socket.is_utility else "")),
+            ("kind", ", ".join(socket_kinds(socket))),
+            ("answered by", answerer_label(key, marks) or ("a process" if socket.is_utility else "")),
             ("group", socket.materia.group or ""),
-            ("now", state_words(key, marks)),
+            ("now", state_label(key, marks)),
             ("visits", str(marks.visits.get(key, 0)) if cast is not None else ""),
             ("breakpoint", "; ".join(one.words(self.graph) for one in stops if one.socket == key)),
             ("output", socket.parse + (" (derived)" if socket.parse_derived else "")),
             ("protocol", "" if socket.is_utility else socket.handoff),
             ("item", f"{iterator.items} at the cursor {iterator.cursor}" if iterator is not None else ""),
-            ("advance", advance_words(advance) if advance is not None else ""),
+            ("advance", advance_label(advance) if advance is not None else ""),
             ("loops", ", ".join(socket.loops)),
         ]
         ways = [
@@ -247,7 +258,7 @@ class Inspector:
     def _loop(self, loop: Loop) -> list[Block]:
         progress = loop_progress(self.cast).get(loop.id) if self.cast is not None else None
         rows = [
-            ("goes over", loop_words(self.graph, loop, progress)),
+            ("goes over", loop_label(self.graph, loop, progress)),
             ("sockets", ", ".join(self.names[one] for one in loop.sockets)),
         ]
         if loop.iterator is not None:

@@ -17,7 +17,7 @@ from traitlets import observe
 
 from materia_nb.cast.views.status import marks_of, status_lines
 from materia_nb.display.escape import Html, html_text, part, shorten
-from materia_nb.display.graph_parts import Marks, summary
+from materia_nb.display.graph_parts import Marks, graph_summary
 from materia_nb.display.layout import Direction, Level, best_layout, grid_positions
 from materia_nb.display.ranking import GridPosition
 from materia_nb.display.svg import THEMES, graph_svg
@@ -88,7 +88,7 @@ class GraphPanel(Panel):
     ) -> None:
         self.graph: Graph = source if isinstance(source, Graph) else source.graph
         self.cast: Cast | None = None if isinstance(source, Graph) else source
-        super().__init__(summary(self.graph))
+        super().__init__(graph_summary(self.graph))
         self.selected: Selection | None = None
         self._shown_marks: Marks | None = None
         self._led: _Moment | None = None
@@ -414,7 +414,7 @@ class GraphPanel(Panel):
             "selected": by_pick.get(self.selected) if self.selected is not None else None,
             "current": self._scene.element_of(marks.current),
             "name": part(self.graph.name, 80),
-            "told": " · ".join(lines) if lines else summary(self.graph),
+            "told": " · ".join(lines) if lines else graph_summary(self.graph),
             "follows": self.cast is not None,
             "marked": [one for key in self._marked if (one := by_pick.get(("socket", key))) is not None],
         }

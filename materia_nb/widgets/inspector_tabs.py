@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from materia_nb.cast.breakpoint import BreakKind, Breakpoint, ordinal
 from materia_nb.cast.formatting import way_words, why_blocks
 from materia_nb.cast.views.step_views import against_last_visit, counted_tokens, handoff_blocks
-from materia_nb.display.blocks import Action, Block, Code, Fold, Heading, Line, Table, Tree, clipped, json_of
+from materia_nb.display.blocks import (
+    Action,
+    Block,
+    Code,
+    Fold,
+    Heading,
+    JsonTree,
+    Line,
+    Table,
+    blocks_as_json,
+    clip_plain,
+)
 from materia_nb.display.escape import part
-from materia_nb.display.graph_parts import END_SIGN, Marks, links, who_words
+from materia_nb.display.graph_parts import END_SIGN, Marks, answerer_label, links
 from materia_nb.display.sections import call_blocks, part_title
 from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt
@@ -85,7 +96,7 @@ def about(cast: Snapshot, element: Element) -> list[Block]:
         return _item(cast, int(key))
     inspector = Inspector(cast.graph, cast, cast.names)
     definition = inspector.definition(kind, key)
-    written = [Fold(DEFINITION.lower(), [Tree(definition, opened=3)])] if definition is not None else []
+    written = [Fold(DEFINITION.lower(), [JsonTree(definition, opened=3)])] if definition is not None else []
     return [*inspector.about(kind, key), *written]
 
 
@@ -93,7 +104,7 @@ def _item(cast: Snapshot, number: int) -> list[Block]:
     items = cast.work_items
     value = items[number - 1] if 0 < number <= len(items) else None
     if not isinstance(value, dict):
-        return [Tree(value)]
+        return [JsonTree(value)]
     steps = [step for step in cast.steps if _is_about(cast, step, number - 1)]
     names = cast.names
     return [
@@ -136,7 +147,7 @@ def _worked_on(step: StepRecord) -> list[Block]:
         return []
     value = item.value if isinstance(item.value, dict) else {}
     words = f"{item.key} {part(str(value.get('title', item.label)), 200)}"
-    task = [Code(clipped(plain(as_text(value["context"])), 1_500))] if value.get("context") else []
+    task = [Code(clip_plain(plain(as_text(value["context"])), 1_500))] if value.get("context") else []
     return [Heading(f"worked on {words}"), *task]
 
 
@@ -263,7 +274,7 @@ def _state(names: tuple[str, ...], tab: str, title: dict[str, Any], tabs: _Tabs)
         # With a dot where something waits for the person.
         "tabs": [[name, words[name], name == "answer" and waits] for name in names],
         "tab": opened,
-        "content": tabs.tree() if opened == "state" else json_of(tabs.content(opened)),
+        "content": tabs.tree() if opened == "state" else blocks_as_json(tabs.content(opened)),
         "busy": tabs.busy,
     }
 
@@ -353,8 +364,8 @@ class _Tabs:
         return {
             "is": "state",
             "nodes": tree_of(dict(shown.state)),
-            "blocks": self.once("changed", (), lambda: json_of(_changed_last(shown.latest))),
-            "limits": self.once("limits", (), lambda: json_of(limit_blocks(shown))),
+            "blocks": self.once("changed", (), lambda: blocks_as_json(_changed_last(shown.latest))),
+            "limits": self.once("limits", (), lambda: blocks_as_json(limit_blocks(shown))),
             "edit": self.present and shown.writable and not self.busy and not shown.lanes_go_on,
             "watched": list(self.now.breakpoints.paths),
             "steps": len(self.now.steps),
@@ -399,7 +410,7 @@ def _lane(cast: Snapshot) -> list[str]:
 def _who(cast: Snapshot, socket: str, pinned: str | None) -> str:
     who = cast.answered_by(socket) or ("a process" if cast.graph.sockets[socket].is_utility else "you")
     pins = {} if pinned is None else {socket: cast.pins[pinned].words}
-    return who_words(socket, Marks(answers={socket: who}, pins=pins))
+    return answerer_label(socket, Marks(answers={socket: who}, pins=pins))
 
 
 def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:

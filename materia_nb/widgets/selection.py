@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.display.escape import part
-from materia_nb.display.graph_parts import Link, kind_words, link_words, links
+from materia_nb.display.graph_parts import Link, link_label, links, socket_kinds
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import Object, as_list, as_object, is_object, is_text
 from materia_nb.loadout.graph import Graph
@@ -36,7 +36,7 @@ def selection_of(link: Link) -> Selection | None:
 
 def link_title(link: Link) -> str:
     """Name a line by its condition and target, for a place that names its source."""
-    words = "no edges" if link.kind == "implied" else link_words(link) or link.condition
+    words = "no edges" if link.kind == "implied" else link_label(link) or link.condition
     return f"{words} → {part(link.to)}"
 
 
@@ -51,7 +51,7 @@ def selectable_parts(graph: Graph) -> list[tuple[str, Selection]]:
         entry = " · entry" if socket.id == graph.entry else ""
         label = part(socket.materia.label)
         name = part(socket.id) if socket.id == socket.materia.label else f"{part(socket.id)} · {label}"
-        words = f"{name} · {', '.join(kind_words(socket))}{entry}"
+        words = f"{name} · {', '.join(socket_kinds(socket))}{entry}"
         named.append((words, ("socket", socket.id)))
         for link in out.get(socket.id, ()):
             pick, title = selection_of(link), link_title(link)
@@ -118,7 +118,9 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Selection]]:
     for id_, raw in as_object(document.get("sockets")).items():
         socket = graph.sockets.get(id_)
         what = (
-            f"{part(socket.materia.label)} · {', '.join(kind_words(socket))}" if socket else part(brief(raw))
+            f"{part(socket.materia.label)} · {', '.join(socket_kinds(socket))}"
+            if socket
+            else part(brief(raw))
         )
         entry = " · entry" if id_ == graph.entry else ""
         named.append((f"{part(id_)} · {what}{entry}", ("socket", id_)))

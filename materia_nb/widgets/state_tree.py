@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.display.blocks import Block, Heading, Line, Table, Tree
+from materia_nb.display.blocks import Block, Heading, JsonTree, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.engine.routing import edges_used, limits_of
 from materia_nb.errors import MateriaError, plain
@@ -80,7 +80,7 @@ def changed_blocks(before: _CastData, after: _CastData, title: str) -> list[Bloc
     )
     if same(kept_before, kept_after):
         return [Heading(title), Line("nothing", "quiet")]
-    return [Heading(title), Tree(kept_after, "state", was=kept_before)]
+    return [Heading(title), JsonTree(kept_after, "state", was=kept_before)]
 
 
 def limit_blocks(cast: Snapshot) -> list[Block]:

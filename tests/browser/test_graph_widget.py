@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from browser.kernels import both_kernels
 from browser.lab import WIDGETS
 from browser.picture import Picture
-from materia_nb.display.svg import THEMES, line_use
+from materia_nb.display.svg import THEMES, condition_role
 from materia_nb.loadout.vocabulary import DESCRIBED
 
 if TYPE_CHECKING:
@@ -402,7 +402,7 @@ def test_a_menu_and_words_of_our_own(cast: Lab):
         row = rows.filter(has_text=re.compile(f"^{re.escape(one.choice)}$"))
         line = row.locator("path").first
         colours = THEMES["light" if light else "dark"]
-        assert line.get_attribute("stroke") == colours[line_use(word)]
+        assert line.get_attribute("stroke") == colours[condition_role(word)]
         dashes = " ".join(map(str, one.dashes)) if one.dashes else None
         assert line.get_attribute("stroke-dasharray") == dashes
     assert rows.filter(has_text="loop exit").locator("path").first.get_attribute("stroke-dasharray") == "7 4"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from display_checks import contrast
 from display_graphs import graph, hello, rework, socket
 from display_hostile import HOSTILE
-from materia_nb.display.graph_parts import Marks, who_badge
+from materia_nb.display.graph_parts import Marks, answerer_badge
 from materia_nb.display.layout import layout_graph
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
@@ -113,11 +113,11 @@ def test_who_answers_stands_on_the_card_in_the_grid_and_on_the_canvas():
     ],
 )
 def test_the_badge_says_who_answers_in_a_word(who, badge):
-    assert who_badge(socket("Socket-1", "Build"), Marks(answers={"Socket-1": who})) == badge
+    assert answerer_badge(socket("Socket-1", "Build"), Marks(answers={"Socket-1": who})) == badge
 
 
 def test_a_utility_has_its_program_as_badge():
-    assert who_badge(socket("Socket-1", "Build", kind="utility"), Marks()) == "true"
+    assert answerer_badge(socket("Socket-1", "Build", kind="utility"), Marks()) == "true"
 
 
 def test_a_long_name_of_who_answers_is_cut_to_its_card():

@@ -19,25 +19,25 @@ from materia_nb.display.blocks import (
     Bar,
     Block,
     Code,
-    Diff,
     FactTable,
     Fold,
     Heading,
+    JsonTree,
     JsonView,
     Jump,
     Line,
+    LineDiff,
     Picture,
     Shown,
     Table,
     Text,
-    Tree,
     View,
-    Words,
+    WordDiff,
+    blocks_as_html,
+    blocks_as_json,
     blocks_as_text,
-    html_of,
-    json_of,
+    html_page,
     mime_bundle,
-    page_of,
 )
 from materia_nb.display.escape import (
     Html,
@@ -177,9 +177,9 @@ def every_block(text):
         Heading(text, tone="bad"),
         Line(text, "bad"),
         Code(text, title=text),
-        Diff([("+", text)]),
-        Tree({text: text}, text),
-        Words("was", text),
+        LineDiff([("+", text)]),
+        JsonTree({text: text}, text),
+        WordDiff("was", text),
         Fold(text, [Line(text)], anchor="step-1"),
         Picture(f"<svg><title>{esc(text)}</title></svg>", text),
         Action(text, "Show it", "shows it", "select", {}),
@@ -202,16 +202,16 @@ def test_there_is_an_example_of_each_kind_and_the_front_end_draws_it():
             Path(frontend.__file__).with_name("front").joinpath("blocks.js").read_text("utf-8"),
         )
     )
-    assert {one["is"] for one in json_of(examples)} == drawn
-    json.dumps(json_of(examples))
+    assert {one["is"] for one in blocks_as_json(examples)} == drawn
+    json.dumps(blocks_as_json(examples))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text_in_every_block_and_on_a_page(text):
     examples, tags = every_block(text), PAGE_TAGS | {"g", "path", "rect", "text"}
-    check(html_of(examples), tags)
-    check(page_of(text, examples), tags)
-    assert "\x1b" not in blocks_as_text(examples) + json.dumps(json_of(examples), ensure_ascii=False)
+    check(blocks_as_html(examples), tags)
+    check(html_page(text, examples), tags)
+    assert "\x1b" not in blocks_as_text(examples) + json.dumps(blocks_as_json(examples), ensure_ascii=False)
 
 
 @pytest.mark.parametrize("number", range(14))
@@ -246,7 +246,7 @@ def test_the_page_loads_nothing_and_links_only_to_files_beside_it_and_to_its_ste
         ("journal", Pointer("events.jsonl", "events.jsonl")),
         ("script", Pointer("x", "javascript:alert(1)")),
     ]
-    page = page_of("Cast <1>", [Table(("what", "file"), files), Table(("",), [[Jump("2", "step-2")]])])
+    page = html_page("Cast <1>", [Table(("what", "file"), files), Table(("",), [[Jump("2", "step-2")]])])
     reader = check(page, PAGE_TAGS)
     assert reader.hrefs == ["./events.jsonl", "./javascript%3Aalert%281%29", "#step-2"]
     assert "<title>Cast &lt;1&gt;</title>" in page

@@ -10,7 +10,7 @@ import cast_helpers as h
 from materia_nb.agents.interface import Asking
 from materia_nb.cast.views.status import CastView, StatusView
 from materia_nb.cast.views.step_views import StepView
-from materia_nb.display.blocks import blocks_as_text, html_of
+from materia_nb.display.blocks import blocks_as_html, blocks_as_text
 from materia_nb.display.sections import JUDGED, call_blocks, call_words
 from materia_nb.engine.conversation import ToolCall
 
@@ -79,7 +79,7 @@ def test_words_stay_on_one_line_and_show_where_lines_end():
 
 
 def calls_html(calls):
-    return html_of(call_blocks(calls))
+    return blocks_as_html(call_blocks(calls))
 
 
 class Asks:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import display_graphs as graphs
 from display_checks import contrast
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
-from materia_nb.display.graph_parts import TIMES, Marks, links
+from materia_nb.display.graph_parts import TIMES_SIGN, Marks, links
 from materia_nb.display.layout import layout_graph
 from materia_nb.display.svg import ICONS, THEMES, graph_svg
 from materia_nb.display.text import graph_text
@@ -164,7 +164,7 @@ def test_a_loop_says_what_it_consumes_and_its_progress():
 
 def test_marks_are_told_in_words():
     found = texts(parse(graph_svg(graphs.rework(), RUNNING)))
-    for words in ("waiting", "✖ failed", f"{TIMES}3", "✗ 2/3"):
+    for words in ("waiting", "✖ failed", f"{TIMES_SIGN}3", "✗ 2/3"):
         assert words in found
     svg = graph_svg(graphs.rework(), RUNNING)
     assert "; breakpoint</title>" in svg

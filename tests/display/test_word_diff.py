@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from materia_nb.display.blocks import Tree, Words
+from materia_nb.display.blocks import JsonTree, WordDiff
 from materia_nb.display.escape import word_parts
 
 SHORT = st.text("ab \n,.é", max_size=60)
@@ -29,7 +29,7 @@ def test_a_text_does_not_differ_from_itself(a):
 
 def test_the_one_word_that_was_changed_is_the_only_one_marked():
     before = "Draw the house.\nIt has four walls, and a door."
-    assert Words(before, before.replace("four", "three")).as_text().splitlines() == [
+    assert WordDiff(before, before.replace("four", "three")).as_text().splitlines() == [
         "Draw the house.",
         "It has [-four-]{+three+} walls, and a door.",
     ]
@@ -45,12 +45,12 @@ def test_of_long_texts_only_what_stands_around_a_change_is_kept():
 def test_a_tree_shows_only_what_differs_and_how_much_is_the_same():
     was = {"done": 0, "items": [1, {"title": "four walls"}], "same": [1, 2]}
     now = {"done": 1, "items": [1, {"title": "three walls"}, 7], "same": [1, 2]}
-    assert Tree(now, "state", was=was).as_text().splitlines() == [
+    assert JsonTree(now, "state", was=was).as_text().splitlines() == [
         "state.done: [-0-]{+1+}",
         "state.items.1.title: [-four-]{+three+} walls",
         "state.items.2: {+7+}",
         "state.items: … 1 the same",
         "state: … 1 the same",
     ]
-    assert "<ins" in Tree("<b>", was="<i>").as_html()
-    assert "<b>" not in Tree("<b>", was="<i>").as_html()
+    assert "<ins" in JsonTree("<b>", was="<i>").as_html()
+    assert "<b>" not in JsonTree("<b>", was="<i>").as_html()

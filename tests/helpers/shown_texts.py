@@ -16,7 +16,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
-from materia_nb.display.blocks import Block, json_of
+from materia_nb.display.blocks import Block, blocks_as_json
 
 FOLDER = Path(__file__).parents[1] / "data" / "shown"
 LINE = 160
@@ -58,7 +58,7 @@ def _lines(value: Any) -> list[str]:
         drawn = value.as_json()
         inside = drawn.get("blocks", drawn.get("inside")) if drawn.get("is") == "fold" else None
         return [_one(one) for one in (inside if isinstance(inside, list) else [drawn])]
-    plain = json_of(value)
+    plain = blocks_as_json(value)
     if isinstance(plain, dict):
         return [f"{key}: {_one(one)}" for key, one in plain.items()]
     if isinstance(plain, list | tuple):

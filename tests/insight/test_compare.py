@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cast_helpers import items, loop_agents, loop_config, start
 from magics_helpers import line, run, text
-from materia_nb.display.blocks import json_of
+from materia_nb.display.blocks import blocks_as_json
 from materia_nb.errors import MateriaError
 from materia_nb.insight.compare import Comparison, visit_before
 from materia_nb.loadout import build_graph
@@ -142,9 +142,9 @@ def test_outputs_and_prompts_are_compared_word_by_word_and_the_state_as_a_tree(b
     d = bench.compare(cast_of(build="It has four big walls"), cast_of(build="It has three big walls"))
     assert "It has [-four-]{+three+} big walls" in repr(d)
     assert '<del style="background:#d5404d26">four</del>' in d.as_html()
-    folds = [one["title"] for one in json_of(d.in_words()) if one["is"] == "fold"]
+    folds = [one["title"] for one in blocks_as_json(d.in_words()) if one["is"] == "fold"]
     assert "step 5, 5 in B: Socket-2 WI-2 differs in answer" in folds
-    marked = [one["parts"] for one in json_of(d.in_words()) if one["is"] == "words"]
+    marked = [one["parts"] for one in blocks_as_json(d.in_words()) if one["is"] == "words"]
     assert [part for part in marked[0] if part[0] != " "] == [["-", "four"], ["+", "three"]]
 
 

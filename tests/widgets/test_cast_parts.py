@@ -17,9 +17,9 @@ from materia_nb.display.blocks import (
     FactTable,
     Fold,
     Heading,
+    JsonTree,
     Line,
     Table,
-    Tree,
     blocks_as_text,
 )
 from materia_nb.errors import MateriaError
@@ -207,7 +207,7 @@ def test_blocks_as_text():
         Line("enough of them"),
         Table(("name", "count"), [("a", "1")]),
         FactTable([("in", "2")]),
-        Fold("more", [Code("as it\nwas"), Tree({"x": 1})]),
+        Fold("more", [Code("as it\nwas"), JsonTree({"x": 1})]),
         Action("The cast is at Plan", "Show it", "show it", "select", {}),
     ]
     assert (

@@ -14,7 +14,7 @@ import pytest
 
 import display_graphs as graphs
 from materia_nb import Workbench
-from materia_nb.display.graph_parts import Marks, about_lines, advance_words, line_legend
+from materia_nb.display.graph_parts import Marks, advance_label, card_lines, line_legend
 from materia_nb.display.layout import layout_graph
 from materia_nb.display.svg import THEMES, graph_svg
 from materia_nb.display.text import graph_mermaid, graph_text, mermaid_text
@@ -55,11 +55,11 @@ def test_each_is_drawn_as_its_row_says(condition):
 def test_an_advance_says_what_it_waits_for(condition):
     advance = Advance("i", "state.rows", condition)
     waits = condition != "always"
-    assert advance_words(advance) == f"advance ▸ i{f' when {condition}' if waits else ''}"
-    short = advance_words(advance, short=True)
+    assert advance_label(advance) == f"advance ▸ i{f' when {condition}' if waits else ''}"
+    short = advance_label(advance, short=True)
     assert short == f"advance ▸ i{f' {DESCRIBED[condition].short}' if waits else ''}"
     one = replace(graphs.socket("A", "Ask", ("always", "end")), advance=advance)
-    assert short in " ".join(about_lines(one, Marks(), 1000.0))
+    assert short in " ".join(card_lines(one, Marks(), 1000.0))
 
 
 def test_the_legend_says_which_lines_are_whose():

@@ -22,8 +22,8 @@ from display_hostile import HOSTILE, hostile_graph, hostile_marks
 from materia_nb.cast.views.status import marks_of
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.escape import Html
-from materia_nb.display.geometry import bend, points_of, text_width
-from materia_nb.display.graph_parts import SMALL_SIZE, Marks, link_words, links
+from materia_nb.display.geometry import bend_segments, path_points, text_width
+from materia_nb.display.graph_parts import SMALL_SIZE, Marks, link_label, links
 from materia_nb.display.layout import Direction, layout_graph
 from materia_nb.display.svg import EDGE, LIGHT
 from materia_nb.errors import MateriaError
@@ -369,7 +369,7 @@ point = st.tuples(coordinate, coordinate)
 @given(st.lists(point, min_size=2, max_size=9, unique=True), point, st.none() | point)
 def test_a_bent_line_goes_through_its_points(points, source, label_at):
     target = (source[0] + 40.0, source[1] + 300.0)
-    bent = bend(points, source, target, label_at)
+    bent = bend_segments(points, source, target, label_at)
     (sx, sy), length = source, (40.0**2 + 300.0**2) ** 0.5
     ux, uy = 40.0 / length, 300.0 / length
     drawn = [
@@ -389,7 +389,7 @@ def test_a_bent_line_goes_through_its_points(points, source, label_at):
 
 
 def test_path_data_is_flattened():
-    points = points_of("M10.0 20.0L10.0 50.0C10.0 60.0 30.0 60.0 30.0 70.0")
+    points = path_points("M10.0 20.0L10.0 50.0C10.0 60.0 30.0 60.0 30.0 70.0")
     assert points[:2] == [(10.0, 20.0), (10.0, 50.0)]
     assert points[-1] == (30.0, 70.0)
     assert all(10 <= x <= 30 for x, _ in points)
@@ -727,7 +727,7 @@ def test_the_room_of_a_label_holds_what_a_cast_writes_there():
     lines = drawn(rework()).placed.edges
     line = next(one for one in lines if one.link.limit is not None and one.label is not None)
     words = (
-        link_words(line.link, marks, short=True)
+        link_label(line.link, marks, short=True)
         for marks in (Marks(), Marks(budgets={("Socket-5", 1): (2, 3)}))
     )
     assert line.label.w >= max(text_width(one, SMALL_SIZE) for one in words)

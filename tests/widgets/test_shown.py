@@ -14,7 +14,7 @@ import shown_texts
 from display_graphs import hello
 from materia_nb import Workbench
 from materia_nb.cast import open_cast
-from materia_nb.display.blocks import json_of
+from materia_nb.display.blocks import blocks_as_json
 from materia_nb.store.catalogue import cast_entry
 from materia_nb.store.design_autosave import keep_draft
 from materia_nb.widgets import GraphPanel
@@ -73,7 +73,7 @@ SLICES = ("surface", "bar", "inspector", "timeline", "items", "watch", "lanes", 
 def of_panel(panel):
     state = panel.front.get_state()
     state["surface"] = {name: one for name, one in state["surface"].items() if name != "seen"}
-    return dict(flat(json_of({name: state[name] for name in SLICES if name in state})))
+    return dict(flat(blocks_as_json({name: state[name] for name in SLICES if name in state})))
 
 
 def session(panel, *messages):
@@ -330,7 +330,7 @@ DESIGNING = [
 
 
 def told_of_design(session):
-    told = dict(flat(json_of(design_slice(session))))
+    told = dict(flat(blocks_as_json(design_slice(session))))
     told.pop("bar.question.number", None)
     return told
 

@@ -16,11 +16,11 @@ from materia_nb.display.blocks import (
     Code,
     Fold,
     Heading,
+    JsonTree,
     Line,
     Shown,
     Table,
-    Tree,
-    Words,
+    WordDiff,
     lines,
 )
 from materia_nb.display.escape import shorten
@@ -212,15 +212,15 @@ class ValueCompareView(Shown):
 
 
 def _changed_tree(a: JSON, b: JSON) -> Block:
-    return Tree(b, "state", opened=3, was=a)
+    return JsonTree(b, "state", opened=3, was=a)
 
 
 def _changed_value(a: JSON, b: JSON) -> Block:
     """Compare two texts by their words, and all else as trees; nothing at all is an empty text."""
     a, b = ("" if one is None else one for one in (a, b))
     if isinstance(a, str) and isinstance(b, str):
-        return Words(a, b)
-    return Tree(b, "$", opened=3, was=a)
+        return WordDiff(a, b)
+    return JsonTree(b, "$", opened=3, was=a)
 
 
 def _changed_parts(
@@ -228,7 +228,7 @@ def _changed_parts(
 ) -> list[Block]:
     """Compare the named parts of two prompts by their words."""
     left, right = (diff.texts_of_parts(prompt, name) for prompt, name in zip((a, b), names, strict=True))
-    return [Fold(name, [Words(left.get(name, ""), right.get(name, ""))], opened=True) for name in which]
+    return [Fold(name, [WordDiff(left.get(name, ""), right.get(name, ""))], opened=True) for name in which]
 
 
 class LoadoutCompareView(Shown, LoadoutComparison):

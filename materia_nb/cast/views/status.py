@@ -16,7 +16,7 @@ from materia_nb.cast.repairs import changed_definition, offers
 from materia_nb.cast.snapshot import LaneNow, Snapshot
 from materia_nb.display.blocks import Action, Badge, Block, Code, Line, Shown, Table, lines
 from materia_nb.display.escape import Html, esc, part, shorten
-from materia_nb.display.geometry import fit
+from materia_nb.display.geometry import fit_text
 from materia_nb.display.graph_parts import END_SIGN, Marks, links
 from materia_nb.display.sections import call_blocks, call_words, judged_words, prompt_blocks
 from materia_nb.display.svg import CARD_FONT, graph_block
@@ -515,7 +515,7 @@ class Axis(Block):
             )
         for number, (name, bars) in enumerate(self.rows):
             y = 22 + number * _ROW
-            parts.append(f'<text x="2" y="{y + 14:.0f}">{esc(fit(name, 11, _NAME - 8))}</text>')
+            parts.append(f'<text x="2" y="{y + 14:.0f}">{esc(fit_text(name, 11, _NAME - 8))}</text>')
             parts += [_drawn(bar, wide, y) for bar in bars]
         return Html("".join([*parts, "</svg>"]))
 
@@ -727,7 +727,7 @@ def _drawn(bar: _Laid, wide: float, y: float) -> str:
     left, share, kind, words, title, _ = bar
     x, long = _NAME + left * wide, max(2.0, share * wide - 1)
     strokes = _hatched(x, y, long) if kind == "wait" else ""
-    label = fit(words, 11, long - 8) if long > 24 else ""
+    label = fit_text(words, 11, long - 8) if long > 24 else ""
     return (
         f'<g><title>{esc(title)}</title><rect x="{x:.1f}" y="{y:.1f}" width="{long:.1f}" height="18" rx="4" '
         f'{_STROKES[kind]}/>{strokes}<text x="{x + 4:.1f}" y="{y + 13:.1f}">{esc(label)}</text></g>'

@@ -17,13 +17,13 @@ from materia_nb.display.blocks import (
     FactTable,
     Fold,
     Heading,
+    JsonTree,
     Jump,
     Line,
     Shown,
     Table,
-    Tree,
+    html_page,
     lines,
-    page_of,
 )
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_blocks, issue_rows, prompt_blocks, section_blocks
@@ -189,7 +189,9 @@ def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Blo
         word = "not done yet" if reading.accepted else "issue"
         blocks.append(Table(("where", word, "what to do"), issue_rows(reading.issues)))
     if isinstance(reading.value, dict):
-        blocks.append(Fold("the object that was found", [Tree(reading.value, opened=2)], opened=not sections))
+        blocks.append(
+            Fold("the object that was found", [JsonTree(reading.value, opened=2)], opened=not sections)
+        )
     return blocks
 
 
@@ -239,7 +241,7 @@ def _answered_by(turn: TurnRecord) -> list[str]:
 
 def cast_page_html(cast: Snapshot) -> str:
     """Return one static HTML page about the whole cast; of a long one the last 1,000 steps."""
-    return page_of(f"Cast {part(cast.id, 80)}: {part(cast.graph.name, 80)}", _page_blocks(cast))
+    return html_page(f"Cast {part(cast.id, 80)}: {part(cast.graph.name, 80)}", _page_blocks(cast))
 
 
 def _page_blocks(cast: Snapshot) -> list[Block]:
@@ -264,7 +266,7 @@ def _page_blocks(cast: Snapshot) -> list[Block]:
     said += [
         _page_step(cast.maker_of(step), step, anchor) for step, anchor in zip(steps, anchors, strict=True)
     ]
-    said += [Heading("State at the end"), Tree(dict(cast.state))]
+    said += [Heading("State at the end"), JsonTree(dict(cast.state))]
     if cast.session.keeps:
         said += [Heading("Files"), *FilesView(cast).in_words()]
     files = sorted(

@@ -15,10 +15,10 @@ from materia_nb.display.blocks import (
     Action,
     Block,
     Code,
-    Diff,
     Fold,
     Heading,
     Line,
+    LineDiff,
     Shown,
     Table,
     View,
@@ -388,7 +388,7 @@ def _patch_blocks(patch: str) -> list[Block]:
     for line in patch.splitlines()[:_MOST_LINES]:
         if line.startswith("diff --git "):
             rows = []
-            said += [Heading(line.partition(" b/")[2] or line, small=True), Diff(rows)]
+            said += [Heading(line.partition(" b/")[2] or line, small=True), LineDiff(rows)]
         elif line[:1] in ("+", "-", " ") and not line.startswith(("+++ ", "--- ")):
             rows.append((line[0], line[1:]))
         elif line.startswith(("@@", "Binary", "rename", "new file", "deleted", "old mode", "new mode")):
@@ -435,7 +435,11 @@ class LineBlame(Shown):
         self.path, self.line, self.text, self.step, self.words = path, line, text, step, words
 
     def _blocks(self) -> list[Block]:
-        said: list[Block] = [Heading(f"{self.path}:{self.line}"), Diff([(" ", self.text)]), Line(self.words)]
+        said: list[Block] = [
+            Heading(f"{self.path}:{self.line}"),
+            LineDiff([(" ", self.text)]),
+            Line(self.words),
+        ]
         if self.step is not None and self.step.prompt is not None:
             task = next((one.text for one in self.step.prompt.parts if one.name == "task"), "")
             said += [Code(task, title="Its agent's task")] if task else []

@@ -14,8 +14,8 @@ from materia_nb.cast.repairs import offers
 from materia_nb.cast.views.status import axis_of, lanes_blocks, marks_of, status_lines, steps_view
 from materia_nb.cast.views.step_views import HandoffView, StepView, cast_page_html
 from materia_nb.cast.views.tables import items_view
-from materia_nb.display.blocks import blocks_as_text, html_of
-from materia_nb.display.graph_parts import state_words
+from materia_nb.display.blocks import blocks_as_html, blocks_as_text
+from materia_nb.display.graph_parts import state_label
 from materia_nb.errors import MateriaError
 from stream_helpers import stream_agents, streams_config
 
@@ -91,7 +91,7 @@ def test_every_lane_is_a_row_of_the_axis_and_its_name_is_harmless(waiting):
         ("wait", "Check 3, waits for you", 4),
     ]
     assert "<title>Build 2: " in axis.as_html()
-    assert "<img" not in html_of(lanes_blocks(waiting.now)) + cast_page_html(waiting.now)
+    assert "<img" not in blocks_as_html(lanes_blocks(waiting.now)) + cast_page_html(waiting.now)
 
 
 def test_bars_stand_on_one_clock_and_what_nobody_worked_on_is_folded(tmp_path, monkeypatch):
@@ -247,7 +247,7 @@ def test_nothing_is_offered_in_lanes_that_would_be_refused(tmp_path):
     assert cast.now.failed_at == ("Socket-3", "api")
     marks = marks_of(cast.now)
     assert (marks.failed, marks.lanes_failed) == ("Socket-3", {"Socket-3": ("api",)})
-    assert state_words("Socket-3", replace(marks, failed=None)) == "⚠ 1 lane failed", "while others go on"
+    assert state_label("Socket-3", replace(marks, failed=None)) == "⚠ 1 lane failed", "while others go on"
     again = h.start(
         tmp_path / "again", streams_config(), stream_agents(Check=lambda: json.dumps({"satisfied": False}))
     )

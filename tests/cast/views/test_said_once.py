@@ -21,7 +21,7 @@ from materia_nb.cast.views.step_views import (
     handoff_blocks,
 )
 from materia_nb.cast.views.tables import budget_view, items_view
-from materia_nb.display.blocks import html_of, json_of
+from materia_nb.display.blocks import blocks_as_html, blocks_as_json
 from materia_nb.widgets.inspector_tabs import inspector_state
 
 
@@ -101,13 +101,13 @@ def test_what_only_one_of_them_said_all_say(cast):
     page = cast_page_html(cast.now)
     for one in said:
         assert one in repr(HandoffView(cast.now, step)), one
-        assert one in html_of(handoff_blocks(cast.now, step)), one
+        assert one in blocks_as_html(handoff_blocks(cast.now, step)), one
         assert one in page, one
-        assert one in str(json_of(panel)), one
+        assert one in str(blocks_as_json(panel)), one
 
 
 def test_the_reasons_are_the_same_wherever_they_stand(cast):
     why = cast.why()
-    assert html_of(why_blocks(why)) in why._repr_mimebundle_()["text/html"]
-    assert html_of(why_blocks(why)) in StepView(cast.now).as_html()
-    assert html_of(why_blocks(why)) in cast_page_html(cast.now)
+    assert blocks_as_html(why_blocks(why)) in why._repr_mimebundle_()["text/html"]
+    assert blocks_as_html(why_blocks(why)) in StepView(cast.now).as_html()
+    assert blocks_as_html(why_blocks(why)) in cast_page_html(cast.now)

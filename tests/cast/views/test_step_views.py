@@ -12,7 +12,7 @@ import cast_helpers as h
 from display_hostile import HOSTILE, harmless
 from materia_nb.agents.interface import Asking, Reply, ToolCall
 from materia_nb.cast.views.step_views import HandoffView, StepView, way_of
-from materia_nb.display.blocks import blocks_as_text, html_of
+from materia_nb.display.blocks import blocks_as_html, blocks_as_text
 from materia_nb.display.sections import (
     MOST_ROWS,
     path_svg,
@@ -244,7 +244,7 @@ def test_whatever_a_field_holds_is_shown_and_harmless(make, start_from):
         for value in [*VALUES, *HOSTILE[:12]]:
             made = changed(start_from, {path: value})
             sections = make(made, nothing)
-            harmless(html_of(section_blocks(sections)))
+            harmless(blocks_as_html(section_blocks(sections)))
             assert "\x1b" not in blocks_as_text(section_blocks(sections))
 
 
@@ -280,8 +280,8 @@ def test_long_sections_are_cut_and_say_so():
     rows = tuple((Pointer(str(number)), "x") for number in range(MOST_ROWS + 5))
     section = Section("many", ("n", "x"), rows)
     assert "… 5 more" in blocks_as_text(section_blocks([section]))
-    assert "… 5 more" in html_of(section_blocks([section]))
-    assert str(MOST_ROWS) not in html_of(section_blocks([section]))
+    assert "… 5 more" in blocks_as_html(section_blocks([section]))
+    assert str(MOST_ROWS) not in blocks_as_html(section_blocks([section]))
 
 
 # -- a step ----------------------------------------------------------------------------
