@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from materia_nb import platform
 from materia_nb.agents.interface import AgentError, nobody
+from materia_nb.agents.library_logs import log_unhandled
 from materia_nb.platform import HeldInterrupts, Stop
 
 T = TypeVar("T")
@@ -162,6 +163,7 @@ class BackgroundLoop:
             # Not alive: never started, or left behind in the parent of a forked process.
             if self._loop is None or self._thread is None or not self._thread.is_alive():
                 self._loop = asyncio.new_event_loop()
+                self._loop.set_exception_handler(log_unhandled)
                 self._thread = platform.start_thread(self._loop.run_forever, "materia-agents")
             return self._loop
 

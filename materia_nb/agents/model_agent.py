@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, Asking, Reply, Turn
+from materia_nb.agents.library_logs import redact_library_logs
 from materia_nb.errors import close_match, holds_key, scrubbed
 from materia_nb.loadout.graph import PROMPT_FORMS, PromptForm
 from materia_nb.platform import HeldInterrupts
@@ -133,6 +134,7 @@ def model_made_of(model: object, base_url: str | None = None, key_env: str | Non
             environment has no key for it.
     """
     check_model(model, base_url)
+    redact_library_logs()
     from pydantic_ai.models import Model, infer_model
 
     from materia_nb.agents.model_requests import Made

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, get_type_hints
 from materia_nb import platform
 from materia_nb.agents.background import CALLERS, BackgroundLoop, can_leave, leavable
 from materia_nb.agents.interface import AgentError
+from materia_nb.agents.library_logs import redact_library_logs
 from materia_nb.agents.tools import (
     SCOPES,
     TOOLS,
@@ -288,6 +289,7 @@ def _held(
     with HeldInterrupts():  # a package whose import was cut short stays broken in this kernel
         import mcp  # noqa: F401
 
+    redact_library_logs()
     return _LOOP.run(_opened((cast, name, str(project), compact(spec)), spec), stop)
 
 
