@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import html
+import io
 import json
+import logging
+import re
 import sys
+import warnings
+from contextlib import suppress
 from dataclasses import asdict
 from traceback import format_exception
+from urllib.parse import quote, quote_plus
 
+import nbformat
 import pytest
 from ipywidgets.widgets.widget import _instances as live
+from nbclient import NotebookClient
 
 import cast_helpers as h
 from magics_helpers import line, new_shell
 from materia_nb import Workbench
 from materia_nb.agents import AgentError, CommandAgent, Reply
 from materia_nb.agents.interface import Called, Noted, ToolCall
+from materia_nb.agents.library_logs import redact_library_logs
 from materia_nb.cast.exports import recording_of
 from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.errors import MateriaError
@@ -23,11 +33,11 @@ from materia_nb.store.journal import read_journal
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.inspector_tabs import TABS
 from model_helpers import agent as model
-from model_server import refuses, says, serving
+from model_server import calls, refuses, says, serving
 
 INPUTS = (
     *("output", "thinking", "meta", "note", "call", "exception", "kind", "hint", "name", "cut"),
-    *("stdout", "stderr", "server", "streamed"),
+    *("stdout", "stderr", "server", "streamed", "settings", "log", "shell", "function", "mcp"),
 )
 """Where something comes in that nobody here wrote; each has a key of its own, so that a leak says whence it is."""
 
@@ -38,7 +48,24 @@ HOSTILE = "\x1b[31m\u202e</script><script>owned()</script>\nFAKE LINE"
 
 
 def key(place: str) -> str:
-    return f"sk-canary-{place}-0123456789abcdefghij"
+    """A key with signs that each escape of a standard library writes in another way."""
+    return f"sk-Grü/ß+a b&<'\"\\-{place}-{TAIL}"
+
+
+TAIL = "0123456789abcdefghij"
+"""The end of each key, which no escape changes."""
+
+ESCAPES = {
+    "json": json.dumps,
+    "json_utf8": lambda text: json.dumps(text, ensure_ascii=False),
+    "json_slash": lambda text: json.dumps(text).replace("/", "\\/"),
+    "url": lambda text: quote(text, safe=""),
+    "url_path": quote,
+    "url_lower": lambda text: re.sub("%..", lambda match: match[0].lower(), quote(text, safe="")),
+    "url_form": quote_plus,
+    "html": html.escape,
+    "repr": repr,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +74,21 @@ def keys(monkeypatch):
         monkeypatch.setenv(f"CANARY_{place.upper()}_API_KEY", key(place))
 
 
+@pytest.fixture
+def log():
+    """Everything that is logged, at any level."""
+    handler, root = logging.StreamHandler(io.StringIO()), logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    yield handler.stream
+    root.removeHandler(handler)
+    root.setLevel(level)
+
+
 def bad(place: str) -> str:
-    return f"{key(place)} {HOSTILE}"
+    escaped = " ".join(escape(key(place)) for escape in ESCAPES.values())
+    return f"{key(place)} {escaped} {HOSTILE}"
 
 
 class Named:
@@ -65,6 +105,16 @@ def tells(turn):
     return Reply(
         bad("output"), meta={"model": bad("meta"), "x": bad("meta")}, thinking=bad("thinking"), cut=bad("cut")
     )
+
+
+def logs(turn):
+    """Answer, and log and warn as the libraries of models and servers do."""
+    redact_library_logs()
+    error = ValueError(bad("log"))
+    logging.getLogger("httpx.client").warning("POST %s", bad("log"), exc_info=error)
+    category = type("OddWarning", (UserWarning,), {"__module__": "pydantic_ai.usage"})
+    warnings.warn(category(bad("log")), stacklevel=1)
+    return bad("output")
 
 
 def raises(turn):
@@ -87,7 +137,39 @@ def on(stream: str) -> str:
     return f"sys.{stream}.write(__import__('os').environ['CANARY_{stream.upper()}_API_KEY'] + {HOSTILE!r})"
 
 
+LEAKY_SERVER = """
+import json, os, sys
+key = os.environ["CANARY_MCP_API_KEY"]
+sys.stderr.write(key + "\\n")
+print("Logging in with token", key, flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "initialize":
+        version = message["params"]["protocolVersion"]
+        result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    elif message.get("method") == "tools/list":
+        result = {"tools": [{"name": "now", "description": key, "inputSchema": {"type": "object"}}]}
+    else:
+        result = {"content": [{"type": "text", "text": key}]}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+SERVER = {
+    "command": sys.executable,
+    "args": ["-S", "-c", LEAKY_SERVER],
+    "env": {"CANARY_MCP_API_KEY": "${CANARY_MCP_API_KEY}"},
+    "allow": ["now"],
+}
+
+
+def leak() -> str:
+    """Fail with a key."""
+    raise LookupError(bad("function"))
+
+
 JSON = {"parse": "json"}
+TOOLS = h.agent(f"Do it with {key('prompt')}", tools=["bash", "leak", "own.*"])
+TOOL_CALLS = calls(("bash", {"command": "printenv CANARY_SHELL_API_KEY"}), ("leak", {}), ("own_now", {}))
 PROMPT = h.agent(f"Do it with {key('prompt')}")
 WAYS = {
     "told": (h.one_config(PROMPT), Named(tells)),
@@ -104,6 +186,8 @@ WAYS = {
     "model": (h.one_config(PROMPT), says("<think>", bad("thinking"), "</think>", bad("streamed"))),
     "model failed": (h.one_config(PROMPT), refuses(400, bad("server"))),
     "model denied": (h.one_config(PROMPT), refuses(403, bad("server"))),
+    "model tools": (h.one_config(TOOLS) | {"mcpServers": {"own": SERVER}}, TOOL_CALLS),
+    "logged": (h.one_config(PROMPT), logs),
 }
 
 VERBS = (
@@ -125,7 +209,7 @@ VERBS = (
 
 def searched(where: str, text: str, *, shown: bool = True) -> None:
     """Nothing that came in leaves with a key; nothing that is shown acts on a terminal or a page."""
-    found = [place for place in INPUTS if key(place) in text or key(place)[10:30] in text]
+    found = [place for place in INPUTS if f"{place}-{TAIL}" in text]
     assert not found, f"{where} has the key of {found}"
     if shown:
         assert not set(text) & set("\x1b\u202e"), f"{where} has a control character"
@@ -147,20 +231,31 @@ def all_errors(cast):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_key_and_no_hostile_text_leaves(way, tmp_path):
+def test_no_key_and_no_hostile_text_leaves(way, tmp_path, log, capfd):
     document, answers = WAYS[way]
     if way.startswith("model"):
-        with serving(*[answers] * 3) as server:
-            search(way, document, model(server, attempts=1), tmp_path)
+        settings = {"extra_headers": {"x-word": key("settings").encode("ascii", "replace").decode()}}
+        script = [answers, says("done")] if way == "model tools" else [answers] * 3
+        with serving(*script) as server:
+            agent = model(server, attempts=1, settings=settings)
+            searched("the agent", f"{agent!r} {agent}")
+            search(way, document, agent, tmp_path)
     else:
         search(way, document, answers, tmp_path)
+    searched("what is logged", log.getvalue())
+    assert way != "logged" or log.getvalue().count("\n") == 2, "a line each"
+    printed = "".join(capfd.readouterr())
+    searched("stdout and stderr", printed, shown=False)
 
 
 def search(way, document, answers, tmp_path):
     bench = Workbench(tmp_path)
     bench.load(document)
+    bench.tool(leak)
     agents = None if answers is None else {"*": answers}
     cast = bench.cast(f"do it with {key('request')}", agents=agents)
+    if way == "model tools":
+        cast.approvals.allow("bash")
     panel = CastPanel(cast)
     try:
         cast.run()
@@ -193,11 +288,57 @@ def search(way, document, answers, tmp_path):
     events = [one for one in (_event(each, cast.runner.files) for each in lines) if one is not None]
     spans = spans_of(events, cast.now.rules, cast.id, content=True)
     searched("the spans", json.dumps([asdict(one) for one in spans], default=str), shown=False)
+    for export in (cast.export.page, cast.export.recording, cast.export.test):
+        with suppress(MateriaError):  # a cast that failed is no test
+            export(tmp_path / f"exported.{export.__name__}")
+    cast.export.contexts()
     cast.close()
     kept = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert len(kept) > 3
     for path, data in kept.items():
         searched(path.name, data.decode(errors="replace"), shown=False)
     written = b"".join(kept.values()).decode(errors="replace")
-    assert key("request") in written, "what a person wrote stays"
+    assert f"request-{TAIL}" in written, "what a person wrote stays"
     assert "***" in written or way == "no reply", "something was cut out"
+
+
+CELLS = (
+    "%load_ext materia_nb",
+    """
+import json, logging, os
+import materia_nb
+from materia_nb.agents.interface import Noted
+from materia_nb.agents.library_logs import redact_library_logs
+
+key = os.environ["CANARY_LOG_API_KEY"]
+
+def leaks(turn):
+    redact_library_logs()
+    logging.getLogger("mcp.client.stdio").error("Failed to parse %s", key, exc_info=ValueError(key))
+    turn.tell(Noted(json.dumps(key)))
+    if turn.materia_index:
+        raise ConnectionError(key)
+    return json.dumps({"context": key})
+""",
+    f"wb = materia_nb.Workbench(); wb.load({h.chain_config(2)!r}); wb.agent('*', leaks)",
+    "%materia cast do it",
+    "%materia run",
+    "%materia why --traceback",
+    "%materia steps",
+    "wb.current.export.page('page.html')",
+    "wb.current",
+    "wb.current.step()",
+)
+
+
+def test_no_key_is_stored_in_a_notebook(tmp_path, monkeypatch):
+    monkeypatch.setenv("MATERIA_PROFILE_DIR", str(tmp_path / "profile"))
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell.strip()) for cell in CELLS])
+    NotebookClient(
+        book, timeout=60, allow_errors=True, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    text = nbformat.writes(book)
+    searched("the notebook", text, shown=False)
+    assert "***" in text
+    printed = "".join(output.get("text", "") for output in book.cells[4].outputs)
+    assert printed == "Failed to parse ***: ValueError: ***\n" * 2
