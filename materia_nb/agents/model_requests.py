@@ -10,6 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Protocol
@@ -45,6 +46,7 @@ from materia_nb.handoff.protocol import one_line
 _SHOWN: Final = 300
 _REFUSALS: Final = re.compile(r"content[_ ]?(policy|filter)|safety|moderation|flagged", re.IGNORECASE)
 _ABOUT_KEY: Final = re.compile(r"\b(api[ _-]?)?(key|token|credential)s?\b", re.IGNORECASE)
+_LIMITS: Final = re.compile(r"rate.?limit|quota|exhausted", re.IGNORECASE)
 _TOOLS: Final = re.compile(r"\btools?\b", re.IGNORECASE)
 _NO_TOOLS: Final = (
     "if the model takes no tools, set the agent again with --no-tools (tools=False), then retry --turn"
@@ -316,13 +318,15 @@ class Requests:
     ) -> ModelResponse:
         fresh = True
         model = self.made.model
-        # Entered for each request, so that no connection stays open when nothing is asked.
-        async with (
-            model,
-            model_request_stream(
-                model, messages, model_settings=settings, model_request_parameters=parameters
-            ) as stream,
-        ):
+        async with AsyncExitStack() as stack:
+            # Entered for each request, so that no connection stays open when nothing is asked.
+            await stack.enter_async_context(model)
+            _accept_whole_replies(model)
+            stream = await stack.enter_async_context(
+                model_request_stream(
+                    model, messages, model_settings=settings, model_request_parameters=parameters
+                )
+            )
             streams.append(stream)
             size = 0
             async for event in stream:
@@ -358,6 +362,50 @@ class Requests:
     def _sleep(self, seconds: float) -> None:
         if self.stop.wait(seconds):
             raise AgentError("The agent was interrupted", kind="interrupted")
+
+
+def _accept_whole_replies(model: Model) -> None:
+    """Let the HTTP client of a model pass each response to :func:`_as_stream`, if it is one of the usual kind."""
+    client = getattr(getattr(model, "client", None), "_client", None)
+    hooks = getattr(client, "event_hooks", {}).get("response")
+    if hooks is not None and _as_stream not in hooks:
+        hooks.append(_as_stream)
+
+
+async def _as_stream(response: Any) -> None:
+    """Make a response that is not a stream what the client expects: a stream, or an error with a status of its own."""
+    if response.status_code != 200 or "json" not in response.headers.get("content-type", ""):
+        return
+    try:
+        body = json.loads(await response.aread())
+    except (ValueError, RecursionError):
+        return  # the client reports that it cannot be read
+    match body:
+        case {"error": error} if error:
+            response.status_code = _status_of(error)
+        case {"choices": [{"message": {**message}, **choice}, *_]}:
+            tool_calls: Any = message.get("tool_calls") or ()
+            calls = [{"index": place, **call} for place, call in enumerate(tool_calls)]
+            delta = {**message, "tool_calls": calls or None}
+            chunk = {**body, "object": "chat.completion.chunk", "choices": [{**choice, "delta": delta}]}
+            _set_content(response, f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n")
+        case {**other} if other:
+            response.status_code = 400
+            what = "The server sent one whole reply that is no chat completion, instead of a stream"
+            _set_content(response, json.dumps({"error": {"message": what}}))
+
+
+def _set_content(response: Any, text: str) -> None:
+    response._content = text.encode()  # noqa: SLF001 - httpx has no other way to change what was read
+
+
+def _status_of(error: object) -> int:
+    """Return the HTTP status of an error in a reply with status 200: the one that it names, or else that of its code."""
+    fields = error if isinstance(error, dict) else {}
+    for name in ("code", "status", "status_code"):
+        if str(fields.get(name)).isdecimal() and 400 <= int(fields[name]) < 600:
+            return int(fields[name])
+    return 429 if _LIMITS.search(f"{fields.get('code')} {fields.get('type')} {fields.get('status')}") else 502
 
 
 def _text(event: ModelResponseStreamEvent) -> str:

@@ -13,7 +13,7 @@ from materia_nb.agents import ModelAgent
 from materia_nb.agents.interface import Said, Usage
 from materia_nb.errors import scrubbed
 from model_helpers import Heard, agent, failed, turn
-from model_server import Slow, breaks_off, calls, declines, refuses, says, serving
+from model_server import Slow, breaks_off, calls, completion, declines, refuses, says, serving, whole
 
 CANARY = "sk-canary-0123456789abcdef"
 
@@ -59,6 +59,36 @@ FAILURES = {
     ),
     "cut_off": (breaks_off("so f"), "broke off", "is the provider up"),
     "cut_off_quietly": (breaks_off("so f", framed=False), "broke off", "is the provider up"),
+    "error_in_a_200_reply": (
+        whole({"error": {"message": "Rate limit exceeded: free tier", "code": 429}}),
+        "accepts no more requests for now, in 2 tries: Rate limit exceeded: free tier",
+        "wait",
+    ),
+    "error_named_in_a_200_reply": (
+        whole({"error": {"message": "Not enough credits", "code": "insufficient_quota"}}),
+        "quota or the credit",
+        "account",
+    ),
+    "error_without_a_code": (
+        whole({"error": {"message": "It fell over"}}),
+        "failed on its provider's side, in 2 tries: It fell over",
+        "retry --turn later",
+    ),
+    "error_text": (
+        whole({"error": "The model is not loaded"}),
+        "The model is not loaded",
+        "retry --turn later",
+    ),
+    "key_refused_in_a_200_reply": (
+        whole({"error": {"message": "User not found.", "code": 401}}),
+        "key was refused",
+        "environment",
+    ),
+    "other_protocol": (
+        whole({"type": "message", "content": [{"type": "text", "text": "hello"}]}),
+        "one whole reply that is no chat completion, instead of a stream",
+        "settings",
+    ),
     "error_in_stream": (
         lambda exchange: (
             exchange.begin(),
@@ -85,8 +115,24 @@ KINDS = {
     "cut_off": "transport",
     "cut_off_quietly": "transport",
     "error_in_stream": "transport",
+    "error_in_a_200_reply": "rate_limited",
+    "error_named_in_a_200_reply": "rate_limited",
+    "error_without_a_code": "transport",
+    "error_text": "transport",
+    "key_refused_in_a_200_reply": "bad_key",
+    "other_protocol": "bad_request",
 }
-TRIED_AGAIN = {"rate_limited", "server", "overloaded", "cut_off", "cut_off_quietly", "error_in_stream"}
+TRIED_AGAIN = {
+    "error_in_a_200_reply",
+    "error_without_a_code",
+    "error_text",
+    "rate_limited",
+    "server",
+    "overloaded",
+    "cut_off",
+    "cut_off_quietly",
+    "error_in_stream",
+}
 
 
 @pytest.mark.parametrize("way", FAILURES)
@@ -103,6 +149,44 @@ def test_each_failure_has_its_kind_what_happened_and_what_to_do(way):
     assert len(server.asked) == tries
     assert len(heard.notes) == tries - 1
     assert ("in 2 tries" in error.what) == (tries == 2)
+
+
+def test_a_reply_that_is_not_streamed_is_used(tmp_path):
+    heard = Heard()
+    call = {"id": "call-1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    asks = whole(completion({"content": "I look.", "tool_calls": [call]}, "tool_calls"))
+    with serving(asks, whole(completion({"content": "<think>so</think>Hello."}))) as server:
+        reply = agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
+        assert server.messages()[-1]["content"] == "(empty)"
+    assert (reply.text, reply.thinking, reply.meta["finish"]) == ("Hello.", "so", "stop")
+    assert reply.usage == Usage(10, 5, None)
+    assert heard.spent == [Usage(10, 5, None)]
+    assert [said.text for said in heard.of(Said)] == ["I look.", "<think>so</think>Hello."]
+
+
+def test_a_reply_that_is_cut_off_and_not_streamed_is_noted():
+    heard = Heard()
+    with serving(whole(completion({"content": "Hel"}, "length"))) as server:
+        reply = agent(server).answer(turn(heard))
+    assert (reply.text, reply.cut) == ("Hel", "the most tokens that it may have")
+
+
+@pytest.mark.parametrize(
+    "body, kind, what",
+    [
+        (
+            {"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down"}},
+            "rate_limited",
+            "Slow down",
+        ),
+        ({"type": "message", "content": []}, "bad_request", "no chat completion, instead of a stream"),
+    ],
+)
+def test_a_whole_reply_in_another_protocol_is_one_clear_error(monkeypatch, body, kind, what):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
+    with serving(whole(body)) as server:
+        error = failed(ModelAgent("anthropic:claude-x", base_url=server.url, attempts=1), turn())
+    assert (error.kind, what in error.what) == (kind, True)
 
 
 def test_nobody_listens_there():

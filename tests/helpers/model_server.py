@@ -120,6 +120,23 @@ def refuses(code: int, message: str, *, error: str | None = None, **headers: str
     return lambda exchange: exchange.status(code, body, **headers)
 
 
+def whole(body: Json) -> Answer:
+    """Answer with one object and status 200, as servers do that do not stream."""
+    return lambda exchange: exchange.status(200, body)
+
+
+def completion(message: Json, finish: str = "stop") -> Json:
+    """The whole reply of a server of chat completions that does not stream."""
+    return {
+        "id": "chat-1",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": "tiny",
+        "choices": [{"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+    }
+
+
 def declines(text: str) -> Answer:
     """Answer with a refusal of the model."""
 
