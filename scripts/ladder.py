@@ -17,7 +17,7 @@ from local_model import ROOT, NoLocalModelError, Served, local_model
 from materia_nb import Workbench
 from materia_nb.agents import ModelAgent
 from materia_nb.cast import Cast
-from materia_nb.handoff.protocol import FORM_WORDS
+from materia_nb.handoff.checks import FORM_WORDS
 from materia_nb.jsonvalue import JSON
 
 LADDER: Final = ROOT / "build" / "ladder"

@@ -30,7 +30,7 @@ from materia_nb.engine.state import NOTHING, Handoff, Mode
 from materia_nb.engine.state import Usage as StepUsage
 from materia_nb.engine.told import PromptPart
 from materia_nb.errors import MateriaError, close_match, named_error, outgoing_line
-from materia_nb.handoff.capabilities import Grant
+from materia_nb.handoff.runtime_rules import Grant
 from materia_nb.jsonvalue import JSON, compact
 
 AGENT_CELL: Final = "<agent "

@@ -41,7 +41,7 @@ from materia_nb.agents.interface import AgentError, Noted, Said, Telling, Usage
 from materia_nb.engine.followup import cut_to
 from materia_nb.errors import named_error, scrubbed
 from materia_nb.file_io import read_own_table
-from materia_nb.handoff.protocol import one_line
+from materia_nb.handoff.jsontext import one_line
 
 _SHOWN: Final = 300
 _REFUSALS: Final = re.compile(r"content[_ ]?(policy|filter)|safety|moderation|flagged", re.IGNORECASE)

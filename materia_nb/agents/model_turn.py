@@ -47,8 +47,8 @@ from materia_nb.agents.tools.file_tools import Toolbox
 from materia_nb.agents.tools.more_tools import Finder
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.errors import did_you_mean
-from materia_nb.handoff.capabilities import Grant
 from materia_nb.handoff.jsontext import NotJson, strict_json
+from materia_nb.handoff.runtime_rules import Grant
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.platform import Stop
 

@@ -39,7 +39,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, needs_one_of
-from materia_nb.handoff.protocol import SAMPLE, Issue
+from materia_nb.handoff.base import SAMPLE, Issue
 from materia_nb.jsonvalue import JSON, MISSING, get_path, json_copy, replaced, set_path
 from materia_nb.loadout.compose import Composition
 from materia_nb.loadout.config_files import expanded

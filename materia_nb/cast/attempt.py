@@ -27,7 +27,7 @@ from materia_nb.engine.items import template
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import CastState, Pin, Visit
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import in_brief
+from materia_nb.handoff.checks import summarize_issues
 from materia_nb.insight import diff
 from materia_nb.jsonvalue import JSON
 from materia_nb.parallel import run_jobs
@@ -288,7 +288,7 @@ class Attempts(AttemptsView):
         """
         one, trial = self._nth(number)
         if not one.valid:
-            why = one.error or in_brief(one.issues, 3) or one.leads
+            why = one.error or summarize_issues(one.issues, 3) or one.leads
             raise MateriaError(
                 f"Attempt {number} has no answer that would be accepted: {why}",
                 where=self.socket,

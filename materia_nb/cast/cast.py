@@ -524,7 +524,7 @@ class Cast:
             lane: the lane, if lanes are at work or stopped; may be left out if only one waits for a person, or failed.
 
         Raises:
-            ~materia_nb.handoff.protocol.RefusedAnswer: the answer breaks the rules; ``issues`` says how.
+            ~materia_nb.handoff.checks.RefusedAnswer: the answer breaks the rules; ``issues`` says how.
             MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), no such lane is at work (``unknown_lane``), or
                 the cast stopped behind a socket that had answered (``nothing_owed``).
         """

@@ -13,7 +13,7 @@ from materia_nb.engine.routing import short
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.errors import MateriaError, counted, needs_one_of, plain
 from materia_nb.file_io import read_own_table
-from materia_nb.handoff.protocol import EVENT_SEVERITIES
+from materia_nb.handoff.base import EVENT_SEVERITIES
 from materia_nb.insight import diff
 from materia_nb.insight.queries import HEADERS, THOUGHT, FoundValue, Why, ask_outputs
 from materia_nb.jsonvalue import compact

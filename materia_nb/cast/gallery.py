@@ -30,7 +30,7 @@ from materia_nb.display.svg import graph_block
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.file_io import read_own, replace_file
-from materia_nb.handoff.capabilities import Pointer
+from materia_nb.handoff.base import Pointer
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, Report, build_graph, check_config
 from materia_nb.store.files import disk

@@ -17,7 +17,7 @@ from materia_nb.engine.item_edits import WORKED_ON
 from materia_nb.engine.session import lanes_at_work
 from materia_nb.engine.state import Failure
 from materia_nb.file_io import read_own_table
-from materia_nb.handoff.protocol import BASE
+from materia_nb.handoff.base import BASE
 from materia_nb.jsonvalue import JSON, MISSING, pretty, same
 from materia_nb.utilities.utility_step import beside_config
 

@@ -45,7 +45,7 @@ from materia_nb.engine.session import (
     pending,
 )
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import BASE
+from materia_nb.handoff.base import BASE
 from materia_nb.platform import Stop, computing
 from materia_nb.store.file_snapshots import OF_LANE, OWN, FileSnapshots
 from materia_nb.store.files import DiskError
@@ -698,7 +698,7 @@ class Runner(Work):
         """Take a person's answer where the cast, or a lane, stopped: one write tells that it is by hand, and what it is.
 
         Raises:
-            ~materia_nb.handoff.protocol.RefusedAnswer: it breaks the rules; nothing is recorded then (R42).
+            ~materia_nb.handoff.checks.RefusedAnswer: it breaks the rules; nothing is recorded then (R42).
         """
         if work.lane:
             opened = decide.by_hand_in_lane(self.rules, self.session, work.lane, now())

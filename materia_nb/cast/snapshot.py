@@ -28,7 +28,7 @@ from materia_nb.engine.session import Lane, Session, StepRecord, Steps, all_step
 from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import Item
 from materia_nb.errors import MateriaError, needs_one_of, scrubbed
-from materia_nb.handoff.capabilities import Approval, Grant, can_be_granted, request_of, sealed_from
+from materia_nb.handoff.runtime_rules import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.insight.diff import Side
 from materia_nb.insight.queries import Suggestion, conclusion_of, suggestions_of
 from materia_nb.jsonvalue import JSON, same

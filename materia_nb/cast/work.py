@@ -47,7 +47,7 @@ from materia_nb.engine.session import Session, branch_suffix, output_name, pendi
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Usage, Visit
 from materia_nb.engine.told import current
 from materia_nb.errors import MateriaError, named_error, scrubbed, scrubbed_json
-from materia_nb.handoff.protocol import BASE
+from materia_nb.handoff.base import BASE
 from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
 from materia_nb.loadout.graph import Materia
 from materia_nb.loadout.vocabulary import FILES_WITH_IGNORED

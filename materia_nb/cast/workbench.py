@@ -27,7 +27,7 @@ from materia_nb.cast.views.loadout_views import (
 )
 from materia_nb.display.blocks import Block, Shown
 from materia_nb.errors import MateriaError, needs_one_of
-from materia_nb.handoff.protocol import SAMPLE
+from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.estimate import CASTS, GLANCE, PriceOfTurn, Prompts, estimate_cast
 from materia_nb.insight.odds import Assumed, Chances, PerSocket, rehearse_casts
 from materia_nb.insight.reachable_states import MOST_STATES

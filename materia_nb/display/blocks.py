@@ -46,7 +46,7 @@ from materia_nb.display.escape import (
 )
 from materia_nb.display.text import WIDTH, table
 from materia_nb.errors import plain
-from materia_nb.handoff.capabilities import Pointer
+from materia_nb.handoff.base import Pointer
 from materia_nb.jsonvalue import JSON, MISSING, pretty
 
 CELL_WIDTH: Final = 848

@@ -15,8 +15,8 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.told import PromptPart, tokens_of
 from materia_nb.errors import plain
-from materia_nb.handoff.capabilities import Section, StatusPath
-from materia_nb.handoff.protocol import Issue, as_text
+from materia_nb.handoff.base import Issue, Section, StatusPath
+from materia_nb.handoff.jsontext import as_text
 
 MOST_ROWS: Final = 100
 

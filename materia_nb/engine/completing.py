@@ -49,7 +49,7 @@ from materia_nb.engine.state import (
     Visit,
     limited,
 )
-from materia_nb.handoff.protocol import Issue, Reading
+from materia_nb.handoff.base import Issue, Reading
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen, set_path
 from materia_nb.loadout.graph import END, Advance
 from materia_nb.loadout.vocabulary import SENDING_BACK, TAKEN, Result

@@ -46,8 +46,8 @@ from materia_nb.engine.state import (
     waiting_visit,
 )
 from materia_nb.errors import MateriaError, counted, did_you_mean
-from materia_nb.handoff.capabilities import Approval, Grant, answer_note
-from materia_nb.handoff.protocol import RefusedAnswer
+from materia_nb.handoff.checks import RefusedAnswer
+from materia_nb.handoff.runtime_rules import Approval, Grant, answer_note
 from materia_nb.jsonvalue import JSON, too_deep_to_write
 from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.graph import Budget

@@ -23,7 +23,7 @@ from materia_nb.engine.session import Edit, Session
 from materia_nb.engine.state import CastState, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import item_issues
-from materia_nb.handoff.protocol import RefusedAnswer, in_brief
+from materia_nb.handoff.checks import RefusedAnswer, summarize_issues
 from materia_nb.jsonvalue import (
     JSON,
     FrozenDict,
@@ -45,7 +45,7 @@ def check_items(items: JSON) -> None:
     issues = list(item_issues(items, "workItems"))
     if issues:
         raise MateriaError(
-            f"The work items were not changed. {in_brief(issues)}",
+            f"The work items were not changed. {summarize_issues(issues)}",
             where=issues[0].path,
             hint=issues[0].fix,
             kind="items",

@@ -34,8 +34,7 @@ from materia_nb.engine.state import (
 )
 from materia_nb.engine.told import Told
 from materia_nb.errors import MateriaError, counted
-from materia_nb.handoff.capabilities import Learned, Task
-from materia_nb.handoff.protocol import UNKNOWN, TurnFacts
+from materia_nb.handoff.base import UNKNOWN, KnowledgeUpdate, Task, TurnFacts
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.graph import END, Region
@@ -70,10 +69,8 @@ def form_for(rules: Rules, here: SocketRules, state: StateView, visit: Visit, *,
     """Return what the agent of a turn is told to return: only what is legal in it, ``short`` where it was told before (R51)."""
     if visit.mode in here.works:
         return ASKED_LATER
-    if here.forms is None:
-        return here.ask
     facts = turn_facts(rules, here, state, visit) if here.needs_facts else UNKNOWN
-    return here.forms.form(here.wanted, facts, short=short)
+    return here.protocol.form(here.wanted, facts, short=short)
 
 
 def given_to(rules: Rules, here: SocketRules, state: StateView) -> Mapping[str, JSON]:
@@ -90,7 +87,7 @@ def given_to(rules: Rules, here: SocketRules, state: StateView) -> Mapping[str, 
         rules.session,
         _provider(socket.materia.model),
     )
-    return here.teller.given(task)
+    return here.teller.assignment(task)
 
 
 def _provider(model: str | None) -> str:
@@ -100,10 +97,10 @@ def _provider(model: str | None) -> str:
 
 def learned_from(
     rules: Rules, here: SocketRules, state: StateView, value: JSON, knowledge: Mapping[str, JSON]
-) -> Learned:
+) -> KnowledgeUpdate:
     """Return what is kept about the project after an accepted output."""
     if here.learner is None or not isinstance(value, dict):
-        return Learned(knowledge)
+        return KnowledgeUpdate(knowledge)
     return here.learner.learn(value, given_to(rules, here, state), knowledge)
 
 

@@ -15,7 +15,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, decision_of
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Draft, Failure, Usage, Visit
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import Reading
+from materia_nb.handoff.base import Reading
 from materia_nb.jsonvalue import JSON
 
 VERSION: Final = 2

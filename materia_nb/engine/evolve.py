@@ -28,8 +28,8 @@ from materia_nb.engine.session import (
 )
 from materia_nb.engine.state import BOUNDS, NOTHING, Blind, CastState, Failure, Past, Pin, at_work
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.capabilities import Grant, streams_of
-from materia_nb.handoff.protocol import BASE
+from materia_nb.handoff.base import BASE
+from materia_nb.handoff.runtime_rules import Grant, streams_of
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 
 

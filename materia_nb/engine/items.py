@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from materia_nb.engine.state import Draft, Handoff, Item, ItemId, OfLane, Place, ShownItem, StateView, Walk
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import reader
+from materia_nb.handoff.checks import reader
 from materia_nb.jsonvalue import (
     JSON,
     MISSING,

@@ -30,8 +30,8 @@ from materia_nb.engine.state import (
     waiting_visit,
 )
 from materia_nb.errors import MateriaError, counted
-from materia_nb.handoff.capabilities import Grant
-from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading
+from materia_nb.handoff.base import UNKNOWN, Issue, Reading
+from materia_nb.handoff.runtime_rules import Grant
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import TAKEN, Result
@@ -101,8 +101,8 @@ def answered(
         [f"You asked: {hold.reason}"] if hold is not None and hold.needs == "question" and hold.reason else []
     )
     told += ["The person answers:", text] if grant is None else [text]
-    if here.resuming is not None and hold is not None and hold.action == "pause" and grant is None:
-        told.append(here.resuming.after_answer)
+    if here.protocol.after_answer and hold is not None and hold.action == "pause" and grant is None:
+        told.append(here.protocol.after_answer)
     return Transition(
         after,
         (),
@@ -322,7 +322,7 @@ def _refused(
     prompt: Prompt | None,
     process: str,
 ) -> Transition:
-    told = "; ".join(cut_to(issue.told, 300) for issue in reading.issues[:8])
+    told = "; ".join(cut_to(issue.summary, 300) for issue in reading.issues[:8])
     of_visit, events = about(rules, visit), told_by(rules, draft, visit, reading)
     if here.socket.is_utility:
         message = f"The output of {visit.socket} was refused. {told}"

@@ -23,7 +23,7 @@ from materia_nb.engine.state import (
     Visit,
 )
 from materia_nb.errors import counted
-from materia_nb.handoff.protocol import Issue, Reading
+from materia_nb.handoff.base import Issue, Reading
 from materia_nb.jsonvalue import JSON, FrozenDict
 from materia_nb.loadout.graph import Edge, ExitRoute
 from materia_nb.loadout.vocabulary import Result

@@ -11,18 +11,7 @@ from materia_nb.engine.items import Source, Template, compile_source, template, 
 from materia_nb.engine.state import Mode, Walk
 from materia_nb.engine.told import Placed, placed
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol
-from materia_nb.handoff.capabilities import (
-    HasFile,
-    HasSchema,
-    Learns,
-    MakesAnswers,
-    NamesArtifacts,
-    NamesFields,
-    ReadsTextAlone,
-    SeesChanges,
-    TellsTheTask,
-)
-from materia_nb.handoff.protocol import FormsByTurn, ResumesAfterAnswers, requirements
+from materia_nb.handoff.checks import requirements
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen, split_path
 from materia_nb.loadout.graph import END, Edge, ExitRoute, Graph, Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, TAKEN, Result, described
@@ -171,9 +160,6 @@ class SocketRules:
     items: Source | None
     wanted: Requirements
     protocol: HandoffProtocol
-    ask: str
-    forms: FormsByTurn | None
-    resuming: ResumesAfterAnswers | None
     assign: tuple[tuple[str, tuple[str, ...], str], ...]
     exits: tuple[ExitRoute, ...]
     goes: _Choices
@@ -184,11 +170,11 @@ class SocketRules:
     about: dict[str, JSON]
     wants: Mapping[str, str]
     schema: dict[str, JSON] | None
-    teller: TellsTheTask | None
-    learner: Learns | None
-    naming: NamesArtifacts | None
-    filing: HasFile | None
-    maker: MakesAnswers | None
+    teller: HandoffProtocol | None
+    learner: HandoffProtocol | None
+    naming: HandoffProtocol | None
+    filing: HandoffProtocol | None
+    maker: HandoffProtocol | None
     write: Callable[[Mapping[str, JSON]], str] | None
     needs_facts: bool
     sees_changes: bool
@@ -279,14 +265,13 @@ def _names(graph: Graph) -> dict[str, str]:
 def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
     wanted = requirements(socket)
     spoken = protocol(DEFAULT_HANDOFF if socket.is_utility else socket.handoff)
-    ask = "" if socket.is_utility else spoken.ask(wanted)
     loops = graph.loops
     works: frozenset[Mode] = frozenset(("work", "resume") if socket.finalize else ())
     exits = tuple(route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id)
     consuming = [
         iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)
     ]
-    maker = spoken if isinstance(spoken, MakesAnswers) else None
+    maker = spoken if spoken.has("sample_outputs") else None
     here = placed(socket, graph)
     return SocketRules(
         socket=socket,
@@ -298,9 +283,6 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         items=compile_source(socket.iterator.items) if socket.iterator else None,
         wanted=wanted,
         protocol=spoken,
-        ask=ask,
-        forms=spoken if isinstance(spoken, FormsByTurn) else None,
-        resuming=spoken if isinstance(spoken, ResumesAfterAnswers) else None,
         assign=tuple((target, tuple(split_path(target)), text) for target, text in socket.assign),
         exits=exits,
         goes=FrozenDict(_edge_choices(socket.edges)),
@@ -313,18 +295,16 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         ),
         bounded=any(edge.max_traversals is not None for edge in socket.edges),
         consumer_cursors=tuple(iterator.cursor for iterator in consuming),
-        wants=frozen(spoken.fields(wanted) if isinstance(spoken, NamesFields) else {}),
-        schema=frozen(
-            spoken.schema(wanted) if isinstance(spoken, HasSchema) and not socket.is_utility else None
-        ),
-        teller=spoken if isinstance(spoken, TellsTheTask) else None,
-        learner=spoken if isinstance(spoken, Learns) else None,
-        naming=spoken if isinstance(spoken, NamesArtifacts) else None,
-        filing=spoken if isinstance(spoken, HasFile) else None,
+        wants=frozen(spoken.fields(wanted)),
+        schema=None if socket.is_utility else frozen(spoken.schema(wanted)),
+        teller=spoken if spoken.has("assignment") else None,
+        learner=spoken if spoken.has("learn") else None,
+        naming=spoken if spoken.has("artifacts") else None,
+        filing=spoken if spoken.has("file_content") else None,
         maker=maker,
-        write=maker.written if maker is not None and wanted.parse == "json" else None,
-        needs_facts=not (isinstance(spoken, ReadsTextAlone) and spoken.reads_text_alone),
-        sees_changes=isinstance(spoken, SeesChanges) and spoken.sees_changes,
+        write=maker.write if maker is not None and wanted.parse == "json" else None,
+        needs_facts=spoken.needs_facts,
+        sees_changes=spoken.needs_changed_files,
         placed=here,
         task=template(socket.materia.prompt, frozenset() if here.form == "plain" else here.own.quoting),
         asked_again=not socket.is_utility

@@ -23,7 +23,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import NOTHING, CastState, ItemId, Mode, Past, Pin, Usage, Visit
-from materia_nb.handoff.protocol import Reading
+from materia_nb.handoff.base import Reading
 from materia_nb.jsonvalue import JSON, FrozenDict, refuse_change
 from materia_nb.loadout.graph import Region
 from materia_nb.registry import mimebundle_from_view

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from materia_nb.errors import MateriaError, counted
-from materia_nb.handoff.capabilities import Grant
-from materia_nb.handoff.protocol import BASE, Issue, Needs, Reading, Scope
+from materia_nb.handoff.base import BASE, Issue, Needs, Reading, Scope
+from materia_nb.handoff.runtime_rules import Grant
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
 from materia_nb.loadout.graph import Budget, Iterator
 from materia_nb.loadout.vocabulary import Result

@@ -9,8 +9,9 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Lane, Session, Streams, lanes_at_work
 from materia_nb.engine.state import NOTHING, CastState, OfLane, Usage
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.capabilities import Stream, schedule_issues, streams_of
-from materia_nb.handoff.protocol import BASE, SCHEDULE, RefusedAnswer
+from materia_nb.handoff.base import BASE
+from materia_nb.handoff.checks import SCHEDULE, RefusedAnswer
+from materia_nb.handoff.runtime_rules import Stream, schedule_issues, streams_of
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
 from materia_nb.loadout.facts import RESULTS, WORK_ITEMS
 from materia_nb.loadout.graph import Budget, Region
@@ -31,7 +32,7 @@ def schedule_of(state: CastState, region: Region) -> tuple[Stream, ...]:
     """Return the schedule that the generator gave, for the items as they are now.
 
     Raises:
-        ~materia_nb.handoff.protocol.RefusedAnswer: a person has changed the items since, and it does not fit them.
+        ~materia_nb.handoff.checks.RefusedAnswer: a person has changed the items since, and it does not fit them.
     """
     output = state.last_json if isinstance(state.last_json, Mapping) else {}
     given = {**output, WORK_ITEMS: state.data.get(WORK_ITEMS)}

@@ -1,18 +1,16 @@
-"""What must an output be? Finding the JSON, what a socket requires, and issues with paths."""
+"""Handoff protocols: the contract that they implement, and their lookup by name."""
 
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.handoff.base import HandoffProtocol, Issue, Reading, Requirements, SimpleAnswer, TurnFacts
+from materia_nb.handoff.checks import requirements
 from materia_nb.handoff.jsontext import NotJson, agent_object, strict_json, utility_object
-from materia_nb.handoff.protocol import (
-    HandoffProtocol,
-    Issue,
-    Reading,
-    Requirements,
-    SimpleAnswer,
-    TurnFacts,
-    protocol,
-    requirements,
-)
 from materia_nb.handoff.sparse import SparseProtocol, item_issues
-from materia_nb.loadout.vocabulary import protocol_names
+from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS, protocol_names
 
 __all__ = [
     "HandoffProtocol",
@@ -31,3 +29,55 @@ __all__ = [
     "strict_json",
     "utility_object",
 ]
+
+_BUILT_IN: Final = {
+    name: EntryPoint(name, f"materia_nb.handoff.{own.place}", GROUP) for name, own in OWN_PROTOCOLS.items()
+}
+
+
+@cache
+def protocol(name: str) -> HandoffProtocol:
+    """Return the protocol of that name; load it on first use.
+
+    An entry point names a class, which is called without arguments, or an instance. The names of
+    the built-in protocols are reserved.
+
+    Raises:
+        MateriaError: no package offers the name (``unknown_protocol``); or the protocol cannot be loaded, is not a
+            HandoffProtocol, or two packages offer the name (``broken_protocol``).
+    """
+    if name in _BUILT_IN:
+        return _load(_BUILT_IN[name])
+    offers = list(entry_points(group=GROUP, name=name))
+    if not offers:
+        raise MateriaError(
+            f"There is no handoff protocol {name!r}.",
+            hint=did_you_mean(name, protocol_names()),
+            kind="unknown_protocol",
+        )
+    if len({entry.value for entry in offers}) > 1:
+        raise _broken(offers, "several packages offer it")
+    return _load(offers[0])
+
+
+def _load(entry: EntryPoint) -> HandoffProtocol:
+    try:
+        target = entry.load()
+        instance = target() if isinstance(target, type) else target
+    except Exception as error:
+        raise _broken([entry], f"it cannot be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(instance, HandoffProtocol):
+        raise _broken([entry], "it is not a materia_nb.handoff.HandoffProtocol")
+    if getattr(instance, "name", None) != entry.name:
+        raise _broken([entry], f"its name is {getattr(instance, 'name', None)!r}")
+    return instance
+
+
+def _broken(offers: Sequence[EntryPoint], reason: str) -> MateriaError:
+    packages = sorted({entry.dist.name for entry in offers if entry.dist})
+    return MateriaError(
+        f"The handoff protocol {offers[0].name!r} is not usable: {reason}.",
+        where=", ".join(sorted({entry.value for entry in offers})),
+        hint=f"correct or uninstall {' or '.join(packages) or 'the package that offers it'}",
+        kind="broken_protocol",
+    )

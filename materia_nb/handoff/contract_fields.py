@@ -9,192 +9,40 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeGuard
+from typing import Final, NamedTuple
 
-from materia_nb.errors import MateriaError
-from materia_nb.handoff.capabilities import (
-    FindFile,
-    Pointer,
-    Reported,
-    Section,
-    Task,
-    TextOrPointer,
-    can_be_granted,
-    told_rows,
-)
-from materia_nb.handoff.jsontext import MAX_DEPTH, NotJson, too_deep, wide_json
-from materia_nb.handoff.protocol import (
-    LONGEST_FORM,
-    NO_REASON,
+from materia_nb.handoff.base import (
     UNKNOWN,
+    AgentReport,
+    FindFile,
     Issue,
     Outcome,
-    Piece,
+    Pointer,
     Reaction,
     Reading,
     Requirements,
+    Section,
     SimpleAnswer,
+    Task,
+    TextOrPointer,
     TurnFacts,
+    WorkItem,
+)
+from materia_nb.handoff.checks import LONGEST_FORM, issue_of
+from materia_nb.handoff.jsontext import (
+    NO_REASON,
+    NotJson,
     as_text,
-    issue_of,
+    join_within_limit,
     labelled,
     one_line,
-    verdict,
-    within,
+    wide_json,
 )
+from materia_nb.handoff.runtime_rules import can_be_granted, update_entries
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.facts import as_list, told_in
-
-
-def merged_context(stored: JSON, update: JSON) -> JSON:
-    """Return ``stored`` with ``update`` merged into it; both stay as they were, and parts are shared.
-
-    Objects are merged key by key and keys are never removed. Lists are united. Anything
-    else, null included, is replaced by the update.
-    Raises MateriaError (kind ``too_deep``) for values nested too deeply to be walked.
-    """
-    if too_deep(stored) or too_deep(update):
-        raise MateriaError(
-            f"The values are nested more than {MAX_DEPTH} levels deep.",
-            hint="keep an index of facts, no tree of that depth",
-            kind="too_deep",
-        )
-    return _merged(stored, update)
-
-
-def _merged(stored: JSON, update: JSON) -> JSON:
-    if isinstance(stored, dict) and isinstance(update, dict):
-        changed = {key: _merged(stored[key], new) if key in stored else new for key, new in update.items()}
-        return {**stored, **changed}
-    if isinstance(stored, list) and isinstance(update, list):
-        return _united(stored, update)
-    return update
-
-
-def _united(stored: list[JSON], update: list[JSON]) -> list[JSON]:
-    both = [*stored, *update]
-    kinds = {_kind(item) for item in both}
-    if len(kinds) == 1 and None not in kinds:
-        return sorted(_distinct(both))
-    if stored and update and _all_named(both):
-        return _by_name(both)
-    return _distinct(both)
-
-
-def _kind(item: JSON) -> str | None:
-    if isinstance(item, bool):
-        return "flag"
-    if isinstance(item, (int, float)):
-        return "number"
-    return "text" if isinstance(item, str) else None
-
-
-def _all_named(items: Iterable[JSON]) -> TypeGuard[list[dict[str, JSON]]]:
-    return all(isinstance(item, dict) and isinstance(item.get("name"), str) for item in items)
-
-
-def _by_name(items: list[dict[str, JSON]]) -> list[JSON]:
-    """Merge the items of one name, in the order in which the names first appear."""
-    found: dict[str, JSON] = {}
-    for item in items:
-        name = item["name"]
-        found[name] = _merged(found[name], item) if name in found else item
-    return list(found.values())
-
-
-def _distinct(items: list[JSON]) -> list[JSON]:
-    """Drop what equals an earlier item as JSON: true is not 1, and the order of keys does not count."""
-    seen: dict[Hashable, JSON] = {}
-    for item in items:
-        seen.setdefault(_identity(item), item)
-    return list(seen.values())
-
-
-def _identity(item: JSON) -> Hashable:
-    if isinstance(item, dict):
-        return ("object", frozenset((key, _identity(child)) for key, child in item.items()))
-    if isinstance(item, list):
-        return ("list", tuple(_identity(child) for child in item))
-    return (_kind(item), item)
-
-
-class ContextUpdate(NamedTuple):
-    """One update: the name of a contract, whatever it is, and what to merge into it."""
-
-    contract: JSON
-    payload: JSON
-
-
-class MergedUpdates(NamedTuple):
-    """What became of the updates.
-
-    Attributes:
-        document: the project context afterwards; the old one when nothing was applied.
-        applied: the contracts that were updated, in order.
-        rejected: the names that may not be written.
-        issues: payloads that were refused; their sections are as they were.
-        warnings: names that were refused.
-    """
-
-    document: Mapping[str, JSON]
-    applied: tuple[str, ...]
-    rejected: tuple[JSON, ...]
-    issues: tuple[Issue, ...]
-    warnings: tuple[Issue, ...]
-
-
-def entries(clause: JSON) -> list[ContextUpdate]:
-    """Return the well-formed entries of ``update_contracts``; anything else is left out."""
-    given = clause if isinstance(clause, list) else []
-    return [
-        ContextUpdate(entry["contract"], entry["payload"])
-        for entry in given
-        if isinstance(entry, dict) and "contract" in entry and "payload" in entry
-    ]
-
-
-def apply_updates(
-    document: Mapping[str, JSON], clause: JSON, writable: Collection[str], agent: str = ""
-) -> MergedUpdates:
-    """Merge the entries of ``update_contracts`` into a project context document, in order.
-
-    The old document is not changed: a caller that stores the new one in one go either has
-    all of it or nothing. Entries are judged one by one, and a refused one stops no other.
-
-    Args:
-        document: the stored sections, by contract name.
-        clause: the ``update_contracts`` of an accepted contract.
-        writable: the names that the agent was given.
-        agent: who asked, for the message.
-
-    Raises MateriaError (kind ``too_deep``) as :func:`merged_context` does; then nothing is applied.
-    """
-    changed = dict(document)
-    applied: list[str] = []
-    names: list[JSON] = []
-    issues: list[Issue] = []
-    warnings: list[Issue] = []
-    for place, (name, payload) in enumerate(entries(clause)):
-        if not isinstance(name, str) or name not in writable:
-            names.append(name)
-            warnings.append(rejected(place, name, agent, writable))
-        elif not isinstance(payload, dict):
-            issues.append(issue_of("UPDATE_CONTRACT_PAYLOAD", name[:200], place=place, name=name[:100]))
-        else:
-            changed[name] = merged_context(changed.get(name, {}), payload)
-            applied.append(name)
-    return MergedUpdates(
-        changed if applied else document, tuple(applied), tuple(names), tuple(issues), tuple(warnings)
-    )
-
-
-def rejected(place: int, name: JSON, agent: str, writable: Collection[str]) -> Issue:
-    """Return the warning about a contract that the agent may not write."""
-    who, what, may = agent or "of this turn", str(name), ", ".join(sorted(writable)) or "none"
-    return issue_of("UPDATE_CONTRACT_REJECTED", what[:200], place=place, agent=who, name=what[:100], may=may)
-
 
 PLAN_STATUSES: Final = ("IN_PROGRESS", "APPROVAL_REQUEST", "COMPLETE", "BLOCKED", "NEEDS_INPUT")
 AROUND_IN_PROGRESS: Final = ("APPROVAL_REQUEST", "NEEDS_INPUT", "COMPLETE", "BLOCKED")
@@ -375,7 +223,7 @@ class Contract:
         self.user_facing_summary = (summary.strip() or None) if isinstance(summary, str) else None
         self.memorialize_suggestions = memorialize_suggestions(value.get("memorialize_suggestions"))
         self.memory_suggestions = [str(one) for one in as_list(notes) if one is not None]
-        self.update_contracts = entries(value.get("update_contracts"))
+        self.update_contracts = update_entries(value.get("update_contracts"))
         self.rollback_executed = _in_text(value.get("rollback_executed", ABSENT))
         used = value.get("context_consumption")
         self.context_consumption = _consumption(used) if isinstance(used, dict) else None
@@ -595,10 +443,10 @@ def contract_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bo
         lines.insert(1, "Each open gap becomes a work item.")
     if writable_sections(facts.given):
         lines.insert(1, 'update_contracts: a list of {"contract": its name, "payload": what is new}.')
-    return within(lines, LONGEST_FORM)
+    return join_within_limit(lines, LONGEST_FORM)
 
 
-def conclusion(reports: Sequence[Reported]) -> list[str]:
+def conclusion(reports: Sequence[AgentReport]) -> list[str]:
     """Return the summary of a single agent as it wrote it, else what each one found, and what was checked and is open."""
     read = [(who, Contract(value)) for who, value in reports]
     done = [(who, one) for who, one in read if one.plan_status == "COMPLETE"]
@@ -636,25 +484,25 @@ def _texts_of(entries: Sequence[JSON]) -> list[str]:
 def contract_verdict(contract: Contract, status: str) -> Reading:
     """Turn the status of a valid contract into a route or an action."""
     if status == "COMPLETE":
-        return verdict(_ownership(contract) != "not_my_surface")
+        return Reading(satisfied=_ownership(contract) != "not_my_surface")
     if status == "IN_PROGRESS":
         if contract.passed is False or contract.loop_state is not None:
-            return verdict(False)
-        return verdict(None, "reissue", f"The agent is still at work: {_next_action(contract)}")
+            return Reading(satisfied=False)
+        return Reading(action="reissue", reason=f"The agent is still at work: {_next_action(contract)}")
     if status == "APPROVAL_REQUEST":
         return _approval(contract.approval_request)
     if status == "NEEDS_INPUT":
-        return verdict(None, "pause", _next_action(contract), needs="question")
+        return Reading(action="pause", reason=_next_action(contract), needs="question")
     why = "; ".join(["The agent is blocked", *_gaps(contract), *_helper(contract)])
-    return verdict(None, "escalate", why)
+    return Reading(action="escalate", reason=why)
 
 
 def _approval(request: Mapping[str, JSON]) -> Reading:
     asked = one_line(as_text(request.get("exact_content") or request.get("operation") or ""))
     if not can_be_granted(request):
-        return verdict(None, "pause", f"The agent asks for direction: {asked}", needs="direction")
+        return Reading(action="pause", reason=f"The agent asks for direction: {asked}", needs="direction")
     own = f"nothing here issued the id {request['approval_id']}: it is the agent's own"
-    return verdict(None, "pause", f"The agent asks for consent: {asked} ({own})", needs="consent")
+    return Reading(action="pause", reason=f"The agent asks for consent: {asked} ({own})", needs="consent")
 
 
 def contract_context(contract: Contract, warnings: Sequence[Issue]) -> str:
@@ -734,8 +582,8 @@ def contract_of(answer: SimpleAnswer) -> dict[str, JSON]:
         agent_status["agent_id"] = answer.agent
     report: dict[str, JSON] = {name: [] for name in EVIDENCE}
     report["commands_run"] = list(answer.commands)
-    report["key_outputs"] = answer.found.split("\n") if answer.found else []
-    report["open_gaps"] = [_gap(piece) for piece in answer.pieces]
+    report["key_outputs"] = answer.findings.split("\n") if answer.findings else []
+    report["open_gaps"] = [_gap(item) for item in answer.items]
     if result is not None:
         report["verification"] = {"result": result}
     return {
@@ -746,8 +594,8 @@ def contract_of(answer: SimpleAnswer) -> dict[str, JSON]:
     }
 
 
-def _gap(piece: Piece) -> str:
-    return piece.title if piece.context == piece.title else f"{piece.title}\n{piece.context}"
+def _gap(item: WorkItem) -> str:
+    return item.title if item.context == item.title else f"{item.title}\n{item.context}"
 
 
 def contract_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
@@ -758,7 +606,7 @@ def contract_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
         find: tells which of the files that it names are there.
     """
     contract = Contract(value)
-    sections = [Section("contract", rows=told_rows(_contract_headline(contract)))]
+    sections = [Section.of_pairs("contract", _contract_headline(contract))]
     for title, owner in (
         ("verification", contract.verification),
         ("asks for", contract.approval_request),

@@ -12,38 +12,35 @@ from dataclasses import replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.handoff import contract_fields
-from materia_nb.handoff.capabilities import (
-    Learned,
-    Section,
-    StatusPath,
-    SuggestionKind,
-    can_be_granted,
-    is_approval_id,
-)
-from materia_nb.handoff.jsontext import too_deep, without_infinities
-from materia_nb.handoff.protocol import (
+from materia_nb.handoff.base import (
     SAMPLE,
     UNKNOWN,
-    Checker,
-    Fields,
-    HandoffField,
+    HandoffProtocol,
     Issue,
+    KnowledgeUpdate,
     Outcome,
     Reaction,
     Reading,
     Refusal,
     Requirements,
+    Section,
     SimpleAnswer,
+    StatusPath,
+    SuggestionKind,
     TurnFacts,
+)
+from materia_nb.handoff.checks import (
+    Checker,
+    Fields,
+    HandoffField,
     form_words,
     is_missing,
+    is_no_object,
     issue_of,
     missing_sources,
-    no_object,
-    sample_answer,
-    verdict,
-    without_backticks,
 )
+from materia_nb.handoff.jsontext import too_deep, without_backticks, without_infinities
+from materia_nb.handoff.runtime_rules import apply_updates, can_be_granted, is_approval_id, rejected
 from materia_nb.jsonvalue import JSON, set_path
 
 _Tier: TypeAlias = Literal["ok", "repair", "reissue"]
@@ -108,7 +105,7 @@ def _shown(value: JSON) -> str:
 
 def _section(missing: str, fix: str, fields: Fields) -> HandoffField:
     """An object whose fields are missing too where it is."""
-    return HandoffField("object", missing, fix, no_object, fields=fields, demands=True)
+    return HandoffField("object", missing, fix, is_no_object, fields=fields, demands=True)
 
 
 def _given(
@@ -249,7 +246,7 @@ def _updates(contract: contract_fields.Contract, facts: TurnFacts) -> Iterator[I
         return
     for place, entry in enumerate(contract.update_contracts):
         if entry.contract not in writable:
-            yield contract_fields.rejected(place, entry.contract, facts.agent_id, writable)
+            yield rejected(place, entry.contract, facts.agent_id, writable)
 
 
 MOST_REPAIRS: Final = 2
@@ -267,7 +264,7 @@ _NOBODY: Final = "a000000"
 """An agent id as contracts want it; nobody has it."""
 
 
-class ContractProtocol:
+class ContractProtocol(HandoffProtocol):
     """Reads and asks for agent contracts."""
 
     name = "agent-contract"
@@ -275,7 +272,7 @@ class ContractProtocol:
     form = staticmethod(contract_fields.contract_form)
     after_answer = "Report IN_PROGRESS and go on."
     conclusion = staticmethod(contract_fields.conclusion)
-    given = staticmethod(contract_fields.assignment_of)
+    assignment = staticmethod(contract_fields.assignment_of)
     layout = staticmethod(contract_fields.contract_layout)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
@@ -286,13 +283,13 @@ class ContractProtocol:
 
     def learn(
         self, value: Mapping[str, JSON], given: Mapping[str, JSON], knowledge: Mapping[str, JSON]
-    ) -> Learned:
+    ) -> KnowledgeUpdate:
         """Merge ``update_contracts`` into what is kept about the project (section 10)."""
         writable = contract_fields.writable_sections(given)
-        done = contract_fields.apply_updates(knowledge, value.get("update_contracts"), writable or ())
+        done = apply_updates(knowledge, value.get("update_contracts"), writable or ())
         # Where the agent was given what it may write, the reading has already refused the rest, by the agent's id.
         refused = done.warnings if writable is None else ()
-        return Learned(done.document, (*refused, *done.issues))
+        return KnowledgeUpdate(done.document, (*refused, *done.issues))
 
     def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
         """List what an agent suggests to remember (section 9)."""
@@ -301,7 +298,7 @@ class ContractProtocol:
         found += [("memory", one) for one in contract.memorialize_suggestions.suggestions]
         return found + [("note", {"text": note}) for note in contract.memory_suggestions]
 
-    def way(self, readings: Sequence[Reading]) -> list[Section]:
+    def status_sections(self, readings: Sequence[Reading]) -> list[Section]:
         """Show the plan statuses of a visit, without those that were refused."""
         statuses = tuple(_recorded(readings))
         if not statuses:
@@ -314,13 +311,11 @@ class ContractProtocol:
         )
         return [Section("plan_status", statuses=way)]
 
-    detours = False
-
-    def samples(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
+    def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
         """Yield contracts that may say an outcome."""
         # What is not satisfied is told as done and not of this agent's making: work in progress may be asked to go on.
         told: Outcome = "done" if outcome == "again" else outcome
-        value = contract_fields.contract_of(sample_answer(told, count, agent=_NOBODY))
+        value = contract_fields.contract_of(SimpleAnswer.sample(told, count, agent=_NOBODY))
         if outcome != "again":
             yield value
         owner = "not_my_surface" if outcome == "again" else "owned_here"
@@ -333,19 +328,19 @@ class ContractProtocol:
             found = {**findings, "ownership_assessment": owner, "open_gaps": open_gaps}
             yield {**value, "consolidation_report": found}
 
-    def stopping(self) -> Iterator[dict[str, JSON]]:
+    def sample_stops(self) -> Iterator[dict[str, JSON]]:
         """Yield contracts that need a person."""
-        for value in self.samples("stuck", 0):
+        for value in self.sample_outputs("stuck", 0):
             yield value
             status = value.get("agent_status")
             known = status if isinstance(status, dict) else {}
             yield {**value, "agent_status": {**known, "plan_status": "NEEDS_INPUT"}}
 
-    def written(self, value: Mapping[str, JSON]) -> str:
+    def write(self, value: Mapping[str, JSON]) -> str:
         """Write a contract in its fence."""
         return _fenced(value)
 
-    def by_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
+    def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
         """Write a contract that a person verified, in the name of the agent; who says no verdict is done."""
         outcome: Outcome = "done" if answer.outcome == "open" else answer.outcome
         value = contract_fields.contract_of(replace(answer, outcome=outcome, agent=facts.agent_id))
@@ -390,7 +385,7 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
 def _reading(value: JSON, checked: CheckedContract, wanted: Requirements, facts: TurnFacts) -> Reading:
     contract, status = checked.contract, checked.contract.plan_status
     if checked.only_unfinished:
-        way = verdict(False, reason=checked.issues[0].message)
+        way = Reading(satisfied=False, reason=checked.issues[0].message)
         return _accepted(value, checked, way, wanted, facts.memory)
     step = contract_fields.report(contract_fields.remembered(facts.memory), status)
     if checked.issues:

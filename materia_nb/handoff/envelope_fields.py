@@ -11,31 +11,32 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.handoff.capabilities import FindFile, Pointer, Section, TextOrPointer, told_rows
-from materia_nb.handoff.protocol import (
+from materia_nb.handoff.base import (
+    FindFile,
+    Issue,
+    Outcome,
+    Pointer,
+    Reading,
+    Requirements,
+    Section,
+    SimpleAnswer,
+    TextOrPointer,
+    TurnFacts,
+    WorkItem,
+)
+from materia_nb.handoff.checks import (
     ANYTHING,
-    NO_REASON,
     Checker,
     Fields,
     HandoffField,
-    Issue,
-    Outcome,
-    Piece,
-    Reading,
-    Requirements,
-    SimpleAnswer,
-    TurnFacts,
-    as_text,
     closed_object,
     first_field,
     is_blank,
     is_null,
     issue_of,
-    labelled,
-    one_line,
     schema_of,
-    verdict,
 )
+from materia_nb.handoff.jsontext import NO_REASON, as_text, labelled, one_line
 from materia_nb.jsonvalue import JSON
 
 STATUSES: Final = ("VERIFIED", "UNVERIFIED", "BLOCKED")
@@ -270,32 +271,32 @@ def envelope_verdict(envelope: Envelope, facts: TurnFacts) -> Reading:
 
 def _decided(envelope: Envelope, facts: TurnFacts) -> Reading:
     if envelope.status == "BLOCKED":
-        return verdict(None, "pause", envelope.reason, needs="help")
+        return Reading(action="pause", reason=envelope.reason, needs="help")
     satisfied = True if envelope.status == "VERIFIED" else None
     if envelope.recommendation == "DETOUR":
         return _detour(satisfied, envelope, facts)
     if envelope.recommendation == "ESCALATE":
-        return verdict(satisfied, "escalate", envelope.reason)
-    return verdict(True) if satisfied else _unverified(envelope, facts)  # LOOP too: the status wins
+        return Reading(satisfied=satisfied, action="escalate", reason=envelope.reason)
+    return Reading(satisfied=True) if satisfied else _unverified(envelope, facts)  # LOOP too: the status wins
 
 
 def _unverified(envelope: Envelope, facts: TurnFacts) -> Reading:
     if envelope.recommendation == "CONTINUE":
-        return verdict(None if envelope.can_help is None else True)
+        return Reading(satisfied=None if envelope.can_help is None else True)
     if envelope.can_help is False:
-        return verdict(None, "escalate", f"Another round would not help: {envelope.reason}")
+        return Reading(action="escalate", reason=f"Another round would not help: {envelope.reason}")
     if _at_cap(facts):
         taken = f"The loop was taken {facts.rounds} of {facts.most_rounds} times"
-        return verdict(None, "escalate", f"{taken}: {envelope.reason}")
-    return verdict(False)
+        return Reading(action="escalate", reason=f"{taken}: {envelope.reason}")
+    return Reading(satisfied=False)
 
 
 def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Reading:
     if target := _target(envelope, facts):
-        return verdict(satisfied, "detour", envelope.reason)._replace(target=target)
+        return Reading(satisfied=satisfied, action="detour", reason=envelope.reason, target=target)
     named = f"to {envelope.suggestion[:100]!r}, which is not a socket here"
     lost = named if envelope.suggestion else "without a socket to go to"
-    return verdict(satisfied, "escalate", f"A detour {lost}: {envelope.reason}")
+    return Reading(satisfied=satisfied, action="escalate", reason=f"A detour {lost}: {envelope.reason}")
 
 
 def _target(envelope: Envelope, facts: TurnFacts) -> str:
@@ -407,7 +408,7 @@ def envelope_of_answer(answer: SimpleAnswer) -> dict[str, JSON]:
         "status": status,
         "summary": {
             "what_i_did": None,
-            "what_i_found": answer.found or None,
+            "what_i_found": answer.findings or None,
             "key_decisions": [],
             "evidence": {
                 "artifacts_produced": [],
@@ -415,7 +416,7 @@ def envelope_of_answer(answer: SimpleAnswer) -> dict[str, JSON]:
                 "measurements": {},
             },
         },
-        "concerns": [_concern(piece) for piece in answer.pieces],
+        "concerns": [_concern(item) for item in answer.items],
         "assumptions": [],
         "routing": routing,
     }
@@ -432,12 +433,12 @@ def _outcome(envelope: Envelope) -> Outcome:
     return "accepted" if wish == "CONTINUE" and can_help is not None else "open"
 
 
-def _concern(piece: Piece) -> JSON:
-    details = _DETAILS.fullmatch(piece.context)
+def _concern(item: WorkItem) -> JSON:
+    details = _DETAILS.fullmatch(item.context)
     if details is None:
-        return {"severity": _PLAIN, "description": piece.title, "recommendation": piece.context}
+        return {"severity": _PLAIN, "description": item.title, "recommendation": item.context}
     place = {"location": details["place"]} if details["place"] else {}
-    told = {"severity": details["severity"], "description": piece.title}
+    told = {"severity": details["severity"], "description": item.title}
     return {**told, **place, "recommendation": details["advice"]}
 
 
@@ -462,7 +463,7 @@ def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
         find: tells which of the files that it names are there.
     """
     envelope = envelope_of(value)
-    sections = [Section("envelope", rows=told_rows(_envelope_headline(envelope)))]
+    sections = [Section.of_pairs("envelope", _envelope_headline(envelope))]
     if envelope.concerns:
         rows = [_concern_row(one, find) for one in sorted(envelope.concerns, key=_rank)]
         sections.append(Section("concerns", ("severity", "what", "where", "what to do"), tuple(rows)))
@@ -473,10 +474,10 @@ def envelope_layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
         sections.append(Section("assumptions", ("taken for granted", "why", "if it is wrong"), assumed))
     meta = value.get("meta")
     if isinstance(meta, dict):
-        written = told_rows(
-            [(name, str(meta[name])) for name in _IDENTITY if isinstance(meta.get(name), str)]
+        identity = Section.of_pairs(
+            "meta", ((name, str(meta[name])) for name in _IDENTITY if isinstance(meta.get(name), str))
         )
-        sections += [Section("meta", rows=written)] if written else []
+        sections += [identity] if identity.rows else []
     return sections
 
 

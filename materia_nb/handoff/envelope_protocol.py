@@ -11,13 +11,10 @@ from typing import Final
 
 from materia_nb.errors import counted
 from materia_nb.handoff import envelope_fields
-from materia_nb.handoff.capabilities import MISSING_ENVELOPE
-from materia_nb.handoff.jsontext import NotJson, too_deep, wide_json, without_infinities
-from materia_nb.handoff.protocol import (
-    LONGEST_FORM,
-    NO_REASON,
+from materia_nb.handoff.base import (
     SAMPLE,
     UNKNOWN,
+    HandoffProtocol,
     Issue,
     Outcome,
     Reading,
@@ -25,14 +22,19 @@ from materia_nb.handoff.protocol import (
     Requirements,
     SimpleAnswer,
     TurnFacts,
-    as_many,
-    form_words,
-    issue_of,
-    missing_sources,
-    sample_answer,
-    within,
-    without_backticks,
 )
+from materia_nb.handoff.checks import LONGEST_FORM, form_words, issue_of, missing_sources
+from materia_nb.handoff.jsontext import (
+    NO_REASON,
+    NotJson,
+    fit_list,
+    join_within_limit,
+    too_deep,
+    wide_json,
+    without_backticks,
+    without_infinities,
+)
+from materia_nb.handoff.runtime_rules import MISSING_ENVELOPE
 from materia_nb.jsonvalue import JSON, compact, set_path
 
 
@@ -82,14 +84,14 @@ MOST_TRIES: Final = 3
 """How often an envelope is asked for in a turn, the first time included."""
 
 
-def _with_meta(value: Mapping[str, JSON], known: Mapping[str, str]) -> dict[str, JSON]:
-    """Return the envelope with the meta fields that it lacks and the runtime knows."""
-    given = value.get("meta")
-    meta: dict[str, JSON] = dict(given) if isinstance(given, dict) else {}
+def _with_meta(value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
+    """Return the envelope with its missing meta fields filled in from ``meta``."""
+    own = value.get("meta")
+    fields: dict[str, JSON] = dict(own) if isinstance(own, dict) else {}
     for name in envelope_fields.META:
-        if known.get(name) and not (isinstance(meta.get(name), str) and meta[name].strip()):
-            meta[name] = known[name]
-    return {**value, "meta": meta} if meta else dict(value)
+        if meta.get(name) and not (isinstance(fields.get(name), str) and fields[name].strip()):
+            fields[name] = meta[name]
+    return {**value, "meta": fields} if fields else dict(value)
 
 
 def finished(
@@ -173,8 +175,8 @@ def envelope_form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bo
         "Evidence: a file, command or number.",
     ]
     room = LONGEST_FORM - len("\n".join(lines)) - 1
-    lines.append(as_many("DETOUR: next_step_suggestion: ", _targets(facts), room))
-    return within(lines, LONGEST_FORM)
+    lines.append(fit_list("DETOUR: next_step_suggestion: ", _targets(facts), room))
+    return join_within_limit(lines, LONGEST_FORM)
 
 
 def _targets(facts: TurnFacts) -> list[str]:
@@ -183,16 +185,16 @@ def _targets(facts: TurnFacts) -> list[str]:
     return [f"{id_} ({names[id_]})" if id_ in names else id_ for id_ in sorted(facts.sockets or ())]
 
 
-class EnvelopeProtocol:
+class EnvelopeProtocol(HandoffProtocol):
     """Reads and asks for handoff envelopes."""
 
     name = "envelope"
-    sees_changes = True  # what stands in for an envelope names the files that changed
+    needs_changed_files = True  # what stands in for an envelope names the files that changed
     ask = staticmethod(envelope_form)
     form = staticmethod(envelope_form)
     schema = staticmethod(envelope_fields.schema)
     layout = staticmethod(envelope_fields.envelope_layout)
-    filed = staticmethod(_with_meta)  # the meta that the runtime knows is filled in (section 6)
+    file_content = staticmethod(_with_meta)  # the meta that the runtime knows is filled in (section 6)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Read an agent's reply; text sockets accept anything."""
@@ -207,28 +209,26 @@ class EnvelopeProtocol:
         """Name the files that were made (section 3)."""
         return envelope_fields.envelope_of(value).artifacts
 
-    detours = True
+    can_detour = True
 
-    def samples(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
+    def sample_outputs(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
         """Yield an envelope that says an outcome."""
-        yield envelope_fields.envelope_of_answer(sample_answer(outcome, count, commands=(SAMPLE,)))
+        yield envelope_fields.envelope_of_answer(SimpleAnswer.sample(outcome, count, commands=(SAMPLE,)))
 
-    def stopping(self) -> Iterator[dict[str, JSON]]:
+    def sample_stops(self) -> Iterator[dict[str, JSON]]:
         """Yield envelopes that need a person."""
-        for value in self.samples("stuck", 0):
+        for value in self.sample_outputs("stuck", 0):
             yield value
             yield {**value, "status": "UNVERIFIED"}
 
-    def written(self, value: Mapping[str, JSON]) -> str:
+    def write(self, value: Mapping[str, JSON]) -> str:
         """Write an envelope as it is."""
         return without_backticks(value)
 
-    def by_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:  # noqa: ARG002 - part of the interface; meta is filled in
+    def write_for_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:  # noqa: ARG002 - part of the interface; meta is filled in
         """Write an envelope whose evidence is that a person judged."""
-        value = envelope_fields.envelope_of_answer(replace(answer, found=answer.found or NO_REASON))
-        return self.written(
-            set_path(value, ["summary", "evidence", "measurements"], {"persons_who_judged": 1})
-        )
+        value = envelope_fields.envelope_of_answer(replace(answer, findings=answer.findings or NO_REASON))
+        return self.write(set_path(value, ["summary", "evidence", "measurements"], {"persons_who_judged": 1}))
 
 
 def read_object(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import is_
 from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
 
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, compact
 
 _Where: TypeAlias = Literal["whole", "fence", "prose"]
 
@@ -307,3 +307,51 @@ def _of_word(word: str) -> str:
     if word in _CONSTANTS:
         return f"write {_CONSTANTS[word]} for {word}"
     return f'put {word[:40]} into double quotes: "{word[:40]}"'
+
+
+NO_REASON: Final = "No reason was given."
+"""The value of a required text if there is none."""
+_ENTRIES_SHOWN: Final = 20
+"""Number of entries of a list that are shown; the recorded output has all of them."""
+
+
+def one_line(text: str) -> str:
+    """Return the text with its white space collapsed."""
+    return " ".join(text.split())
+
+
+def as_text(value: JSON) -> str:
+    """Return a string as it is, anything else as JSON on one line."""
+    return value if isinstance(value, str) else compact(value)
+
+
+def labelled(title: str, entries: Iterable[str]) -> Iterator[str]:
+    """Yield one line with a title and the entries that are not blank; nothing if there are none."""
+    texts = [one_line(entry) for entry in entries if entry.strip()]
+    if texts:
+        more = f" and {len(texts) - _ENTRIES_SHOWN} more" if len(texts) > _ENTRIES_SHOWN else ""
+        yield f"{title}: {'; '.join(texts[:_ENTRIES_SHOWN])}{more}"
+
+
+def without_backticks(value: Mapping[str, JSON]) -> str:
+    """Return an object as JSON with its backticks escaped, so that none opens or closes a fence."""
+    return compact(value).replace("`", "\\u0060")
+
+
+def join_within_limit(lines: Sequence[str], limit: int) -> str:
+    """Join the first line, and those of the others that fit into ``limit`` characters."""
+    text = lines[0]
+    for line in filter(None, lines[1:]):
+        if len(text) + 1 + len(line) <= limit:
+            text = f"{text}\n{line}"
+    return text
+
+
+def fit_list(start: str, entries: Sequence[str], limit: int) -> str:
+    """Return ``start`` and as many entries as fit into ``limit`` characters; empty if not even the first one fits."""
+    for count in range(len(entries), 0, -1):
+        more = "." if count == len(entries) else ", …"
+        line = f"{start}{', '.join(entries[:count])}{more}"
+        if len(line) <= limit:
+            return line
+    return ""

@@ -8,34 +8,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from materia_nb.handoff.capabilities import (
-    GOOD_SCHEDULE,
-    SCHEDULE_FORM,
-    SCHEDULE_SHAPE,
-    STREAM_NAME,
-    schedule_issues,
-)
-from materia_nb.handoff.jsontext import FoundObject, NotJson, agent_object, utility_object
-from materia_nb.handoff.protocol import (
-    ANYTHING,
+from materia_nb.handoff.base import (
     BASE,
     EVENT_SEVERITIES,
-    LONGEST_FORM,
-    LONGEST_SHORT_FORM,
-    SCHEDULE,
-    TEXT,
     UNKNOWN,
+    HandoffProtocol,
     Issue,
     Reading,
     Requirements,
     Scope,
     TurnFacts,
+)
+from materia_nb.handoff.checks import (
+    ANYTHING,
+    LONGEST_FORM,
+    LONGEST_SHORT_FORM,
+    SCHEDULE,
+    TEXT,
     closed_object,
     first_field,
     form_words,
-    listed_as,
+    list_of,
     missing_sources,
-    within,
+)
+from materia_nb.handoff.jsontext import FoundObject, NotJson, agent_object, join_within_limit, utility_object
+from materia_nb.handoff.runtime_rules import (
+    GOOD_SCHEDULE,
+    SCHEDULE_FORM,
+    SCHEDULE_SHAPE,
+    STREAM_NAME,
+    schedule_issues,
 )
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen
 
@@ -183,11 +185,11 @@ _WHERE_NOTE = {
 }
 
 
-class SparseProtocol:
+class SparseProtocol(HandoffProtocol):
     """Reads and asks for the sparse handoff."""
 
     name = "sparse"
-    reads_text_alone = True
+    needs_facts = False
 
     def read(
         self,
@@ -264,7 +266,7 @@ class SparseProtocol:
                 for target, source in wanted.sources
                 if (name := first_field(source)) and name not in _PLACES
             ]
-        return within(lines, LONGEST_SHORT_FORM if short else LONGEST_FORM)
+        return join_within_limit(lines, LONGEST_SHORT_FORM if short else LONGEST_FORM)
 
     def schema(self, wanted: Requirements) -> dict[str, JSON] | None:
         """Require the fields that are asked for, and context, which may be empty.
@@ -301,7 +303,7 @@ _FORM_WORDS: Final = frozenset(
     {_TITLE, _TASK, _NEXT, _ANY_WORD, STREAM_NAME, "<true or false>", *_MEANINGS.values()}
 )
 _SHAPES: Final[dict[str, JSON]] = {
-    "workItems": listed_as(closed_object({"title": TEXT, "context": TEXT})),
+    "workItems": list_of(closed_object({"title": TEXT, "context": TEXT})),
     "satisfied": {"type": "boolean"},
     "context": TEXT,
     SCHEDULE: SCHEDULE_SHAPE,

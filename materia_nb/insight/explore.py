@@ -15,7 +15,7 @@ from materia_nb.engine.evolve import begin_at, fold
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, pending
 from materia_nb.errors import MateriaError, counted, did_you_mean
-from materia_nb.handoff.protocol import SAMPLE
+from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.odds import Assumed, Chances, Odds, odds_of
 from materia_nb.insight.reachable_states import (
     COMPLETE,

@@ -20,7 +20,7 @@ from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, needs_one_of, usage_error
-from materia_nb.handoff.protocol import SAMPLE
+from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.reachable_states import (
     COMPLETE,
     HELD,

@@ -3,7 +3,7 @@
 The expression is a person's, what it runs over came from models: an expression cannot make the kernel hang.
 
 Which outputs tell what came of the work, and what to remember, is up to their protocols: those that
-:class:`Concludes` and :class:`Suggests`.
+:class:`HandoffProtocol` and :class:`HandoffProtocol`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from materia_nb.engine.rules import Look, Rules, SocketRules, matches
 from materia_nb.engine.session import Edit, Session, StepRecord, Streams, every_step
 from materia_nb.engine.state import CastState, Failure, Usage, known_sum
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of, plain
-from materia_nb.handoff.capabilities import Concludes, Reported, SuggestionKind, Suggests
+from materia_nb.handoff.base import AgentReport, HandoffProtocol, SuggestionKind
 from materia_nb.insight import diff
 from materia_nb.jsonvalue import JSON, MISSING, get_path, same, split_path
 from materia_nb.loadout.graph import END, Graph
@@ -362,8 +362,6 @@ def suggestions_of(rules: Rules, steps: Sequence[StepRecord], kept: Sequence[JSO
     entries: list[dict[str, JSON]] = []
     for step in steps:
         spoken = rules.sockets[step.socket].protocol
-        if not isinstance(spoken, Suggests):
-            continue
         for value in _accepted(step):
             for kind, fields in spoken.suggestions(value):
                 one = Suggestion(len(found) + 1, step.number, kind, fields, kept=False)
@@ -402,14 +400,14 @@ def conclusion_of(rules: Rules, steps: Sequence[StepRecord]) -> list[str]:
     An agent that worked on several items reports on each of them.
     """
     last = {(step.socket, step.item_key): step for step in steps}
-    reports: dict[str, tuple[Concludes, list[Reported]]] = {}
+    reports: dict[str, tuple[HandoffProtocol, list[AgentReport]]] = {}
     for step in last.values():
         here = rules.sockets[step.socket]
         name, spoken = here.protocol.name, here.protocol
         values = list(_accepted(step))
-        if values and isinstance(spoken, Concludes):
+        if values:
             who = here.socket.materia.label + (f", {step.item_key}" if step.item_key else "")
-            reports.setdefault(name, (spoken, []))[1].append(Reported(who, values[-1]))
+            reports.setdefault(name, (spoken, []))[1].append(AgentReport(who, values[-1]))
     return [line for spoken, told in reports.values() for line in spoken.conclusion(told)]
 
 

@@ -26,16 +26,9 @@ from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules, SocketRules, matches
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, usage_error
-from materia_nb.handoff.capabilities import MakesAnswers
-from materia_nb.handoff.protocol import (
-    SAMPLE,
-    SCHEDULE,
-    Outcome,
-    Reaction,
-    TurnFacts,
-    in_brief,
-    protocol,
-)
+from materia_nb.handoff import protocol
+from materia_nb.handoff.base import SAMPLE, HandoffProtocol, Outcome, Reaction, TurnFacts
+from materia_nb.handoff.checks import SCHEDULE, summarize_issues
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
 from materia_nb.loadout.graph import CAST_CONTEXTS, Graph, Socket
 from materia_nb.loadout.regions import reachable_from, rounds_in
@@ -49,21 +42,21 @@ def holds(rules: Rules, here: SocketRules) -> Iterator[tuple[Reaction, str]]:
     if maker is None:
         return
     facts = TurnFacts(given=given_to(rules, here, entering.begin(rules, SAMPLE)))
-    for value in maker.stopping():
-        text = maker.written(value)
+    for value in maker.sample_stops():
+        text = maker.write(value)
         reading = here.protocol.read(text, here.wanted, facts)
         if reading.accepted and reading.action in ("pause", "escalate") and reading.action not in found:
             found.add(reading.action)
             yield reading.action, text
 
 
-def _maker(name: str) -> MakesAnswers | None:
+def _maker(name: str) -> HandoffProtocol | None:
     """Return the protocol of that name if answers can be made up in its form."""
     try:
         spoken = protocol(name)
     except MateriaError:
         return None
-    return spoken if isinstance(spoken, MakesAnswers) else None
+    return spoken if spoken.has("sample_outputs") else None
 
 
 # -- answers ---------------------------------------------------------------------------------
@@ -124,7 +117,7 @@ def detouring(graph: Graph) -> tuple[str, ...]:
     return tuple(
         id_
         for id_, one in graph.sockets.items()
-        if _asked(one) and (maker := _maker(one.handoff)) is not None and maker.detours
+        if _asked(one) and (maker := _maker(one.handoff)) is not None and maker.can_detour
     )
 
 
@@ -166,7 +159,7 @@ class PossibleAnswers:
             yield Scripted(compact(self._value(here, result, count or 0)), result, count)
 
     def _in_form(
-        self, here: SocketRules, maker: MakesAnswers, lengths: Sequence[int | None]
+        self, here: SocketRules, maker: HandoffProtocol, lengths: Sequence[int | None]
     ) -> Iterator[Scripted]:
         """Every answer in the form of the socket's protocol; one that says nothing of ``satisfied`` may be among them."""
         found = []
@@ -181,7 +174,7 @@ class PossibleAnswers:
         yield from (Scripted(text, Result.STOPPED, None, action) for action, text in holds(self._rules, here))
 
     def _shortest(
-        self, here: SocketRules, maker: MakesAnswers, result: Result | None, count: int
+        self, here: SocketRules, maker: HandoffProtocol, result: Result | None, count: int
     ) -> str | None:
         """Return the shortest answer of this length that is taken and follows the graph; None when there is none.
 
@@ -192,8 +185,8 @@ class PossibleAnswers:
             given=given_to(self._rules, here, entering.begin(self._rules, SAMPLE)),
             sockets=frozenset(self._rules.sockets),
         )
-        for value in maker.samples("done" if result is None else _OUTCOMES[result], count):
-            text = maker.written(self._with_sources(here, count, value))
+        for value in maker.sample_outputs("done" if result is None else _OUTCOMES[result], count):
+            text = maker.write(self._with_sources(here, count, value))
             reading = here.protocol.read(text, here.wanted, facts)
             if reading.accepted and reading.action == "route" and result in (None, reading.result):
                 return text
@@ -544,7 +537,7 @@ def visit(rules: Rules, here: SocketRules, state: CastState, answer: Scripted) -
     decision: Decision | None = None
     for turns, turn in enumerate(turns_of(rules, here, state, answer), 1):  # noqa: B007 - how many is told below
         if (reading := turn.step.reading) is not None and reading.error is not None:
-            raise _no_answer(here, in_brief(reading.issues, 3))
+            raise _no_answer(here, summarize_issues(reading.issues, 3))
         state, decision = turn.step.state, turn.step.decision
     taken = _taken(decision)
     if state.status == "ready":

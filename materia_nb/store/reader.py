@@ -31,7 +31,7 @@ from materia_nb.engine.rules import Look, Rules
 from materia_nb.engine.session import Session, output_name
 from materia_nb.engine.state import NEW_ITEM, CastState, Failure, Item, Usage, Visit
 from materia_nb.errors import MateriaError, counted
-from materia_nb.handoff.protocol import in_brief
+from materia_nb.handoff.checks import summarize_issues
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import as_list, as_object, is_number, whole
 from materia_nb.loadout.graph import END, Iterator
@@ -85,7 +85,7 @@ def our_reason(session: Session, step: Transition | None, recorded_error: str = 
             "the entry socket of the loadout comes first" if not session.steps else "it has not answered yet"
         )
     if decision.issues:
-        return f"the output of {decision.socket} cannot be used: {in_brief(decision.issues, 5)}"
+        return f"the output of {decision.socket} cannot be used: {summarize_issues(decision.issues, 5)}"
     reason = _choice(decision)
     if step is not None and step.decision is not None and step.decision.passed_over:
         reason += f"; {', '.join(step.decision.passed_over)} has no item left and is passed over"

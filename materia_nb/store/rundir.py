@@ -35,8 +35,8 @@ from materia_nb.engine.session import (
 from materia_nb.engine.state import CastState, Usage, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import BESIDE, append_line, read_plain, reading, replace_file, sync_folder
-from materia_nb.handoff.capabilities import NamesArtifacts, names
-from materia_nb.handoff.protocol import Reading
+from materia_nb.handoff.base import HandoffProtocol, Reading
+from materia_nb.handoff.runtime_rules import names
 from materia_nb.jsonvalue import JSON
 from materia_nb.platform import Handle, call_later, computing
 from materia_nb.store.files import (
@@ -498,7 +498,7 @@ def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
 
 
 def missing_evidence(
-    naming: NamesArtifacts, reading: Reading | None, project: Path, run_dir: Path
+    naming: HandoffProtocol, reading: Reading | None, project: Path, run_dir: Path
 ) -> list[str]:
     """Return the files that an accepted output says were made and that are not there (envelope rules, section 3).
 
@@ -572,7 +572,7 @@ def keep_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, b
     facts = turn_facts(rules, here, before, visit)
     ended, state = session.steps[-1].ended or 0, session.state
     timestamp = datetime.fromtimestamp(ended / 1000, UTC).isoformat(timespec="milliseconds")
-    value = here.filing.filed(reading.value, {**facts.meta, "timestamp": timestamp})
+    value = here.filing.file_content(reading.value, {**facts.meta, "timestamp": timestamp})
     step = step_names(tuple(rules.sockets))[visit.socket]
     flow, agent = _safe(facts.meta["flow_key"]), _safe(facts.meta["agent_key"])
     final, draft = map(Path, names(str(run_dir), flow, step, agent))

@@ -25,7 +25,8 @@ from materia_nb.display.escape import shorten
 from materia_nb.engine.state import UNREPORTED, Usage, known_sum
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of, scrubbed, usage_error
 from materia_nb.handoff import SparseProtocol
-from materia_nb.handoff.protocol import Requirements, in_brief
+from materia_nb.handoff.base import Requirements
+from materia_nb.handoff.checks import summarize_issues
 from materia_nb.insight import diff
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.sweep.grid import Seen, digest, seen
@@ -387,7 +388,7 @@ class Judge:
             reading = _SPARSE.read(taken.text, _WANTED)
             if reading.error is None:
                 return Verdict(reading.satisfied, _cut(reading.context or ""), spent)
-            told = in_brief(reading.issues, 3)
+            told = summarize_issues(reading.issues, 3)
         return Verdict(None, _cut(f"the judge's answer cannot be used: {told}"), spent)
 
     def _prompt(self, cast: Cast) -> str:

@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.errors import MateriaError, did_you_mean, scrubbed, scrubbed_bytes, secret_arguments
 from materia_nb.file_io import read_plain, replace_file
-from materia_nb.handoff.protocol import BASE, Scope
+from materia_nb.handoff.base import BASE, Scope
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import read_config, write_config
 from materia_nb.loadout.facts import SHIPPED_SCRIPTS, Object, as_list, as_object, script_file

@@ -19,9 +19,9 @@ from materia_nb.engine import outputs
 from materia_nb.engine.entering import turn_facts
 from materia_nb.errors import MateriaError, plain
 from materia_nb.handoff import NotJson, SimpleAnswer, strict_json
-from materia_nb.handoff.capabilities import WritesForAPerson, request_of
+from materia_nb.handoff.base import Outcome, WorkItem
 from materia_nb.handoff.jsontext import json_advice
-from materia_nb.handoff.protocol import Outcome, Piece
+from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.cast_slices import identity, said_words
@@ -247,12 +247,14 @@ def clicked_text(
     """
     visit = now.waiting_at
     here = None if visit is None else now.rules.sockets[visit.socket]
-    if visit is not None and here is not None and isinstance(here.protocol, WritesForAPerson):
+    if visit is not None and here is not None and here.protocol.has("write_for_person"):
         outcome: Outcome = "open" if satisfied is None else "done" if satisfied else "again"
-        pieces = tuple(Piece(*texts(one)) for one in items or ())
+        pieces = tuple(WorkItem(*texts(one)) for one in items or ())
         facts = turn_facts(now.rules, here, now.engine, visit)
         why = reason.strip()
-        return here.protocol.by_person(SimpleAnswer(outcome, found=why, pieces=pieces, reason=why), facts)
+        return here.protocol.write_for_person(
+            SimpleAnswer(outcome, findings=why, items=pieces, reason=why), facts
+        )
     made: dict[str, JSON] = {} if items is None else {"workItems": list(items)}
     if satisfied is not None:
         made["satisfied"] = satisfied

@@ -19,8 +19,8 @@ from materia_nb.engine.routing import nearly_used_up
 from materia_nb.engine.session import all_steps, lanes_at_work
 from materia_nb.engine.state import BOUNDS, NOTHING
 from materia_nb.errors import counted, plain
-from materia_nb.handoff.capabilities import request_of
-from materia_nb.handoff.protocol import EVENT_SEVERITIES
+from materia_nb.handoff.base import EVENT_SEVERITIES
+from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.insight.diff import seconds_words, time_of, used, worked, worked_words
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.work_items import json_digest

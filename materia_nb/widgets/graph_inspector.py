@@ -37,7 +37,6 @@ from materia_nb.display.graph_parts import (
 from materia_nb.display.sections import prompt_blocks
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
-from materia_nb.handoff.capabilities import NamesFields
 from materia_nb.insight.queries import HEADERS
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import as_object
@@ -167,7 +166,7 @@ class Inspector:
             return Table(("field", "what it must be"), list(here.wants.items()))
         if socket.parse == "text":
             return Line("Any text will do.")
-        if isinstance(here.protocol, NamesFields):
+        if here.protocol.has("fields"):
             return Line("A JSON object; no field must be there.")
         return Line(f"What the protocol {socket.handoff} asks for, as the prompt says.")
 

@@ -28,7 +28,7 @@ from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord, item_now, lanes_at_work
 from materia_nb.errors import MateriaError, plain
-from materia_nb.handoff.protocol import as_text
+from materia_nb.handoff.jsontext import as_text
 from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import answer_state

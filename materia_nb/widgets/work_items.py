@@ -11,7 +11,7 @@ from materia_nb.engine.item_edits import WORKED_ON, ListEdit, lay_out, origins_o
 from materia_nb.engine.items import Standing
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Issue, item_issues
-from materia_nb.handoff.protocol import as_text
+from materia_nb.handoff.jsontext import as_text
 from materia_nb.jsonvalue import JSON, compact, frozen, same
 from materia_nb.loadout.facts import WORK_ITEMS
 

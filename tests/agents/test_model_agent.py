@@ -22,7 +22,7 @@ from materia_nb.agents.model_agent import ready_models
 from materia_nb.agents.model_turn import INVALID, LONGEST_ARGUMENTS, MOST_CALLS, Calls
 from materia_nb.agents.tools import choose_tools
 from materia_nb.cast import open_cast
-from materia_nb.handoff.capabilities import Grant
+from materia_nb.handoff.runtime_rules import Grant
 from materia_nb.platform import Stop
 from model_helpers import Heard, agent, failed, turn
 from model_server import LONG_S, Slow, calls, refuses, says, serving

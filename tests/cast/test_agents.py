@@ -12,7 +12,7 @@ from materia_nb import Workbench
 from materia_nb.agents.interface import AgentError, Reply, Usage
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import RefusedAnswer
+from materia_nb.handoff.checks import RefusedAnswer
 
 
 class Foreign:

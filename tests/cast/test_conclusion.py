@@ -8,14 +8,14 @@ import cast_helpers as h
 from materia_nb.cast import open_cast
 from materia_nb.cast.views.status import StatusView
 from materia_nb.handoff import protocol
-from materia_nb.handoff.capabilities import Reported
+from materia_nb.handoff.base import AgentReport
 from protocol_helpers import block, contract
 
 CON = protocol("agent-contract")
 
 
 def concluded(*contracts):
-    return CON.conclusion([Reported(f"Agent {n}", value) for n, value in enumerate(contracts, 1)])
+    return CON.conclusion([AgentReport(f"Agent {n}", value) for n, value in enumerate(contracts, 1)])
 
 
 def test_12_a_single_summary_is_told_as_it_was_written():

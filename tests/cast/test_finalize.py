@@ -14,7 +14,7 @@ from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import HandoffView, PromptView
 from materia_nb.engine.entering import agent_id
-from materia_nb.handoff.protocol import WORK_IS_OVER
+from materia_nb.engine.prompt import WORK_IS_OVER
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.resolve import check_config
 from model_helpers import agent as model_agent

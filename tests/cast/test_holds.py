@@ -14,7 +14,7 @@ from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.capabilities import parse_name
+from materia_nb.handoff.runtime_rules import parse_name
 from materia_nb.store.rundir import step_names
 from protocol_helpers import ASK, asking, block, contract, envelope, report, same_when_opened, start
 

@@ -17,7 +17,7 @@ from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.formatting import failure_words
 from materia_nb.cast.repairs import ACTS, FAILURE_KINDS, OTHER, changed_definition, offers
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import RefusedAnswer
+from materia_nb.handoff.checks import RefusedAnswer
 
 SOURCE = Path(materia_nb.__file__).parent
 NO_FAILURE = {"interrupted", "pin_gone"}

@@ -17,7 +17,7 @@ from materia_nb.agents.interface import Asking, Reply, ToolCall, Usage
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.exports import agent_of, recording_of
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import RefusedAnswer
+from materia_nb.handoff.checks import RefusedAnswer
 from materia_nb.loadout import build_graph
 from materia_nb.store.catalogue import list_casts
 from stream_helpers import TWO, plan_of, stream_agents, streams_config

@@ -26,11 +26,11 @@ from materia_nb.handoff import (
     Reading,
     Requirements,
     TurnFacts,
-    capabilities,
     contract_fields,
     contract_protocol,
     protocol,
     requirements,
+    runtime_rules,
 )
 from materia_nb.handoff import envelope_protocol as handoff_envelope
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same
@@ -139,7 +139,7 @@ def _run_merge(vector: Mapping[str, Any]) -> list[str]:
     """Merge one payload into one stored section."""
     given = vector["input"]
     name = given["contract"]
-    done = contract_fields.apply_updates(
+    done = runtime_rules.apply_updates(
         {name: given["stored"]}, [{"contract": name, "payload": given["payload"]}], [name]
     )
     found = {
@@ -152,7 +152,7 @@ def _run_merge(vector: Mapping[str, Any]) -> list[str]:
 def _run_updates(vector: Mapping[str, Any]) -> list[str]:
     """Apply the update clause of one contract to the project context."""
     given = vector["input"]
-    done = contract_fields.apply_updates(
+    done = runtime_rules.apply_updates(
         given["stored"], given["update_contracts"], given["writable_sections"], given["agent"]
     )
     found = {
@@ -194,7 +194,7 @@ def _run_approval(vector: Mapping[str, Any]) -> list[str]:
     reading = contract_protocol.examine(given["contract"], _ANY_JSON).reading
     grant = None
     if given["human"] == "approve" and reading.needs == "consent":
-        grant = capabilities.sealed_from(capabilities.request_of(given["contract"]), _NOW).grant(_NOW)
+        grant = runtime_rules.sealed_from(runtime_rules.request_of(given["contract"]), _NOW).grant(_NOW)
     told = None if grant is None else grant.as_json()
     allowed = []
     for command in given.get("uses", []):
@@ -276,15 +276,15 @@ def run_path(vector: Mapping[str, Any]) -> list[str]:
 def _path(given: Mapping[str, Any]) -> dict[str, JSON]:
     fine = judged(())
     if "filename" in given:
-        step = capabilities.parse_name(given["filename"])
+        step = runtime_rules.parse_name(given["filename"])
         return {**fine, "step_id": step.step_id, "agent_key": step.agent_key, "draft": step.draft}
     if "files" in given:
         read = given["read"]
-        lookup = capabilities.look_for(
+        lookup = runtime_rules.look_for(
             given["files"], read["flow"], read["step_id"], read["agent_key"], given.get("run_base", "")
         )
         return {**judged(lookup.issues, lookup.warnings), "accepted": lookup.path is not None}
-    names = capabilities.names(given["run_base"], given["flow"], given["step_id"], given["agent_key"])
+    names = runtime_rules.names(given["run_base"], given["flow"], given["step_id"], given["agent_key"])
     return {**fine, "final": names.final, "draft": names.draft}
 
 

@@ -53,7 +53,7 @@ from materia_nb.display.escape import (
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.sections import path_svg
 from materia_nb.display.svg import DARK, ON_DARK, GraphPicture, graph_block
-from materia_nb.handoff.capabilities import Pointer, StatusPath
+from materia_nb.handoff.base import Pointer, StatusPath
 from materia_nb.widgets import frontend
 
 VOID = {"meta", "img", "br"}

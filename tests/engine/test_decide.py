@@ -14,7 +14,7 @@ from materia_nb.engine import events as ev
 from materia_nb.engine.labels import Label
 from materia_nb.engine.state import Failure, Pin
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.capabilities import request_of, sealed_from
+from materia_nb.handoff.runtime_rules import request_of, sealed_from
 from materia_nb.loadout.graph import Budget
 
 CHAIN = config({"A": at("P", edge("B")), "B": at("P")})

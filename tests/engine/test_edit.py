@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from builders import Folded, Play, asks, at, config, edge, say
 from materia_nb.engine import decide, edit
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import RefusedAnswer
+from materia_nb.handoff.checks import RefusedAnswer
 from materia_nb.jsonvalue import frozen, same
 from protocol_helpers import json_values
 

@@ -19,7 +19,7 @@ from materia_nb.engine.session import all_steps, every_step, lanes_at_work, pend
 from materia_nb.engine.state import Failure, Pin, Usage
 from materia_nb.engine.streams import lane_folders
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.capabilities import Stream
+from materia_nb.handoff.runtime_rules import Stream
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import Budget
 from stream_helpers import plan_of, streams_config

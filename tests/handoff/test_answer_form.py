@@ -8,14 +8,8 @@ import json
 import pytest
 
 from materia_nb.handoff import protocol
-from materia_nb.handoff.protocol import (
-    FORM_WORDS,
-    LONGEST_FORM,
-    LONGEST_SHORT_FORM,
-    Requirements,
-    TurnFacts,
-    form_words,
-)
+from materia_nb.handoff.base import Requirements, TurnFacts
+from materia_nb.handoff.checks import FORM_WORDS, LONGEST_FORM, LONGEST_SHORT_FORM, form_words
 
 PROTOCOLS = ("sparse", "envelope", "agent-contract")
 CONSOLIDATE = {"agent_contract_handoff": {"consolidation_required": True}}

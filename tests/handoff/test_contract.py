@@ -10,7 +10,7 @@ import pytest
 
 from builders import wanted
 from materia_nb.handoff import TurnFacts, contract_fields, contract_protocol, protocol
-from materia_nb.handoff.capabilities import Task
+from materia_nb.handoff.base import Task
 from protocol_helpers import ABSENT, CONTRACT, FREE, HOSTILE, block, changed, contract, paths_of
 
 CON = protocol("agent-contract")
@@ -251,8 +251,10 @@ def test_8_an_unfinished_loop_goes_round_again_and_is_not_malformed():
     assert codes(reading.issues) == ["LOOP_STATE_INCOMPLETE:iteration=1<max=2,metric=0.0<threshold=0.5"]
     assert (reading.accepted, reading.satisfied, reading.action) == (True, False, "route")
     assert reading.memory == {"plan_status": "IN_PROGRESS", "in_progress": 1}
-    assert CON.way([reading]) == [], "its status is not recorded, so the way of the visit does not have it"
-    assert CON.way([reading, read(CONTRACT)])[0].statuses.taken == ("COMPLETE",)
+    assert CON.status_sections([reading]) == [], (
+        "its status is not recorded, so the way of the visit does not have it"
+    )
+    assert CON.status_sections([reading, read(CONTRACT)])[0].statuses.taken == ("COMPLETE",)
     assert read(contract(loop_state=loop, agent_status__pending_steps=None)).action == "reissue"
 
 
@@ -335,10 +337,10 @@ def test_3_everything_that_a_contract_says_in_one_value():
 
 def test_1_an_agent_is_told_its_session_its_provider_and_whether_it_leads():
     task = Task("g", "ab7e4d2", "T", {"primary": False}, {}, session="2026", provider="openai")
-    given = CON.given(task)
+    given = CON.assignment(task)
     assert given["metadata"] == {"session_id": "2026", "provider": "openai", "contract_version": "1"}
     assert given["surface_routing"]["role"] == "assisting"
-    assert CON.given(Task("g", "ab7e4d2", "T"))["surface_routing"]["role"] == "primary"
+    assert CON.assignment(Task("g", "ab7e4d2", "T"))["surface_routing"]["role"] == "primary"
 
 
 # -- section 11: the state machine --------------------------------------------------------

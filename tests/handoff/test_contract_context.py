@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import capabilities as approval
-from materia_nb.handoff import contract_fields
+from materia_nb.handoff import contract_fields, runtime_rules
 from materia_nb.jsonvalue import same
 from protocol_helpers import HOSTILE, json_values
 
@@ -21,7 +20,7 @@ HOUR = 3600.0
 
 
 def sealed(**fields):
-    return approval.sealed_from({"approval_id": ID, **COMMAND, **fields}, 0.0)
+    return runtime_rules.sealed_from({"approval_id": ID, **COMMAND, **fields}, 0.0)
 
 
 # -- section 7: consent -------------------------------------------------------------------
@@ -29,7 +28,7 @@ def sealed(**fields):
 
 def test_7_the_fingerprint_is_that_of_compact_json_with_sorted_keys():
     expected = hashlib.sha256(b'{"a":[1,true],"b":"\\ud800"}').hexdigest()
-    assert approval.command_fingerprint({"b": "\ud800", "a": [1, True]}) == expected
+    assert runtime_rules.command_fingerprint({"b": "\ud800", "a": [1, True]}) == expected
 
 
 def test_7_a_grant_is_for_one_exact_command_once():
@@ -71,8 +70,8 @@ def test_7_a_seal_holds_what_was_asked_for():
 
 
 def test_7_the_resumed_agent_is_told_the_one_command_or_that_there_is_none():
-    assert "git push" in approval.answer_note(sealed().grant(0.0))
-    assert "Do not run" in approval.answer_note(None)
+    assert "git push" in runtime_rules.answer_note(sealed().grant(0.0))
+    assert "Do not run" in runtime_rules.answer_note(None)
 
 
 # -- section 9: memories ------------------------------------------------------------------
@@ -120,7 +119,7 @@ def test_9_suggestions_are_texts_and_malformed_ones_are_skipped_with_a_remark():
 )  # fmt: skip
 def test_10_the_table(stored, update, expected):
     before = copy.deepcopy((stored, update))
-    merged = contract_fields.merged_context({"k": stored}, {"k": update})["k"]
+    merged = runtime_rules.merged_context({"k": stored}, {"k": update})["k"]
     assert same(merged, expected)
     assert (stored, update) == before
 
@@ -150,7 +149,7 @@ documents = st.dictionaries(st.sampled_from("abc"), json_values | objects | name
 @given(documents, documents)
 def test_10_a_merge_never_loses_what_is_not_mentioned(stored, update):
     before = copy.deepcopy((stored, update))
-    merged = contract_fields.merged_context(stored, update)
+    merged = runtime_rules.merged_context(stored, update)
     assert kept(stored, update, merged)
     assert (stored, update) == before
 
@@ -158,8 +157,8 @@ def test_10_a_merge_never_loses_what_is_not_mentioned(stored, update):
 @given(documents, documents)
 def test_10_merging_the_same_again_and_again_changes_nothing_more(stored, update):
     """The second time may still sort and unite a list that the first time added as it was."""
-    twice = contract_fields.merged_context(contract_fields.merged_context(stored, update), update)
-    assert same(contract_fields.merged_context(twice, update), twice)
+    twice = runtime_rules.merged_context(runtime_rules.merged_context(stored, update), update)
+    assert same(runtime_rules.merged_context(twice, update), twice)
 
 
 def test_10_values_too_deep_to_walk_are_refused_and_long_lists_are_fast():
@@ -167,14 +166,14 @@ def test_10_values_too_deep_to_walk_are_refused_and_long_lists_are_fast():
     for _ in range(5000):
         deep = {"a": deep}
     with pytest.raises(MateriaError, match="levels deep"):
-        contract_fields.merged_context(deep, {})
+        runtime_rules.merged_context(deep, {})
     rows = [{"id": number} for number in range(50_000)]
-    assert contract_fields.merged_context({"r": rows}, {"r": rows})["r"] == rows
+    assert runtime_rules.merged_context({"r": rows}, {"r": rows})["r"] == rows
 
 
 def test_10_entries_are_judged_one_by_one_and_the_old_document_stays():
     document = {"stack": {"a": 1}, "infra": {"b": 1}}
-    done = contract_fields.apply_updates(
+    done = runtime_rules.apply_updates(
         document,
         [
             {"contract": "infra", "payload": {"b": 2}},
@@ -200,11 +199,11 @@ def test_10_entries_are_judged_one_by_one_and_the_old_document_stays():
 def test_10_hostile_clauses_change_nothing_that_may_not_be_written(clause):
     document = {"stack": {"a": 1}}
     for given_clause in (clause, [clause], [{"contract": clause, "payload": clause}]):
-        assert contract_fields.apply_updates(document, given_clause, ["other"]).document == document
-    contract_fields.apply_updates(document, [{"contract": "stack", "payload": clause}], ["stack"])
+        assert runtime_rules.apply_updates(document, given_clause, ["other"]).document == document
+    runtime_rules.apply_updates(document, [{"contract": "stack", "payload": clause}], ["stack"])
 
 
 def test_10_a_section_that_is_no_object_is_replaced_by_the_first_payload():
-    assert contract_fields.apply_updates(
+    assert runtime_rules.apply_updates(
         {"s": 3}, [{"contract": "s", "payload": {"a": 1}}], ["s"]
     ).document == {"s": {"a": 1}}

@@ -9,9 +9,11 @@ import pytest
 import cast_helpers as h
 from builders import edge, wanted
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import TurnFacts, capabilities, protocol
+from materia_nb.handoff import TurnFacts, protocol, runtime_rules
 from materia_nb.handoff import envelope_protocol as env
-from materia_nb.handoff.protocol import MOST_NOTED, NO_REASON, SimpleAnswer
+from materia_nb.handoff.base import SimpleAnswer
+from materia_nb.handoff.checks import MAX_ISSUES
+from materia_nb.handoff.jsontext import NO_REASON
 from protocol_helpers import ABSENT, ENVELOPE, FREE, HOSTILE, KERNEL, changed, envelope, paths_of
 
 ENV = protocol("envelope")
@@ -207,7 +209,7 @@ def test_3_a_time_that_is_no_iso_8601_is_remarked(text, fine):
 def test_3_faults_without_end_is_refused_with_the_first_of_them():
     text = json.dumps(envelope(concerns=["@"])).replace('"@"', ",".join(["{}"] * 33_000))
     reading = read(text)
-    assert len(reading.issues) == MOST_NOTED
+    assert len(reading.issues) == MAX_ISSUES
     assert reading.issues[0].code == "CONCERN:0.severity"
     assert read(envelope(concerns=[{"severity": "low"}] * 2000)).issues[-1].code.startswith("CONCERN:499.")
 
@@ -330,7 +332,7 @@ def test_5_what_is_asked_for_names_what_every_envelope_has():
 
 @pytest.mark.parametrize("reason", ["looked at it", ""])
 def test_what_a_person_decided_is_an_envelope_that_holds_with_the_reason_or_without(reason):
-    written = ENV.by_person(SimpleAnswer("done", found=reason), TurnFacts())
+    written = ENV.write_for_person(SimpleAnswer("done", findings=reason), TurnFacts())
     reading = read(written, meta=KERNEL)
     assert reading.accepted
     assert reading.satisfied is True
@@ -356,15 +358,15 @@ def test_5_three_tries_then_an_envelope_that_claims_nothing():
 
 
 def test_6_names_there_and_back():
-    names = capabilities.names("RUN/", "build", "s_1", "code-critic")
+    names = runtime_rules.names("RUN/", "build", "s_1", "code-critic")
     assert names == (
         "RUN/build/handoffs/s_1-code-critic.json",
         "RUN/build/handoffs/s_1-code-critic.draft.json",
     )
     for path, draft in zip(names, (False, True), strict=True):
-        assert capabilities.parse_name(path.rpartition("/")[2]) == ("s_1", "code-critic", draft)
-    assert capabilities.names("", "f", "s", "a").final == "f/handoffs/s-a.json"
-    assert capabilities.names("/", "f", "s", "a").final == "/f/handoffs/s-a.json"
+        assert runtime_rules.parse_name(path.rpartition("/")[2]) == ("s_1", "code-critic", draft)
+    assert runtime_rules.names("", "f", "s", "a").final == "f/handoffs/s-a.json"
+    assert runtime_rules.names("/", "f", "s", "a").final == "/f/handoffs/s-a.json"
 
 
 @pytest.mark.parametrize(
@@ -388,21 +390,21 @@ def test_6_names_there_and_back():
 def test_6_parts_that_lead_elsewhere_are_refused(field, value):
     parts = {"flow": "f", "step_id": "s", "agent_key": "a", field: value}
     with pytest.raises(MateriaError) as error:
-        capabilities.names("RUN", **parts)
+        runtime_rules.names("RUN", **parts)
     assert (error.value.where, error.value.kind) == (f"PATH_UNSAFE:{field}", "path_unsafe")
 
 
 @pytest.mark.parametrize("name", ["s1.json", "-a.json", "s1-.json", "s1-a", "s1-a.txt", ".json", ""])
 def test_6_names_that_cannot_have_been_made_are_refused(name):
     with pytest.raises(MateriaError, match=r"filename|step_id|agent_key"):
-        capabilities.parse_name(name)
+        runtime_rules.parse_name(name)
 
 
 def test_6_a_lone_draft_is_no_handoff():
-    final, draft = capabilities.names("", "f", "s", "a")
-    assert capabilities.look_for({final, draft}, "f", "s", "a") == (final, (), ())
-    assert codes(capabilities.look_for([draft], "f", "s", "a").warnings) == ["DRAFT_PRESENT"]
-    nothing = capabilities.look_for([], "f", "s", "a")
+    final, draft = runtime_rules.names("", "f", "s", "a")
+    assert runtime_rules.look_for({final, draft}, "f", "s", "a") == (final, (), ())
+    assert codes(runtime_rules.look_for([draft], "f", "s", "a").warnings) == ["DRAFT_PRESENT"]
+    nothing = runtime_rules.look_for([], "f", "s", "a")
     assert (codes(nothing.issues), nothing.warnings) == (["ENVELOPE_MISSING"], ())
 
 

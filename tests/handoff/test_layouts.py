@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from materia_nb.handoff import protocol
-from materia_nb.handoff.capabilities import LaysOut, Pointer
+from materia_nb.handoff.base import Pointer
 from protocol_helpers import CONTRACT, ENVELOPE, HOSTILE, changed, contract, envelope, paths_of
 
 LAYOUTS = {"envelope": ENVELOPE, "agent-contract": CONTRACT}
@@ -14,7 +14,6 @@ LAYOUTS = {"envelope": ENVELOPE, "agent-contract": CONTRACT}
 def shown(name, value, files=()):
     """The sections by their titles, a file that is there as its path."""
     protocol_ = protocol(name)
-    assert isinstance(protocol_, LaysOut)
     found = protocol_.layout(value, lambda text: f"/there/{text}" if text in files else None)
     return {one.title: (one.headers, one.rows, one.lines) for one in found}
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from materia_nb.handoff import TurnFacts, protocol
-from materia_nb.handoff.capabilities import Task
+from materia_nb.handoff.base import Issue, SimpleAnswer, Task
+from materia_nb.handoff.checks import RefusedAnswer
 from materia_nb.handoff.contract_fields import StatusRecord, assignment_of, contract_form
-from materia_nb.handoff.protocol import Issue, RefusedAnswer, SimpleAnswer
 from protocol_helpers import FREE, OTHERS, contract
 
 WORK = replace(FREE, work_items=True)
@@ -28,7 +28,7 @@ def read(name, value, wanted=WORK, **facts):
 )
 def test_what_is_made_up_says_the_outcome_and_has_so_many_pieces(name, count, outcome, satisfied):
     maker = protocol(name)
-    read_back = [read(name, maker.written(value)) for value in maker.samples(outcome, count)]
+    read_back = [read(name, maker.write(value)) for value in maker.sample_outputs(outcome, count)]
     good = [one for one in read_back if one.accepted and one.action == "route" and one.satisfied is satisfied]
     assert count in {len(one.work_items) for one in good}
     assert all(one.satisfied is satisfied for one in read_back if one.accepted)
@@ -39,7 +39,7 @@ def test_what_is_made_up_says_the_outcome_and_has_so_many_pieces(name, count, ou
 )
 def test_what_is_made_up_to_stop_needs_a_person(name, actions):
     maker = protocol(name)
-    read_back = [read(name, maker.written(value)) for value in maker.stopping()]
+    read_back = [read(name, maker.write(value)) for value in maker.sample_stops()]
     assert {one.action for one in read_back if one.accepted} == actions
     assert not read_back[0].work_items
 
@@ -51,8 +51,8 @@ def test_a_persons_verdict_is_an_answer_that_is_accepted(name, given, outcome, s
     if name == "envelope" and outcome == "open":
         satisfied = None  # an envelope may say neither
     facts = {"agent_id": "ab7e4d2", "given": given}
-    text = protocol(name).by_person(
-        SimpleAnswer(outcome, found="as it was seen", reason="why"), TurnFacts(**facts)
+    text = protocol(name).write_for_person(
+        SimpleAnswer(outcome, findings="as it was seen", reason="why"), TurnFacts(**facts)
     )
     reading = read(name, text, FREE, **facts)
     assert (reading.issues, reading.satisfied, reading.action) == ((), satisfied, "route")
@@ -122,7 +122,7 @@ def test_a_refused_answer_names_each_fault_and_how_many_more_there_are():
     issues = [Issue(f"$.a{number}", "It is bad.", "mend it") for number in range(42)]
     lines = str(RefusedAnswer("It was not taken.", issues)).splitlines()
     assert [line for line in lines if "$.a" in line] == [
-        f"  $.a{n}: It is bad. To mend it: mend it." for n in range(40)
+        f"  $.a{n}: It is bad. Fix: mend it." for n in range(40)
     ]
-    assert lines[-1] == "  and 2 more of this sort"
+    assert lines[-1] == "  and 2 more issues"
     assert "more of this sort" not in str(RefusedAnswer("It was not taken.", issues[:40]))

@@ -15,8 +15,8 @@ import cast_helpers as h
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import Reading, TurnFacts, contract_fields, protocol, protocol_names
-from materia_nb.handoff.capabilities import Section, StatusPath
+from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, runtime_rules
+from materia_nb.handoff.base import HandoffProtocol, Section, StatusPath
 from materia_nb.handoff.jsontext import MAX_DEPTH
 from materia_nb.insight.explore import Exploration
 from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS
@@ -85,7 +85,7 @@ def test_the_deepest_values_that_are_read_can_be_walked_from_a_deep_stack(name, 
             return walk(frames - 1)
         reading = protocol(name).read(block(text), FREE)
         assert reading.accepted, reading.issues
-        merged = contract_fields.merged_context({"a": reading.value}, {"a": reading.value})
+        merged = runtime_rules.merged_context({"a": reading.value}, {"a": reading.value})
         assert merged["a"].keys() == reading.value.keys()
         return reading
 
@@ -95,7 +95,7 @@ def test_the_deepest_values_that_are_read_can_be_walked_from_a_deep_stack(name, 
 # -- the registry -------------------------------------------------------------------------
 
 
-class Shout:
+class Shout(HandoffProtocol):
     """A protocol of another package: one word, in capitals when the work is done."""
 
     name = "shout"
@@ -127,7 +127,7 @@ def offer(monkeypatch):
 
     def install(*offers):
         entries = metadata.EntryPoints(metadata.EntryPoint(name, value, GROUP) for name, value in offers)
-        for module in ("handoff.protocol", "loadout.vocabulary"):  # handoff.protocol is a function there too
+        for module in ("handoff", "loadout.vocabulary"):
             monkeypatch.setattr(sys.modules[f"materia_nb.{module}"], "entry_points", entries.select)
 
     protocol.cache_clear()
@@ -146,7 +146,7 @@ def test_another_package_offers_a_class_or_an_object(offer, value):
 class Thorough(Shout):
     """One that does whatever a protocol may do."""
 
-    sees_changes = True
+    needs_changed_files = True
 
     def read(self, text, wanted, facts=None):
         return Reading({"word": text, "changed": list((facts or TurnFacts()).changed_files)}, satisfied=True)
@@ -154,7 +154,7 @@ class Thorough(Shout):
     def artifacts(self, value):
         return [f"{value['word']}.txt"]
 
-    def filed(self, value, meta):
+    def file_content(self, value, meta):
         return {"word": value["word"], "step": meta["step_id"]}
 
     def suggestions(self, value):
@@ -166,31 +166,29 @@ class Thorough(Shout):
     def layout(self, value, find):
         return [Section("shouted", rows=(("word", value["word"]),))]
 
-    def way(self, readings):
+    def status_sections(self, readings):
         words = tuple(one.value["word"] for one in readings)
         return [Section("way", statuses=StatusPath(words, ("DONE",), "WAIT", ("DONE",)))]
 
-    detours = False
-
-    def samples(self, outcome, count):
+    def sample_outputs(self, outcome, count):
         yield {"word": "DONE" if outcome == "done" else "not done"}
 
-    def stopping(self):
+    def sample_stops(self):
         return iter(())
 
-    def written(self, value):
+    def write(self, value):
         return value["word"]
 
 
 class Quick(Shout):
-    reads_text_alone = True
+    needs_facts = False
 
     def read(self, text, wanted, facts=None):
         return Reading({"given": bool(facts and facts.meta)}, satisfied=True)
 
 
 class WellInformed(Quick):
-    reads_text_alone = False
+    needs_facts = True
 
 
 def shouting(offer, tmp_path, value, agent):
@@ -237,8 +235,8 @@ def test_facts_are_gathered_unless_a_protocol_does_without(offer, tmp_path, valu
         ("no_such_module:X", "ModuleNotFoundError"),
         ("shouting:Missing", "AttributeError"),
         ("shouting:Explosive", "ValueError: boom"),
-        ("shouting:nothing", "no read"),
-        ("shouting:Nameless", "calls itself 'other'"),
+        ("shouting:nothing", "not a materia_nb.handoff.HandoffProtocol"),
+        ("shouting:Nameless", "its name is 'other'"),
         ("not a place", "cannot be loaded"),
     ],
 )

@@ -11,8 +11,8 @@ import pytest
 from builders import asks, edge, wanted
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import TurnFacts, protocol
-from materia_nb.handoff.capabilities import names
-from materia_nb.handoff.protocol import labelled
+from materia_nb.handoff.jsontext import labelled
+from materia_nb.handoff.runtime_rules import names
 from materia_nb.handoff.sparse import LONGEST_EXPORT
 from protocol_helpers import ASK, CONTRACT, ENVELOPE
 from records import check_record

@@ -8,8 +8,8 @@ import pytest
 
 from loadout_samples import AGENT, edge
 from materia_nb.handoff import protocol, requirements
-from materia_nb.handoff.capabilities import Stream, streams_of
-from materia_nb.handoff.protocol import LONGEST_FORM, LONGEST_SHORT_FORM
+from materia_nb.handoff.checks import LONGEST_FORM, LONGEST_SHORT_FORM
+from materia_nb.handoff.runtime_rules import Stream, streams_of
 from materia_nb.loadout import build_graph
 
 AT = "$.parallelSchedule"

@@ -8,7 +8,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.handoff import protocol, requirements
-from materia_nb.handoff.protocol import BASE, EVENT_SEVERITIES, Scope
+from materia_nb.handoff.base import BASE, EVENT_SEVERITIES, Scope
 from materia_nb.handoff.sparse import LONGEST_EXPORT, MOST_EXPORTS
 from materia_nb.loadout import build_graph
 from protocol_helpers import OTHERS

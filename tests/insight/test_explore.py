@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from builders import Play, asks, at, config, edge, exit_route, loop, retry_loop, utility
 from drawn_loadouts import loadouts, protocols, rules_of, spoken
 from materia_nb import Workbench
-from materia_nb.engine import outputs, recovery, rules
+from materia_nb.engine import outputs, recovery
 from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.base import HandoffProtocol
+from materia_nb.handoff.contract_protocol import ContractProtocol
 from materia_nb.insight import reachable_states
 from materia_nb.insight.explore import Exploration, longest, played, stalling
 from materia_nb.insight.odds import rehearse_casts
@@ -439,8 +441,7 @@ def test_where_a_detour_could_lead_anywhere_nothing_is_called_impossible():
 
 
 def test_a_protocol_whose_answers_cannot_be_made_is_told(monkeypatch):
-    for place in (rules, reachable_states):  # what a class can do is looked up once for each
-        monkeypatch.setattr(place, "MakesAnswers", type(None))
+    monkeypatch.setattr(ContractProtocol, "sample_outputs", HandoffProtocol.sample_outputs)
     e = explored(spoken(retry_loop(), "agent-contract"))
     assert e.certain is False
     assert "as if its agent spoke the sparse protocol" in e.notes[0]

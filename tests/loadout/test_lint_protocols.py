@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loadout_samples import AGENT, config, edge
-from materia_nb.handoff.capabilities import Task
+from materia_nb.handoff.base import Task
 from materia_nb.handoff.contract_fields import assignment_of
 from materia_nb.loadout import check_config
 

@@ -30,7 +30,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord, all_steps
 from materia_nb.engine.state import Usage, in_words
 from materia_nb.errors import MateriaError, counted, plain
-from materia_nb.handoff.protocol import Issue
+from materia_nb.handoff.base import Issue
 from materia_nb.insight import diff
 from materia_nb.insight.compare import Comparison, Pair, Replay, StepComparison
 from materia_nb.insight.diff import LoadoutComparison, Side, shown
@@ -518,7 +518,7 @@ class AttemptsView(Shown, Sequence[Attempt]):
     def _issues(self) -> list[str]:
         wrong = []
         for one in self:
-            wrong += [f"{one.number} is refused: {issue.told}" for issue in one.issues[:3]]
+            wrong += [f"{one.number} is refused: {issue.summary}" for issue in one.issues[:3]]
             wrong += [f"{one.number} has no answer: {one.error}"] if one.error else []
         return wrong
 

@@ -26,8 +26,8 @@ from materia_nb.engine.routing import edges_used, short
 from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import BOUNDS, Hold
 from materia_nb.errors import counted, plain
-from materia_nb.handoff.capabilities import request_of
-from materia_nb.handoff.protocol import as_text
+from materia_nb.handoff.jsontext import as_text
+from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.insight.diff import seconds_words, time_of, worked, worked_words
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Route

@@ -33,8 +33,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.engine.told import HEADINGS
-from materia_nb.handoff.capabilities import LaysOut, Pointer, Section, ShowsTheWay
-from materia_nb.handoff.protocol import Issue, Reading
+from materia_nb.handoff.base import Issue, Pointer, Reading, Section
 from materia_nb.store.file_snapshots import FOLDERS
 from materia_nb.store.rundir import file_within
 
@@ -198,7 +197,7 @@ def _turn_blocks(cast: Snapshot, step: StepRecord, turn: TurnRecord) -> list[Blo
 def _sections(cast: Snapshot, step: StepRecord, reading: Reading | None) -> list[Section]:
     """What a reading means; empty for a protocol without a layout, and for what could not be read."""
     protocol = cast.rules.sockets[step.socket].protocol
-    if not isinstance(protocol, LaysOut) or reading is None or not isinstance(reading.value, dict):
+    if reading is None or not isinstance(reading.value, dict):
         return []
     return protocol.layout(reading.value, partial(file_within, project=cast.project, run_dir=cast.run_dir))
 
@@ -206,9 +205,7 @@ def _sections(cast: Snapshot, step: StepRecord, reading: Reading | None) -> list
 def way_of(cast: Snapshot, step: StepRecord) -> list[Section]:
     """Return the way through statuses that a visit took, in a protocol that has them."""
     protocol = cast.rules.sockets[step.socket].protocol
-    if not isinstance(protocol, ShowsTheWay):
-        return []
-    return protocol.way([turn.reading for turn in step.turns if turn.reading is not None])
+    return protocol.status_sections([turn.reading for turn in step.turns if turn.reading is not None])
 
 
 def _remarks(warnings: Sequence[Issue]) -> list[Block]:

@@ -32,7 +32,7 @@ from materia_nb.display.blocks import JsonView, Table, Text
 from materia_nb.display.svg import GraphPicture
 from materia_nb.engine.state import Bound
 from materia_nb.errors import MateriaError, one_of_words, outgoing_traceback, usage_error
-from materia_nb.handoff.protocol import SAMPLE
+from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.compare import visit_before
 from materia_nb.insight.odds import Chances, Likely, PerSocket
 from materia_nb.insight.queries import query_of

@@ -9,9 +9,9 @@ import pytest
 from builders import at, config, edge
 from materia_nb.cast.cases import read_case
 from materia_nb.cast.views.loadout_views import ExploreView
-from materia_nb.engine import rules
 from materia_nb.errors import MateriaError
-from materia_nb.insight import reachable_states
+from materia_nb.handoff.base import HandoffProtocol
+from materia_nb.handoff.envelope_protocol import EnvelopeProtocol
 from materia_nb.loadout import build_graph
 from protocol_helpers import OTHERS
 
@@ -63,8 +63,7 @@ def test_other_protocols_have_cases_in_their_form(tmp_path, name):
 
 
 def test_answers_in_the_wrong_form_are_not_written(tmp_path, monkeypatch):
-    for place in (rules, reachable_states):  # what a class can do is looked up once for each
-        monkeypatch.setattr(place, "MakesAnswers", type(None))
+    monkeypatch.setattr(EnvelopeProtocol, "sample_outputs", HandoffProtocol.sample_outputs)
     document = config({"A": at("P", parse="json", handoff="envelope")})
     with pytest.raises(MateriaError, match="form that A wants"):
         ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)

@@ -19,7 +19,7 @@ from materia_nb.display.sections import (
     path_words,
     section_blocks,
 )
-from materia_nb.handoff.capabilities import Pointer, Section, StatusPath
+from materia_nb.handoff.base import Pointer, Section, StatusPath
 from materia_nb.handoff.contract_fields import AROUND_IN_PROGRESS, PLAN_STATUSES
 from materia_nb.handoff.contract_protocol import ContractProtocol
 from materia_nb.handoff.envelope_protocol import EnvelopeProtocol

@@ -1,270 +1,20 @@
-"""What a handoff protocol may do beside reading and asking: each capability is asked of the object, no name is compared.
-
-Among them: the names of the files in which outputs are kept for other tools, built and read back; and consent to one exact
-command, asked for, answered by a person, used once (agent contract rules, section 7). Times are seconds of any one clock and
-always arguments.
-"""
+"""Rules of the handoff formats that the runtime applies: approvals, schedules, names of envelope files, merged knowledge."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from materia_nb.errors import MateriaError, counted
-from materia_nb.handoff.protocol import (
-    SCHEDULE,
-    TEXT,
-    Issue,
-    Outcome,
-    Reading,
-    Requirements,
-    SimpleAnswer,
-    TurnFacts,
-    closed_object,
-    issue_of,
-    listed_as,
-)
+from materia_nb.handoff.base import Issue
+from materia_nb.handoff.checks import SCHEDULE, TEXT, closed_object, issue_of, list_of
+from materia_nb.handoff.jsontext import MAX_DEPTH, too_deep
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import whole
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What an agent is to do, for a protocol that tells it so in an envelope of its own.
-
-    Attributes:
-        goal: what the turn is for.
-        agent_id: the runtime's name of the agent.
-        loadout: what is cast.
-        assignment: the socket's ``assignment`` as written in the loadout.
-        knowledge: what is kept about the project, by section.
-        session: the cast that it belongs to, "" when not known.
-        provider: whose model the loadout asks for, "" when it names none.
-    """
-
-    goal: str
-    agent_id: str
-    loadout: str
-    assignment: Mapping[str, JSON] = field(default_factory=dict)
-    knowledge: Mapping[str, JSON] = field(default_factory=dict)
-    session: str = ""
-    provider: str = ""
-
-
-class Learned(NamedTuple):
-    """What an accepted output changed in what is kept about the project, and what of it was refused."""
-
-    knowledge: Mapping[str, JSON]
-    warnings: tuple[Issue, ...] = ()
-
-
-@runtime_checkable
-class TellsTheTask(Protocol):
-    """A protocol that hands its agent an envelope before the turn."""
-
-    def given(self, task: Task) -> Mapping[str, JSON]:
-        """Return the envelope."""
-        ...
-
-
-@runtime_checkable
-class Learns(Protocol):
-    """A protocol whose outputs may update what is kept about the project."""
-
-    def learn(
-        self, value: Mapping[str, JSON], given: Mapping[str, JSON], knowledge: Mapping[str, JSON]
-    ) -> Learned:
-        """Return the knowledge after an accepted output; ``given`` is what its agent was handed."""
-        ...
-
-
-class Reported(NamedTuple):
-    """An agent's last accepted output, and whose it is, in words."""
-
-    who: str
-    value: Mapping[str, JSON]
-
-
-@runtime_checkable
-class Concludes(Protocol):
-    """A protocol whose outputs tell a person what came of the work."""
-
-    def conclusion(self, reports: Sequence[Reported]) -> list[str]:
-        """Return what a person is told at the end of a cast, a line each; ``reports`` is one for each agent and item."""
-        ...
-
-
-SuggestionKind: TypeAlias = Literal["memory", "note"]
-
-
-@runtime_checkable
-class Suggests(Protocol):
-    """A protocol whose outputs may suggest what to remember about the project."""
-
-    def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
-        """Return what an accepted output suggests: a ``memory`` with description and body, or a ``note`` with a text."""
-        ...
-
-
-@runtime_checkable
-class SeesChanges(Protocol):
-    """A protocol that is told which files changed; where none is, nobody looks."""
-
-    @property
-    def sees_changes(self) -> bool:
-        """Whether ``TurnFacts.changed_files`` is wanted."""
-        ...
-
-
-@runtime_checkable
-class ReadsTextAlone(Protocol):
-    """A protocol that needs no facts of the turn; none are gathered for it."""
-
-    @property
-    def reads_text_alone(self) -> bool:
-        """Whether :meth:`HandoffProtocol.read` does without ``facts``."""
-        ...
-
-
-@runtime_checkable
-class NamesArtifacts(Protocol):
-    """A protocol whose outputs name the files that were made; those that are not there are told."""
-
-    def artifacts(self, value: Mapping[str, JSON]) -> Sequence[str]:
-        """Return the files that an accepted output says were made, as it names them."""
-        ...
-
-
-@runtime_checkable
-class HasFile(Protocol):
-    """A protocol whose outputs are kept as files of their own too, for tools that read them."""
-
-    def filed(self, value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
-        """Return what the file holds; ``meta`` is what the runtime knows of the step (``TurnFacts.meta``), with its time."""
-        ...
-
-
-@runtime_checkable
-class NamesFields(Protocol):
-    """A protocol whose outputs have fields that can be told one by one; of others the prompt alone says what they hold."""
-
-    def fields(self, wanted: Requirements) -> Mapping[str, str]:
-        """Return the fields that a socket wants, each with what it must be; empty for a text socket."""
-        ...
-
-
-@runtime_checkable
-class HasSchema(Protocol):
-    """A protocol whose outputs are single JSON objects that a schema can describe."""
-
-    def schema(self, wanted: Requirements) -> dict[str, JSON] | None:
-        """Return the JSON Schema of an output; None for a text socket.
-
-        It holds models to what they are asked for and may be narrower than what is accepted; what
-        it cannot say is left to :meth:`HandoffProtocol.read`.
-        """
-        ...
-
-
-class Pointer(NamedTuple):
-    """A text that names a file, and the path of that file relative to the project; None where there is none."""
-
-    text: str
-    path: str | None = None
-
-
-TextOrPointer: TypeAlias = str | Pointer
-FindFile: TypeAlias = Callable[[str], str | None]
-"""Turns what an output calls a file into its path relative to the project; None when it is not a file there."""
-
-
-class StatusPath(NamedTuple):
-    """The statuses that the outputs of a visit went through.
-
-    Attributes:
-        taken: as reported, in order.
-        may_follow: those that may come next.
-        hub: the one that lies between any two others.
-        around: the others, four at most.
-    """
-
-    taken: tuple[str, ...]
-    may_follow: tuple[str, ...]
-    hub: str
-    around: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A titled table of what an output says; ``statuses`` are drawn as a diagram.
-
-    Cells may hold hostile text: they are escaped when they are shown.
-    """
-
-    title: str
-    headers: tuple[str, ...] = ()
-    rows: tuple[tuple[TextOrPointer, ...], ...] = ()
-    lines: tuple[str, ...] = ()
-    statuses: StatusPath | None = None
-
-
-def told_rows(pairs: Sequence[tuple[str, TextOrPointer]]) -> tuple[tuple[TextOrPointer, ...], ...]:
-    """Make rows of names and values, leaving out what says nothing."""
-    return tuple((name, value) for name, value in pairs if not isinstance(value, str) or value.strip())
-
-
-@runtime_checkable
-class LaysOut(Protocol):
-    """A protocol whose outputs are shown in the order in which a person needs what they say, not as raw JSON."""
-
-    def layout(self, value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-        """Return what an output says; never raises, whatever the value. ``find`` tells which files are there."""
-        ...
-
-
-@runtime_checkable
-class ShowsTheWay(Protocol):
-    """A protocol in which the outputs of one visit go through statuses."""
-
-    def way(self, readings: Sequence[Reading]) -> list[Section]:
-        """Return the way through the outputs of a visit; empty where there is none."""
-        ...
-
-
-@runtime_checkable
-class MakesAnswers(Protocol):
-    """A protocol in whose form answers can be made up, so that a loadout is explored before anybody is asked."""
-
-    @property
-    def detours(self) -> bool:
-        """Whether its outputs may name any socket to be run first."""
-        ...
-
-    def samples(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
-        """Yield outputs that may say an outcome, with ``count`` pieces of work that are left, the likeliest first."""
-        ...
-
-    def stopping(self) -> Iterator[dict[str, JSON]]:
-        """Yield outputs that may stop the cast until a person has spoken."""
-        ...
-
-    def written(self, value: Mapping[str, JSON]) -> str:
-        """Write an output as an agent does."""
-        ...
-
-
-@runtime_checkable
-class WritesForAPerson(Protocol):
-    """A protocol in whose form the buttons and tables of a panel answer; in others they answer in the sparse one."""
-
-    def by_person(self, answer: SimpleAnswer, facts: TurnFacts) -> str:
-        """Write the answer of a person: a verdict, a reason and pieces of work."""
-        ...
-
 
 MISSING_ENVELOPE: Final = issue_of("ENVELOPE_MISSING")
 _FINAL: Final = ".json"
@@ -376,7 +126,6 @@ _SEALED: Final = (
     "commands",
 )
 _APPROVAL_ID = re.compile(r"P-[0-9a-f]{32}")
-
 _GrantStanding: TypeAlias = Literal["PENDING", "CONSUMED", "EXPIRED"]
 
 
@@ -490,7 +239,7 @@ GOOD_SCHEDULE: Final = (
 SCHEDULE_SHAPE: Final = closed_object(
     {
         "version": {"type": "integer", "enum": [1]},
-        "streams": listed_as(
+        "streams": list_of(
             closed_object({"name": TEXT, "workItemIndexes": {"type": "array", "items": {"type": "integer"}}})
         ),
     }
@@ -584,3 +333,151 @@ def _index_issues(path: str, indexes: JSON, count: int | None, places: dict[int,
             yield Issue(here, f"There is no item {index}.", fix)
         elif (first := places.setdefault(index, here)) != here:
             yield Issue(here, f"Item {index} stands at {first} already.", "name each item once")
+
+
+def merged_context(stored: JSON, update: JSON) -> JSON:
+    """Return ``stored`` with ``update`` merged into it; both stay as they were, and parts are shared.
+
+    Objects are merged key by key and keys are never removed. Lists are united. Anything
+    else, null included, is replaced by the update.
+    Raises MateriaError (kind ``too_deep``) for values nested too deeply to be walked.
+    """
+    if too_deep(stored) or too_deep(update):
+        raise MateriaError(
+            f"The values are nested more than {MAX_DEPTH} levels deep.",
+            hint="keep an index of facts, no tree of that depth",
+            kind="too_deep",
+        )
+    return _merged(stored, update)
+
+
+def _merged(stored: JSON, update: JSON) -> JSON:
+    if isinstance(stored, dict) and isinstance(update, dict):
+        changed = {key: _merged(stored[key], new) if key in stored else new for key, new in update.items()}
+        return {**stored, **changed}
+    if isinstance(stored, list) and isinstance(update, list):
+        return _united(stored, update)
+    return update
+
+
+def _united(stored: list[JSON], update: list[JSON]) -> list[JSON]:
+    both = [*stored, *update]
+    kinds = {_kind(item) for item in both}
+    if len(kinds) == 1 and None not in kinds:
+        return sorted(_distinct(both))
+    if stored and update and _all_named(both):
+        return _by_name(both)
+    return _distinct(both)
+
+
+def _kind(item: JSON) -> str | None:
+    if isinstance(item, bool):
+        return "flag"
+    if isinstance(item, (int, float)):
+        return "number"
+    return "text" if isinstance(item, str) else None
+
+
+def _all_named(items: Iterable[JSON]) -> TypeGuard[list[dict[str, JSON]]]:
+    return all(isinstance(item, dict) and isinstance(item.get("name"), str) for item in items)
+
+
+def _by_name(items: list[dict[str, JSON]]) -> list[JSON]:
+    """Merge the items of one name, in the order in which the names first appear."""
+    found: dict[str, JSON] = {}
+    for item in items:
+        name = item["name"]
+        found[name] = _merged(found[name], item) if name in found else item
+    return list(found.values())
+
+
+def _distinct(items: list[JSON]) -> list[JSON]:
+    """Drop what equals an earlier item as JSON: true is not 1, and the order of keys does not count."""
+    seen: dict[Hashable, JSON] = {}
+    for item in items:
+        seen.setdefault(_identity(item), item)
+    return list(seen.values())
+
+
+def _identity(item: JSON) -> Hashable:
+    if isinstance(item, dict):
+        return ("object", frozenset((key, _identity(child)) for key, child in item.items()))
+    if isinstance(item, list):
+        return ("list", tuple(_identity(child) for child in item))
+    return (_kind(item), item)
+
+
+class ContextUpdate(NamedTuple):
+    """One update: the name of a contract, whatever it is, and what to merge into it."""
+
+    contract: JSON
+    payload: JSON
+
+
+class MergedUpdates(NamedTuple):
+    """What became of the updates.
+
+    Attributes:
+        document: the project context afterwards; the old one when nothing was applied.
+        applied: the contracts that were updated, in order.
+        rejected: the names that may not be written.
+        issues: payloads that were refused; their sections are as they were.
+        warnings: names that were refused.
+    """
+
+    document: Mapping[str, JSON]
+    applied: tuple[str, ...]
+    rejected: tuple[JSON, ...]
+    issues: tuple[Issue, ...]
+    warnings: tuple[Issue, ...]
+
+
+def update_entries(clause: JSON) -> list[ContextUpdate]:
+    """Return the well-formed entries of ``update_contracts``; anything else is left out."""
+    given = clause if isinstance(clause, list) else []
+    return [
+        ContextUpdate(entry["contract"], entry["payload"])
+        for entry in given
+        if isinstance(entry, dict) and "contract" in entry and "payload" in entry
+    ]
+
+
+def apply_updates(
+    document: Mapping[str, JSON], clause: JSON, writable: Collection[str], agent: str = ""
+) -> MergedUpdates:
+    """Merge the entries of ``update_contracts`` into a project context document, in order.
+
+    The old document is not changed: a caller that stores the new one in one go either has
+    all of it or nothing. Entries are judged one by one, and a refused one stops no other.
+
+    Args:
+        document: the stored sections, by contract name.
+        clause: the ``update_contracts`` of an accepted contract.
+        writable: the names that the agent was given.
+        agent: who asked, for the message.
+
+    Raises MateriaError (kind ``too_deep``) as :func:`merged_context` does; then nothing is applied.
+    """
+    changed = dict(document)
+    applied: list[str] = []
+    names: list[JSON] = []
+    issues: list[Issue] = []
+    warnings: list[Issue] = []
+    for place, (name, payload) in enumerate(update_entries(clause)):
+        if not isinstance(name, str) or name not in writable:
+            names.append(name)
+            warnings.append(rejected(place, name, agent, writable))
+        elif not isinstance(payload, dict):
+            issues.append(issue_of("UPDATE_CONTRACT_PAYLOAD", name[:200], place=place, name=name[:100]))
+        else:
+            changed[name] = merged_context(changed.get(name, {}), payload)
+            applied.append(name)
+    return MergedUpdates(
+        changed if applied else document, tuple(applied), tuple(names), tuple(issues), tuple(warnings)
+    )
+
+
+def rejected(place: int, name: JSON, agent: str, writable: Collection[str]) -> Issue:
+    """Return the warning about a contract that the agent may not write."""
+    who, what, may = agent or "of this turn", str(name), ", ".join(sorted(writable)) or "none"
+    return issue_of("UPDATE_CONTRACT_REJECTED", what[:200], place=place, agent=who, name=what[:100], may=may)

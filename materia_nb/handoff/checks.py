@@ -1,0 +1,356 @@
+"""Checks that protocols share: the requirements of a socket, tables of fields, and words copied from a form.
+
+A table of fields says how each field of a format is read and when it is missing, with the code and the fix of the issue.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from materia_nb.errors import MateriaError
+from materia_nb.file_io import read_own_table
+from materia_nb.handoff.base import Issue, Requirements
+from materia_nb.jsonvalue import JSON, MISSING, get_path
+from materia_nb.loadout.graph import Socket
+from materia_nb.loadout.vocabulary import GUARDS, OF_OUTPUTS, SENDING_BACK, SIMPLE, Condition
+
+SCHEDULE: Final = "parallelSchedule"
+_CANONICAL = ("workItems", "satisfied", "context")
+_FIRST_FIELD = re.compile(r"\$(?:\.([^.\[\]()*?@'\"\s,|]+)|\[\s*(?:'([^']+)'|\"([^\"]+)\")\s*\])")
+
+
+@lru_cache(maxsize=1024)
+def reader(source: str) -> Callable[[JSON], JSON]:
+    """Return a function that reads ``source`` from a parsed output and returns MISSING if it matches nothing.
+
+    ``$`` and dotted paths such as ``$.a.b.0`` are read directly. Anything else is
+    full JSONPath: one match gives the value, several give a list (R11).
+
+    Raises:
+        MateriaError: ``source`` is not JSONPath (``assignment``).
+    """
+    if SIMPLE.fullmatch(source):
+        segments = source.split(".")[1:]
+        return lambda value: get_path(value, segments)
+    from jsonpath_ng.ext import parse
+
+    try:
+        expression = parse(source)
+    except Exception as error:  # the library raises several unrelated types, bare Exception among them
+        raise MateriaError(
+            f"{source!r} is not a JSONPath expression: {error}",
+            hint="write $, a dotted path such as $.plan.name, or full JSONPath such as $.items[*].title",
+            kind="assignment",
+        ) from error
+
+    def read(value: JSON) -> JSON:
+        try:
+            matches = [match.value for match in expression.find(value)]
+        except Exception:  # noqa: BLE001 - filters raise various errors for values that they do not expect
+            return MISSING
+        if not matches:
+            return MISSING
+        return matches[0] if len(matches) == 1 else matches
+
+    return read
+
+
+def first_field(source: str) -> str | None:
+    """Return the top-level field that a ``$`` source allows agents to use (R8); None for ``$`` itself."""
+    match = _FIRST_FIELD.match(source)
+    return next(filter(None, match.groups()), None) if match else None
+
+
+def requirements(socket: Socket) -> Requirements:
+    """Derive what ``socket`` must return from its edges, advance, assignments and materia."""
+    followed = [edge.when for edge in socket.edges if edge.when in OF_OUTPUTS]
+    sources = tuple((target, source) for target, source in socket.assign if source.startswith("$"))
+    return Requirements(
+        parse=socket.parse,
+        utility=socket.is_utility,
+        why_satisfied=_why_satisfied(socket, followed),
+        work_items=socket.is_generator,
+        check_items=not socket.is_utility or socket.is_generator,
+        streams=socket.materia.parallel,
+        fields=frozenset((*_CANONICAL, *([SCHEDULE] if socket.materia.parallel else [])))
+        | {name for _, source in sources if (name := first_field(source))},
+        sources=sources,
+        sends_back=any(edge.when in SENDING_BACK for edge in socket.edges),
+        only_guarded=bool(followed) and all(when in GUARDS for when in followed),
+    )
+
+
+def _why_satisfied(socket: Socket, followed: Sequence[Condition]) -> str | None:
+    """Return why ``satisfied`` is required; ``followed`` are the conditions of edges that an output can take."""
+    guards = [when for when in followed if when in GUARDS]
+    advance_guarded = socket.advance is not None and socket.advance.when in GUARDS
+    if socket.is_utility and len(guards) < len(followed):
+        guards, advance_guarded = [], False
+    if guards:
+        return "edges of this socket depend on it"
+    if advance_guarded:
+        return "the next item starts only when it is true"
+    if not socket.is_utility and any(first_field(source) == "satisfied" for _, source in socket.assign):
+        return "an assignment reads it"
+    return None
+
+
+def missing_sources(value: JSON, wanted: Requirements, reported: Collection[str] = ()) -> Iterator[Issue]:
+    """Yield an issue for each ``$`` source of the socket that ``value`` lacks, except those in ``reported``.
+
+    The work items of a generator are always assigned, and its protocol reports them (R4).
+    """
+    checked = {*reported, *(("$.workItems",) if wanted.work_items else ())}
+    for target, source in wanted.sources:
+        if source not in checked and reader(source)(value) is MISSING:
+            checked.add(source)
+            yield Issue(
+                source,
+                f"{source} is missing: it is assigned to state.{target}.",
+                "add it; its value may be null",
+            )
+
+
+_ISSUES_LISTED: Final = 40
+
+
+class RefusedAnswer(MateriaError):
+    """An answer was refused; ``issues`` are all the reasons, each with path, message and fix."""
+
+    def __init__(self, message: str, issues: Sequence[Issue], kind: str = "refused_answer") -> None:
+        self.issues = tuple(issues)
+        first, *others = issues
+        if not others:
+            super().__init__(f"{message} {first.message}", where=first.path, hint=first.fix, kind=kind)
+            return
+        lines = [f"  {issue.line}" for issue in issues[:_ISSUES_LISTED]]
+        if len(issues) > _ISSUES_LISTED:
+            lines.append(f"  and {len(issues) - _ISSUES_LISTED} more issues")
+        super().__init__(message, more=lines, kind=kind)
+
+
+_ISSUES: Final = read_own_table(__file__, "issues.toml")
+
+
+def issue_of(code: str, detail: object = None, **values: object) -> Issue:
+    """Return the issue of a code with its texts from the table; ``detail`` is appended to the code."""
+    path, message, fix = (_ISSUES[code][part].format_map(values) for part in ("path", "message", "fix"))
+    return Issue(path, message, fix, code if detail is None else f"{code}:{detail}")
+
+
+def summarize_issues(issues: Sequence[Issue], limit: int = 8) -> str:
+    """Return the paths and messages of the first ``limit`` issues, in one line."""
+    return "; ".join(issue.summary for issue in issues[:limit])
+
+
+LONGEST_FORM: Final = 600
+LONGEST_SHORT_FORM: Final = 300
+"""Maximum lengths, in characters, of a form and of the form in a later turn of the same conversation (R50, R51)."""
+FORM_WORDS: Final = "form_words"
+_PLACEHOLDER = re.compile(r"<?(?:\.{3}|…)>?|<[^\W\d][\w,'-]*(?: [\w,'-]+)+>?")
+"""The dots of an example, or only words after ``<``: the form's own placeholder, or a weak model's variation of it."""
+
+
+def form_words(value: JSON, words: Collection[str], path: str = "$") -> Iterator[Issue]:
+    """Yield an issue for each field of an answer that still contains a placeholder of the form (R51)."""
+    if isinstance(value, str):
+        text = value.strip()
+        if text in words or _PLACEHOLDER.fullmatch(text):
+            yield Issue(
+                path,
+                f"{text!r:.200} is a placeholder of the form, not an answer.",
+                "replace it with your own content, or omit the field if it is optional",
+                FORM_WORDS,
+            )
+    elif isinstance(value, dict):
+        for name, child in value.items():
+            yield from form_words(child, words, f"{path}.{name}")
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from form_words(child, words, f"{path}.{index}")
+
+
+TEXT: Final[JSON] = {"type": "string"}
+ANYTHING: Final[JSON] = {}
+"""The schema of any value; only an assignment determines what it reads from it."""
+
+
+def closed_object(fields: Mapping[str, JSON], optional: tuple[str, ...] = ()) -> dict[str, JSON]:
+    """Return the schema of an object with these fields and no others."""
+    return {
+        "type": "object",
+        "properties": dict(fields),
+        "required": [name for name in fields if name not in optional],
+        "additionalProperties": False,
+    }
+
+
+def list_of(entry: JSON) -> dict[str, JSON]:
+    """Return the schema of a list whose entries have one schema."""
+    return {"type": "array", "items": entry}
+
+
+_FieldKind: TypeAlias = Literal["any", "word", "text", "texts", "flag", "numbers", "object", "objects"]
+MAX_ISSUES: Final = 1000
+"""Maximum number of issues per reply; a reply of a megabyte could have a million."""
+_SHOWN_CHARS: Final = 100
+"""Maximum length of the part of a wrong word that a code shows, in characters."""
+
+
+def is_null(value: JSON) -> bool:
+    """Return True for null, and for a field that does not exist."""
+    return value is None
+
+
+def is_missing(value: JSON) -> bool:
+    """Return True for null, an empty string, and a field that does not exist."""
+    return value is None or value == ""
+
+
+def is_blank(value: JSON) -> bool:
+    """Return True for null and for a text of white space."""
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def is_no_object(value: JSON) -> bool:
+    """Return True for anything but an object with fields."""
+    return not isinstance(value, dict) or not value
+
+
+class HandoffField(NamedTuple):
+    """One field of an object.
+
+    Attributes:
+        kind: the type. ``any`` and ``word`` without ``typed`` accept every JSON value; others refuse a wrong type
+            (``TYPE:path``).
+        missing: issue code if the field is missing, "" if it is optional; ``{place}`` is replaced by the index in the list.
+        fix: the fix if the field is missing.
+        lacks: test for a missing value; None for the test of its kind.
+        words: allowed words, after ``fold``; any other word is the issue ``code``, followed by that word.
+        typed: True if a word must be a string; a word that only folding makes valid is a warning.
+        fields: fields of the object, or of each object in the list.
+        demands: True if a missing object's fields are reported as missing too.
+        optional: True if the field is optional in the schema.
+    """
+
+    kind: _FieldKind = "any"
+    missing: str = ""
+    fix: str = "add it"
+    lacks: Callable[[Any], bool] | None = None
+    words: tuple[str, ...] = ()
+    code: str = ""
+    fold: Callable[[Any], JSON] = lambda value: value
+    typed: bool = True
+    fields: Mapping[str, HandoffField] = {}
+    demands: bool = False
+    optional: bool = False
+
+
+Fields: TypeAlias = Mapping[str, HandoffField]
+_KINDS: Final[Mapping[_FieldKind, tuple[type, str, object, Callable[[Any], bool]]]] = {
+    "any": (object, "", None, is_missing),
+    "word": (object, "", "", is_missing),
+    "text": (str, "a string", "", is_blank),
+    "texts": (list, "a list of strings", (), is_null),
+    "flag": (bool, "true or false", None, is_null),
+    "numbers": (dict, "an object", None, is_null),
+    "object": (dict, "an object", None, is_null),
+    "objects": (list, "a list of objects", (), is_null),
+}
+"""For each kind: its Python type, the type in words, the default value, and the test for a missing value."""
+
+
+class Checker:
+    """Reads objects by their fields and collects issues and warnings; a path is written ``summary.evidence``."""
+
+    def __init__(self) -> None:
+        self.issues: list[Issue] = []
+        self.warnings: list[Issue] = []
+
+    def read(
+        self, owner: Mapping[str, JSON], fields: Fields, path: str = "", index: int = 0
+    ) -> dict[str, Any]:
+        """Return the fields of an object by name; a field that cannot be read has the default of its kind."""
+        return {
+            name: self._field(owner.get(name), field, f"{path}{name}", index)
+            for name, field in fields.items()
+        }
+
+    def _refuse(self, code: str, path: str, message: str, fix: str) -> None:
+        if len(self.issues) < MAX_ISSUES:
+            self.issues.append(_issue(code, path, message, fix))
+
+    def _field(self, value: JSON, field: HandoffField, path: str, index: int) -> Any:
+        kind, kind_name, default, is_absent = _KINDS[field.kind]
+        lacks = (field.lacks or is_absent)(value)
+        if lacks and field.missing:
+            fix = f"write one of {', '.join(field.words)}" if field.words else field.fix
+            self._refuse(field.missing.format(place=index), path, f"{path} is missing.", fix)
+        if field.kind == "object":
+            checker = self if isinstance(value, dict) or field.demands else Checker()
+            content = value if lacks or self._is(value, kind, path, kind_name) else None
+            return checker.read(content or {}, field.fields, f"{path}.")
+        if lacks or (kind is not object and not self._is(value, kind, path, kind_name)):
+            return value if field.kind == "any" else default
+        if field.kind == "word":
+            return self._word(value, field, path)
+        return self._entries(value, field, path) if isinstance(value, list) and field.kind != "any" else value
+
+    def _entries(self, value: list[JSON], field: HandoffField, path: str) -> tuple[Any, ...]:
+        """Return the entries of a list that have the right type."""
+        kind, kind_name = (str, "a string") if field.kind == "texts" else (dict, "an object")
+        valid = [
+            (index, entry)
+            for index, entry in enumerate(value)
+            if self._is(entry, kind, f"{path}[{index}]", kind_name)
+        ]
+        if field.kind == "texts":
+            return tuple(text for _, text in valid)
+        return tuple(self.read(entry, field.fields, f"{path}[{index}].", index) for index, entry in valid)
+
+    def _is(self, value: JSON, kind: type, path: str, kind_name: str) -> bool:
+        if not isinstance(value, kind):
+            self._refuse(f"TYPE:{path}", path, f"{path} is not {kind_name}.", f"write {kind_name}")
+        return isinstance(value, kind)
+
+    def _word(self, value: JSON, field: HandoffField, path: str) -> JSON:
+        if field.typed and not self._is(value, str, path, "a string"):
+            return ""
+        word, choices = field.fold(value), ", ".join(field.words)
+        if word not in field.words:
+            excerpt = str(value).strip()[:_SHOWN_CHARS] if field.typed else str(word)[: 2 * _SHOWN_CHARS]
+            self._refuse(
+                f"{field.code}:{excerpt}", path, f"{path} is none of {choices}.", f"write one of {choices}"
+            )
+            return ""
+        if field.typed and word != value and len(self.warnings) < MAX_ISSUES:
+            warning = _issue(f"{field.code}_NORMALIZED", path, f"{path} was read as {word}.", f"write {word}")
+            self.warnings.append(warning)
+        return word
+
+
+def _issue(code: str, path: str, message: str, fix: str) -> Issue:
+    return Issue("$." + path.replace("[", ".").replace("]", ""), message, fix, code)
+
+
+def schema_of(fields: Fields) -> dict[str, JSON]:
+    """Return the JSON Schema of an object with these fields."""
+    optional = tuple(name for name, field in fields.items() if field.optional)
+    return closed_object({name: _schema(field) for name, field in fields.items()}, optional=optional)
+
+
+def _schema(field: HandoffField) -> JSON:
+    schemas: dict[_FieldKind, Callable[[], JSON]] = {
+        "any": dict,
+        "word": lambda: {"type": "string", "enum": list(field.words)},
+        "text": lambda: TEXT,
+        "texts": lambda: list_of(TEXT),
+        "flag": lambda: {"type": "boolean"},
+        "numbers": lambda: {"type": "object", "additionalProperties": {"type": "number"}},
+        "object": lambda: schema_of(field.fields),
+        "objects": lambda: list_of(schema_of(field.fields)),
+    }
+    return schemas[field.kind]()
