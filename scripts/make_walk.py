@@ -73,7 +73,7 @@ STATIONS: Final = (
         "queues the remaining files for the thread that writes them.",
     ),
     Station("cast/runner.py", "Runner.snapshot", "gives a view a frozen copy of the cast."),
-    Station("insight/queries.py", "explain", "reads the decision back; nothing is reconstructed."),
+    Station("insight/why.py", "explain", "reads the decision back; nothing is reconstructed."),
     Station("cast/formatting.py", "why_blocks", "turns it into a small document."),
     Station("display/blocks.py", "Shown.as_text", "is the form for a terminal."),
     Station("display/blocks.py", "Shown.as_html", "is the form for a cell, all text escaped."),

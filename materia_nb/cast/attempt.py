@@ -28,7 +28,7 @@ from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import CastState, Pin, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.checks import summarize_issues
-from materia_nb.insight import diff
+from materia_nb.insight.usage import step_usage
 from materia_nb.jsonvalue import JSON
 from materia_nb.parallel import run_jobs
 from materia_nb.store.file_snapshots import ATTEMPTS, FileSnapshots
@@ -164,7 +164,7 @@ def tried(
         None if reading is None else reading.satisfied,
         to,
         leads,
-        diff.used(step).less(diff.used(before.steps[-1])),
+        step_usage(step).less(step_usage(before.steps[-1])),
         len(turns),
         len(step.calls) - len(before.steps[-1].calls),
         seconds,

@@ -19,7 +19,7 @@ from materia_nb.engine.session import Session, StepRecord, TurnRecord, every_ste
 from materia_nb.engine.state import Unit, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import read_plain, replace_file
-from materia_nb.insight.diff import used
+from materia_nb.insight.usage import step_usage
 from materia_nb.jsonvalue import JSON, get_path, same, split_path
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import disk, json_bytes
@@ -190,7 +190,7 @@ class Breakpoint(NamedTuple):
             return sum(turn.prompt is not None for turn in step.turns)
         if self.unit == "seconds":
             return (step.worked or 0) / 1000
-        return self._spent(used(step))
+        return self._spent(step_usage(step))
 
     def _spent(self, usage: Usage) -> float:
         return (usage.cost if self.unit == "usd" else usage.tokens) or 0

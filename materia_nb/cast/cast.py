@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from materia_nb.cast.views.compare_view import BlameView, ReplayView
     from materia_nb.cast.views.tables import FilesView, LineBlame, SpentView
     from materia_nb.insight.compare import Replay
-    from materia_nb.insight.queries import Why
+    from materia_nb.insight.why import Why
 
 
 _E = TypeVar("_E", bound=Event)
@@ -283,7 +283,7 @@ class Cast:
             MateriaError: there is no such thing to add up by (``unknown_group``).
         """
         from materia_nb.cast.views.tables import SpentView
-        from materia_nb.insight.queries import spent_by
+        from materia_nb.insight.usage import spent_by
 
         groups = by or ("socket",)
         return SpentView(groups, spent_by(self.runner.rules, self.runner.session, groups))
@@ -315,7 +315,7 @@ class Cast:
 
             return line_blame(self.now, file, int(line))
         from materia_nb.cast.views.compare_view import BlameView
-        from materia_nb.insight.queries import changes_of_value
+        from materia_nb.insight.blame import changes_of_value
 
         self.now.needs_castable()
         if not split_path(path):
@@ -729,7 +729,7 @@ class Cast:
 
     def _before_change(self, path: str) -> tuple[int, bool]:
         """Return the last step before the latest change of a value, and whether an edit after that step is the change."""
-        from materia_nb.insight.queries import changes_of_value
+        from materia_nb.insight.blame import changes_of_value
 
         self.now.needs_castable()
         made = next((one for one in changes_of_value(self.runner.session, path) if one.step > 0), None)

@@ -30,7 +30,7 @@ from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import BOUNDS, Bound, Pin
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.handoff.runtime_rules import Approval
-from materia_nb.insight.queries import Suggestion, suggestion, with_entry
+from materia_nb.insight.suggestions import Suggestion, suggestion, with_entry
 from materia_nb.jsonvalue import JSON, MISSING, json_copy, replaced, split_path, too_deep_to_write
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import Graph

@@ -15,7 +15,9 @@ from materia_nb.errors import MateriaError, counted, needs_one_of, plain
 from materia_nb.file_io import read_own_table
 from materia_nb.handoff.base import EVENT_SEVERITIES
 from materia_nb.insight import diff
-from materia_nb.insight.queries import HEADERS, THOUGHT, FoundValue, Why, ask_outputs
+from materia_nb.insight.jsonpath import FoundValue, ask_outputs
+from materia_nb.insight.usage import step_time, step_usage
+from materia_nb.insight.why import HEADERS, THOUGHT, Why
 from materia_nb.jsonvalue import compact
 from materia_nb.loadout.graph import Graph
 from materia_nb.registry import view_registry
@@ -213,7 +215,7 @@ class StepList(Listed[StepRecord]):
         return data_frame(map(self._row, self._all), STEP_FIELDS)
 
     def _row(self, step: StepRecord) -> dict[str, object]:
-        used, time, decision = diff.used(step), diff.time_of(step), step.decision
+        used, time, decision = step_usage(step), step_time(step), step.decision
         return {
             "step": step.number,
             "socket": step.socket,
@@ -322,7 +324,7 @@ def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
         materia = graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
         output = verdict_words(step, 60)
-        way, took = way_words(step), diff.time_of(step).words
+        way, took = way_words(step), step_time(step).words
         row = (str(step.number), *lane, step.socket, materia, str(step.visit), item, output, way, took)
         rows.append((*row, *(cells[place] for cells in more.values())))
     first, *others = _STEP_COLUMNS
@@ -399,7 +401,7 @@ OTHER_FAILURE: Final = "agent_error"
 
 def record_view(step: StepRecord) -> View:
     """One step by itself: which visit it is, how it went on, how long it took, what came, and what its agent thought."""
-    took, issues = diff.time_of(step).words, step.reading.issues if step.reading else ()
+    took, issues = step_time(step).words, step.reading.issues if step.reading else ()
     said = lines([f"next: {way_words(step)}", *([f"took {took}"] if took else [])])
     said += lines(issue.line for issue in issues)
     if step.shown is not None:

@@ -30,7 +30,7 @@ from materia_nb.engine.state import Item
 from materia_nb.errors import MateriaError, needs_one_of, scrubbed
 from materia_nb.handoff.runtime_rules import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.insight.diff import Side
-from materia_nb.insight.queries import Suggestion, conclusion_of, suggestions_of
+from materia_nb.insight.suggestions import Suggestion, conclusion_of, suggestions_of
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.facts import WORK_ITEMS
@@ -40,7 +40,7 @@ from materia_nb.store.reader import Difference
 from materia_nb.store.rundir import usage_report as report_of
 
 if TYPE_CHECKING:
-    from materia_nb.insight.queries import Why
+    from materia_nb.insight.why import Why
 
 
 LIMITS: Final = frozenset(
@@ -425,7 +425,7 @@ class Snapshot:
 
     def why(self, step: int | None = None) -> Why:
         """Explain why a step went where it went; the latest one by default."""
-        from materia_nb.insight.queries import explain
+        from materia_nb.insight.why import explain
 
         if not self.steps:
             raise MateriaError("The cast has no step yet.", hint="step first", kind="no_step")

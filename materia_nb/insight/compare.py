@@ -43,6 +43,7 @@ from materia_nb.insight.diff import (
     between,
     where,
 )
+from materia_nb.insight.usage import work_time
 from materia_nb.jsonvalue import same
 from materia_nb.loadout.graph import Route
 
@@ -191,7 +192,7 @@ class Comparison:
     @property
     def time(self) -> tuple[int | None, int | None]:
         """How many milliseconds the steps of each were worked on, None where that is unknown (R56)."""
-        a, b = (diff.worked(all_steps(side.session))[0] for side in (self.a, self.b))
+        a, b = (work_time(all_steps(side.session))[0] for side in (self.a, self.b))
         return a, b
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
@@ -17,7 +17,6 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, short
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord
-from materia_nb.engine.state import Usage
 from materia_nb.errors import alike, counted
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
 from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Route, Socket
@@ -266,71 +265,6 @@ def led(step: StepRecord) -> tuple[str | None, ...]:
     by_answer = decision is not None and (decision.by != "failure" or decision.said.error is not None)
     failure = decision.failure if decision is not None and by_answer else None
     return step.socket, step.item_key, went(step), failure.kind if failure else None
-
-
-def used(step: StepRecord) -> Usage:
-    """Add up what a step cost: its turns, and what ``spent`` has of tries without an answer, whose turn has it as well."""
-    return reduce(Usage.plus, (*step.spent, *(turn.usage for turn in step.turns if turn.usage)), Usage())
-
-
-class Time(NamedTuple):
-    """How long a step was worked on, in milliseconds, and how long not; None is what is unknown (R56).
-
-    Attributes:
-        work: its agent or process was at work, in all tries; 0 where only a person answered.
-        waited: it stood still: a person was awaited, after a failure too. None while the step is not over.
-        whole: from entering the socket to its end; None before that.
-    """
-
-    work: int | None
-    waited: int | None
-    whole: int | None
-
-    @property
-    def words(self) -> str:
-        """Such as ``0.20 s + 46 s waited``; empty before it is over."""
-        if self.whole is None:
-            return ""
-        if self.work is None:
-            return f"at most {seconds_words(self.whole)}"
-        waited = f" + {seconds_words(self.waited)} waited" if self.waited else ""
-        return f"{seconds_words(self.work)}{waited}"
-
-
-_STANDS_STILL_MS: Final = 500
-"""What is shorter is not waiting: an answer is written, and the next step begins."""
-
-
-def time_of(step: StepRecord) -> Time:
-    """Say how long a step was worked on, and how long it waited. All that tells of time is made from this."""
-    if step.ended is None:
-        return Time(step.worked, None, None)
-    whole = max(0, step.ended - step.started)
-    if step.worked is None:
-        return Time(None, None, whole)
-    waited = whole - step.worked
-    return Time(step.worked, waited if waited >= _STANDS_STILL_MS else 0, whole)
-
-
-def worked(steps: Iterable[StepRecord]) -> tuple[int | None, int]:
-    """Add up the milliseconds that steps were worked on; beside it how many there are of which that is unknown (R56)."""
-    times = [step.worked for step in steps]
-    known = [one for one in times if one is not None]
-    return sum(known) if known or not times else None, len(times) - len(known)
-
-
-def worked_words(milliseconds: int | None, unknown: int = 0) -> str:
-    """Write what :func:`worked` adds up."""
-    if milliseconds is None:
-        return "unknown"
-    return seconds_words(milliseconds) + (f" + {unknown} unknown" if unknown else "")
-
-
-def seconds_words(milliseconds: int) -> str:
-    """Write a time, as long for a short one as for others: notebooks are compared."""
-    seconds = milliseconds / 1000
-    digits = next((digits for digits, most in ((2, 9.995), (1, 99.95)) if seconds < most), 0)
-    return f"{seconds:.{digits}f} s"
 
 
 def parts_that_differ(

@@ -29,7 +29,7 @@ from materia_nb.display.blocks import Block, Shown, Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import append_line, read_own_table, read_plain
-from materia_nb.insight.queries import STOP, place_meant
+from materia_nb.insight.why import STOP, place_meant
 from materia_nb.jsonvalue import JSON, thawed
 from materia_nb.loadout import Graph
 from materia_nb.loadout.graph import END

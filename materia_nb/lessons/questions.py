@@ -22,7 +22,7 @@ from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
 from materia_nb.engine.routing import edges_used, short
 from materia_nb.errors import MateriaError, counted
-from materia_nb.insight.queries import Prediction, guesses, judge_guess, known_guess, upcoming
+from materia_nb.insight.why import Prediction, guesses, judge_guess, known_guess, upcoming
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import ANY, Ask, judged_answers, keep, kind_of, worth
 from materia_nb.lessons.variants import cast_once

@@ -28,6 +28,7 @@ from materia_nb.handoff import SparseProtocol
 from materia_nb.handoff.base import Requirements
 from materia_nb.handoff.checks import summarize_issues
 from materia_nb.insight import diff
+from materia_nb.insight.usage import work_time
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.sweep.grid import Seen, digest, seen
 
@@ -591,7 +592,7 @@ def _context(case: Any, cast: Cast) -> Any:
     from pydantic_evals.otel import SpanTreeRecordingError
 
     last = cast.steps[-1] if cast.steps else None
-    taken = diff.worked(cast.now.all_steps)[0] or 0
+    taken = work_time(cast.now.all_steps)[0] or 0
     usage = cast.now.usage
     return EvaluatorContext(
         name=case.name,

@@ -22,8 +22,8 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.engine.state import Unit, Usage
 from materia_nb.errors import MateriaError, counted, usage_error
 from materia_nb.file_io import append_line, read_plain
-from materia_nb.insight.diff import worked
 from materia_nb.insight.estimate import GLANCE
+from materia_nb.insight.usage import work_time
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import expanded
 from materia_nb.parallel import Progress, ProgressBar, run_jobs
@@ -131,7 +131,7 @@ def _has_draft(cast: Cast) -> bool:
 def came(cast: Cast) -> Came:
     """Say what came of a cast."""
     state, steps, sockets = cast.now.engine, cast.now.all_steps, cast.now.rules.sockets
-    milliseconds, _ = worked(steps)
+    milliseconds, _ = work_time(steps)
     ends = {"waiting": "person", "ready": "stopped"}.get(cast.status, cast.status)
     why = cast.now.held.reason if cast.now.held else _waits(cast)
     if state.failure:

@@ -21,7 +21,7 @@ from materia_nb.engine.state import BOUNDS, NOTHING
 from materia_nb.errors import counted, plain
 from materia_nb.handoff.base import EVENT_SEVERITIES
 from materia_nb.handoff.runtime_rules import request_of
-from materia_nb.insight.diff import seconds_words, time_of, used, worked, worked_words
+from materia_nb.insight.usage import format_seconds, format_work_time, step_time, step_usage, work_time
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.work_items import json_digest
 
@@ -219,7 +219,7 @@ def _why_not(now: Snapshot, *, busy: bool, yours: bool) -> str:
 
 def _counts(now: Snapshot) -> str:
     words = steps_words(now)
-    return f"{words} · {worked_words(*worked(now.all_steps))} at work" if now.steps else words
+    return f"{words} · {format_work_time(*work_time(now.all_steps))} at work" if now.steps else words
 
 
 def identity(now: Snapshot, lane: str = "", *, busy: bool = False) -> str:
@@ -341,7 +341,7 @@ class StepRows:
             ends.pop()
         while len(ends) < number:
             at, step = ends[-1][1] if ends else Place(0, 0), steps[len(ends)]
-            time = time_of(step)
+            time = step_time(step)
             length = time.work if time.work is not None else time.whole or 0
             ends.append((step, Place(at.ms + length, at.waits + bool(time.waited))))
         return ends[number - 1][1] if number else Place(0, 0)
@@ -361,7 +361,7 @@ class StepRows:
     def _new(self, now: Snapshot, step: StepRecord, *, edited: bool) -> Row:
         names = now.names
         way = way_words(step)
-        spent = used(step)
+        spent = step_usage(step)
         verdict = step.reading.satisfied if step.reading is not None else None
         return [
             step.number,
@@ -379,10 +379,10 @@ class StepRows:
 
     def _timed(self, line: Sequence[StepRecord], step: StepRecord) -> list[Any]:
         """Whether it is over, its seconds at work, its time in words, where its bar begins and ends, if work is known."""
-        time, number = time_of(step), step.number
+        time, number = step_time(step), step.number
         ends = () if step.lane else (number - 1, number)  # those of lanes stand on the clock of these
         before, after = [self._place_after(line, end) for end in ends] or [Place(0, 0)] * 2
-        seconds = "?" if time.work is None else seconds_words(time.work).removesuffix(" s")
+        seconds = "?" if time.work is None else format_seconds(time.work).removesuffix(" s")
         return [time.whole is not None, seconds, time.words, *before, *after, time.work is not None]
 
 

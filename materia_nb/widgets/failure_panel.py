@@ -27,7 +27,7 @@ from materia_nb.engine import decide, evolve, outputs
 from materia_nb.engine.session import branch_suffix, lanes_at_work, output_name
 from materia_nb.engine.state import BOUNDS, CastState
 from materia_nb.errors import MateriaError, counted, outgoing_traceback, plain
-from materia_nb.insight.diff import seconds_words, time_of, worked, worked_words
+from materia_nb.insight.usage import format_seconds, format_work_time, step_time, work_time
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.rundir import RunDir
 from materia_nb.widgets.cast_slices import said_words
@@ -230,8 +230,8 @@ def _spent(now: Snapshot) -> list[tuple[str, str]]:
     processes = [step for step in steps if now.graph.sockets[step.socket].is_utility]
     agents = [step for step in steps if not now.graph.sockets[step.socket].is_utility]
     kinds = [("agents", agents), ("processes", processes)]
-    work = ", ".join(f"{worked_words(*worked(some))} of {name}" for name, some in kinds if some)
-    waited = sum(time_of(step).waited or 0 for step in steps)
+    work = ", ".join(f"{format_work_time(*work_time(some))} of {name}" for name, some in kinds if some)
+    waited = sum(step_time(step).waited or 0 for step in steps)
     used = now.engine.usage
     tokens = "unknown" if used.tokens is None else f"{used.tokens:,}"
     missing = (
@@ -241,7 +241,7 @@ def _spent(now: Snapshot) -> list[tuple[str, str]]:
     )
     return [
         ("work", work or "none"),
-        ("waited", seconds_words(waited) if waited else "never"),
+        ("waited", format_seconds(waited) if waited else "never"),
         ("tokens", tokens + missing),
         ("cost", cost_words(used.cost, used.unpriced) or "unknown"),
     ]

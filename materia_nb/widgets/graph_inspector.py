@@ -37,7 +37,7 @@ from materia_nb.display.graph_parts import (
 from materia_nb.display.sections import prompt_blocks
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
-from materia_nb.insight.queries import HEADERS
+from materia_nb.insight.why import HEADERS
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import as_object
 from materia_nb.loadout.graph import CAST_CONTEXTS, CastContext, Graph, Loop, Socket

@@ -10,7 +10,7 @@ import cast_helpers as h
 from materia_nb.agents.interface import Asking, Reply, ToolCall
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.formatting import step_table
-from materia_nb.insight.diff import Time, time_of, worked
+from materia_nb.insight.usage import StepTime, step_time, work_time
 from materia_nb.widgets.base import Doing
 from materia_nb.widgets.cast_slices import StepRows, bar_state, timeline_state
 
@@ -59,21 +59,21 @@ def paused(tmp_path, clock):
     return cast
 
 
-TIMES = [Time(200, 0, 200), Time(100, 46_000, 46_100), Time(0, 30_000, 30_000)]
+TIMES = [StepTime(200, 0, 200), StepTime(100, 46_000, 46_100), StepTime(0, 30_000, 30_000)]
 
 
 def test_work_and_waiting_are_told_apart(paused):
     assert paused.run() == "complete"
-    assert list(map(time_of, paused.steps)) == TIMES
+    assert list(map(step_time, paused.steps)) == TIMES
     took = [row[-1] for row in step_table(paused.steps, paused.graph).rows]
     assert took == ["0.20 s", "0.10 s + 46.0 s waited", "0.00 s + 30.0 s waited"]
 
 
 def test_a_cast_that_is_opened_or_resumed_tells_the_same(paused):
     paused.close()
-    assert list(map(time_of, open_cast(paused.run_dir).steps)) == TIMES
+    assert list(map(step_time, open_cast(paused.run_dir).steps)) == TIMES
     resumed = resume_cast(paused.run_dir)
-    assert list(map(time_of, resumed.steps)) == TIMES
+    assert list(map(step_time, resumed.steps)) == TIMES
     resumed.close()
 
 
@@ -114,9 +114,9 @@ def test_what_no_journal_tells_is_unknown_and_not_zero(paused):
         kept.append(json.dumps({name: value for name, value in line.items() if name != "link"}))
     (paused.run_dir / "events.jsonl").write_text("\n".join([*kept, ""]))
     old = open_cast(paused.run_dir)
-    assert [time_of(step).work for step in old.steps] == [None, None, None]
-    assert time_of(old.steps[1]).words == "at most 46.1 s"
-    assert worked(old.steps) == (None, 3)
+    assert [step_time(step).work for step in old.steps] == [None, None, None]
+    assert step_time(old.steps[1]).words == "at most 46.1 s"
+    assert work_time(old.steps) == (None, 3)
     assert old.usage().rows[-1][-1] == "unknown"
     assert old.usage().found[0].ms is None
 
@@ -137,7 +137,7 @@ def test_the_time_before_and_after_an_approval_counts_and_not_that_between(tmp_p
     clock.passes(60)
     cast.approvals.approve()
     assert cast.status in ("ready", "complete")
-    assert time_of(cast.steps[0]) == Time(2_000, 60_000, 62_000)
+    assert step_time(cast.steps[0]) == StepTime(2_000, 60_000, 62_000)
 
 
 def test_an_interrupted_turn_is_work_of_the_next_event(tmp_path, clock):
@@ -153,4 +153,4 @@ def test_an_interrupted_turn_is_work_of_the_next_event(tmp_path, clock):
         cast.run()
     clock.passes(10)
     cast.run()
-    assert time_of(cast.steps[0]) == Time(6_000, 10_000, 16_000)
+    assert step_time(cast.steps[0]) == StepTime(6_000, 10_000, 16_000)

@@ -12,7 +12,7 @@ from IPython.lib.pretty import pretty
 import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
-from materia_nb.insight.queries import Why
+from materia_nb.insight.why import Why
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from builders import Play, asks, at, config, edge, exit_route, items, loop, say
 from materia_nb.engine import recovery
 from materia_nb.engine.state import Failure
-from materia_nb.insight.queries import explain
+from materia_nb.insight.why import explain
 from materia_nb.loadout import check_config
 from materia_nb.loadout.vocabulary import Result
 

@@ -14,7 +14,7 @@ from drawn_loadouts import ROWS, answer, loadouts, rules_of
 from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine.state import Failure, Usage
 from materia_nb.errors import MateriaError
-from materia_nb.insight.queries import explain
+from materia_nb.insight.why import explain
 from materia_nb.loadout.vocabulary import Result
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from magics_helpers import line, run, text
 from materia_nb.errors import MateriaError
-from materia_nb.insight.queries import LONGEST_EXPRESSION, MOST_VALUES, query_of
+from materia_nb.insight.jsonpath import LONGEST_EXPRESSION, MOST_VALUES, query_of
 
 
 def test_every_output_is_asked(cast):

@@ -11,7 +11,7 @@ import cast_helpers as h
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, loop, retry_loop, say
 from magics_helpers import new_shell
 from materia_nb.errors import MateriaError
-from materia_nb.insight.queries import STOP, guesses, judge_guess, known_guess, upcoming
+from materia_nb.insight.why import STOP, guesses, judge_guess, known_guess, upcoming
 from materia_nb.lessons import Question, predict, progress, question
 from materia_nb.lessons.checks import guesses_file, read_guesses
 from materia_nb.widgets.base import runs_of, widgets_in

@@ -7,7 +7,7 @@ import pytest
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, loop, retry_loop, say
 from materia_nb.engine import recovery
 from materia_nb.engine.state import Failure
-from materia_nb.insight.queries import HEADERS, explain
+from materia_nb.insight.why import HEADERS, explain
 
 
 def why(play, step=None):

@@ -13,7 +13,7 @@ from builders import Play, asks, at, config, edge, exit_route, items, loop
 from materia_nb import Workbench
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_mermaid, graph_text
-from materia_nb.insight.queries import explain
+from materia_nb.insight.why import explain
 from materia_nb.loadout import CONDITIONS, build_graph, check_config, config_schema
 from materia_nb.loadout.vocabulary import GUARDS, WAITING_FOR, Result
 from materia_nb.widgets.design_acts import DesignSession

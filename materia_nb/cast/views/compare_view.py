@@ -34,11 +34,12 @@ from materia_nb.handoff.base import Issue
 from materia_nb.insight import diff
 from materia_nb.insight.compare import Comparison, Pair, Replay, StepComparison
 from materia_nb.insight.diff import LoadoutComparison, Side, shown
+from materia_nb.insight.usage import format_work_time, step_time, step_usage
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, same
 from materia_nb.loadout.graph import Graph
 
 if TYPE_CHECKING:
-    from materia_nb.insight.queries import Blamed
+    from materia_nb.insight.blame import Blamed
 
 _ALIKE_SHOWN: Final = 3
 """Of steps one after another that are alike, only so many are shown at each end."""
@@ -112,7 +113,7 @@ class CompareView(Shown, Comparison):
         ]
         if any(one.cost for one in self.usage):
             rows.append(("cost", *(one.cost_words for one in self.usage)))
-        return [*rows, ("time", *map(diff.worked_words, self.time))]
+        return [*rows, ("time", *map(format_work_time, self.time))]
 
     def in_words(self, names: Mapping[str, str] | None = None) -> list[Block]:
         """Return what it says beside its pictures; ``names`` is what sockets are called."""
@@ -171,8 +172,8 @@ class StepCompareView(Shown, StepComparison):
         rows = [
             ("step", *(f"{_numbered(one)}: {_place(one, names)}, visit {one.visit}" for one in (a, b))),
             ("went to", *(names.get(way, way) for way in ways)),
-            ("tokens", *(diff.used(one).tokens_words for one in (a, b))),
-            ("time", *(diff.time_of(one).words for one in (a, b))),
+            ("tokens", *(step_usage(one).tokens_words for one in (a, b))),
+            ("time", *(step_time(one).words for one in (a, b))),
         ]
         came = [", ".join(how_it_came(one)) for one in (a, b)]
         rows += [("answered", *(words or "at once" for words in came))] if any(came) else []

@@ -28,7 +28,7 @@ from materia_nb.engine.state import BOUNDS, Hold
 from materia_nb.errors import counted, plain
 from materia_nb.handoff.jsontext import as_text
 from materia_nb.handoff.runtime_rules import request_of
-from materia_nb.insight.diff import seconds_words, time_of, worked, worked_words
+from materia_nb.insight.usage import format_seconds, format_work_time, step_time, work_time
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Route
 
@@ -601,7 +601,7 @@ def _item_words(lane: LaneNow) -> str:
 
 def _took(lane: LaneNow, until: int) -> str:
     begun = lane.lane.started
-    return "" if begun is None else seconds_words(max(0, (lane.lane.ended or until) - begun))
+    return "" if begun is None else format_seconds(max(0, (lane.lane.ended or until) - begun))
 
 
 def _latest_in_lane(cast: Snapshot) -> int:
@@ -628,10 +628,12 @@ def axis_of(cast: Snapshot, now: int | None = None, past: Snapshot | None = None
     until = max(now or 0, _latest_in_lane(cast))
     clock = _Clock(rows, generator.started, until, running=now is not None)
     begun = generator.started
-    work = worked_words(*worked([*own, *(step for lane in cast.lanes.values() for step in lane.now.steps)]))
-    words = f"{counted(len(rows) - 1, 'lane')}: {seconds_words(max(0, until - begun))} by the clock, {work} of work"
+    work = format_work_time(
+        *work_time([*own, *(step for lane in cast.lanes.values() for step in lane.now.steps)])
+    )
+    words = f"{counted(len(rows) - 1, 'lane')}: {format_seconds(max(0, until - begun))} by the clock, {work} of work"
     drawn = [(name, [clock.laid(bar) for bar in bars]) for name, bars in rows]
-    ticks = [(clock.at(time), seconds_words(time - begun)) for time in clock.ticks()]
+    ticks = [(clock.at(time), format_seconds(time - begun)) for time in clock.ticks()]
     at = None if past is None or past.latest is None else (past.latest.lane, past.latest.number)
     return Axis(words, drawn, ticks, ["", *cast.lanes], at)
 
@@ -639,7 +641,7 @@ def axis_of(cast: Snapshot, now: int | None = None, past: Snapshot | None = None
 def _bars(cast: Snapshot, steps: Sequence[StepRecord]) -> Iterator[_Bar]:
     """Give the bars of steps: what was worked on each first, then how long it stood still."""
     for step in steps[-_MOST_BARS:]:
-        item, time = step.at.item, time_of(step)
+        item, time = step.at.item, step_time(step)
         words = cast.names.get(step.socket, step.socket) + (
             f" {item.position + 1}" if item is not None else ""
         )
@@ -709,7 +711,7 @@ class _Clock:
         """Lay a bar out; one that has no end goes on to that of the axis."""
         left = self.at(bar.begins)
         right = self.at(bar.ends) if bar.ends is not None else 1.0
-        took = seconds_words(max(0, (bar.ends or self._until) - bar.begins))
+        took = format_seconds(max(0, (bar.ends or self._until) - bar.begins))
         words = part(bar.words, 60)
         return left, max(0.002, right - left), bar.kind, words, f"{words}: {took}", bar.step
 

@@ -31,8 +31,7 @@ from materia_nb.engine.session import StepFiles, StepRecord, files_after
 from materia_nb.engine.state import BOUNDS, Pin
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import read_plain
-from materia_nb.insight.diff import seconds_words, worked_words
-from materia_nb.insight.queries import SpentOn
+from materia_nb.insight.usage import SpentOn, format_seconds, format_work_time
 from materia_nb.jsonvalue import JSON, compact, pretty
 from materia_nb.loadout.graph import Graph
 from materia_nb.store import file_snapshots
@@ -41,7 +40,7 @@ from materia_nb.store.file_snapshots import REPOSITORY, Change
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.insight.queries import FoundValue
+    from materia_nb.insight.jsonpath import FoundValue
     from materia_nb.store.board import Quest
 
 
@@ -129,7 +128,7 @@ def _named(one: CastEntry | Snapshot) -> str:
 
 
 class SpentView(TableOf[SpentOn]):
-    """Where time and money went; iterating gives :class:`~materia_nb.insight.queries.SpentOn` rows."""
+    """Where time and money went; iterating gives :class:`~materia_nb.insight.usage.SpentOn` rows."""
 
     def __init__(self, by: Sequence[str], found: Sequence[SpentOn]) -> None:
         self.by = tuple(by)
@@ -183,8 +182,8 @@ def _spent_columns(whole: SpentOn) -> dict[str, Callable[[SpentOn], str]]:
         "left behind": (lambda one: f"{one.left.tokens_words} tokens" if one.left.tokens != 0 else "")
         if left
         else None,
-        "took": lambda one: worked_words(one.ms, one.untimed),
-        "waited": (lambda one: seconds_words(one.waited) if one.waited else "") if whole.waited else None,
+        "took": lambda one: format_work_time(one.ms, one.untimed),
+        "waited": (lambda one: format_seconds(one.waited) if one.waited else "") if whole.waited else None,
     }
     return {name: cell for name, cell in columns.items() if cell is not None}
 

@@ -25,7 +25,7 @@ from materia_nb.engine.labels import VERDICTS
 from materia_nb.engine.session import lanes_at_work
 from materia_nb.engine.told import HEADINGS
 from materia_nb.errors import MateriaError, counted, one_of_words, usage_error
-from materia_nb.insight.queries import Suggestion
+from materia_nb.insight.suggestions import Suggestion
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_text
 from materia_nb.magics.cast_display import running

@@ -34,8 +34,8 @@ from materia_nb.engine.state import Bound
 from materia_nb.errors import MateriaError, one_of_words, outgoing_traceback, usage_error
 from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.compare import visit_before
+from materia_nb.insight.jsonpath import query_of
 from materia_nb.insight.odds import Chances, Likely, PerSocket
-from materia_nb.insight.queries import query_of
 from materia_nb.magics.cast_display import counting, running
 from materia_nb.magics.registry import (
     VERBS,
