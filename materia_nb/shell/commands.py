@@ -7,7 +7,6 @@ the wheel. Another folder or file of it becomes a command by a line in :data:`TO
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import json
 import os
@@ -319,49 +318,46 @@ def program() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what a command line says; the exit code: 0 fine, 1 problems, 2 misuse."""
+    """Run a command line and return the exit code: 0 fine, 1 problems, 2 misuse."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # it may be Latin-1
     try:
-        code = program.main(given or ["--help"], "materia", standalone_mode=False)
-    except click.ClickException as error:
-        if "--json" not in given:
-            error.show()
-            return MISUSE
-        at = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "materia"
-        return _refused(usage_error(error.format_message(), f"{at} --help"), as_json=True)
-    except MateriaError as error:
-        return _refused(error, as_json="--json" in given)
+        code = _run_program(given or ["--help"])
+    except OSError as error:
+        if error.filename is not None:  # not the output
+            raise
+        sys.stdout = io.StringIO()  # Python would fail again to flush it
+        click.echo(f"The output could not be written: {error.strerror}.", err=True)
+        return PROBLEMS
     except (KeyboardInterrupt, click.Abort):
         click.echo("Interrupted; nothing recorded is lost: materia run goes on.", err=True)
         return PROBLEMS
     return code if isinstance(code, int) else FINE
 
 
-def _refused(error: MateriaError, *, as_json: bool) -> int:
+def _run_program(arguments: list[str]) -> object:
+    as_json = "--json" in arguments
+    try:
+        return program.main(arguments, "materia", standalone_mode=False)
+    except click.ClickException as error:
+        if not as_json:
+            error.show()
+            return MISUSE
+        command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "materia"
+        return _report(usage_error(error.format_message(), f"{command} --help"), as_json=True)
+    except MateriaError as error:
+        return _report(error, as_json=as_json)
+
+
+def _report(error: MateriaError, *, as_json: bool) -> int:
     if as_json:
-        named = {"what": error.what, "where": error.where, "hint": error.hint, "kind": error.kind}
-        unwritten = _write(_json_text({"ok": False, "error": named}))
-        if unwritten:
-            return unwritten
+        fields = {"what": error.what, "where": error.where, "hint": error.hint, "kind": error.kind}
+        click.echo(_json_text({"ok": False, "error": fields}))
     else:
         click.echo(str(error).replace("%materia ", "materia "), err=True)
     return MISUSE if error.kind == "usage" else PROBLEMS
-
-
-def _write(text: str) -> int:
-    """Write text to the standard output, and return the exit code; a full disk is an error of one line."""
-    try:
-        click.echo(text)
-    except OSError as error:
-        if error.errno == errno.EPIPE:  # click ends quietly
-            raise
-        sys.stdout = io.StringIO()  # Python would fail again to flush it
-        click.echo(f"The output could not be written: {error.strerror}.", err=True)
-        return PROBLEMS
-    return FINE
 
 
 def _json_text(document: object) -> str:
@@ -512,13 +508,11 @@ def _arguments(verb: Verb, values: dict[str, Any], bench: Workbench) -> dict[str
 def _told(verb: Verb, value: object, bench: Workbench, *, as_json: bool) -> int:
     """Write what came of a verb; the exit code."""
     fine = terminal.is_fine(verb.name, value, bench)
-    unwritten = FINE
     if as_json:
-        unwritten = _write(_json_text({"ok": fine, **terminal.data_of(verb.name, value, bench)}))
+        click.echo(_json_text({"ok": fine, **terminal.data_of(verb.name, value, bench)}))
     elif value is not None:
-        width = shutil.get_terminal_size((100, 0)).columns
-        unwritten = _write(terminal.text_of(value, width))
-    return PROBLEMS if unwritten or not fine else FINE
+        click.echo(terminal.text_of(value, shutil.get_terminal_size((100, 0)).columns))
+    return FINE if fine else PROBLEMS
 
 
 # -- commands of their own -------------------------------------------------------------
@@ -539,8 +533,8 @@ def _check(
     with _bench("tests", project, on_top) as bench:
         if not fix:
             found = terminal.findings_of(bench, names, strict=strict)
-            unwritten = _write(terminal.findings_text(found, "json" if as_json else form))
-            return PROBLEMS if unwritten or not found.ok else FINE
+            click.echo(terminal.findings_text(found, "json" if as_json else form))
+            return FINE if found.ok else PROBLEMS
         if len(names) > 1:
             raise usage_error("One loadout is fixed at a time.")
         verb = VERBS["check"]

@@ -351,7 +351,8 @@ def test_json_escapes_what_the_output_cannot_encode(encoding, bench):
 
 
 @pytest.mark.parametrize(
-    "words", [["grid", "Asks"], ["grid", "Asks", "--json"], ["grid", "None", "--json"], ["check"]]
+    "words",
+    [["grid", "Asks"], ["grid", "Asks", "--json"], ["grid", "None", "--json"], ["check"], ["--help"], ["-V"]],
 )
 def test_a_full_disk_is_one_line(words, bench):
     with Path("/dev/full").open("wb") as full:
