@@ -51,7 +51,7 @@ def show(cast: Cast) -> None:
         print(f"  {number:>3}. {step.socket}: {handoff}")
     if cast.failure is not None:
         print(f"Stopped: {cast.failure.message}")
-    told = [step for step in cast.steps if step.prompt and cast.request in step.prompt.text]
+    told = [step for step in cast.steps if step.prompt and cast.now.request in step.prompt.text]
     print(f"Told the request: {len(told)} of {len(cast.steps)}")
     used = cast.now.engine.usage
     print(f"Tokens: {used.input} in, {used.output} out")

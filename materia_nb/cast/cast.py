@@ -37,7 +37,6 @@ from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import WAITING_FOR
 from materia_nb.platform import computing
 from materia_nb.registry import lookup
-from materia_nb.store.opening import Verified, verify
 
 if TYPE_CHECKING:
     from materia_nb.cast.views.compare_view import BlameView, ReplayView
@@ -47,6 +46,43 @@ if TYPE_CHECKING:
 
 
 _E = TypeVar("_E", bound=Event)
+
+
+class Follow:
+    """Registers functions that a cast calls while it runs.
+
+    Each method returns a function that unregisters. A function that raises is not called again, and
+    ``cast.now.messages`` reports why. All are called in the thread that works on the cast.
+    """
+
+    def __init__(self, cast: Cast) -> None:
+        self._cast = cast
+
+    def __repr__(self) -> str:
+        return f"<followers of {self._cast.id}>"
+
+    def changes(self, watcher: Callable[[Cast], None]) -> Callable[[], None]:
+        """Call ``watcher`` with the cast after every change."""
+        reference = weakref.ref(self._cast)  # a watcher must not keep the cast, and so its lock, alive
+
+        def call() -> None:
+            if (cast := reference()) is not None:
+                watcher(cast)
+
+        return self._cast.runner.followers.watch(call)
+
+    def text(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call ``listener`` whenever more of an answer has arrived, while a step runs; ``cast.now.saying`` is the text."""
+        return self._cast.runner.followers.listen(listener)
+
+    def events(self, kind: type[_E], reader: Callable[[_E], object]) -> Callable[[], None]:
+        """Call ``reader`` with each event of a kind, once it is in the journal.
+
+        Kinds are the classes of ``materia_nb.engine.events``, ``Event`` for all of them::
+
+            cast.follow.events(SocketComplete, lambda event: print(event.about["socket"], event.usage))
+        """
+        return self._cast.runner.followers.read(kind, reader)
 
 
 class Cast:
@@ -139,14 +175,6 @@ class Cast:
         """Who answers: ``cast.agents.set("Write", function)``."""
         return self.runner.agents
 
-    def verify(self) -> Verified:
-        """Say up to which step the recorded cast is as it was written: nothing changed, taken out or exchanged.
-
-        The links of its journal say it, and the digests of long outputs. They are no signature: who can write the
-        files can write those as well.
-        """
-        return verify(self.runner.files)
-
     # -- looking at it ----------------------------------------------------------------
 
     @property
@@ -169,11 +197,6 @@ class Cast:
         return self.runner.files.path
 
     @property
-    def request(self) -> str:
-        """What the cast was asked to do."""
-        return self.runner.session.state.request
-
-    @property
     def graph(self) -> Graph:
         """The loadout that this cast runs."""
         return self.runner.rules.graph
@@ -187,11 +210,6 @@ class Cast:
     def state(self) -> Mapping[str, JSON]:
         """The JSON state that the sockets share."""
         return self.runner.session.state.data
-
-    @property
-    def work_items(self) -> list[JSON]:
-        """The work items in the state; an empty list when there are none."""
-        return self.now.work_items
 
     @property
     def steps(self) -> StepList:
@@ -220,53 +238,10 @@ class Cast:
         """
         return self.now.lane(lane).why(step)
 
-    def watch(self, watcher: Callable[[Cast], None]) -> Callable[[], None]:
-        """Call ``watcher`` after every change; returns a function that ends it.
-
-        A watcher that raises is not called again, and ``now.messages`` tells why.
-        """
-        me = weakref.ref(self)  # whoever watches must not keep the cast, and so its lock, alive
-
-        def tell() -> None:
-            if (cast := me()) is not None:
-                watcher(cast)
-
-        return self.runner.followers.watch(tell)
-
-    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call ``listener`` whenever more of an answer has come, while a step runs; returns a function that ends it."""
-        return self.runner.followers.listen(listener)
-
-    def on(self, kind: type[_E], reader: Callable[[_E], object]) -> Callable[[], None]:
-        """Call ``reader`` with each event of a kind, once the journal has it; returns a function that ends it.
-
-        Kinds are the classes of ``materia_nb.engine.events``, ``Event`` for all of them::
-
-            cast.on(SocketComplete, lambda event: print(event.about["socket"], event.usage))
-
-        It is called in the thread that works on the cast. One that raises is not called again, and ``now.messages`` tells why.
-        """
-        return self.runner.followers.read(kind, reader)
-
     @property
-    def busy(self) -> bool:
-        """Whether a step or an edit is being made, by whichever thread."""
-        return self.runner.busy()
-
-    @property
-    def stopping(self) -> bool:
-        """Whether :meth:`stop` was called since a run, or a step, began."""
-        return self.runner.stop.is_set()
-
-    @property
-    def raised(self) -> BaseException | None:
-        """What an agent raised last in this kernel, if one did."""
-        return self.runner.raised
-
-    @property
-    def attempts(self) -> Attempts | None:
-        """The latest of :meth:`attempt`, also of one that was interrupted."""
-        return self.runner.attempts if isinstance(self.runner.attempts, Attempts) else None
+    def follow(self) -> Follow:
+        """Call functions while the cast runs: ``cast.follow.changes(function)``, ``cast.follow.events(CastEnd, function)``."""
+        return Follow(self)
 
     def usage(self, *by: str) -> SpentView:
         """Show where tokens, cost and time went: by socket (the default), materia or item, or several of these.
@@ -356,24 +331,20 @@ class Cast:
 
     # -- going on -------------------------------------------------------------------
 
-    def step(self) -> StepRecord | None:
-        """Run one socket. Returns its record, or None when the cast only came to its end.
+    def step(self, *, ask: bool = True) -> StepRecord | None:
+        """Run one socket and return its step, or None if the cast only came to its end.
 
-        A person's socket is entered and left waiting. Interrupting leaves the socket
-        waiting as well; the next step runs it again.
+        A person's socket is entered and left waiting. An interrupt leaves the socket waiting too; the next step runs
+        it again.
+
+        Args:
+            ask: False to only enter the socket, so that its prompt can be read and edited before its agent is asked.
         """
         with self.runner.lock():
             self.runner.begin()
-            self.runner.stop.clear()
-            return self.runner.advance(once=True)
-
-    def enter(self) -> StepRecord | None:
-        """Enter the next socket without running it: its prompt can then be read, and edited, before it is asked.
-
-        ``step`` or ``reply`` goes on. Returns the step's record, None when the cast only came to its end.
-        """
-        with self.runner.lock():
-            self.runner.begin()
+            if ask:
+                self.runner.stop.clear()
+                return self.runner.advance(once=True)
             if self.status == "ready":
                 self.runner.enter()
             elif self.status != "waiting":
@@ -594,10 +565,6 @@ class Cast:
         self.runner.and_ask(self.runner, command, *given)
         return self.steps[-1]
 
-    def write_now(self) -> None:
-        """Write the files that are derived from the journal, which otherwise follow when a run stops."""
-        self.runner.write_now()
-
     def stop(self) -> None:
         """End a run between two steps, from another thread: a step that is being made is ended, and can be made again."""
         self.runner.stop.set()
@@ -802,7 +769,7 @@ class Cast:
             at_once: how many are asked at the same time, by threads.
 
         Returns:
-            What was answered; it shows itself as a table. ``cast.attempts`` is the latest, also of
+            What was answered; it shows itself as a table. ``cast.now.attempts`` is the latest, also of
             an attempt that was interrupted.
 
         Raises:

@@ -51,6 +51,10 @@ class Exports:
         text = json.dumps(recording_of(self._runner.snapshot()), ensure_ascii=False, indent=1) + "\n"
         return write_export(Path(path), "recording", text)
 
+    def derived_files(self) -> None:
+        """Write the files that are derived from the journal now; otherwise they follow when a run stops."""
+        self._runner.write_now()
+
     def contexts(self) -> Path:
         """Write what each turn was told, a file a visit, into ``contexts/`` of the run directory; returns that folder.
 

@@ -282,9 +282,13 @@ class Casts(Shown):
         return entry.id
 
     def verify(self, reference: str | Path = "-1") -> Verified:
-        """Say up to which step a cast is as it was written; also of one that is too damaged to be opened.
+        """Report up to which step a recorded cast is unmodified; works also for one that is too damaged to be opened.
 
-        See :meth:`open` for ``reference``, and ``Cast.verify``.
+        The links of its journal and the digests of long outputs show it. They are no signature: anyone who can write
+        the files can write the links too.
+
+        Args:
+            reference: as for :meth:`open`; the latest cast by default.
         """
         return verify(RunDir(self._find(reference)))
 

@@ -352,6 +352,7 @@ class Runner(Work):
             stop_asked=self.stop.is_set(),
             stopping=self.stopping,
             raised=self.raised,
+            attempts=self.attempts,
             stops=BreakpointSet(self.stops.conditions),
             pins_gone=gone,
             messages=tuple(self.messages),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from materia_nb.cast.breakpoint import Breakpoint, BreakpointSet
 from materia_nb.cast.formatting import StepList, nth, steps_of
@@ -68,6 +68,7 @@ class Live:
         stop_asked: whether a stop was asked for.
         stopping: what that still waits for.
         raised: what an agent raised last in this kernel.
+        attempts: the latest of ``cast.attempt``, also of one that was interrupted.
         stops: where runs stop.
         pins_gone: names pinned to functions of a kernel that is no more.
         messages: what a person is to know of how it was opened, and of views that broke.
@@ -83,6 +84,7 @@ class Live:
     stop_asked: bool = False
     stopping: str | None = None
     raised: Exception | None = None
+    attempts: Any = None
     stops: BreakpointSet = field(default_factory=BreakpointSet)
     pins_gone: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
@@ -128,6 +130,7 @@ class Snapshot:
         writable: whether the cast can be gone on with from where it is held.
         breakpoints: where runs stop; a moment of the past has no breakpoints.
         stopping: what a stop that was asked for still waits for, and for how long; None when it waits for nothing.
+        attempts: the latest of ``cast.attempt``, also of one that was interrupted; None before the first.
     """
 
     def __init__(
@@ -162,7 +165,7 @@ class Snapshot:
         self.lanes_go_on = engine.lane is not None or lanes_at_work(session) is not None
         self.can_undo = live.writable and bool(session.edits) and session.edits[-1].after is engine
         self.live, self.breakpoints, self.pins_gone = live, live.stops, live.pins_gone
-        self.writable, self.stopping = live.writable, live.stopping
+        self.writable, self.stopping, self.attempts = live.writable, live.stopping, live.attempts
         self.differences, self.messages = live.differences, list(live.messages)
 
     @cached_property

@@ -120,7 +120,7 @@ class Question:
     """
 
     def __init__(self, cast: Cast, tries: int = 1, name: str = "") -> None:
-        if cast.busy:
+        if cast.runner.busy():
             raise MateriaError(
                 "A step is running, so it is not settled yet what comes next.",
                 hint="wait for its end, or pause",

@@ -66,7 +66,7 @@ class RecordText(Shown):
         now = cast.now
         steps = steps_view(now)
         self.lines = [
-            f"Record of cast {cast.id}: {shorten(cast.request, 60)}".rstrip(": "),
+            f"Record of cast {cast.id}: {shorten(cast.now.request, 60)}".rstrip(": "),
             *status_lines(now),
         ]
         self.folds = [_step_fold(now, step) for step in now.steps[-MOST_STEPS:]]
@@ -126,7 +126,7 @@ class Record:
         self._lock = threading.Lock()
         self._timer: Handle | None = None
         self._quiet = False
-        self._end = cast.watch(lambda _: self._later())
+        self._end = cast.follow.changes(lambda _: self._later())
 
     def show(self) -> None:
         """Show both, below what the cell has shown so far."""
@@ -283,7 +283,7 @@ def running(cast: Cast) -> Iterator[None]:
     if bar is None:
         yield
         return
-    ends = (cast.watch(lambda _: bar.update()), cast.listen(bar.update))
+    ends = (cast.follow.changes(lambda _: bar.update()), cast.follow.text(bar.update))
     try:
         yield
     finally:

@@ -377,7 +377,7 @@ class Judge:
                 prompt=asked if not told else f"{asked}\n\nThe answer before could not be used: {told}",
                 wants=_SPARSE.fields(_WANTED),
                 schema=_SPARSE.schema(_WANTED),
-                request=cast.request,
+                request=cast.now.request,
                 cast_id=cast.id,
                 project=cast.now.project,
             )
@@ -399,7 +399,7 @@ class Judge:
         return "\n\n".join(
             [
                 _TASK,
-                f"What they were asked:\n{cast.request}",
+                f"What they were asked:\n{cast.now.request}",
                 f"What came of it:\n{text}",
                 f"The question: {self.question}\nYes is satisfied: true. Say why in context.",
                 _SPARSE.ask(_WANTED),
@@ -510,7 +510,7 @@ _GIVEN: Final[Mapping[str, Callable[[Cast], Any]]] = {
     "state": lambda cast: dict(cast.state),
     "outputs": _outputs_of,
     "steps": lambda cast: cast.steps,
-    "request": lambda cast: cast.request,
+    "request": lambda cast: cast.now.request,
     "ends": ends_of,
 }
 """What the parameters of a check may be called, and what each gets."""
@@ -562,9 +562,9 @@ class Evaluation:
     def __call__(self, cast: Cast) -> Verdict:
         """Return what they say of a cast together: it holds if it does for each of them."""
         said = [
-            verdict_from(evaluator.evaluate_sync(_context(cases[cast.request], cast)))
+            verdict_from(evaluator.evaluate_sync(_context(cases[cast.now.request], cast)))
             for evaluator, cases in self.parts
-            if cast.request in cases
+            if cast.now.request in cases
         ]
         if not said:
             return Verdict(value=True, why="not asked of this case")

@@ -93,7 +93,7 @@ class Panel(Shown):
 
     def follow(self, cast: Cast) -> None:
         """Redraw after every change of ``cast``, until the panel is closed."""
-        self.at_close(cast.watch(lambda _: self.later()))
+        self.at_close(cast.follow.changes(lambda _: self.later()))
 
     def follow_runs(self, runs: Runs) -> None:
         """Redraw when something of ``runs`` begins or ends, and show what it raised."""

@@ -194,7 +194,7 @@ class CastPanel(CastSurface):
 
         def step() -> None:
             cast.step()
-            cast.write_now()
+            cast.export.derived_files()
 
         self._start(message, "Step", step)
 
@@ -576,7 +576,7 @@ PLAIN_ACTS: Final[dict[type[PageMessage], Callable[[CastPanel, Any], object]]] =
         clicked_text(panel.here, message.satisfied, message.reason)
     ),
     ToCast.Disallow: lambda panel, message: panel.cast.approvals.disallow(message.tool),
-    ToCast.Enter: lambda panel, _: panel.cast.enter(),
+    ToCast.Enter: lambda panel, _: panel.cast.step(ask=False),
     ToCast.SetValue: lambda panel, message: panel.cast.edit.set(
         message.path, typed_value(message.text, as_text=message.as_text)
     ),

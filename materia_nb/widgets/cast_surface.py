@@ -114,7 +114,7 @@ class CastSurface(Panel):
 
     def _follow(self, cast: Cast) -> None:
         self.follow(cast)
-        self.at_close(cast.listen(self.later))
+        self.at_close(cast.follow.text(self.later))
         self.follow_runs(runs_of(cast))
 
     def _cell_ran(self) -> None:
@@ -248,7 +248,7 @@ class CastSurface(Panel):
             "notice": self._said,
             "seen": self._identity,
             "resume": self.cast.id,
-            "name": shorten(plain(self.cast.request), 60),
+            "name": shorten(plain(self.cast.now.request), 60),
             "selected": None if selected is None else {"kind": selected.kind, "id": selected.id},
             "dock": self.opened,
             "empty": self._empty,
@@ -262,7 +262,7 @@ class CastSurface(Panel):
         if place == 0:
             return "the original" if len(self.casts) > 1 else "this cast"
         one = self.casts[place]
-        return f"fork {place}: {shorten(plain(one.request), 40)}".rstrip(": ")
+        return f"fork {place}: {shorten(plain(one.now.request), 40)}".rstrip(": ")
 
     def draw(self) -> None:
         """Tell the front-end how everything stands now, in one message."""

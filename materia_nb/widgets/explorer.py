@@ -132,7 +132,7 @@ class CastExplorer(Panel):
         for one in entries:
             cast = self._casts.open_here(one.path)
             owner = None if cast is not None else lock_owner(one.path)
-            rows.append(row_of(one, now, runs=cast is not None and cast.busy, owner=owner))
+            rows.append(row_of(one, now, runs=cast is not None and cast.runner.busy(), owner=owner))
         return rows
 
     # -- what a person does -----------------------------------------------------------------
@@ -177,7 +177,7 @@ class CastExplorer(Panel):
         self._picked = id_
         self._below = CastPanel(cast, self._casts.take, bench=self._casts.bench)
         path = cast.run_dir
-        self._below.at_close(cast.watch(lambda _: self._renew_later(path)))
+        self._below.at_close(cast.follow.changes(lambda _: self._renew_later(path)))
         self.put(self.front, self._below.view)
 
     def _renew_later(self, path: object) -> None:

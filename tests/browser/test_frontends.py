@@ -39,7 +39,7 @@ CELLS: Final = (
     (
         "import ipywidgets\n"
         "steps = ipywidgets.Label()\n"
-        'cast.watch(lambda now: setattr(steps, "value", f"{len(now.steps)} step made"))\n'
+        'cast.follow.changes(lambda now: setattr(steps, "value", f"{len(now.steps)} step made"))\n'
         "steps"
     ),
     "%materia show",

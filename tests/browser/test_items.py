@@ -130,13 +130,15 @@ def test_rows_of_a_spreadsheet_may_have_line_breaks_and_what_is_wrong_is_named_a
     panel.at.locator(
         "button[aria-disabled=true]:visible", has_text="Apply"
     ).first.wait_for()  # the kernel has taken it
-    lab.set_source(5, "print(len(c.work_items), c.work_items[5])")
+    lab.set_source(5, "print(len(c.now.work_items), c.now.work_items[5])")
     lab.run_cell(5)
     assert "37 {'title': 'Sixth', 'context': 'first line\\nsecond \"line\"'}" in lab.cell_text(5)
 
 
 def test_a_long_context_opens_whole_and_an_edit_elsewhere_leaves_it_whole(lab: Lab, panel: Surface):
-    lab.set_source(5, "c.edit.items([*c.work_items[:4], {'title': 'Long', 'context': 'x' * 9000 + 'end'}])")
+    lab.set_source(
+        5, "c.edit.items([*c.now.work_items[:4], {'title': 'Long', 'context': 'x' * 9000 + 'end'}])"
+    )
     lab.run_cell(5)
     long = panel.at.locator("button[data-field=context]")
     panel.says("… 9,003 characters")
@@ -149,7 +151,7 @@ def test_a_long_context_opens_whole_and_an_edit_elsewhere_leaves_it_whole(lab: L
     panel.at.get_by_label("title of WI-4", exact=True).fill("Register")
     panel.press("Apply")
     panel.at.locator("button[aria-disabled=true]:visible", has_text="Apply").first.wait_for()
-    lab.set_source(5, "print([(item['title'], len(item['context'])) for item in c.work_items[3:]])")
+    lab.set_source(5, "print([(item['title'], len(item['context'])) for item in c.now.work_items[3:]])")
     lab.run_cell(5)
     assert "[('Register', 11), ('Long', 9003)]" in lab.cell_text(5)
     long.click()
@@ -157,6 +159,6 @@ def test_a_long_context_opens_whole_and_an_edit_elsewhere_leaves_it_whole(lab: L
     box.press("Escape")
     panel.press("Apply")
     panel.at.locator("button[aria-disabled=true]:visible", has_text="Apply").first.wait_for()
-    lab.set_source(5, "print(c.work_items[4])")
+    lab.set_source(5, "print(c.now.work_items[4])")
     lab.run_cell(5)
     assert "{'title': 'Long', 'context': 'short'}" in lab.cell_text(5)

@@ -223,9 +223,9 @@ def test_watchers_that_raise_are_told_no_more(tmp_path):
         cast.step()
 
     cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
-    cast.watch(bad)
-    cast.watch(stepping)
-    unwatch = cast.watch(lambda c: seen.append((c.status, len(c.steps))))
+    cast.follow.changes(bad)
+    cast.follow.changes(stepping)
+    unwatch = cast.follow.changes(lambda c: seen.append((c.status, len(c.steps))))
     assert cast.run() == "complete"
     assert len(calls) == 1
     assert [m for m in cast.now.messages if "RuntimeError: comm closed" in m]

@@ -204,8 +204,8 @@ def test_an_interrupt_leaves_what_was_answered(at_eval):
 
     with pytest.raises(KeyboardInterrupt):
         at_eval.attempt(n=3, agents=[once])
-    assert len(at_eval.attempts) == 1
-    at_eval.attempts.take(1)
+    assert len(at_eval.now.attempts) == 1
+    at_eval.now.attempts.take(1)
     assert at_eval.steps[-1].socket == "Socket-3"
 
 
@@ -219,7 +219,7 @@ def test_a_hostile_answer_is_text(at_eval):
     shown = at_eval.attempt(agents=[lambda: "<script>alert(1)</script>"])._repr_mimebundle_()
     assert "<script>" not in shown["text/html"]
     pytest.importorskip("pandas")
-    assert list(at_eval.attempts.frame()["valid"]) == [False]
+    assert list(at_eval.now.attempts.frame()["valid"]) == [False]
 
 
 def test_the_magic_attempts_and_takes(shell):

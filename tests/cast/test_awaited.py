@@ -93,7 +93,7 @@ def test_cancelling_leaves_a_whole_journal_that_can_be_gone_on_with(tmp_path):
         return cast
 
     cast = asyncio.run(cancelled())
-    assert (cleaned_up, cast.status, cast.busy) == ([True], "waiting", False)
+    assert (cleaned_up, cast.status, cast.runner.busy()) == ([True], "waiting", False)
     h.assert_same(open_cast(cast.run_dir), cast)
     cast.close()
     again = resume_cast(cast.run_dir, h.table(lambda: "two"))
@@ -212,7 +212,7 @@ def test_leaving_a_stream_ends_what_lanes_have_asked(tmp_path):
         return cast, ended
 
     cast, ended = asyncio.run(left())
-    assert (sorted(ended), cast.busy) == (["api", "ui"], False)
+    assert (sorted(ended), cast.runner.busy()) == (["api", "ui"], False)
     h.assert_same(open_cast(cast.run_dir), cast)
     cast.agents.set("Build", lambda: "built")
     assert cast.run() == "complete"

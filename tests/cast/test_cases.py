@@ -72,7 +72,7 @@ def test_edits_and_corrections_of_a_person_are_part_of_a_case(cast, tmp_path):
 
 def test_a_cast_that_waits_is_a_test_of_the_way_to_there(cast, tmp_path):
     cast.run(steps=3)
-    cast.enter()
+    cast.step(ask=False)
     assert read_case(cast.export.test(tmp_path / "half")).check() == []
 
 

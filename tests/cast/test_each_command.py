@@ -8,11 +8,12 @@ import cast_helpers as h
 import cast_scenes
 import shown_texts
 from materia_nb.errors import MateriaError
+from materia_nb.store.opening import verify
 
 YES = '{"satisfied": true, "context": "well done"}'
 COMMANDS = {
     "step()": lambda cast: cast.step(),
-    "enter()": lambda cast: cast.enter(),
+    "step(ask=False)": lambda cast: cast.step(ask=False),
     "run(steps=1)": lambda cast: cast.run(steps=1),
     "run(steps=0)": lambda cast: cast.run(steps=0),
     "run('nothing')": lambda cast: cast.run("nothing"),
@@ -101,7 +102,7 @@ COMMANDS = {
     "files.changes": lambda cast: cast.files.changes(1),
     "export.contexts": lambda cast: cast.export.contexts().name,
     "export.recording": lambda cast: cast.export.recording("/nowhere/at/all.json"),
-    "verify": lambda cast: str(cast.verify()),
+    "verify": lambda cast: str(verify(cast.runner.files)),
     "steps.at(99)": lambda cast: cast.steps.at(99),
     "steps.ask": lambda cast: [str(one) for one in cast.steps.ask("$.satisfied")],
     "steps.ask(bad)": lambda cast: cast.steps.ask("$["),

@@ -244,7 +244,7 @@ def test_requests_about_what_is_kept(tmp_path):
         ),
         "replay in nothing": lambda: done.replay(7),
         "no such cast": lambda: bench.casts.open("none"),
-        "resume": lambda: bench.casts.resume().request,
+        "resume": lambda: bench.casts.resume().now.request,
         "frame": lambda: list(done.steps.frame().columns),
         "frame of casts": lambda: [str(one) for one in bench.casts().frame()["request"]],
         "frame of usage": lambda: list(done.usage().frame().columns),

@@ -20,7 +20,7 @@ def rebuilt(bench, cast):
 
 
 def titles(cast):
-    return [one["title"] for one in cast.work_items]
+    return [one["title"] for one in cast.now.work_items]
 
 
 def same_as_journal(bench, cast):
@@ -266,7 +266,7 @@ def test_a_prompt_is_reworded_for_one_turn_only(bench, cast):
 
 def test_an_edit_of_the_state_asks_in_the_materias_words_again(bench, cast):
     cast.step()
-    cast.enter()
+    cast.step(ask=False)
     reworded = cast.edit.reword("task", "Otherwise.")
     cast.edit.items([item("renamed"), *PLAN[1:]], [0, 1, 2])
     assert "renamed" in cast.now.prompt.instruction
@@ -315,7 +315,7 @@ def test_one_value_is_set_and_work_items_stay_work_items(bench, cast):
 def test_an_item_cannot_be_set_before_there_is_a_list(cast):
     with pytest.raises(MateriaError, match="no element '0'"):
         cast.edit.set("workItems.0.title", "x")
-    assert cast.work_items == []
+    assert cast.now.work_items == []
 
 
 def test_an_aborted_cast_can_be_looked_at(cast):
@@ -424,7 +424,7 @@ def test_going_back_to_the_edited_step_applies_its_edits_again(bench, cast):
 
 def test_an_edit_made_while_a_step_waits_is_applied_once(bench, cast):
     cast.run(steps=1)
-    cast.enter()
+    cast.step(ask=False)
     cast.edit.items([*PLAN, item("d")])
     cast.step()
     cast.step()
@@ -500,7 +500,7 @@ def test_a_raised_limit_is_asked_about(bench, cast):
 
 def test_a_changed_prompt_is_asked_about(bench, cast):
     cast.run(steps=1)
-    cast.enter()
+    cast.step(ask=False)
     cast.edit.reword("task", "Build it in blue.")
     cast.step()
     with pytest.raises(MateriaError, match="your change of the prompt of step 2") as caught:
@@ -514,7 +514,7 @@ def test_a_changed_prompt_is_asked_about(bench, cast):
 
 def test_an_edit_within_a_step_that_was_gone_back_to_is_applied_again(bench, cast):
     cast.run(steps=1)
-    cast.enter()
+    cast.step(ask=False)
     cast.edit.set("note", "mine")
     cast.run(steps=2)
     cast.back(2)

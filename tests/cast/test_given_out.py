@@ -172,7 +172,7 @@ def begun(wb, seen=lambda turn: None):
 
 def without_ids(cast):
     """What a cast knows, but for its id and times; also as it is on disk."""
-    cast.write_now()
+    cast.export.derived_files()
     lines = [{"type": line["type"], **line["data"]} for line in h.lines_of(cast)]
     for line in lines:
         line.pop("worked", None)
@@ -216,7 +216,7 @@ def test_r47_n7_the_state_can_be_read_as_ever_and_not_changed(wb):
         lambda: state["workItems"].__iadd__([1]),
         lambda: state.setdefault("b", 2),
         lambda: state["workItems"].__delitem__(0),
-        cast.work_items[0].clear,
+        cast.now.work_items[0].clear,
         cast.steps[0].turns[0].reading.value.clear,
         cast.now.visits.clear,
     ]

@@ -588,12 +588,12 @@ def test_the_item_of_a_held_socket_is_kept_and_stays_before_the_open_ones_r46(tm
     }
     cast = h.start(tmp_path, document, agents)
     cast.run()
-    first, second = cast.work_items
+    first, second = cast.now.work_items
     assert cast.status == "held"
     with pytest.raises(MateriaError, match="being worked on at Socket-3, so it cannot be taken away"):
         cast.edit.items([second])
     cast.edit.items([{"title": "before", "context": "it"}, first, second])
-    assert [one["title"] for one in cast.work_items] == [first["title"], "before", second["title"]]
+    assert [one["title"] for one in cast.now.work_items] == [first["title"], "before", second["title"]]
     assert cast.now.engine.at.item.key == "WI-1"
     assert cast.state["workItem"] == first
     cast.approvals.decide(satisfied=True)

@@ -68,10 +68,10 @@ def test_a_cast_is_answered_by_its_number_also_in_another_kernel(wb, project):
     shell = new_shell(Workbench(project))
     line(shell, 'inbox 2 {"satisfied": true}')
     wb = shell.user_ns["wb"]
-    assert (wb.current.request, wb.current.status) == ("one", "ready")
+    assert (wb.current.now.request, wb.current.status) == ("one", "ready")
     assert [one.entry.request for one in wb.inbox()] == ["two"]
     assert "needs an answer" in repr(line(shell, "inbox 1"))
-    assert wb.current.request == "two"
+    assert wb.current.now.request == "two"
     with pytest.raises(MateriaError, match="no number 3"):
         line(shell, "inbox 3")
     wb.close()

@@ -172,7 +172,7 @@ def test_an_agent_that_failed_is_answered_by_hand_in_its_last_turn(tmp_path):
     assert names(cast) == ["resend", "recast", "reword", "answer", "pin", "skip"]
     step = cast.reply({"workItems": h.items("a")})
     assert step.by_hand
-    assert cast.work_items == h.items("a")
+    assert cast.now.work_items == h.items("a")
 
 
 def test_a_multi_turn_agent_that_failed_is_answered_with_the_final_result(tmp_path):

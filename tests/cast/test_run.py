@@ -29,7 +29,7 @@ def test_steps_one_socket_at_a_time(cast):
     assert (record.socket, record.visit, record.number) == ("Socket-1", 1, 1)
     assert cast.status == "ready"
     assert cast.now.next_socket == "Socket-2"
-    assert [item["title"] for item in cast.work_items] == ["Part 1", "Part 2"]
+    assert [item["title"] for item in cast.now.work_items] == ["Part 1", "Part 2"]
 
 
 def test_runs_to_the_end_and_then_refuses(cast):
@@ -135,7 +135,7 @@ def test_a_run_stops_in_front_of_a_person(tmp_path):
 
 
 def test_the_stop_event_ends_a_run_between_steps(cast):
-    cast.watch(lambda c: c.stop() if len(c.steps) == 4 and c.status == "ready" else None)
+    cast.follow.changes(lambda c: c.stop() if len(c.steps) == 4 and c.status == "ready" else None)
     assert cast.run() == "stopped"
     assert len(cast.steps) == 4
     assert cast.status == "ready"
@@ -176,7 +176,7 @@ def test_abort_from_another_thread_ends_the_running_step(tmp_path):
     started = threading.Event()
     document = h.one_config(h.python("import time, sys; print(1, flush=True); time.sleep(600)", parse="text"))
     cast = h.start(tmp_path, document)
-    cast.watch(lambda c: started.set() if c.status == "waiting" else None)
+    cast.follow.changes(lambda c: started.set() if c.status == "waiting" else None)
     ended = []
     thread = threading.Thread(target=lambda: ended.append(cast.run()))
     thread.start()
@@ -217,7 +217,7 @@ def test_an_opened_cast_can_only_be_looked_at(cast):
     opened = open_cast(cast.run_dir)
     edit, labels, pins, approvals = opened.edit, opened.labels, opened.pins, opened.approvals
     calls = (
-        *(opened.step, opened.run, opened.abort, opened.enter, opened.retry, edit.undo, edit.abandon),
+        *(opened.step, opened.run, opened.abort, opened.retry, edit.undo, edit.abandon),
         *(labels.undo, approvals.disallow, lambda: opened.reply("x"), lambda: opened.refine("x")),
         *(lambda: opened.back(1), lambda: opened.skip("x"), lambda: edit.budget(1), lambda: edit.set("a", 1)),
         *(lambda: edit.items([]), lambda: edit.state({}), lambda: edit.reword("task", "x")),
@@ -287,17 +287,17 @@ def test_appearing_and_going_away_are_changes(tmp_path):
 
 def test_a_socket_is_entered_without_asking_its_agent(cast):
     cast.step()
-    record = cast.enter()
+    record = cast.step(ask=False)
     assert record == cast.steps[-1]
     assert cast.now.prompt.instruction == "Build Part 1"
     assert cast.status == "waiting"
-    assert cast.enter() == record, "a second time it stays there"
+    assert cast.step(ask=False) == record, "a second time it stays there"
     assert cast.step() is cast.steps[-1]
     assert record.output is None, "what was seen before stays as it was"
     assert cast.status == "ready"
     cast.run()
     with pytest.raises(MateriaError, match="The cast is complete"):
-        cast.enter()
+        cast.step(ask=False)
 
 
 def test_each_event_of_a_kind_is_told_once_the_journal_has_it(cast):
@@ -312,9 +312,9 @@ def test_each_event_of_a_kind_is_told_once_the_journal_has_it(cast):
         raise ValueError("no more")
 
     before = len(h.types_of(cast))
-    cast.on(Event, reads)
-    stop = cast.on(CastEnd, ends.append)
-    cast.on(SocketComplete, breaks)
+    cast.follow.events(Event, reads)
+    stop = cast.follow.events(CastEnd, ends.append)
+    cast.follow.events(SocketComplete, breaks)
     cast.run()
     cast.close()
     assert told == h.types_of(cast)[before:], "all of them, in the order of the journal"

@@ -563,7 +563,7 @@ def test_the_list_of_casts_counts_what_lanes_did(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents(Build=lambda: Reply("built", Usage(3, 1, 0.25))))
     for _ in range(4):
         cast.step()
-    cast.write_now()
+    cast.export.derived_files()
     (entry,) = list_casts(cast.run_dir.parent)
     assert entry.steps == len(cast.now.all_steps) > len(cast.steps)
     assert entry.cost == 0.25 * sum(step.socket == "Socket-3" for step in cast.now.all_steps)

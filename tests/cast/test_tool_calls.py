@@ -241,7 +241,7 @@ def test_what_is_said_while_it_comes_is_heard_and_not_kept(tmp_path):
 
     agent = Talker()
     cast = start(tmp_path, agent)
-    stop = cast.listen(lambda: heard.append(cast.now.saying))
+    stop = cast.follow.text(lambda: heard.append(cast.now.saying))
     cast.step()
     assert heard == ["on", "once", "once more", "again", ""]
     assert cast.now.saying == ""
@@ -390,7 +390,7 @@ def test_a_stop_is_not_forgotten_by_leave_that_is_refused(tmp_path):
     cast.stop()
     with pytest.raises(MateriaError, match="Nothing waits for approval"):
         cast.approvals.approve()
-    assert cast.stopping
+    assert cast.now.live.stop_asked
 
 
 def test_a_listener_that_went_and_raises_does_no_harm(tmp_path):
@@ -407,7 +407,7 @@ def test_a_listener_that_went_and_raises_does_no_harm(tmp_path):
         stop()
         raise RuntimeError("gone")
 
-    stop = cast.listen(leave)
+    stop = cast.follow.text(leave)
     assert cast.step().output == "said"
     assert "gone" in cast.runner.messages[-1]
 

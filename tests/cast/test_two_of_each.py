@@ -38,7 +38,7 @@ def wb(tmp_path):
 def to_an_item(cast):
     """Work off the first item, and wait at the second."""
     cast.run(steps=3)
-    cast.enter()
+    cast.step(ask=False)
     return cast
 
 
@@ -93,7 +93,7 @@ def shout(text: str) -> str:
 
 WAYS = {
     Edits: {
-        "items": lambda cast: cast.edit.items([*cast.work_items, h.item("more")]),
+        "items": lambda cast: cast.edit.items([*cast.now.work_items, h.item("more")]),
         "again": lambda cast: cast.edit.again(1),
         "abandon": lambda cast: cast.edit.abandon(),
         "set": lambda cast: cast.edit.set("mood", {"a": [1]}),
@@ -178,7 +178,7 @@ def known(cast):
 
 def kept(cast):
     """Every byte that is on disk of a cast."""
-    cast.write_now()
+    cast.export.derived_files()
     return {
         one.relative_to(cast.run_dir): one.read_bytes()
         for one in cast.run_dir.rglob("*")

@@ -139,7 +139,7 @@ def test_a_workbench_its_agents_and_the_labels_of_a_cast_show_themselves_as_tabl
 LEFT_OUT = {"otel", "attempt", "rehearse", "explore", "odds", "runner", "tool"}
 """What takes seconds, or the network; and what is not for people."""
 COMMANDS = {
-    *("close", "step", "enter", "run", "retry", "skip", "abort", "stop", "accept", "show", "write_now"),
+    *("close", "step", "run", "retry", "skip", "abort", "stop", "accept", "show"),
     *("forget", "fork", "back", "arun", "astream"),
 }
 """Methods that do something, rather than tell of it."""

@@ -356,7 +356,7 @@ def test_r46_every_open_item_is_worked_on_once_however_the_list_is_given(
     before = len(at_c.route)
     places = [None if letter not in "ABC" else "ABC".index(letter) for letter in given]
     said = at_c.edit.items(h.items(*given), None if guess else places)
-    assert "".join(one["title"] for one in at_c.work_items) == laid_out
+    assert "".join(one["title"] for one in at_c.now.work_items) == laid_out
     assert bool(said) == (given != laid_out)
     done = [one for one in given if one in "AB"]
     assert at_c.now.standings == ["done"] * len(done) + ["open"] * len(worked_on)
@@ -398,7 +398,7 @@ def test_r46_an_abandoned_item_stays_passed_over_and_can_be_asked_for_again(tmp_
     assert cast.now.session._replace(edits=()) == before._replace(edits=())
     cast.edit.abandon()
     assert cast.edit.again("a") == ("'a' is worked on again, first of the open items.",)
-    assert [one["title"] for one in cast.work_items] == ["a", "b", "c"]
+    assert [one["title"] for one in cast.now.work_items] == ["a", "b", "c"]
     assert cast.now.standings == ["open"] * 3
     with pytest.raises(MateriaError, match="No work item is being worked on"):
         cast.edit.abandon()

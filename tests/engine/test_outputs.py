@@ -158,7 +158,7 @@ def test_another_line_goes_on_from_a_state_that_was_not_kept(long):
 def test_what_a_person_changed_while_it_waited_is_kept(tmp_path, touch):
     cast = h.start(tmp_path, h.loop_config(), answers)
     cast.step()
-    cast.enter()
+    cast.step(ask=False)
     touch(cast)
     cast.step()
     kept = told(cast.runner.session.steps[-1])

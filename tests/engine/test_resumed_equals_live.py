@@ -86,7 +86,7 @@ class Anybody:
 
 COMMANDS = {
     "step": lambda cast, n: cast.step(),
-    "enter": lambda cast, n: cast.enter(),
+    "enter": lambda cast, n: cast.step(ask=False),
     "run": lambda cast, n: cast.run(steps=3),
     "reply": lambda cast, n: cast.reply(OUTPUTS[n % len(OUTPUTS)]),
     "refine": lambda cast, n: cast.refine(f"change {n}"),
@@ -94,7 +94,7 @@ COMMANDS = {
     "items": lambda cast, n: cast.edit.items(h.items(*"abcd"[n % 5 :])),
     "again": lambda cast, n: cast.edit.again(n % 3 + 1),
     "abandon": lambda cast, n: cast.edit.abandon(),
-    "move": lambda cast, n: cast.edit.items(cast.work_items[::-1], abandon=n % 2 == 0),
+    "move": lambda cast, n: cast.edit.items(cast.now.work_items[::-1], abandon=n % 2 == 0),
     "state": lambda cast, n: cast.edit.state({**cast.state, f"k{n % 3}": [n]}),
     "value": lambda cast, n: cast.edit.set("plan.n", n),
     "prompt": lambda cast, n: cast.edit.reword(("task", "place", "request")[n % 3], f"words {n}"),

@@ -330,7 +330,7 @@ def test_a_cast_routes_by_the_protocol_of_its_sockets(tmp_path, name, plan, agai
     }
     cast = h.start(tmp_path, speaking(name), agents)
     cast.step()
-    assert [item["title"] for item in cast.work_items] == [title]
+    assert [item["title"] for item in cast.now.work_items] == [title]
     assert "## What to return" in cast.steps[0].prompt.text
     assert cast.run() == "complete"
     assert [visit[0] for visit in cast.route] == ["Socket-1", "Socket-2", "Socket-3", "Socket-2", "Socket-3"]
@@ -350,7 +350,7 @@ def test_an_invalid_envelope_is_asked_for_again(tmp_path):
     )
     assert cast.run(until="Socket-2") == "until"
     assert "status is none of VERIFIED" in prompts[1]
-    assert [item["title"] for item in cast.work_items] == ["slow"]
+    assert [item["title"] for item in cast.now.work_items] == ["slow"]
 
 
 @pytest.mark.parametrize("name", ["envelope", "agent-contract"])

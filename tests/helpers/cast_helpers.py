@@ -193,7 +193,7 @@ class Watched(Cast):
     def __init__(self, runner: Runner) -> None:
         super().__init__(runner)
         self.seen = [(1, runner.session)]
-        self.watch(lambda cast: self.seen.append((len(lines_of(self)), cast.runner.session)))
+        self.follow.changes(lambda cast: self.seen.append((len(lines_of(self)), cast.runner.session)))
 
 
 def watched(root: Path, document: Mapping[str, Any], agents: Mapping[str, object] | object = None) -> Watched:

@@ -192,7 +192,7 @@ def test_wherever_a_fork_is_answered_otherwise_there_it_first_differs(tmp_path_f
     cast = start(tmp_path_factory.mktemp("f"), loop_config(), loop_agents(2))
     cast.run()
     with closing(cast.fork(kept)) as fork:
-        fork.enter()
+        fork.step(ask=False)
         fork.reply(_otherwise(fork, said))
     assert Comparison(cast.now.side, fork.now.side).first.step == kept + 1
 

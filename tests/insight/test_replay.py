@@ -278,7 +278,7 @@ def test_going_on_is_a_cast_in_the_other_loadout_that_resumes_by_itself(bench, d
         assert begun["forkedFrom"]["cast"] == done.id
         onward.run()
         assert onward.status == "complete"
-        assert onward.work_items == items("d")
+        assert onward.now.work_items == items("d")
     finally:
         onward.close()
     assert (done.status, len(open_cast(onward.run_dir).steps)) == ("complete", len(onward.steps))

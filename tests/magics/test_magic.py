@@ -16,7 +16,7 @@ from model_server import says, serving
 def test_a_cast_from_load_to_state(shell, project, capsys):
     assert "hello" in text(line(shell, "load hello.json"))
     cast = line(shell, "cast say hi")
-    assert cast.request == "say hi"
+    assert cast.now.request == "say hi"
     assert line(shell, "status;") is None, "a semicolon hides the value, as IPython's users expect"
     assert "complete after 1 step" in text(line(shell, "run"))
     assert line(shell, "state greeting").value == "hi"
@@ -144,11 +144,11 @@ def test_a_cell_body_on_a_verb_that_takes_none(shell):
 def test_nothing_is_expanded_but_whole_dollar_words(shell):
     cell(shell, "define loadout Ask", ASK)
     shell.user_ns["topic"] = "cats {and} dogs"
-    assert line(shell, "cast it's {x} $5 {{y}}").request == "it's {x} $5 {{y}}"
-    assert line(shell, "cast $topic").request == "cats {and} dogs"
-    assert line(shell, 'cast "quoted words"').request == "quoted words"
-    assert line(shell, "cast -- --not-an-option").request == "--not-an-option"
-    assert cell(shell, "cast", "two\nlines\n").request == "two\nlines"
+    assert line(shell, "cast it's {x} $5 {{y}}").now.request == "it's {x} $5 {{y}}"
+    assert line(shell, "cast $topic").now.request == "cats {and} dogs"
+    assert line(shell, 'cast "quoted words"').now.request == "quoted words"
+    assert line(shell, "cast -- --not-an-option").now.request == "--not-an-option"
+    assert cell(shell, "cast", "two\nlines\n").now.request == "two\nlines"
 
 
 def test_a_person_answers_in_the_next_cell(shell):
@@ -489,7 +489,7 @@ def test_editing_between_steps(shell):
     line(shell, "step")
     assert "b2" in text(cell(shell, "edit items", "- {title: b2, context: c}\n- {title: a, context: x}"))
     line(shell, "edit undo")
-    assert [one["title"] for one in cast.work_items] == ["a"]
+    assert [one["title"] for one in cast.now.work_items] == ["a"]
     line(shell, "edit set plan.approved true")
     assert cast.state["plan"] == {"approved": True}
     line(shell, "edit set note some words")

@@ -40,7 +40,7 @@ def asked(shell):
 
 @EACH
 def test_a_request_in_a_cell_may_be_any_prose(asked, prose):
-    assert run(asked, f"%%materia cast\n{prose}").request == prose.strip()
+    assert run(asked, f"%%materia cast\n{prose}").now.request == prose.strip()
 
 
 @EACH
@@ -79,8 +79,8 @@ def test_a_semicolon_hides_the_value_of_a_line_only(asked):
 
 @pytest.mark.parametrize("request_", ["is it done?", "why 'this' (and that)?", "really??", "x ; y?"])
 def test_a_request_may_be_a_question(asked, request_):
-    assert run(asked, f"%materia cast {request_}").request == request_
-    assert run(asked, f"if True:\n    made = %materia cast {request_}\nmade").request == request_
+    assert run(asked, f"%materia cast {request_}").now.request == request_
+    assert run(asked, f"if True:\n    made = %materia cast {request_}\nmade").now.request == request_
 
 
 def test_help_is_still_asked_for_with_a_question_mark(asked, capsys):

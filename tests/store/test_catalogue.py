@@ -38,7 +38,7 @@ def stages(tmp_path):
         tmp_path, h.chain_config(2) | {"budget": {"maxTokens": 9}}, lambda: Reply("x", Usage(5, 0))
     )
     yield cast, "ready"
-    cast.enter()
+    cast.step(ask=False)
     yield cast, "waiting"
     cast.step()
     yield cast, "ready"
@@ -56,7 +56,7 @@ def test_status_and_steps_from_the_journal_alone_and_from_the_manifest(tmp_path,
     for cast, status in stages(tmp_path):
         assert cast.status == status
         for derived in (True, False):
-            cast.write_now() if derived else (cast.run_dir / "manifest.json").unlink()
+            cast.export.derived_files() if derived else (cast.run_dir / "manifest.json").unlink()
             entry = only(root)
             assert (entry.status, entry.steps) == (status, len(cast.steps)), derived
 

@@ -24,6 +24,7 @@ from materia_nb import platform
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from materia_nb.store import rundir
+from materia_nb.store.opening import verify
 
 LONG = "x" * 70_000
 """More than stands in the journal, so that its artifact is the only copy."""
@@ -154,7 +155,7 @@ def told(root):
     for path in begun(root):
         cast = open_cast(path)
         assert (cast.now.messages, cast.now.differences) == ([], ())
-        assert cast.verify().good, cast.verify()
+        assert verify(cast.runner.files).good, verify(cast.runner.files)
         files = {
             str(one.relative_to(path)): one.read_bytes()
             for folder in ("sockets", "contexts")

@@ -64,7 +64,7 @@ def test_a_disk_that_fills_up_anywhere_gives_one_error_and_a_resumable_cast(tmp_
     cast.close()
     again = resume_cast(cast.run_dir, h.table(reply))
     h.assert_same(again, undisturbed)
-    again.write_now()
+    again.export.derived_files()
     assert (cast.run_dir / "usage.json").exists()
 
 
@@ -195,7 +195,7 @@ def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, func
     }[function]
     calls = []
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(1, refuse=[1]))
-    cast.watch(lambda c: calls.append(len(c.steps)))
+    cast.follow.changes(lambda c: calls.append(len(c.steps)))
     with monkeypatch.context() as patched:
         real = getattr(owner, name)
         stub = Interrupted(real, at, after=after)

@@ -129,13 +129,13 @@ def test_what_can_be_no_path_is_no_cast_and_no_recording(bench, reference):
 def test_half_of_a_surrogate_pair_can_be_forked(tmp_path):
     cast = h.start(tmp_path, h.one_config(), lambda: "done", request="half \ud800 of it")
     cast.run()
-    assert cast.fork().request == cast.request
+    assert cast.fork().now.request == cast.now.request
 
 
 def test_a_fork_has_neither_links_nor_pipes(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "done")
     cast.step()
-    cast.write_now()
+    cast.export.derived_files()
     (cast.run_dir / "sockets" / "passwd").symlink_to("/etc/passwd")
     os.mkfifo(cast.run_dir / "sockets" / "pipe")
     made = cast.fork()

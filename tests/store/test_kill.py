@@ -23,6 +23,7 @@ import pytest
 import cast_helpers as h
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.store.journal import read_journal
+from materia_nb.store.opening import verify
 from stream_helpers import stream_agents, streams_config
 
 KILLS = int(os.environ.get("MATERIA_KILLS", "10"))
@@ -276,7 +277,7 @@ def test_nothing_is_lost_by_kills_during_resume_and_fork(tmp_path):
         # What it said it had done is there, and at most what it was at besides.
         assert read_journal(run / "events.jsonl").lines[: len(lines)] == lines
         found = open_cast(run)
-        assert found.verify().good, f"kill {number}: {found.verify()}"
+        assert verify(found.runner.files).good, f"kill {number}: {verify(found.runner.files)}"
         assert found.state.get("number", 0) - said.count("edited") in {0, 1}, number
         done = {one.split()[1] for one in said if one.startswith("forked")}
         # A directory without a journal is what was left of a fork that was not made.
@@ -285,7 +286,7 @@ def test_nothing_is_lost_by_kills_during_resume_and_fork(tmp_path):
         assert len(made) - len(done) in {0, 1}
         for path in [run, *made]:
             again = resume_cast(path, AGENTS)  # nothing is locked
-            assert again.verify().good, f"kill {number}: {again.verify()}"
+            assert verify(again.runner.files).good, f"kill {number}: {verify(again.runner.files)}"
             assert [step.output for step in again.steps][:2] == outputs
             assert len(again.steps) >= 2 + (path.name in done)
             if path in {run, *made[-1:]}:

@@ -115,7 +115,7 @@ SCENES = (in_a_loop, gone_back, failed, with_a_draft, utilities, envelopes, cont
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
 def test_the_files_of_a_cast(tmp_path, clock, scene):
     cast = scene(tmp_path, clock)
-    cast.write_now()
+    cast.export.derived_files()
     cast.close()
     shown_texts.matches(f"left-{scene.__name__}", files_of(cast))
 

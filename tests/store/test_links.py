@@ -48,7 +48,7 @@ def test_an_untouched_cast_is_good(recorded):
     found = verify(RunDir(recorded[1]))
     assert (found.good, found.steps, found.lines) == (True, 8, len(recorded[0]))
     assert repr(found) == f"Good: up to step 8, {len(recorded[0])} lines."
-    assert open_cast(recorded[1]).verify() == found
+    assert verify(open_cast(recorded[1]).runner.files) == found
 
 
 def test_any_flipped_bit_is_noticed(recorded, changed):
@@ -111,7 +111,7 @@ def test_a_changed_output_is_told_when_opened_and_not_gone_on_with(recorded, cha
     # What the error says to do helps.
     cut = resume_cast(changed(lines[:place], manifest=False), h.table(h.loop_agents(2, refuse=[1])))
     assert cut.run() == "complete"
-    assert cut.verify().good
+    assert verify(cut.runner.files).good
 
 
 def test_an_end_that_was_taken_off_is_told_apart_from_one_that_tore(recorded, changed):
@@ -124,7 +124,7 @@ def test_an_end_that_was_taken_off_is_told_apart_from_one_that_tore(recorded, ch
     gone_on = resume_cast(shorter, h.table(h.loop_agents(2, refuse=[1])))
     assert "lacks its end" in gone_on.now.messages[0]
     assert gone_on.run() == "complete"
-    assert gone_on.verify().good, "what was found is told once"
+    assert verify(gone_on.runner.files).good, "what was found is told once"
     gone_on.close()
     torn = verify(RunDir(changed([*lines[:-1], lines[-1][:-9]], manifest=False)))
     assert (torn.good, torn.torn, torn.lines) == (True, True, len(lines) - 1)
@@ -153,7 +153,7 @@ def test_a_long_output_counts(tmp_path, bench):
     cast.run()
     cast.close()
     (cast.run_dir / "sockets/Socket-2/1.md").write_text("y")
-    found = cast.verify()
+    found = verify(cast.runner.files)
     assert (found.good, found.steps) == (False, 1)
     assert "SHA-256" in found.problems[0]
 

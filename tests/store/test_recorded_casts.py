@@ -55,7 +55,7 @@ def test_route_state_and_outcome(name):
     end = h.lines_of(RECORDED / name)[-1]["data"]
     assert cast.status == ("complete" if end["ok"] else "failed")
     assert bool(cast.now.differences) == (name in DIFFER)
-    assert cast.request == "ship the widget"
+    assert cast.now.request == "ship the widget"
     for step in cast.steps:
         parsed = RECORDED / name / "sockets" / step.socket / f"{step.visit}.json"
         if parsed.exists() and step.reading is not None:

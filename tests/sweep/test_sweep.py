@@ -394,7 +394,7 @@ def test_it_shows_itself_with_nothing_unescaped_and_is_a_frame(wb):
     s = wb.sweep(
         requests=[hostile, "rain"],
         agents=[good, never],
-        checks={hostile: lambda cast: hostile == cast.request},
+        checks={hostile: lambda cast: hostile == cast.now.request},
     )
     html = s._repr_mimebundle_()["text/html"]
     assert "<img" not in html

@@ -41,7 +41,7 @@ def cast(tmp_path):
 
 def test_a_cast_that_nobody_runs(cast):
     assert bar(cast) == ("ready", "ready · Plan is next", GOING)
-    cast.enter()
+    cast.step(ask=False)
     assert bar(cast) == ("paused", "paused · Plan", GOING)
     cast.breakpoints.add("Socket-3")
     cast.run()
@@ -51,7 +51,7 @@ def test_a_cast_that_nobody_runs(cast):
     assert [(one["words"], one["asks"]) for one in state["breaks"]] == [("before Check", False)]
     cast.breakpoints.clear()
     assert bar(cast, Doing(outcome="stopped")) == ("paused", "paused · Check", GOING)
-    cast.enter()
+    cast.step(ask=False)
     assert bar(cast) == ("wants", "wants you · Check", {"abort"})
     state = bar_state(cast.now, IDLE)
     assert state["why"]["step"].startswith("it is your turn")
@@ -67,7 +67,7 @@ def test_a_cast_that_nobody_runs(cast):
 
 def test_a_cast_that_runs_and_is_asked_to_stop(cast):
     cast.step()
-    cast.enter()
+    cast.step(ask=False)
     busy = Doing(busy=True, running="Step")
     assert bar(cast, busy) == ("working", "working · Build · Part 1", {"pause", "abort"})
     aborting = Doing(busy=True, running="Step", aborting=True)

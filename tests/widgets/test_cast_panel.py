@@ -79,7 +79,7 @@ def content(panel, tab):
 
 
 def titles(cast):
-    return [one["title"] for one in cast.work_items]
+    return [one["title"] for one in cast.now.work_items]
 
 
 class Held:
@@ -289,7 +289,7 @@ def test_a_long_item_is_fetched_whole_and_an_edit_beside_it_keeps_all_of_it(benc
     cast.edit.set("note", 1)
     panel.refresh()
     assert say(panel, "items", rows=rows, base=base) == ""
-    assert cast.work_items == [*h.items("b"), {"title": "a", "context": context}]
+    assert cast.now.work_items == [*h.items("b"), {"title": "a", "context": context}]
     before = cast.runner.session
     assert "no longer known" in say(panel, "items", rows=[["a", None, 0]], base="of another kernel")
     assert "Nothing was done" in say(panel, "item_texts", base="of another kernel", place=0, token="t")
@@ -367,7 +367,7 @@ def test_buttons_and_table_answer_as_the_socket_hands_over(tmp_path, make, name,
     rows = [["a", "about a", None], ["b", "about b", None]]
     assert say(panel, "items_answer", rows=rows, reason="", satisfied=None) == ""
     assert titles(cast) == ["a", "b"]
-    assert all(f"about {one['title']}" in one["context"] for one in cast.work_items)
+    assert all(f"about {one['title']}" in one["context"] for one in cast.now.work_items)
     for satisfied in (False, True):
         cast.run()
         assert content(panel, "answer")["form"]["verdict"]["yes"] == "Build"
@@ -979,7 +979,7 @@ def test_the_end_shows_the_result_and_what_can_come_next(cast, make):
     assert cast.labels.of().name == "the first"
     say(panel, "again")
     again = panel.cast
-    assert (again.request, again.status, len(again.steps)) == (cast.request, "ready", 0)
+    assert (again.now.request, again.status, len(again.steps)) == (cast.now.request, "ready", 0)
     assert again.run() == "complete", "the same agents answer"
 
 
@@ -1527,12 +1527,12 @@ def test_asking_again_keeps_the_edits_of_the_items(tmp_path, make):
     say(panel, "run")
     done(panel)
     cast = panel.cast
-    first, second = cast.work_items
+    first, second = cast.now.work_items
     cast.edit.items([{**first, "context": "changed"}, second])
     panel.refresh()
     say(panel, "ask_again")
     done(panel)
-    assert cast.work_items[0]["context"] == "changed"
+    assert cast.now.work_items[0]["context"] == "changed"
     assert panel.front.surface["notice"]["words"] == "1 edit was applied again."
 
 
@@ -1540,7 +1540,7 @@ def test_a_page_can_continue_without_edits_that_do_not_fit(tmp_path, make):
     panel = make(h.start(tmp_path, h.loop_config(), h.loop_agents(2) | {"Check": lambda: h.YES}))
     cast = panel.cast
     cast.step()
-    cast.edit.items(list(reversed(cast.work_items)))
+    cast.edit.items(list(reversed(cast.now.work_items)))
     panel.refresh()
     say(panel, "back", step=0)
     notice = panel.front.surface["notice"]

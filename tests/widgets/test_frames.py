@@ -95,7 +95,7 @@ def test_a_frame_takes_one_snapshot_however_the_cast_stands(tmp_path, taken, sta
         return "done"
 
     cast = h.start(tmp_path, h.chain_config(2), answer)
-    cast.enter() if status == "waiting" else cast.run()
+    cast.step(ask=False) if status == "waiting" else cast.run()
     panel = CastPanel(cast)
     if status == "looked back":
         panel.look(1)

@@ -856,7 +856,7 @@ def test_showing_again_closes_what_it_replaces(project: Path, timers: list[Timer
     assert live() == once
     assert first.closed
     timers.clear()
-    cast.enter()
+    cast.step(ask=False)
     assert len(timers) == 1, "those that were closed no longer follow the cast"
     panel.close()
     panel.close()

@@ -472,7 +472,7 @@ def test_the_panel_of_all_casts(tmp_path, project):
         for name, given in {"done": agents, "failed": fails, "open": asks, "fresh": {}}.items()
     }
     for cast in known.values():
-        if cast.request != "the fresh one":
+        if cast.now.request != "the fresh one":
             cast.run()
     known["done"].labels.add(name="breakfast", tag="good")
     known["open"].agents.set("*", "person")

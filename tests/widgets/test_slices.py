@@ -98,7 +98,7 @@ def test_items_tell_which_is_done_and_which_is_current(cast):
     told = items_state(cast.now, busy=False)
     assert [title for title, _ in told["items"]] == ["a", "b", "c"]
     assert (told["done"], told["current"], told["can"]) == (1, 1, True)
-    assert told["base"] == json_digest(cast.work_items)
+    assert told["base"] == json_digest(cast.now.work_items)
 
 
 def test_a_list_that_is_too_long_for_a_table_is_cut_and_cannot_be_changed_there(tmp_path):
@@ -153,7 +153,7 @@ def test_r46_what_applying_rows_would_move_is_said_before(cast):
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
     cast.run(steps=1)
     assert items_state(cast.now, busy=False)["stands"] == ["done", "being worked on", "open"]
-    listed = cast.work_items
+    listed = cast.now.work_items
     rows = [ItemRow(*texts(listed[place]), place, place == 0) for place in (2, 0, 1)]
     items, origins = rebuilt(rows, listed, listed)
     again, abandon = redone(rows, origins, abandon=True)
@@ -164,7 +164,7 @@ def test_r46_what_applying_rows_would_move_is_said_before(cast):
         "'b' is abandoned; it stays in the list as passed over.",
         "'a' is worked on again, first of the open items.",
     ]
-    assert cast.work_items == listed
+    assert cast.now.work_items == listed
     refused, order = effect_of(cast.now, items[:2], origins[:2], [], False)
     assert order is None
     assert "'b' is being worked on" in refused[0]
@@ -173,8 +173,8 @@ def test_r46_what_applying_rows_would_move_is_said_before(cast):
 def test_rows_that_come_from_a_page_are_found_again_in_what_applying_would_make(cast):
     """Rows are plain objects then, and not those that a cast gave out."""
     cast.step()
-    rows = [{"title": "", "context": ""}, *({**one} for one in cast.work_items)]
-    said, order = effect_of(cast.now, rows, [None, *range(len(cast.work_items))], [], abandon=False)
+    rows = [{"title": "", "context": ""}, *({**one} for one in cast.now.work_items)]
+    said, order = effect_of(cast.now, rows, [None, *range(len(cast.now.work_items))], [], abandon=False)
     assert (said, order) == ([], list(range(len(rows))))
 
 

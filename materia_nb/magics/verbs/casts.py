@@ -65,13 +65,13 @@ def _step(call: Call, count: int | None = None, *, enter: bool = False) -> Any:
     if enter:
         if count is not None:
             raise usage_error("One socket is entered.", "step --enter")
-        current.enter()
+        current.step(ask=False)
         return StatusView(current.now)
     if count is not None and count < 1:
         raise usage_error("The number of steps must be 1 or more.")
     with running(current):
         current.run(steps=count) if count is not None else current.step()
-    current.write_now()
+    current.export.derived_files()
     return StatusView(current.now) if lanes_at_work(current.now.session) else StepView(current.now)
 
 
@@ -253,7 +253,7 @@ def _attempt(
     """
     cast = call.cast
     if take is not None or pin is not None:
-        tried = cast.attempts
+        tried = cast.now.attempts
         if tried is None:
             raise usage_error("Nothing was attempted yet.", "attempt first, then take one")
         if pin is not None:

@@ -684,7 +684,7 @@ def _why(call: Call, step: int | None = None, *, traceback: bool = False, lane: 
     """
     if not traceback:
         return call.cast.why(step, lane=lane)
-    raised = call.cast.raised
+    raised = call.cast.now.live.raised
     if raised is None:
         raise MateriaError("No agent of this cast raised anything in this kernel.", kind="no_traceback")
     return Text(outgoing_traceback(raised))

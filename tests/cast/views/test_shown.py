@@ -164,7 +164,7 @@ def test_a_cast_that_waits_for_a_person_and_is_edited(tmp_path, clock):
     del agents["Check"]
     cast = h.start(tmp_path, h.loop_config(), agents)
     cast.run()
-    said = cast.edit.items([h.item("New"), *cast.work_items[:2]])
+    said = cast.edit.items([h.item("New"), *cast.now.work_items[:2]])
     cast.pins.add("Build", "always this")
     cast.approvals.allow("bash")
     cast.edit.budget(max_tokens=0)
