@@ -9,21 +9,24 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb.loadout.design import OPERATIONS
-from materia_nb.widgets.design_acts import DESIGN_ACTS
-from materia_nb.widgets.messages import PageMessage, ToCanvas, ToCast, ToCasts, ToQuestion, messages_of
+from materia_nb.widgets import design_acts as _design_acts  # noqa: F401 - importing it registers the messages
+from materia_nb.widgets.cast_panel import cast_messages
+from materia_nb.widgets.design_state import design_messages
+from materia_nb.widgets.explorer import casts_messages
+from materia_nb.widgets.graph_panel import canvas_messages
+from materia_nb.widgets.messages import Message, MessageRegistry
+from materia_nb.widgets.predict import question_messages
 
 TARGET: Final = Path("materia_nb/widgets/front/messages.d.ts")
 _ARGUMENTS: Final = {
     "str": "string",
     "str | None": "string | null",
     "bool": "boolean",
-    "Ids": "string[]",
     "float": "number",
 }
-RECEIVERS: Final = (ToCast, ToCasts, ToCanvas, ToQuestion)
 
 HEAD: Final = """\
-// Made from widgets/messages.py by `{command}`: change the types there, not this file.
+// Made from the signatures of the messages in materia_nb/widgets by `{command}`: change them, not this file.
 
 /** Sends a message of one kind, with its fields; they may be left out where none is needed. */
 export type Send<Messages> = <Kind extends keyof Messages & string>(
@@ -37,30 +40,19 @@ def messages_page(command: str) -> str:
     """Return the file, which says that ``command`` makes it."""
     receivers = [
         _interface(
-            receiver.__name__,
-            _words(receiver),
-            {kind: (_words(one), _object(_fields(one))) for kind, one in messages_of(receiver).items()},
+            registry,
+            {message.kind: (message.about, _fields(message)) for message in registry.messages.values()},
         )
-        for receiver in RECEIVERS
+        for registry in (cast_messages, casts_messages, canvas_messages, question_messages)
     ]
-    return "\n".join([HEAD.format(command=command), *receivers, _designer()])
+    operations = {name: (one.about, _arguments(one.parameters)) for name, one in OPERATIONS.items()}
+    acts = {one.kind: (one.about, _fields(one)) for one in design_messages.messages.values()}
+    designer = _interface(design_messages, dict(sorted((operations | acts).items())))
+    return "\n".join([HEAD.format(command=command), *receivers, designer])
 
 
-def _designer() -> str:
-    """Write the messages of design mode: each is an act or an operation, and brings what that is given."""
-    operations = {name: (one.about, one.parameters) for name, one in OPERATIONS.items()}
-    acts = {
-        kind: (_words(one), dict([*inspect.signature(one).parameters.items()][1:]))
-        for kind, one in DESIGN_ACTS.items()
-    }
-    messages = {
-        kind: (about, _given(parameters)) for kind, (about, parameters) in sorted((operations | acts).items())
-    }
-    return _interface("ToDesign", "What the designer of a loadout is told.", messages)
-
-
-def _given(parameters: Mapping[str, inspect.Parameter]) -> str:
-    """Write the type of an object with the arguments of a function."""
+def _arguments(parameters: Mapping[str, inspect.Parameter]) -> str:
+    """Write the type of an object with the arguments of an operation, which checks them itself."""
     fields = [
         f"{name.strip('_')}{'' if one.default is one.empty else '?'}: {_ARGUMENTS.get(one.annotation, 'unknown')}"
         for name, one in parameters.items()
@@ -68,20 +60,16 @@ def _given(parameters: Mapping[str, inspect.Parameter]) -> str:
     return f"{{ {'; '.join(fields)} }}" if fields else "{}"
 
 
-def _interface(name: str, about: str, messages: Mapping[str, tuple[str, str]]) -> str:
+def _interface(registry: MessageRegistry, messages: Mapping[str, tuple[str, str]]) -> str:
     rows = [f"  /** {words} */\n  {kind}: {fields};\n" for kind, (words, fields) in messages.items()]
-    return f"/** {about} */\nexport interface {name} {{\n{''.join(rows)}}}\n"
+    return f"/** {registry.about} */\nexport interface {registry.name} {{\n{''.join(rows)}}}\n"
 
 
-def _fields(message: type[PageMessage]) -> dict[str, Any]:
-    """Return the schema of what a part of the page says in a message; ``seen`` is added to all of them where they are sent."""
-    schema = message.model_json_schema()
+def _fields(message: Message) -> str:
+    """Write the type of the fields of a message; ``seen`` is added to all of them where they are sent."""
+    schema = message.fields.json_schema()
     schema.get("properties", {}).pop("seen", None)
-    return schema
-
-
-def _words(one: object) -> str:
-    return " ".join((inspect.getdoc(one) or "").split("\n\n")[0].split())
+    return _object(schema)
 
 
 def _object(schema: Mapping[str, Any]) -> str:

@@ -100,7 +100,7 @@ class QuestPanel(Panel):
 
     def _begin(self, act: Callable[[], object]) -> Callable[[Any], None]:
         def begin(_: Any) -> None:
-            self.runs.start("Run", act)
+            self.runs.start(act)
             self.refresh()
 
         return self.guarded(begin)

@@ -405,7 +405,6 @@ class Doing(NamedTuple):
 
     busy: bool = False
     aborting: bool = False
-    running: str | None = None
     outcome: object = None
     begun: int | None = None
     asked_to_stop: int | None = None
@@ -415,7 +414,7 @@ class Runs:
     """What the panels of one cast, or of a board, run; at most one thing at a time. Get it with :func:`runs_of`.
 
     Attributes:
-        running: what runs now, in a word; None when nothing does.
+        running: True while something that was started here runs.
         outcome: what the latest run returned.
         error: what the latest run raised, None when it went well.
         begun: when what runs now was begun, in milliseconds since the epoch; None when nothing runs.
@@ -428,7 +427,7 @@ class Runs:
         self._lock = threading.Lock()
         self._watchers: list[Callable[[Runs], None]] = []
         self._threads: list[BackgroundWork] = []
-        self.running: str | None = None
+        self.running = False
         self.outcome: object = None
         self.error: Exception | None = None
         self.begun: int | None = None
@@ -439,14 +438,14 @@ class Runs:
     def busy(self) -> bool:
         """Whether a step runs, started here or in a cell."""
         owner = self._owner()
-        return self.running is not None or (owner is not None and _is_busy(owner))
+        return self.running or (owner is not None and _is_busy(owner))
 
     def busy_for(self, panel: Panel) -> bool:
         """Whether a step runs, for a panel that draws it; the panel looks again when its end is not told.
 
         A cast tells of a change before it has let go of its lock, and of nothing afterwards.
         """
-        if self.running is not None:
+        if self.running:
             return True
         owner = self._owner()
         # What a person has just done is over in an instant: waiting for it spares a button that blinks.
@@ -458,7 +457,7 @@ class Runs:
     def doing(self, *, busy: bool, aborting: bool = False) -> Doing:
         """Return what runs now, to be drawn."""
         with self._lock:
-            return Doing(busy, aborting, self.running, self.outcome, self.begun, self.asked_to_stop)
+            return Doing(busy, aborting, self.outcome, self.begun, self.asked_to_stop)
 
     def refuse_while_busy(self) -> None:
         """Raise MateriaError (kind ``busy``) while a step runs."""
@@ -469,19 +468,15 @@ class Runs:
                 kind="busy",
             )
 
-    def start(self, what: str, act: Callable[[], object]) -> None:
-        """Run ``act`` in a thread of its own.
-
-        Args:
-            what: what it is, in a word.
-            act: takes nothing; what it returns and raises is kept and told to the watchers.
+    def start(self, act: Callable[[], object]) -> None:
+        """Run ``act`` in a thread of its own; watchers are notified of its end.
 
         Raises:
             MateriaError: something runs already (kind ``busy``).
         """
         with self._lock:
             self.refuse_while_busy()
-            self.running, self.error, self.outcome = what, None, None
+            self.running, self.error, self.outcome = True, None, None
             self.begun, self.asked_to_stop = round(time.time() * 1000), None
         _hear_interrupts()
         self._begin(lambda: self._run(act))
@@ -526,7 +521,7 @@ class Runs:
             error = raised
         finally:
             with self._lock:
-                self.running, self.outcome, self.error = None, outcome, error
+                self.running, self.outcome, self.error = False, outcome, error
                 self.begun = self.asked_to_stop = None
             self._tell()
 
@@ -560,7 +555,7 @@ def _hear_interrupts() -> None:
 
     def pause() -> None:
         for one in tuple(_runs.values()):
-            if one.running is not None:
+            if one.running:
                 one.pause()
 
     def listen() -> None:

@@ -1,11 +1,12 @@
-"""The panel of a cast, to be gone on with by mouse and keyboard alone: what each message of its page does."""
+"""The panel of a cast: what each message of its page does."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import singledispatchmethod
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from pydantic import Field, StrictBool, StrictInt
 
 from materia_nb.cast import Cast
 from materia_nb.cast.breakpoint import breakpoint_of, condition_of
@@ -19,587 +20,681 @@ from materia_nb.display.escape import part
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
 from materia_nb.insight.compare import visit_before
 from materia_nb.insight.diff import Side
-from materia_nb.jsonvalue import MISSING, get_path, pretty
+from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import checked, clicked_text, correction, typed_value
 from materia_nb.widgets.base import show_panel
 from materia_nb.widgets.cast_parts import PARTS, alone_names, dock_names
-from materia_nb.widgets.cast_slices import StepRows, identity
+from materia_nb.widgets.cast_slices import StepRows
 from materia_nb.widgets.cast_surface import HEIGHT, CastSurface
-from materia_nb.widgets.inspector_tabs import TABS, check_element, stops_at
+from materia_nb.widgets.inspector_tabs import TABS, Element, check_element, stops_at
 from materia_nb.widgets.messages import (
-    Acting,
-    Gesture,
     ItemRow,
-    PageMessage,
-    Starting,
-    ToCanvas,
-    ToCast,
-    WhenIdle,
-    read_message,
+    ItemRows,
+    LongText,
+    MessageRegistry,
+    ShortText,
+    Token,
+    WholeNumber,
 )
 from materia_nb.widgets.state_tree import changed_blocks
-from materia_nb.widgets.work_items import (
-    effect_of,
-    issues_of,
-    rebuilt,
-    redone,
-    texts,
-)
+from materia_nb.widgets.work_items import effect_of, issues_of, rebuilt, redone, texts
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
     from materia_nb.widgets.base import Panel
-    from materia_nb.widgets.inspector_tabs import Element
+    from materia_nb.widgets.graph_panel import Gesture
     from materia_nb.widgets.work_items import Rebuilt
 
-_HEIGHTS: Final = (320, 2_000)
-_MOST_CASTS: Final = 200
-"""How many casts of the project are offered to be compared with, the latest ones."""
-_VERBS: Final[dict[type[Starting], Callable[[Cast], object]]] = {
-    ToCast.Recast: Cast.retry,
-    ToCast.Resend: lambda cast: cast.retry(turn=True),
-    ToCast.Revive: lambda cast: cast.retry(limit=True),
-    ToCast.Finalize: Cast.accept,
-}
-"""What only goes on with the cast."""
+_MIN_HEIGHT: Final = 320
+_MAX_HEIGHT: Final = 2_000
+_MAX_CASTS: Final = 200
+"""Number of casts of the project that are offered for a comparison, the latest ones."""
+_MAY_LOSE_EDITS: Final = ("back", "ask_again", "recommit")
+
+TypedMessages = Annotated[list[dict[str, Any]], Field(max_length=20)]
+"""Messages that apply what was typed and not applied yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartName:
+    """Kind of a part of the cast, and its id or number."""
+
+    kind: ShortText
+    id: ShortText
+
+
+# -- guards: what a message needs before its function runs -----------------------------------
+
+
+def _require_current(panel: CastSurface, seen: Token) -> None:
+    """Refuse a message about something that has changed since the page showed it (R70)."""
+    if seen != panel.identity():
+        raise _outdated()
+
+
+def _require_same_cast(panel: CastSurface, seen: Token) -> None:
+    """Refuse a message about another cast; where the cast is by now does not matter."""
+    if seen.split(".")[0] != panel.identity().split(".")[0]:
+        raise _outdated()
+
+
+def _outdated() -> MateriaError:
+    return MateriaError(
+        "Nothing was done: the cast has moved on since this was shown.",
+        hint="look at the panel as it is now, then press again",
+        kind="outdated",
+    )
+
+
+def _require_idle(panel: CastSurface) -> None:
+    panel.runs.refuse_while_busy()
+
+
+def _apply_typed(panel: CastSurface, first: TypedMessages = []) -> None:  # noqa: B006 - it is not changed
+    """Apply what was typed; if that is refused, the message that brought it is not handled."""
+    for message in first:
+        cast_messages.handle(panel, {**message, "seen": panel.identity()})
+
+
+cast_messages: Final = MessageRegistry("ToCast", "Messages to the panel of a cast.")
+_acts_on_cast: Final = cast_messages.guarded(_require_same_cast)
+_acts: Final = cast_messages.guarded(_require_current)
+_acts_when_idle: Final = cast_messages.guarded(_require_current, _require_idle)
+_starts: Final = cast_messages.guarded(_require_current, _apply_typed)
+_starts_when_idle: Final = cast_messages.guarded(_require_current, _require_idle, _apply_typed)
 
 
 class CastPanel(CastSurface):
-    """A cast with all its parts, and what a person does there."""
+    """A cast with all its parts, and what a person does there.
 
-    def heard(self, content: object) -> None:
-        """Do what a message of the page asks for, and draw what came of it.
+    A method named after a message, with an underscore before it, is what the message does.
+    """
+
+    def on_message(self, content: object) -> None:
+        """Handle a message of the page, and draw the result.
 
         Raises:
-            MateriaError: it is not a message (``bad_message``), or what it asks for is refused.
+            MateriaError: the message is unknown or malformed (``bad_message``), it is about something that is no longer
+                current (``outdated``), a step runs (``busy``), or the command refuses it.
         """
         values = content if isinstance(content, Mapping) else {}
         kind = values.get("kind")
-        if self.designing is not None and kind not in ("mode", "height", "heard"):
-            self.designing.heard(str(kind), values)
+        if self.designing is not None and kind not in ("mode", "height", "dismiss"):
+            self.designing.on_message(str(kind), values)
         else:
-            self.do(read_message(ToCast, content))
+            if kind in _MAY_LOSE_EDITS:
+                kept = {name: value for name, value in values.items() if name not in ("seen", "first")}
+                self.without_edits = {**kept, "discard_edits": True}
+            cast_messages.handle(self, content)
         self.refresh()
 
-    def do(self, message: PageMessage) -> None:
-        """Do what a message asks for.
-
-        Raises:
-            MateriaError: it is refused: it is about something that is no longer current (``outdated``), a step runs
-                (``busy``), or whatever the command says.
-        """
-        if isinstance(message, Acting):
-            now = identity(self.cast.now, self.lane, busy=self.runs.busy)
-            if message.seen != now and not (
-                message.of_cast and message.seen.split(".")[0] == now.split(".")[0]
-            ):
-                raise MateriaError(
-                    "Nothing was done: the cast has moved on since this was shown.",
-                    hint="look at the panel as it is now, then press again",
-                    kind="outdated",
-                )
-        self._do_now(message)
-
-    def _do_now(self, message: PageMessage) -> None:
-        if isinstance(message, WhenIdle):
-            self.runs.refuse_while_busy()
-        self._act(message)
-
-    @singledispatchmethod
-    def _act(self, message: PageMessage) -> None:
-        PLAIN_ACTS[type(message)](self, message)
-
-    def picked(self, kind: str, key: str) -> None:
-        """Something was clicked on the graph."""
+    def on_select(self, kind: str, key: str) -> None:
+        """Select the part of the graph that was clicked, unless a loadout is being designed."""
         if self.designing is None:
             self.select(check_element(self.cast.now, kind, key))
 
-    def gestured(self, gesture: Gesture) -> None:
-        """Do what was asked for on the graph, unless a loadout is designed there: then the designer hears it itself."""
+    def on_gesture(self, gesture: Gesture) -> None:
+        """Handle a gesture on the graph, unless a loadout is being designed: then the designer does."""
         if self.designing is not None:
             return
-        match gesture:
-            case ToCanvas.Ground():
+        match gesture.kind, gesture.fields:
+            case "ground", _:
                 self.select(None)
-            case ToCanvas.Open(what=(kind, key)):
-                self.picked(kind, key)
-            case ToCanvas.Break(what=(kind, key), after=after):
-                self._break_at(check_element(self.cast.now, kind, key), after=after)
+            case "open", {"what": (kind, key)}:
+                self.on_select(kind, key)
+            case "break", {"what": (kind, key), **options}:
+                self._toggle_breakpoint(check_element(self.cast.now, kind, key), **options)
         self.refresh()
 
     # -- going on ---------------------------------------------------------------------
 
-    def _start(self, message: Starting, what: str, act: Callable[[], object]) -> None:
-        """Begin something that takes time, after what was typed and not applied yet."""
-        self.runs.rest = None  # what is begun now decides how far the cast goes
-        for first in message.first:  # where one of them is refused nothing is started
-            self._do_now(read_message(ToCast, {**first, "seen": message.seen}))
-        self.look(None)
-        self.runs.start(what, act)
-
-    def _run(self, message: Starting, act: Callable[[], object]) -> None:
-        """Begin a run. Where it stops for a person or at a failure, whatever settles that goes on with it."""
-        self._start(message, "Run", self._kept(act, act))
-
-    def _settle(self, message: Starting, what: str, act: Callable[[], object]) -> None:
-        """Begin what settles why a cast stands still, and then go on with the run that stopped there, if one did."""
-        rest, cast = self._rest(), self.cast
-        if rest is None:
-            self._start(message, what, act)
-            return
-
-        def settle() -> object:
-            outcome = act()
-            return rest() if cast.status == "ready" else outcome
-
-        self._start(message, what, self._kept(settle, rest))
-
-    def _settle_at_once(self, act: Callable[[], object]) -> None:
-        """Do what settles why a cast stands still, in an instant; then go on with the run that stopped there, if one did."""
-        rest, cast = self._rest(), self.cast
-        act()
-        self.select(None)
-        if rest is not None and cast.status == "ready":
-            self.look(None)
-            self.runs.start("Run", self._kept(rest, rest))
-
-    def _kept(self, act: Callable[[], object], rest: Callable[[], object]) -> Callable[[], object]:
-        """Keep ``rest`` where ``act`` stops and a person is to settle it."""
-        cast, runs = self.cast, self.runs
-
-        def run() -> object:
-            outcome = None
-            try:
-                outcome = act()
-                return outcome
-            finally:
-                asked = not isinstance(outcome, str) and cast.status in ("waiting", "held", "failed")
-                if asked or outcome in ("person", "failed"):
-                    runs.rest = rest, _places(cast.now)
-
-        return run
-
-    def _rest(self) -> Callable[[], object] | None:
-        """Return what goes on with the run that stopped where the cast is now; None where none did."""
-        if self.runs.rest is None:
-            return None
-        rest, places = self.runs.rest
-        return rest if _places(self.cast.now) & places else None
-
-    @_act.register
-    def _step(self, message: ToCast.Step) -> None:
+    @_starts
+    def _step(self) -> None:
+        """Run one socket."""
         cast = self.cast
 
         def step() -> None:
             cast.step()
             cast.export.derived_files()
 
-        self._start(message, "Step", step)
+        self.start(step)
 
-    @_act.register
-    def _run_to(self, message: ToCast.RunTo) -> None:
-        socket = message.socket
+    @_starts
+    def _run(self) -> None:
+        """Run until the cast stops."""
+        self.run_until(self.cast.run)
+
+    @_starts
+    def _run_to(self, socket: ShortText) -> None:
+        """Run until a socket comes next, or ``end``."""
         if socket != END:
             self.cast.graph.needs_socket(socket)
         cast = self.cast
-        self._run(message, lambda: cast.run(socket))
+        self.run_until(lambda: cast.run(socket))
 
-    @_act.register
-    def _run_item(self, message: ToCast.RunItem) -> None:
-        cast, begun = self.cast, self.cast.now.upcoming_item
-        self._run(message, lambda: cast.run(lambda cast: cast.now.upcoming_item != begun))
+    @_starts
+    def _run_item(self) -> None:
+        """Run until another work item comes next, or none."""
+        cast, item = self.cast, self.cast.now.upcoming_item
+        self.run_until(lambda: cast.run(lambda cast: cast.now.upcoming_item != item))
 
-    @_act.register
-    def _run_on(self, message: ToCast.Run) -> None:
-        self._run(message, self.cast.run)
+    @_starts
+    def _recast(self) -> None:
+        """Run the socket where the cast stopped again."""
+        self.resolve(self.cast.retry)
 
-    @_act.register
-    def _go_on(self, message: ToCast.Recast | ToCast.Resend | ToCast.Revive | ToCast.Finalize) -> None:
-        cast, verb = self.cast, _VERBS[type(message)]
-        self._settle(message, type(message).__name__, lambda: verb(cast))
+    @_starts
+    def _resend(self) -> None:
+        """Repeat the turn that failed."""
+        cast = self.cast
+        self.resolve(lambda: cast.retry(turn=True))
 
-    @_act.register
-    def _ask_again(self, message: ToCast.AskAgain) -> None:
+    @_starts
+    def _revive(self) -> None:
+        """Continue with the limit that stopped the cast extended once."""
+        cast = self.cast
+        self.resolve(lambda: cast.retry(limit=True))
+
+    @_starts_when_idle
+    def _ask_again(self, *, discard_edits: StrictBool = False) -> None:
+        """Go back before the last answer of the socket after which a limit stopped the cast, and ask again."""
         cast = self.cast
 
         def ask_again() -> object:
-            self._go_back(len(cast.steps) - 1, message)
+            self._go_back(len(cast.steps) - 1, discard_edits=discard_edits)
             return cast.step()
 
-        self._settle(message, "Retry", ask_again)
+        self.resolve(ask_again)
 
-    @_act.register
-    def _take_changed(self, message: ToCast.Take) -> None:
+    @_starts_when_idle
+    def _take(self) -> None:
+        """Take over what the workbench has changed in the materia where the cast failed, and run it again."""
         changed = changed_definition(self.cast.now)
         if changed is not None:
             self.cast.edit.redefine(changed.materia)
-        self._settle(message, "Retry", self.cast.retry)
+        self.resolve(self.cast.retry)
 
-    @_act.register
-    def _allow_folder(self, message: ToCast.AllowFolder) -> None:
+    @_starts_when_idle
+    def _allow_folder(self) -> None:
+        """Allow the folders outside the project that the cast asks for, and run the socket again."""
         folders = folders_asked(self.cast.now)
         if not folders:
             raise MateriaError("The cast asks for no folder outside the project.", kind="not_asked")
         self.cast.approvals.allow(*folders)
-        self._settle(message, "Retry", self.cast.retry)
+        self.resolve(self.cast.retry)
 
-    @_act.register
-    def _pin_text(self, message: ToCast.PinText) -> None:
-        self.cast.pins.add(message.socket, message.text)
-        self._settle(message, "Retry", self.cast.retry)
+    @_starts_when_idle
+    def _pin_text(self, socket: ShortText, text: LongText) -> None:
+        """Answer the socket where the cast failed with a text from now on, and continue."""
+        self.cast.pins.add(socket, text)
+        self.resolve(self.cast.retry)
 
-    @_act.register
-    def _skip(self, message: ToCast.Skip) -> None:
-        self._settle_at_once(lambda: self.cast.skip(message.note, item=message.item))
+    @_acts_when_idle
+    def _by_hand(self, text: LongText) -> None:
+        """Answer instead of what failed."""
+        self.answer(text)
 
-    @_act.register
-    def _raise_budget(self, message: ToCast.RaiseBudget) -> None:
-        self.cast.edit.budget_in_words(message.budget)
-        self._settle(message, "Retry", lambda: self.cast.retry(limit=True))
+    @_acts_when_idle
+    def _skip(self, note: LongText, *, item: StrictBool = False) -> None:
+        """Continue without the socket that failed, or without its whole work item; the note says why."""
+        self.resolve_now(lambda: self.cast.skip(note, item=item))
 
-    @_act.register
-    def _abort(self, _: ToCast.Abort) -> None:
-        """End the cast; a step that runs is waited for in the background, and a second press does no harm."""
-        if self.aborting:
+    @cast_messages.message
+    def _budget(self, budget: ShortText) -> None:
+        """Change the budget: tokens, a cost, or empty for no maximum."""
+        self.cast.edit.budget_in_words(budget)
+
+    @_starts_when_idle
+    def _raise_budget(self, budget: ShortText) -> None:
+        """Change the budget that stopped the cast, and continue."""
+        self.cast.edit.budget_in_words(budget)
+        cast = self.cast
+        self.resolve(lambda: cast.retry(limit=True))
+
+    @cast_messages.message
+    def _pause(self) -> None:
+        """Stop after the step that runs, or within it if it can be interrupted."""
+        self.runs.pause()
+
+    @_acts
+    def _leave(self) -> None:
+        """Continue without waiting for a function that does not return."""
+        self.cast.runner.stop.leave()
+
+    @_acts_on_cast
+    def _abort(self) -> None:
+        """Abort the cast, after the step that runs."""
+        if self.aborting:  # pressed twice
             return
         cast, self.aborting = self.cast, True
         cast.stop()
         self.runs.asks_to_stop()
 
-        def end() -> None:
+        def abort() -> None:
             try:
                 cast.abort()
             finally:
                 self.aborting = False
 
-        self.runs.beside(end)
+        self.runs.beside(abort)
 
     # -- where runs stop -----------------------------------------------------------------
 
-    def _break_at(self, element: Element, *, after: bool) -> None:
-        """Set a breakpoint at a part of the graph, or take away whichever it has."""
+    def _toggle_breakpoint(self, element: Element, *, after: bool = False) -> None:
+        """Set a breakpoint at a part of the graph, or remove those that it has."""
         breakpoints, possible = self.cast.breakpoints, stops_at(self.cast.now, element)
-        there = [one for one in breakpoints if one.every_time in possible]
-        if there:
-            breakpoints.remove(*there)
+        existing = [breakpoint_ for breakpoint_ in breakpoints if breakpoint_.every_time in possible]
+        if existing:
+            breakpoints.remove(*existing)
         elif possible:
             breakpoints.toggle(possible[1 if after else 0])
 
-    @_act.register
-    def _break_where(self, message: ToCast.BreakWhere) -> None:
-        one, text = breakpoint_of(message.breakpoint).every_time, message.text.strip()
+    @cast_messages.message
+    def _break(self, breakpoint: JSON) -> None:  # noqa: A002 - the name of the field
+        """Set a breakpoint, or remove it."""
+        self.cast.breakpoints.toggle(breakpoint_of(breakpoint))
+
+    @cast_messages.message
+    def _break_where(self, breakpoint: JSON, text: ShortText) -> None:  # noqa: A002 - as above
+        """Let a breakpoint stop only the n-th time (a number) or where a condition holds; every time without a text."""
+        every_time, text = breakpoint_of(breakpoint).every_time, text.strip()
         if text and not text.isdecimal():
-            condition_of(text)  # which says what is wrong with it
+            condition_of(text)  # raises if it is malformed
         limit = {"nth": int(text)} if text.isdecimal() else {"where": text} if text else {}
-        self.cast.breakpoints.put(breakpoint_of({**one.as_json(), **limit}))
+        self.cast.breakpoints.put(breakpoint_of({**every_time.as_json(), **limit}))
 
-    @_act.register
-    def _watch(self, message: ToCast.Watch) -> None:
-        if message.path in self.cast.breakpoints.paths:
-            self.cast.breakpoints.clear(path=message.path)
+    @cast_messages.message
+    def _clear_breaks(self) -> None:
+        """Remove all breakpoints."""
+        self.cast.breakpoints.clear()
+
+    @cast_messages.message
+    def _watch(self, path: ShortText) -> None:
+        """Stop when the value at a path of the state changes, or no longer."""
+        if path in self.cast.breakpoints.paths:
+            self.cast.breakpoints.clear(path=path)
         else:
-            self.cast.breakpoints.watch(message.path)
+            self.cast.breakpoints.watch(path)
 
-    @_act.register
-    def _follow_value(self, message: ToCast.Follow) -> None:
-        self.watched.follow(message.path, on=message.on)
-        if message.on:
+    @cast_messages.message
+    def _follow(self, path: ShortText, *, on: StrictBool = True) -> None:
+        """Show the value at a path of the state and its changes in the tab Watch, or no longer."""
+        self.watched.follow(path, on=on)
+        if on:
             self.dock = "watch"
 
     # -- looking ---------------------------------------------------------------------------
 
-    @_act.register
-    def _select(self, message: ToCast.Select) -> None:
-        one = message.element
-        self.select(None if one is None else check_element(self.here, one.kind, one.id))
+    @cast_messages.message
+    def _select(self, element: PartName | None) -> None:
+        """Show a part in the inspector; null shows where the cast is."""
+        self.select(None if element is None else check_element(self.here, element.kind, element.id))
 
-    @_act.register
-    def _open_tab(self, message: ToCast.Tab) -> None:
-        needs_one_of(message.tab, TABS, "The inspector has no such tab.", "bad_message")
-        self.tab = message.tab
+    @cast_messages.message
+    def _tab(self, tab: ShortText) -> None:
+        """Open a tab of the inspector."""
+        needs_one_of(tab, TABS, "The inspector has no such tab.", "bad_message")
+        self.tab = tab
 
-    @_act.register
-    def _open_dock(self, message: ToCast.Dock) -> None:
-        needs_one_of(message.dock, dock_names(), "The dock has no such tab.", "bad_message")
-        self.dock = message.dock
+    @cast_messages.message
+    def _dock(self, dock: ShortText) -> None:
+        """Open a tab of the dock."""
+        needs_one_of(dock, dock_names(), "The dock has no such tab.", "bad_message")
+        self.dock = dock
 
-    @_act.register
-    def _line(self, message: ToCast.Line) -> None:
-        steps = self.cast.now.line(message.line)
-        self.rows = StepRows(message.line)
-        self.look(None if message.line is None else len(steps))
+    @cast_messages.message
+    def _look(self, step: WholeNumber, lane: ShortText = "") -> None:
+        """Show everything as it was after a step, of the cast itself or of a lane."""
+        self.look(step, lane)
 
-    @_act.register
-    def _show_lane(self, message: ToCast.Lane) -> None:
-        self.cast.now.lane(message.lane)  # refused here where there is none
-        self.lane, self.tab = message.lane, "answer"
+    @cast_messages.message
+    def _row(self, row: WholeNumber) -> None:
+        """Show everything as it was after the step in a row of the timeline, counted from 1; 0 is the start."""
+        self.look_at_row(row)
+
+    @cast_messages.message
+    def _now(self) -> None:
+        """Return to the present."""
+        self.look(None)
+
+    @cast_messages.message
+    def _line(self, line: WholeNumber | None) -> None:
+        """Show the steps of an abandoned branch; null shows the current ones."""
+        steps = self.cast.now.line(line)
+        self.rows = StepRows(line)
+        self.look(None if line is None else len(steps))
+
+    @cast_messages.message
+    def _lane(self, lane: ShortText) -> None:
+        """Show a lane in the inspector, and answer what is asked there; an empty name shows the cast itself."""
+        self.cast.now.lane(lane)  # raises if it does not exist
+        self.lane, self.tab = lane, "answer"
         self.select(None)
 
-    @_act.register
-    def _height(self, message: ToCast.Height) -> None:
-        least, most = _HEIGHTS
-        self.height = min(most, max(least, self.height + message.by))
+    @cast_messages.message
+    def _height(self, by: StrictInt) -> None:
+        """Make the surface taller or shorter, in pixels."""
+        self.height = min(_MAX_HEIGHT, max(_MIN_HEIGHT, self.height + by))
         self.view.remove_class("mnb-grows")
         self.view.layout.height = f"{self.height}px"
+
+    @cast_messages.message
+    def _dismiss(self) -> None:
+        """Remove the notice over the graph."""
+        self.say("")
+
+    @cast_messages.message
+    def _show_cast(self, cast: WholeNumber) -> None:
+        """Show one of the casts of the panel."""
+        self.show_cast(cast)
+
+    @cast_messages.message
+    def _mode(self, mode: Literal["cast", "design"]) -> None:
+        """Continue the cast, or design its loadout."""
+        self.set_mode(mode)
 
     # -- answers ---------------------------------------------------------------------------
 
     def answer(self, text: str) -> None:
-        """Give a text as the answer that is asked for."""
+        """Answer what is asked, in the lane that the inspector shows."""
 
         def reply() -> None:
             self.cast.reply(text, lane=self.lane or None)
-            self.lane = ""  # the next one that asks, if one does
+            self.lane = ""  # shows the next lane that asks, if one does
 
-        self._settle_at_once(reply)
+        self.resolve_now(reply)
 
-    @_act.register
-    def _items_answer(self, message: ToCast.ItemsAnswer) -> None:
-        items, _ = rebuilt(message.rows, (), None)
-        self.answer(clicked_text(self.here, message.satisfied, message.reason, items))
+    @_acts_when_idle
+    def _reply(self, text: LongText) -> None:
+        """Answer instead of the agent."""
+        self.answer(text)
 
-    @_act.register
-    def _refine(self, message: ToCast.Refine) -> None:
-        self._settle(message, "Refine", lambda: self.cast.refine(message.text))
+    @_acts_when_idle
+    def _verdict(self, satisfied: StrictBool, reason: LongText) -> None:
+        """Answer by one of two buttons."""
+        self.answer(clicked_text(self.here, satisfied, reason))
 
-    @_act.register
-    def _answer_hold(self, message: ToCast.Answer) -> None:
+    @_acts_when_idle
+    def _items_answer(self, rows: ItemRows, reason: LongText, satisfied: StrictBool | None = None) -> None:
+        """Answer a generator by a table of work items."""
+        items, _ = rebuilt(rows, (), None)
+        self.answer(clicked_text(self.here, satisfied, reason, items))
+
+    @_starts
+    def _refine(self, text: LongText) -> None:
+        """Ask for a changed draft."""
+        cast = self.cast
+        self.resolve(lambda: cast.refine(text))
+
+    @_starts
+    def _finalize(self) -> None:
+        """Accept the draft, and ask for the final result."""
+        self.resolve(self.cast.accept)
+
+    @_starts
+    def _answer(self, text: LongText) -> None:
+        """Answer the agent that holds the cast."""
         approvals = self._take_approvals()
-        self._settle(message, "Answer", lambda: approvals.answer(message.text))
+        self.resolve(lambda: approvals.answer(text))
 
-    @_act.register
-    def _decide(self, message: ToCast.Decide) -> None:
-        decide = self._take_approvals().decide
-        self._settle_at_once(lambda: decide(satisfied=message.satisfied, target=message.target))
+    @_acts_when_idle
+    def _decide(self, *, satisfied: StrictBool | None = None, target: ShortText | None = None) -> None:
+        """Decide instead of the agent that holds the cast: by a verdict, or by the next socket."""
+        approvals = self._take_approvals()
+        self.resolve_now(lambda: approvals.decide(satisfied=satisfied, target=target))
 
-    @_act.register
-    def _decide_calls(self, message: ToCast.Allow | ToCast.Deny) -> None:
+    @_starts
+    def _allow(self, *, always: StrictBool = False) -> None:
+        """Approve the calls that are asked for; with ``always`` later calls of the same tools as well."""
         approvals = self._take_approvals()
         calls = approvals.asking or None
-        if isinstance(message, ToCast.Deny):
-            self._settle(message, "Deny", lambda: approvals.deny(message.reason, calls=calls))
-        else:
-            always = message.always and calls is not None
-            self._settle(message, "Allow", lambda: approvals.approve(always=always, calls=calls))
+        always = always and calls is not None
+        self.resolve(lambda: approvals.approve(always=always, calls=calls))
+
+    @_starts
+    def _deny(self, reason: LongText) -> None:
+        """Refuse the calls that are asked for."""
+        approvals = self._take_approvals()
+        calls = approvals.asking or None
+        self.resolve(lambda: approvals.deny(reason, calls=calls))
 
     def _take_approvals(self) -> Approvals:
-        """Return what is asked where the inspector tells about, the cast or a lane of it, which then tells of the next that asks."""
+        """Return the approvals of the lane that the inspector shows, which then shows the next lane that asks."""
         lane, self.lane = self.lane, ""
         return self.cast.approvals.in_lane(lane) if lane else self.cast.approvals
 
-    @_act.register
-    def _edit_prompt(self, message: ToCast.EditPrompt) -> None:
-        for name, text in message.layers.items():
-            self.cast.edit.reword(name, text)
+    @cast_messages.message
+    def _disallow(self, tool: ShortText) -> None:
+        """Let a tool ask for approval again."""
+        self.cast.approvals.disallow(tool)
+
+    @_acts_when_idle
+    def _enter(self) -> None:
+        """Enter the next socket without running it."""
+        self.cast.step(ask=False)
 
     # -- edits --------------------------------------------------------------------------------
 
-    @_act.register
-    def _items(self, message: ToCast.Items) -> None:
-        items, origins = self._rebuilt(message)
-        again, abandon = redone(message.rows, origins, abandon=message.abandon)
-        self.cast.edit.items(items, origins, again=again, abandon=abandon)
+    @_acts_when_idle
+    def _edit_prompt(self, layers: dict[str, LongText]) -> None:
+        """Change layers of the prompt, for this turn only."""
+        for name, text in layers.items():
+            self.cast.edit.reword(name, text)
 
-    def _rebuilt(self, message: ToCast.Items | ToCast.CheckItems) -> Rebuilt:
-        """The items of a table; rows that were read from another list do not know their places in this one."""
-        return rebuilt(message.rows, self.cast.now.work_items, self.item_lists.get(message.base or ""))
-
-    @_act.register
-    def _back(self, message: ToCast.Back) -> None:
-        self.look(None)
-        self._go_back(message.step, message, files=message.files)
-
-    def _go_back(self, step: int, message: ToCast.Back | ToCast.AskAgain, *, files: bool = False) -> None:
-        with self._asking_about_edits(message):
-            self.cast.back(step, files=files, discard_edits=message.discard_edits)
-        self._say_edits(step)
-
-    @_act.register
-    def _recommit(self, message: ToCast.Recommit) -> None:
+    @_acts_when_idle
+    def _recommit(self, text: LongText, *, discard_edits: StrictBool = False) -> None:
+        """Correct the output of the last step, and decide again where it leads."""
         number = len(self.cast.steps)
-        with self._asking_about_edits(message):
-            self.cast.edit.recommit(message.text, discard_edits=message.discard_edits)
+        self.cast.edit.recommit(text, discard_edits=discard_edits)
         self._say_edits(number)
 
-    @contextlib.contextmanager
-    def _asking_about_edits(self, message: ToCast.Back | ToCast.AskAgain | ToCast.Recommit) -> Iterator[None]:
-        """Offer a message again without the edits that do not fit, if it is refused because of them (R71)."""
-        try:
-            yield
-        except MateriaError as error:
-            if error.kind == "edits_lost":
-                again = {**message.as_json(), "discard_edits": True}
-                self.without_edits = {
-                    key: value for key, value in again.items() if key not in ("seen", "first")
-                }
-            raise
+    @_acts_when_idle
+    def _set_value(self, path: ShortText, text: LongText, *, as_text: StrictBool = False) -> None:
+        """Set a value of the state; it is read as JSON unless ``as_text``."""
+        self.cast.edit.set(path, typed_value(text, as_text=as_text))
+
+    @_acts_when_idle
+    def _remove_value(self, path: ShortText) -> None:
+        """Remove a value from the state."""
+        self.cast.edit.set(path, MISSING)
+
+    @_acts_when_idle
+    def _items(self, rows: ItemRows, base: ShortText | None = None, *, abandon: StrictBool = False) -> None:
+        """Replace the list of work items; ``base`` is the digest of the list that the rows were made from."""
+        items, origins = self._rebuilt(rows, base)
+        again, abandon = redone(rows, origins, abandon=abandon)
+        self.cast.edit.items(items, origins, again=again, abandon=abandon)
+
+    def _rebuilt(self, rows: Sequence[ItemRow], base: str | None) -> Rebuilt:
+        """Return the items of a table; the origins of rows that were read from another list are unknown."""
+        return rebuilt(rows, self.cast.now.work_items, self.item_lists.get(base or ""))
+
+    @_acts_when_idle
+    def _undo(self) -> None:
+        """Revert the last edit."""
+        self.cast.edit.undo()
+
+    @_acts_when_idle
+    def _back(
+        self, step: WholeNumber, *, files: StrictBool = False, discard_edits: StrictBool = False
+    ) -> None:
+        """Continue from the state after an earlier step, with the files of that time if asked."""
+        self.look(None)
+        self._go_back(step, files=files, discard_edits=discard_edits)
+
+    def _go_back(self, step: int, *, files: bool = False, discard_edits: bool) -> None:
+        self.cast.back(step, files=files, discard_edits=discard_edits)
+        self._say_edits(step)
 
     def _say_edits(self, step: int) -> None:
         if count := sum(edit.step == step for edit in self.cast.now.edits):
             self.say(f"{counted(count, 'edit')} {'was' if count == 1 else 'were'} applied again.")
 
-    @_act.register
-    def _fork(self, message: ToCast.Fork) -> None:
-        self.take(self.cast.fork(message.step))
+    # -- other casts ------------------------------------------------------------------------
+
+    @_acts_when_idle
+    def _fork(self, step: WholeNumber | None = None) -> None:
+        """Start another cast from a step, or from where the cast is."""
+        self.show_new_cast(self.cast.fork(step))
         self.dock = "compare"
 
-    @_act.register
-    def _compare(self, message: ToCast.Compare) -> None:
-        self.compares = self._compared(message)
+    @cast_messages.guarded(_require_same_cast, _require_idle)
+    def _again(self) -> None:
+        """Start the same cast again, from the beginning."""
+        self.show_new_cast(self.cast.fork(0))
+
+    @cast_messages.message
+    def _compare(
+        self,
+        socket: ShortText | None = None,
+        row: WholeNumber | None = None,
+        other: WholeNumber | None = None,
+        cast: ShortText | None = None,
+    ) -> None:
+        """Compare the step in a row of the timeline with that of another row, or with the previous visit of its socket.
+
+        With a socket, its latest step is compared; with a cast, that cast with this one.
+        """
+        self.compares = self._comparison(socket, row, other) if cast is None else self._compare_cast(cast)
         self.dock = "compare"
 
-    def _compared(self, message: ToCast.Compare) -> Callable[[Snapshot], Sequence[Block]]:
-        """Return what makes the blocks of a comparison from the cast as it is by then."""
-        if message.cast is not None:
-            other = self._side_of(message.cast)
-            words = self._cast_words(self.casts.index(self.cast))
-            return lambda now: [
-                Line(f"A is {words}, B is {other.name}."),
-                *CompareView(now.side, other).in_words(now.names),
-            ]
+    def _compare_cast(self, id_: str) -> Callable[[Snapshot], Sequence[Block]]:
+        """Return a function of the present that returns the blocks of a comparison with another cast."""
+        own, other = self._cast_words(self.casts.index(self.cast)), self._side_of(id_)
+        return lambda now: [
+            Line(f"A is {own}, B is {other.name}."),
+            *CompareView(now.side, other).in_words(now.names),
+        ]
+
+    def _comparison(
+        self, socket: str | None, row: int | None, other_row: int | None
+    ) -> Callable[[Snapshot], Sequence[Block]]:
         now = self.cast.now
         steps = self.rows.steps(now)
-        row = message.row or len(steps)
-        if message.socket is not None:
-            rows = [row for row, one in enumerate(steps, start=1) if one.socket == message.socket]
+        row = row or len(steps)
+        if socket is not None:
+            rows = [number for number, step in enumerate(steps, start=1) if step.socket == socket]
             if not rows:
                 raise MateriaError("No step was at that socket yet.", hint="run it first", kind="no_step")
             row = rows[-1]
         step = nth(steps, row)
-        if message.other is not None:
-            before = nth(steps, message.other)
+        if other_row is not None:
+            other = nth(steps, other_row)
         else:  # in its own lane
             line = now.maker_of(step).steps if step.lane else now.line(self.rows.line)
-            before = visit_before(line, step.number)
-        both = StepCompareView(before, step)
-        a, b = (
-            f"step {one.number}{f' of lane {part(one.lane, 60)}' * bool(one.lane)}" for one in (before, step)
-        )
-        said = [Line(f"A is {a}, B is {b}."), *both.all_words(now.names)]
-        return lambda _: said
+            other = visit_before(line, step.number)
+        names = [
+            f"step {compared.number}{f' of lane {part(compared.lane, 60)}' if compared.lane else ''}"
+            for compared in (other, step)
+        ]
+        view = StepCompareView(other, step)
+        blocks = [Line(f"A is {names[0]}, B is {names[1]}."), *view.all_words(now.names)]
+        return lambda _: blocks
 
-    def _side_of(self, name: str) -> Side:
-        mine = {one.id: one for one in self.casts}
-        if name in mine:
-            return mine[name].now.side
-        compared = None if self._bench is None else self._bench.compare(name, self.cast)
-        if not isinstance(compared, CompareView):
-            raise MateriaError(f"There is no cast {name!r} here.", hint="reload the page", kind="bad_message")
-        return compared.a
+    def _side_of(self, id_: str) -> Side:
+        own = {cast.id: cast for cast in self.casts}
+        if id_ in own:
+            return own[id_].now.side
+        view = None if self._bench is None else self._bench.compare(id_, self.cast)
+        if not isinstance(view, CompareView):
+            raise MateriaError(f"There is no cast {id_!r} here.", hint="reload the page", kind="bad_message")
+        return view.a
 
-    @_act.register
-    def _page(self, _: ToCast.Page) -> None:
+    @cast_messages.message
+    def _page(self) -> None:
+        """Save the cast as a web page."""
         path = self.cast.export.page(self.cast.now.project / f"{self.cast.id}.html")
         self.say(f"The page is {path.name}, in {path.parent}.")
 
-    @_act.register
-    def _keep_test(self, _: ToCast.KeepTest) -> None:
+    @cast_messages.message
+    def _keep_test(self) -> None:
+        """Save the cast as a test of its loadout, in the project."""
         path = self.cast.export.test(self.cast.now.project / f"{self.cast.id}{SUFFIX}")
         self.say(f"The test is {path.name}, in {path.parent}: pytest runs it without asking an agent.")
 
-    @_act.register
-    def _label(self, message: ToCast.Label) -> None:
-        self.cast.labels.add(name=message.text)
+    @cast_messages.message
+    def _label(self, text: Annotated[str, Field(max_length=200)]) -> None:
+        """Give the cast a name."""
+        self.cast.labels.add(name=text)
         self.say("The cast has this name now, and can be opened by it.")
 
-    @_act.register
-    def _pin(self, message: ToCast.Pin) -> None:
-        self.cast.graph.needs_socket(message.socket)
-        name = self.cast.now.pinned_at(message.socket)
+    @cast_messages.message
+    def _pin(self, socket: ShortText) -> None:
+        """Let the last answer of a socket answer from now on, or no longer."""
+        self.cast.graph.needs_socket(socket)
+        name = self.cast.now.pinned_at(socket)
         if name is None:
-            self.cast.pins.add(message.socket)
+            self.cast.pins.add(socket)
         else:
             self.cast.pins.remove(name)
 
-    # -- questions of one page, answered to it alone ---------------------------------------------
+    # -- questions, answered to the page that asks -------------------------------------------
 
-    @_act.register
-    def _rows(self, message: ToCast.Rows) -> None:
-        rows = self.rows.between(self.cast.now, message.first, message.last)
-        self.front.answer("rows", message.token, rows=rows)
+    @cast_messages.question
+    def _rows(self, first: WholeNumber, last: WholeNumber) -> dict[str, Any]:
+        """Return rows of the timeline."""
+        return {"rows": self.rows.between(self.cast.now, first, last)}
 
-    @_act.register
-    def _casts(self, message: ToCast.Casts) -> None:
-        mine = {one.id: self._cast_words(place) for place, one in enumerate(self.casts)}
-        known = [] if self._bench is None else list(self._bench.casts())[:_MOST_CASTS]
-        others = {one.id: f"{one.name or one.id} · {part(one.request or '', 60)}" for one in known}
-        casts = [[name, words] for name, words in {**mine, **others, **mine}.items() if name != self.cast.id]
-        self.front.answer("casts", message.token, casts=casts)
+    @cast_messages.question
+    def _find(self, text: ShortText) -> dict[str, Any]:
+        """Return the numbers of the rows of the timeline whose steps contain a text."""
+        return {"rows": self.rows.find(self.cast.now, text)}
 
-    @_act.register
-    def _check_items(self, message: ToCast.CheckItems) -> None:
-        items, origins = self._rebuilt(message)
-        issues = [[one.path, one.message] for one in issues_of(items)[:100]]
-        words, order = effect_of(
-            self.cast.now, items, origins, *redone(message.rows, origins, abandon=message.abandon)
-        )
-        self.front.answer("check_items", message.token, issues=issues, said=words, order=order)
+    @cast_messages.question
+    def _casts(self) -> dict[str, Any]:
+        """Return the casts that this one can be compared with: the id and a description of each."""
+        own = {cast.id: self._cast_words(index) for index, cast in enumerate(self.casts)}
+        entries = [] if self._bench is None else list(self._bench.casts())[:_MAX_CASTS]
+        others = {
+            entry.id: f"{entry.name or entry.id} · {part(entry.request or '', 60)}" for entry in entries
+        }
+        offered = {**own, **others, **own}  # own casts first, in own words
+        return {"casts": [[id_, words] for id_, words in offered.items() if id_ != self.cast.id]}
 
-    @_act.register
-    def _item_texts(self, message: ToCast.ItemTexts) -> None:
-        row = ItemRow(None, None, message.place)
-        [item], _ = rebuilt([row], (), self.item_lists.get(message.base))
+    @cast_messages.question
+    def _check(
+        self, what: Literal["reply", "by_hand", "correction", "value"], text: LongText
+    ) -> dict[str, Any]:
+        """Return what is wrong with a typed text: an answer, a correction, or a value of the state."""
+        return checked(self.here, text, what)
+
+    @cast_messages.question
+    def _check_items(
+        self, rows: ItemRows, base: ShortText | None = None, *, abandon: StrictBool = False
+    ) -> dict[str, Any]:
+        """Return what is wrong with a list of work items, and what applying it would move."""
+        items, origins = self._rebuilt(rows, base)
+        issues = [[issue.path, issue.message] for issue in issues_of(items)[:100]]
+        words, order = effect_of(self.cast.now, items, origins, *redone(rows, origins, abandon=abandon))
+        return {"issues": issues, "said": words, "order": order}
+
+    @cast_messages.question
+    def _item_texts(self, base: ShortText, place: WholeNumber) -> dict[str, Any]:
+        """Return the whole title and context of a work item; ``base`` is the digest of its list."""
+        [item], _ = rebuilt([ItemRow(None, None, place)], (), self.item_lists.get(base))
         title, context = texts(item)
-        self.front.answer("item_texts", message.token, title=title, context=context)
+        return {"title": title, "context": context}
 
-    @_act.register
-    def _value(self, message: ToCast.Value) -> None:
-        value = get_path(dict((self.past or self.cast.now).state), message.path)
+    @cast_messages.question
+    def _last_output(self) -> dict[str, Any]:
+        """Return the whole last output, to be corrected."""
+        return correction(self.here) or {}
+
+    @cast_messages.question
+    def _value(self, path: list[ShortText]) -> dict[str, Any]:
+        """Return a whole value of the state."""
+        value = get_path(dict((self.past or self.cast.now).state), path)
         text = value if isinstance(value, str) else "" if value is MISSING else pretty(value)
-        self.front.answer("value", message.token, text=text, as_text=isinstance(value, str))
+        return {"text": text, "as_text": isinstance(value, str)}
 
-    @_act.register
-    def _diff(self, message: ToCast.Diff) -> None:
-        before, after = (dict(self.cast.at(step).state) for step in (message.a, message.b))
-        ends = [f"step {step}" if step else "the start" for step in (message.a, message.b)]
-        blocks = changed_blocks(before, after, f"from {ends[0]} to {ends[1]}")
-        self.front.answer("diff", message.token, blocks=blocks)
-
-
-PLAIN_ACTS: Final[dict[type[PageMessage], Callable[[CastPanel, Any], object]]] = {
-    ToCast.Budget: lambda panel, message: panel.cast.edit.budget_in_words(message.budget),
-    ToCast.Pause: lambda panel, _: panel.runs.pause(),
-    ToCast.Leave: lambda panel, _: panel.cast.runner.stop.leave(),
-    ToCast.Break: lambda panel, message: panel.cast.breakpoints.toggle(breakpoint_of(message.breakpoint)),
-    ToCast.ClearBreaks: lambda panel, _: panel.cast.breakpoints.clear(),
-    ToCast.Look: lambda panel, message: panel.look(message.step, message.lane),
-    ToCast.Row: lambda panel, message: panel.look_at_row(message.row),
-    ToCast.Now: lambda panel, _: panel.look(None),
-    ToCast.Heard: lambda panel, _: panel.say(""),
-    ToCast.Mode: lambda panel, message: panel.set_mode(message.mode),
-    ToCast.ShowCast: lambda panel, message: panel.show_cast(message.cast),
-    ToCast.Reply: lambda panel, message: panel.answer(message.text),
-    ToCast.ByHand: lambda panel, message: panel.answer(message.text),
-    ToCast.Verdict: lambda panel, message: panel.answer(
-        clicked_text(panel.here, message.satisfied, message.reason)
-    ),
-    ToCast.Disallow: lambda panel, message: panel.cast.approvals.disallow(message.tool),
-    ToCast.Enter: lambda panel, _: panel.cast.step(ask=False),
-    ToCast.SetValue: lambda panel, message: panel.cast.edit.set(
-        message.path, typed_value(message.text, as_text=message.as_text)
-    ),
-    ToCast.RemoveValue: lambda panel, message: panel.cast.edit.set(message.path, MISSING),
-    ToCast.Undo: lambda panel, _: panel.cast.edit.undo(),
-    ToCast.Again: lambda panel, _: panel.take(panel.cast.fork(0)),
-    ToCast.Find: lambda panel, message: panel.front.answer(
-        "find", message.token, rows=panel.rows.find(panel.cast.now, message.text)
-    ),
-    ToCast.LastOutput: lambda panel, message: panel.front.answer(
-        "last_output", message.token, **(correction(panel.here) or {})
-    ),
-    ToCast.Check: lambda panel, message: panel.front.answer(
-        "check", message.token, **checked(panel.here, message.text, message.what)
-    ),
-}
-"""What a message does where one line says it; the others have methods."""
-
-
-def _places(now: Snapshot) -> frozenset[object]:
-    """Return where a cast and its lanes stand: lane, visit and turn of each."""
-    here = ((name, now.lane(name).engine.at) for name in ("", *now.lanes))
-    return frozenset((name, at.step, at.turn) for name, at in here if at is not None)
+    @cast_messages.question
+    def _diff(self, a: WholeNumber, b: WholeNumber) -> dict[str, Any]:
+        """Return what changed in the state from the end of one step to that of another."""
+        before, after = (dict(self.cast.at(step).state) for step in (a, b))
+        ends = [f"step {step}" if step else "the start" for step in (a, b)]
+        return {"blocks": changed_blocks(before, after, f"from {ends[0]} to {ends[1]}")}
 
 
 def show(

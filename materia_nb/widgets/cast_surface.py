@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.cast.workbench import Workbench
     from materia_nb.jsonvalue import JSON
-    from materia_nb.widgets.graph_panel import GraphPanel
-    from materia_nb.widgets.messages import Gesture
+    from materia_nb.widgets.graph_panel import Gesture, GraphPanel
 
 HEIGHT: Final = 600
 """How high the surface is in pixels, unless it is said otherwise."""
@@ -93,12 +92,12 @@ class CastSurface(Panel):
         self.compares: Callable[[Snapshot], Sequence[Block]] | None = None
         self.designing: Designing | None = None
         self.front = Front([part.slice for part in PARTS.values() if part.drawn], parts_for_page())
-        self.front.on_msg(self.guarded(lambda _, content, __: self.heard(content)))
+        self.front.on_msg(self.guarded(lambda _, content, __: self.on_message(content)))
         self.graph: GraphPanel | PicturePanel | None = None
         if self.alone is None or self.alone.at == "graph":
             self.graph = self.own(graph_panel(cast))
-            self.graph.on_select(self.picked)
-            self.graph.on_gesture(self.gestured)
+            self.graph.on_select(self.on_select)
+            self.graph.on_gesture(self.on_gesture)
         pictures = () if self.graph is None else (self.graph.view,)
         self.view.children = (*pictures, self.front)
         self.view.add_class("mnb-surface")
@@ -107,12 +106,12 @@ class CastSurface(Panel):
         self.view.layout.height = f"{height}px"
         if height == HEIGHT:
             self.view.add_class("mnb-grows")  # with the window, until it is made taller or lower
-        self._follow(cast)
+        self._follow_cast(cast)
         self.after_cells(self._cell_ran)
         self.at_close(lambda: self.designing.close() if self.designing is not None else None)
         self.refresh()
 
-    def _follow(self, cast: Cast) -> None:
+    def _follow_cast(self, cast: Cast) -> None:
         self.follow(cast)
         self.at_close(cast.follow.text(self.later))
         self.follow_runs(runs_of(cast))
@@ -124,17 +123,77 @@ class CastSurface(Panel):
 
     # -- what a person does, which the panel does --------------------------------------------
 
-    def heard(self, content: object) -> None:
-        """Do what a message of the page asks for."""
+    def on_message(self, content: object) -> None:
+        """Handle a message of the page."""
         raise NotImplementedError
 
-    def picked(self, kind: str, key: str) -> None:
+    def on_select(self, kind: str, key: str) -> None:
         """Select what was clicked on the graph."""
         raise NotImplementedError
 
-    def gestured(self, gesture: Gesture) -> None:
-        """Do what was asked for on the graph."""
+    def on_gesture(self, gesture: Gesture) -> None:
+        """Handle a gesture on the graph."""
         raise NotImplementedError
+
+    def identity(self) -> str:
+        """Return the identity of what the inspector shows now."""
+        return identity(self.cast.now, self.lane, busy=self.runs.busy)
+
+    # -- running ----------------------------------------------------------------------------
+
+    def start(self, act: Callable[[], object]) -> None:
+        """Run ``act`` in the background, and show the present."""
+        self.runs.rest = None  # what starts now decides how far the cast goes
+        self.look(None)
+        self.runs.start(act)
+
+    def run_until(self, run: Callable[[], object]) -> None:
+        """Start a run. Whatever resolves the reason for a stop then resumes the run."""
+        self.start(self._resumable(run, run))
+
+    def resolve(self, act: Callable[[], object]) -> None:
+        """Start ``act``, which resolves the reason for a stop, and then resume the run that stopped there, if any."""
+        rest, cast = self._interrupted_run(), self.cast
+        if rest is None:
+            self.start(act)
+            return
+
+        def resolve() -> object:
+            outcome = act()
+            return rest() if cast.status == "ready" else outcome
+
+        self.start(self._resumable(resolve, rest))
+
+    def resolve_now(self, act: Callable[[], object]) -> None:
+        """Do ``act``, which takes no time and resolves the reason for a stop; then resume the run that stopped there, if any."""
+        rest, cast = self._interrupted_run(), self.cast
+        act()
+        self.select(None)
+        if rest is not None and cast.status == "ready":
+            self.start(self._resumable(rest, rest))
+
+    def _resumable(self, act: Callable[[], object], rest: Callable[[], object]) -> Callable[[], object]:
+        """Return ``act`` such that ``rest`` is kept if it stops for a person."""
+        cast, runs = self.cast, self.runs
+
+        def run() -> object:
+            outcome = None
+            try:
+                outcome = act()
+                return outcome
+            finally:
+                stopped = not isinstance(outcome, str) and cast.status in ("waiting", "held", "failed")
+                if stopped or outcome in ("person", "failed"):
+                    runs.rest = rest, _positions(cast.now)
+
+        return run
+
+    def _interrupted_run(self) -> Callable[[], object] | None:
+        """Return what resumes the run that stopped where the cast is now; None if none did."""
+        if self.runs.rest is None:
+            return None
+        rest, positions = self.runs.rest
+        return rest if _positions(self.cast.now) & positions else None
 
     # -- what is looked at --------------------------------------------------------------
 
@@ -201,12 +260,12 @@ class CastSurface(Panel):
     def _designed(self, made: Cast) -> None:
         """A design was cast: the panel shows that cast, beside those that it had."""
         self.set_mode("cast")
-        self.take(made)
+        self.show_new_cast(made)
 
-    def take(self, made: Cast) -> None:
+    def show_new_cast(self, made: Cast) -> None:
         """Show another cast in place of this one, which can be gone back to."""
         self.casts.append(made)
-        self._follow(made)
+        self._follow_cast(made)
         self._forked(made)
         self.show_cast(len(self.casts) - 1)
 
@@ -344,6 +403,12 @@ class CastSurface(Panel):
         if self.alone is not None:
             return self.alone.fallback(self._seen([cast.now for cast in self.casts], busy=False))
         return how_it_stands(self.cast.now)
+
+
+def _positions(now: Snapshot) -> frozenset[object]:
+    """Return where a cast and its lanes are: lane, visit and turn of each."""
+    visits = ((name, now.lane(name).engine.at) for name in ("", *now.lanes))
+    return frozenset((name, visit.step, visit.turn) for name, visit in visits if visit is not None)
 
 
 def _at_work(now: Snapshot) -> str:

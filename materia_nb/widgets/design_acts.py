@@ -10,11 +10,13 @@ reach another, or arrive half. What is refused stays where it was typed, with th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from inspect import Parameter, signature
-from typing import Any, Final, TypeAlias, TypeVar
+from inspect import Parameter
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import BeforeValidator, StrictBool, StrictInt, ValidationInfo, WithJsonSchema
 
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, close_match, counted
@@ -22,11 +24,11 @@ from materia_nb.insight.estimate import GLANCE
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import OPERATIONS
-from materia_nb.loadout.design.document import check_argument, design_error, list_in, loop_in, socket_in
+from materia_nb.loadout.design.document import design_error, list_in, loop_in, socket_in
 from materia_nb.loadout.design.edges import make_loop, with_exits
 from materia_nb.loadout.design.forms import read_field
 from materia_nb.loadout.design.sockets import add_socket, clip_of, materia_model, new_sockets, place_sockets
-from materia_nb.loadout.facts import as_list, as_object, is_condition, is_number
+from materia_nb.loadout.facts import as_object, is_condition, is_number
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.models import (
     Consumes,
@@ -40,7 +42,14 @@ from materia_nb.loadout.models import (
 from materia_nb.loadout.report import FixStep, do
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
 from materia_nb.store.design_autosave import KeptDraft
-from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField, spots_in
+from materia_nb.widgets.design_state import (
+    DesignQuestion,
+    DesignState,
+    RefusedField,
+    design_messages,
+    spots_in,
+)
+from materia_nb.widgets.messages import LongText, ShortText, WholeNumber
 from materia_nb.widgets.selection import Selection, edge_selection, edges_of, members_of, owner_of
 
 LIKELY: Final = 0.5
@@ -50,73 +59,50 @@ _EXPLORED: Final = 8_000
 _TYPED_MOST: Final = 2_000_000
 
 
-Ids: TypeAlias = list[str]
 Values: TypeAlias = Mapping[str, Any]
-_DesignAct: TypeAlias = Callable[..., "str | None"]
-A = TypeVar("A", bound=_DesignAct)
-DESIGN_ACTS: Final[dict[str, _DesignAct]] = {}
-"""Every act by the kind of its message."""
+act: Final = design_messages.message
 
 
-def act(function: A) -> A:
-    """Make an act of a function; an underscore behind a name keeps it apart from Python's own."""
-    DESIGN_ACTS[function.__name__.strip("_")] = function
-    return function
+def handle(session: DesignState, kind: str, values: Values) -> str | None:
+    """Do what a message asks for, and return what was done in words, None for nothing to say.
+
+    A message is an act, or an operation of :mod:`materia_nb.loadout.design`.
+
+    Raises:
+        MateriaError: there is no such message, a field is missing or has another type, or the design refuses it.
+    """
+    operation = OPERATIONS.get(kind)
+    if operation is None or kind in design_messages.messages:
+        words: str | None = design_messages.handle(session, {**values, "kind": kind})
+        return words
+    arguments = {
+        parameter.name: values.get(name.strip("_"))
+        for name, parameter in operation.parameters.items()
+        if parameter.default is Parameter.empty or values.get(name.strip("_")) is not None
+    }
+    return session.design.apply(session.design.changed_by(do(operation.name, **arguments)))
 
 
-def act_on(session: DesignState, kind: str, values: Values) -> str | None:
-    """Do what a message asks for; raises MateriaError for an unknown kind, or what it lacks."""
-    function, operation = DESIGN_ACTS.get(str(kind)), OPERATIONS.get(str(kind))
-    if function is not None:
-        parameters = dict([*signature(function).parameters.items()][1:])
-        return function(session, **_arguments(session, kind, parameters, values))
-    if operation is not None:
-        step = do(operation.name, **_arguments(session, kind, operation.parameters, values))
-        return session.design.apply(session.design.changed_by(step))
-    what = f"{shorten(str(kind), 60)!r} is nothing that can be done here"
-    raise design_error(what, "design", "reload the page")
+def _read_part(value: object, info: ValidationInfo) -> Selection:
+    session: Any = info.context
+    part: Selection = session.needs_part(value)
+    return part
 
 
-def _arguments(
-    session: DesignState, kind: str, parameters: Mapping[str, Parameter], values: Values
-) -> dict[str, Any]:
-    """Read what an act is given from its message, each argument by its type; one of no type here as it stands."""
-    given: dict[str, Any] = {}
-    for parameter in parameters.values():
-        name = parameter.name.strip("_")
-        if values.get(name) is not None or parameter.default is Parameter.empty:
-            read = _READERS.get(parameter.annotation.removesuffix(" | None"))
-            given[parameter.name] = (
-                values.get(name) if read is None else read(session, name, values.get(name))
-            )
-            check_argument(parameter, given[parameter.name], kind)
-    return given
-
-
-def _ids(_session: DesignState, _name: str, value: JSON) -> Ids:
-    return [one for one in as_list(value) if isinstance(one, str)]
-
-
-def _part(session: DesignState, _name: str, value: JSON) -> Selection:
-    pick = session.pick(value)
-    if pick is None:
-        raise design_error("it is not said what this is about", "design", "reload the page")
-    return pick
-
-
-_READERS: Final[Mapping[str, Callable[[DesignState, str, JSON], Any]]] = {
-    "Ids": _ids,
-    "Selection": _part,
-    "bool": lambda _session, _name, value: value is True,
-}
-"""How arguments are read, by their types as written."""
+Part: TypeAlias = Annotated[Any, BeforeValidator(_read_part), WithJsonSchema({})]
+"""Kind and key of a part of the design, validated to the part."""
+FormOwner: TypeAlias = tuple[ShortText, ShortText]
+"""Kind and key of what a field belongs to: a part, a materia, or the loadout."""
+Ids: TypeAlias = list[ShortText]
 
 
 # -- what is selected -----------------------------------------------------------------------
 
 
 @act
-def pick(session: DesignState, what: JSON = None, *, add: bool = False, keep: bool = False) -> None:
+def pick(
+    session: DesignState, what: JSON = None, *, add: StrictBool = False, keep: StrictBool = False
+) -> None:
     """Select a part; ``add`` marks a socket beside others, ``keep`` leaves the marks."""
     picked = session.pick(what)
     if add and picked is not None and picked[0] == "socket":
@@ -129,7 +115,7 @@ def pick(session: DesignState, what: JSON = None, *, add: bool = False, keep: bo
 
 
 @act
-def mark(session: DesignState, id_: str) -> None:
+def mark(session: DesignState, id_: ShortText) -> None:
     """Mark a socket, or mark it no more."""
     socket_in(session.design.document, id_)
     marked = session.marked
@@ -162,11 +148,11 @@ def _chosen(session: DesignState) -> Ids:
 @act
 def add(
     session: DesignState,
-    materia: str,
+    materia: ShortText,
     x: JSON = None,
     y: JSON = None,
     places: JSON = None,
-    source: JSON = None,
+    source: ShortText | None = None,
 ) -> str | None:
     """Place a materia in a new socket, or ask what is meant by one that is not there.
 
@@ -185,13 +171,10 @@ def add(
         spots = {**_spots(places), new: spot}
         change = replace(change, document=place_sockets(change.document, spots).document)
     words = session.design.apply(change)
-    if isinstance(source, str):
+    if source is not None:
         words = f"{words}; {connect(session, source, new)}"
     session.selected, session.marked = ("socket", new), []
     return words
-
-
-DESIGN_ACTS["drop"] = add
 
 
 def _ask_to_make(session: DesignState, name: str, again: Values) -> None:
@@ -209,17 +192,19 @@ def _ask_to_make(session: DesignState, name: str, again: Values) -> None:
 
 
 @act
-def make(session: DesignState, id_: str, what: str, then: JSON = None) -> str:
+def make(session: DesignState, id_: ShortText, what: ShortText, then: Values | None = None) -> str:
     """Define a materia, and then do what needed it."""
     words = session.design.make_materia(id_.strip(), what)
-    if as_object(then).get("kind") in ("add", "drop", "set"):
-        more = act_on(session, then["kind"], {**then, "materia": id_.strip(), "value": id_.strip()})
+    if then is not None and then.get("kind") in ("add", "set"):
+        more = handle(session, then["kind"], {**then, "materia": id_.strip(), "value": id_.strip()})
         return f"{words}; {more}" if more else words
     return words
 
 
 @act
-def move(session: DesignState, id_: JSON = None, x: JSON = None, y: JSON = None, places: JSON = None) -> str:
+def move(
+    session: DesignState, id_: ShortText | None = None, x: JSON = None, y: JSON = None, places: JSON = None
+) -> str:
     """Put sockets somewhere: each at a column and a row."""
     spots = _spots({**as_object(places), str(id_): [x, y]} if id_ is not None else places)
     moved = f"moved {id_ if id_ is not None else ', '.join(spots)}"
@@ -255,13 +240,13 @@ def tidy(session: DesignState) -> str:
 
 
 @act
-def entry(session: DesignState, id_: str) -> str:
+def entry(session: DesignState, id_: ShortText) -> str:
     """Let casts start at a socket."""
     return session.design.set_entry(id_)
 
 
 @act
-def delete(session: DesignState, what: Selection | None = None, of: Selection | None = None) -> str:
+def delete(session: DesignState, what: Part = None, of: Part = None) -> str:
     """Remove a part; without one, what is marked or selected."""
     named = what or of
     if named is None and session.marked:
@@ -336,9 +321,9 @@ _ROUTE: Final = {"id": "id_", "from": "source", "targetSocketId": "target"}
 
 
 @act
-def set_(session: DesignState, of: JSON, field: str, value: JSON = None) -> str | None:
+def set_(session: DesignState, of: FormOwner, field: ShortText, value: JSON = None) -> str | None:
     """Take the value of one field, whole, for the part that it was typed at; what is refused stays there."""
-    kind, key = (str(of[0]), str(of[1])) if isinstance(of, list) and len(of) == 2 else ("", "")
+    kind, key = of
     if isinstance(value, str) and len(value) > _TYPED_MOST:
         what = "this is more than a field can hold"
         raise design_error(what, field, f"write at most {_TYPED_MOST:,} characters")
@@ -357,7 +342,7 @@ def _set(session: DesignState, kind: str, key: str, field: str, typed: JSON) -> 
         return _rename(session, kind, key, str(typed).strip())
     owner, place = key, None
     if kind not in ("materia", "loadout"):
-        owner, place = owner_of(_part(session, "of", [kind, key]))
+        owner, place = owner_of(session.needs_part([kind, key]))
     source, _, name = field.partition(".")
     if kind == "materia":
         model = materia_model(as_object(session.design.definitions.get(key)))
@@ -416,17 +401,18 @@ def _check_materia(session: DesignState, id_: str, named: JSON) -> None:
 
 
 @act
-def forget(session: DesignState, of: JSON = None, field: JSON = None) -> None:
+def forget(session: DesignState, of: FormOwner, field: ShortText) -> None:
     """Let go of what was typed and refused."""
-    if isinstance(of, list) and len(of) == 2:
-        session.refused.pop((str(of[0]), str(of[1]), str(field)), None)
+    session.refused.pop((*of, field), None)
 
 
 # -- edges, loops and exits -------------------------------------------------------------------
 
 
 @act
-def connect(session: DesignState, from_: str, to: str, when: str | None = None, most: JSON = None) -> str:
+def connect(
+    session: DesignState, from_: ShortText, to: ShortText, when: ShortText | None = None, most: JSON = None
+) -> str:
     """Lead an edge from a socket to another one; out of a loop with a list, without more said, an exit."""
     design, document = session.design, session.design.document
     loop = _left_loop(session, from_, to) if when is None and not most else None
@@ -462,16 +448,14 @@ def _left_loop(session: DesignState, source: str, to: str) -> str | None:
 
 
 @act
-def when(session: DesignState, of: Selection, when: str) -> str | None:
+def when(session: DesignState, of: Part, when: ShortText) -> str | None:
     """Say what an edge or an exit waits for."""
-    return set_(session, [*of], "when" if of[0] == "edge" else "condition", when)
+    return set_(session, of, "when" if of[0] == "edge" else "condition", when)
 
 
 @act
-def order(session: DesignState, of: Selection, by: JSON) -> str:
+def order(session: DesignState, of: Part, by: Literal[-1, 1]) -> str:
     """Move an edge or an exit up or down by one."""
-    if by not in (-1, 1):
-        raise design_error("it can be moved up or down", "design", "press one of the arrows")
     owner, place = owner_of(of)
     if place is None:
         raise design_error("only edges and exits have an order", "design", "select one")
@@ -483,7 +467,7 @@ def order(session: DesignState, of: Selection, by: JSON) -> str:
 
 
 @act
-def turn(session: DesignState, of: Selection) -> str:
+def turn(session: DesignState, of: Part) -> str:
     """Make an exit of an edge, or an edge of an exit."""
     owner, place = owner_of(of)
     document = session.design.document
@@ -507,7 +491,7 @@ def turn(session: DesignState, of: Selection) -> str:
 
 
 @act
-def loop(session: DesignState, ids: Ids | None = None, *, exits: bool | None = None) -> str | None:
+def loop(session: DesignState, ids: Ids | None = None, *, exits: StrictBool | None = None) -> str | None:
     """Make a loop of sockets, over the items of the generator that leads into it.
 
     Edges that lead on out of it skip the items that are left; exits do not. Which of the two is meant is asked.
@@ -550,7 +534,7 @@ def _ask_for_exits(session: DesignState, ways: list[str], again: Values) -> None
 
 
 @act
-def members(session: DesignState, loop: str, ids: Ids | None = None) -> str:
+def members(session: DesignState, loop: ShortText, ids: Ids | None = None) -> str:
     """Choose the members of a loop; without any, those that are marked."""
     words = session.design.set_members(loop, session.marked if ids is None else ids)
     session.marked = []
@@ -558,7 +542,7 @@ def members(session: DesignState, loop: str, ids: Ids | None = None) -> str:
 
 
 @act
-def source(session: DesignState, loop: str, source: str | None = None) -> str:
+def source(session: DesignState, loop: ShortText, source: ShortText | None = None) -> str:
     """Choose what a loop goes over: the work items of the likely generator, a list, or nothing."""
     if source in ("", None):
         return session.design.set_source(loop, None)
@@ -571,7 +555,7 @@ def source(session: DesignState, loop: str, source: str | None = None) -> str:
 
 
 @act
-def exit_(session: DesignState, loop: str, from_: str, when: str, to: str) -> str:
+def exit_(session: DesignState, loop: ShortText, from_: ShortText, when: ShortText, to: ShortText) -> str:
     """Add an exit to a loop."""
     place = len(list_in(loop_in(session.design.document, loop), "exits", loop))
     words = session.design.add_exit(loop, from_, when, to)
@@ -595,7 +579,7 @@ def redo(session: DesignState) -> str:
 
 
 @act
-def fix(session: DesignState, code: JSON, source: JSON) -> str:
+def fix(session: DesignState, code: ShortText, source: ShortText) -> str:
     """Fix a finding of the report."""
     for one in (*session.design.report.problems, *session.design.report.hints):
         if (one.code, one.source) == (code, source):
@@ -630,7 +614,7 @@ def estimate(session: DesignState) -> None:
 
 
 @act
-def witness(session: DesignState, what: str) -> str:
+def witness(session: DesignState, what: ShortText) -> str:
     """Show the shortest way to an end on the canvas."""
     if session.explored is None:
         raise design_error("nothing was explored yet", "what can happen", "press Explore")
@@ -640,9 +624,9 @@ def witness(session: DesignState, what: str) -> str:
 
 
 @act
-def save(session: DesignState, to: JSON = None, *, anyway: bool = False) -> str | None:
+def save(session: DesignState, to: ShortText | None = None, *, anyway: StrictBool = False) -> str | None:
     """Save the design where it is kept, or elsewhere; ask first where something would be lost."""
-    where: str | None = "" if to is None else str(to).strip()
+    where = None if to is None else to.strip()
     if where in ("", str(session.design.home)):
         where = None
     elif where == "this notebook":
@@ -664,7 +648,7 @@ def news(session: DesignState) -> None:
 
 
 @act
-def draft(session: DesignState, file: JSON = None, *, discard: bool = False) -> str:
+def draft(session: DesignState, file: ShortText, *, discard: StrictBool = False) -> str:
     """Go on with a draft, or throw it away."""
     kept = _draft_named(session, file)
     if not discard:
@@ -675,7 +659,7 @@ def draft(session: DesignState, file: JSON = None, *, discard: bool = False) -> 
 
 
 @act
-def review(session: DesignState, file: JSON = None, at: int = 0, kept: int = 0) -> str:
+def review(session: DesignState, file: ShortText, at: WholeNumber = 0, kept: WholeNumber = 0) -> str:
     """Do the next step of an agent's draft that can be done, and ask whether to keep it; ``kept`` counts those that were."""
     draft_ = _draft_named(session, file)
     left = []
@@ -705,7 +689,13 @@ def _ask_to_keep(
 
 
 @act
-def judge(session: DesignState, file: JSON, at: int, kept: int, verdict: str) -> str:
+def judge(
+    session: DesignState,
+    file: ShortText,
+    at: WholeNumber,
+    kept: WholeNumber,
+    verdict: Literal["keep", "refuse", "all", "none"],
+) -> str:
     """Keep the step of a draft that was done last, or take it back, and go on to the next, or decide all that follow alike."""
     draft_ = _draft_named(session, file)
     if verdict in ("refuse", "none"):
@@ -728,7 +718,7 @@ def judge(session: DesignState, file: JSON, at: int, kept: int, verdict: str) ->
     return review(session, file, at + 1, kept)
 
 
-def _draft_named(session: DesignState, file: JSON) -> KeptDraft:
+def _draft_named(session: DesignState, file: str) -> KeptDraft:
     drafts = session.bench.loadouts.drafts(session.design.name)
     kept = next((one for one in drafts if one.path.name == file), None)
     if kept is None:
@@ -743,7 +733,7 @@ def reload(session: DesignState) -> str:
 
 
 @act
-def cast(session: DesignState, request: str) -> str:
+def cast(session: DesignState, request: LongText) -> str:
     """Cast the design as it is now."""
     made = session.bench.cast(request, loadout=session.design)
     if session.cast_made is not None:
@@ -752,16 +742,16 @@ def cast(session: DesignState, request: str) -> str:
 
 
 @act
-def answer(session: DesignState, number: JSON = None, question: int | None = None) -> str | None:
+def answer(session: DesignState, number: StrictInt = -1, question: StrictInt | None = None) -> str | None:
     """Choose one of the answers to the question; another number is none of them. A question that is named must be the current one."""
     if question is not None and (session.question is None or session.question.number != question):
         what = "nothing was done: this is not the question that is asked now"
         raise design_error(what, "design", "read the question, then answer")
     asked, session.question = session.question, None
-    if asked is None or not isinstance(number, int) or not 0 <= number < len(asked.choices):
+    if asked is None or not 0 <= number < len(asked.choices):
         return ""
     message = asked.choices[number][1]
-    return act_on(session, str(message["kind"]), message)
+    return handle(session, str(message["kind"]), message)
 
 
 # -- the session ----------------------------------------------------------------------------
@@ -772,13 +762,13 @@ _log = logging.getLogger("materia_nb.widgets")
 class DesignSession(DesignState):
     """A design, what of it is selected, and what was said last; it changes by what it hears."""
 
-    def heard(self, kind: str, values: Mapping[str, Any]) -> None:
+    def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
         """Do what a message asks for; what cannot be done is said in ``note``, and nothing has changed."""
         not_kept, words = self.design.not_kept, None
         try:
             if kind not in ("answer", "pick", "news") and not self.reviewing:
                 self.question = None
-            words = act_on(self, kind, values)
+            words = handle(self, kind, values)
         except MateriaError as error:
             where = f" ({error.where})" if error.where and "/" in error.where else ""
             self.note = "alert", ": ".join(filter(None, [f"{error.what.rstrip('.')}{where}", error.hint]))

@@ -54,7 +54,7 @@ class DesignPanel(Panel):
         self.designing.cast_made = self._cast_made
         self.at_close(self.designing.close)
         self.front = DesignFront()
-        self.front.on_msg(self.guarded(lambda _, content, __: self.heard(content)))
+        self.front.on_msg(self.guarded(lambda _, content, __: self.on_message(content)))
         self.surface = ui.VBox([self.canvas.view, self.front], layout=ui.Layout(height=f"{height}px"))
         self.surface.add_class("mnb-surface")
         self.view.children = (self.surface,)
@@ -71,10 +71,10 @@ class DesignPanel(Panel):
         """What is selected, marked and said."""
         return self.designing.session
 
-    def heard(self, content: object) -> None:
+    def on_message(self, content: object) -> None:
         """Do what a message of the page asks for."""
         values = content if isinstance(content, Mapping) else {}
-        self.designing.heard(
+        self.designing.on_message(
             str(values.get("kind")), {str(key): one for key, one in values.items() if key != "kind"}
         )
 

@@ -16,6 +16,7 @@ from materia_nb.loadout.design import Design, DesignChange
 from materia_nb.loadout.design.document import design_error
 from materia_nb.loadout.facts import Facts, Object, as_object, is_number
 from materia_nb.loadout.graph import Graph, PromptForm
+from materia_nb.widgets.messages import MessageRegistry
 from materia_nb.widgets.selection import Selection, drawn_parts, parts
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ ITEMS: Final = tuple(
 """What agents are told of before anything ran."""
 _MOST_STEPS: Final = 200
 _KINDS: Final = ("socket", "edge", "exit", "loop", "materia", "loadout")
+
+
+design_messages: Final = MessageRegistry("ToDesign", "Messages to the designer of a loadout.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,13 @@ class DesignState:
                 return pick  # type: ignore[no-any-return]
         what = f"there is no {shorten(str(kind), 20)} {shorten(str(key), 60)!r}"
         raise design_error(what, "design", "it may have been removed")
+
+    def needs_part(self, what: object) -> Selection:
+        """Like :meth:`pick`, but also raise MateriaError when no part is named."""
+        selection = self.pick(what)
+        if selection is None:
+            raise design_error("it is not said what this is about", "design", "reload the page")
+        return selection
 
     def knows(self, kind: str, key: str) -> bool:
         """Whether the design has this part."""

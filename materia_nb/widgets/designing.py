@@ -16,8 +16,7 @@ from materia_nb.loadout.facts import is_number
 from materia_nb.loadout.graph import Graph
 from materia_nb.widgets.design_acts import DesignSession
 from materia_nb.widgets.design_slices import design_slice, drawn_pick
-from materia_nb.widgets.graph_panel import GraphPanel
-from materia_nb.widgets.messages import Gesture, ToCanvas
+from materia_nb.widgets.graph_panel import Gesture, GraphPanel
 
 _UNSAVED: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
 """Designs that were closed before they were saved, by the name of the loadout."""
@@ -52,13 +51,13 @@ class Designing:
         if canvas is not None:
             canvas.mode = "design"
             canvas.show_marks(Marks())
-            self._ends += [canvas.on_select(self._picked), canvas.on_gesture(self._gesture)]
+            self._ends += [canvas.on_select(self._picked), canvas.on_gesture(self._on_gesture)]
             self.draw()
 
-    def heard(self, kind: str, values: Mapping[str, Any]) -> None:
+    def on_message(self, kind: str, values: Mapping[str, Any]) -> None:
         """Do what a message asks for, and show it wherever this is designed; never raises."""
         self.session.cast_made = self.cast_made
-        self.session.heard(kind, self._with_spots(values))
+        self.session.on_message(kind, self._with_spots(values))
         for one in _sharing(self.session):
             if kind == "tidy" and one.canvas is not None:
                 one.canvas.tidy()
@@ -122,22 +121,17 @@ class Designing:
 
     def _picked(self, kind: str, key: str) -> None:
         if not self._following:
-            self.heard("pick", {"what": [kind, key]})
+            self.on_message("pick", {"what": [kind, key]})
 
-    def _gesture(self, gesture: Gesture) -> None:
-        match gesture:
-            case ToCanvas.Ground():
-                self.heard("pick", {"what": None})
-            case ToCanvas.Open(what=what):
-                self.heard("pick", {"what": what})
-            case ToCanvas.Break():
-                pass  # it is for casts
-            case _:
-                values = gesture.as_json()
-                kind, ids = values.pop("kind"), values.get("ids")
-                if ids and not isinstance(gesture, ToCanvas.Marquee):
-                    self.session.heard("marquee", {"ids": ids})
-                self.heard(kind, values)
+    def _on_gesture(self, gesture: Gesture) -> None:
+        kind, fields = gesture
+        if kind == "break":
+            return  # it is for casts
+        if kind in ("ground", "open"):
+            kind, fields = "pick", {"what": fields.get("what")}
+        elif fields.get("ids") and kind != "marquee":
+            self.session.on_message("marquee", {"ids": fields["ids"]})
+        self.on_message(kind, fields)
 
     def _take_config(self) -> None:
         """Know the materia that were defined since; while a file cannot be read, those of before."""

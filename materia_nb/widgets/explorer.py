@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import singledispatchmethod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
+from pydantic import Field, StrictBool
 from traitlets import Dict, Unicode
 
 from materia_nb.cast import Cast
@@ -28,7 +28,7 @@ from materia_nb.store.rundir import RunDir
 from materia_nb.widgets.base import Panel, error_words, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.frontend import FrontWidget
-from materia_nb.widgets.messages import PageMessage, ToCasts, read_message
+from materia_nb.widgets.messages import MessageRegistry, ShortText, WholeNumber
 
 if TYPE_CHECKING:
     from materia_nb.cast.project_casts import Casts
@@ -61,6 +61,18 @@ class CastsFront(FrontWidget):
     glance = Dict().tag(sync=True)
 
 
+class Query(NamedTuple):
+    """Which casts are listed, and in which order."""
+
+    words: str = ""
+    only: str = "all"
+    by: str = "when"
+    down: bool = True
+
+
+casts_messages: Final = MessageRegistry("ToCasts", "Messages to the panel of all casts.")
+
+
 class CastExplorer(Panel):
     """The casts of a project.
 
@@ -77,7 +89,7 @@ class CastExplorer(Panel):
         self._entries: list[CastEntry] = []
         self._shown: list[CastEntry] = []
         self._order = self._in_all = 0
-        self._look = ToCasts.Look()
+        self._query = Query()
         self._reading = self._again = self._renewing = False
         self._said: dict[str, str] = {}
         self._picked = ""
@@ -85,10 +97,10 @@ class CastExplorer(Panel):
         self._glanced: CastEntry | None = None
         self._below: CastPanel | None = None
         self.front = CastsFront()
-        self.front.on_msg(self.guarded(lambda _, content, __: self.heard(content)))
+        self.front.on_msg(self.guarded(lambda _, content, __: self.on_message(content)))
         self.put(self.front)
         self.after_cells(self.read)
-        self.at_close(self._shut)
+        self.at_close(self._close_cast)
         self.refresh()
         self.read()
 
@@ -126,7 +138,7 @@ class CastExplorer(Panel):
         self._entries = [cast_entry(one.path) if one.path == path else one for one in self._entries]
         self.later()
 
-    def _rows(self, entries: Sequence[CastEntry]) -> list[list[Any]]:
+    def _rows_of(self, entries: Sequence[CastEntry]) -> list[list[Any]]:
         now = time.time()
         rows = []
         for one in entries:
@@ -137,43 +149,49 @@ class CastExplorer(Panel):
 
     # -- what a person does -----------------------------------------------------------------
 
-    def heard(self, content: object) -> None:
-        """Do what a message of the page asks for.
+    def on_message(self, content: object) -> None:
+        """Handle a message of the page.
 
         Raises:
-            MateriaError: it is not a message (``bad_message``), or what it asks for is refused.
+            MateriaError: it is unknown or malformed (``bad_message``), or what it asks for is refused.
         """
-        message = read_message(ToCasts, content)
-        self._act(message)
-        if not isinstance(message, ToCasts.Rows):  # an answer of its own: nothing else has changed
+        if casts_messages.handle(self, content) is None:  # a question changes nothing
             self.refresh()
 
-    @singledispatchmethod
-    def _act(self, message: PageMessage) -> None:
-        raise NotImplementedError(type(message).__name__)
+    @casts_messages.message
+    def _look(
+        self,
+        words: ShortText = "",
+        only: Literal["all", "waits", "failed", "tagged"] = "all",
+        by: Literal["state", "request", "loadout", "when", "steps", "cost"] = "when",
+        *,
+        down: StrictBool = True,
+    ) -> None:
+        """Show the casts that contain words and have a status, sorted by a column."""
+        self._query = Query(words, only, by, down)
 
-    @_act.register
-    def _look_for(self, message: ToCasts.Look) -> None:
-        self._look = message
-
-    @_act.register
-    def _refresh(self, _: ToCasts.Refresh) -> None:
+    @casts_messages.message
+    def _refresh(self) -> None:
+        """Read again which casts there are."""
         self.read()
 
-    @_act.register
-    def _select(self, message: ToCasts.Select) -> None:
-        self._picked = message.cast
+    @casts_messages.message
+    def _select(self, cast: ShortText) -> None:
+        """Select a cast, by its id."""
+        self._picked = cast
 
-    @_act.register
-    def _open(self, message: ToCasts.Open) -> None:
-        self._put_below(message.cast, self._casts.open(message.cast))
+    @casts_messages.message
+    def _open(self, cast: ShortText) -> None:
+        """Show a cast below the list, read-only."""
+        self._put_below(cast, self._casts.open(cast))
 
-    @_act.register
-    def _resume(self, message: ToCasts.Resume) -> None:
-        self._put_below(message.cast, self._casts.resume(message.cast))
+    @casts_messages.message
+    def _resume(self, cast: ShortText) -> None:
+        """Show a cast below the list, to continue it."""
+        self._put_below(cast, self._casts.resume(cast))
 
     def _put_below(self, id_: str, cast: Cast) -> None:
-        self._shut()
+        self._close_cast()
         self._picked = id_
         self._below = CastPanel(cast, self._casts.take, bench=self._casts.bench)
         path = cast.run_dir
@@ -189,23 +207,24 @@ class CastExplorer(Panel):
         self._renewing = False
         self._renew(path)
 
-    @_act.register
-    def _fork(self, message: ToCasts.Fork) -> None:
-        entry = self._entry(message.cast)
-        with self._casts.writing(entry.path if entry is not None else message.cast) as cast:
-            fork = self._casts.take(cast.fork())
+    @casts_messages.message
+    def _fork(self, cast: ShortText) -> None:
+        """Start another cast from where a cast is now, and show it below the list."""
+        entry = self._entry(cast)
+        with self._casts.writing(entry.path if entry is not None else cast) as source:
+            fork = self._casts.take(source.fork())
         self._put_below(fork.id, fork)
         self.read()
 
-    @_act.register
-    def _compare(self, message: ToCasts.Compare) -> None:
-        self._shut()
-        compared = self._casts.compare(message.a, message.b)
-        names = [self._name(one) for one in (message.a, message.b)]
-        self._compared = [Heading(clip_plain(f"A is {names[0]}, B is {names[1]}", 400))]
-        if isinstance(compared, CompareView):
-            sockets = compared.a.rules.graph.sockets.values()
-            self._compared += compared.in_words({one.id: part(one.materia.label) for one in sockets})
+    @casts_messages.message
+    def _compare(self, a: ShortText, b: ShortText) -> None:
+        """Show how two casts differ, below the list."""
+        self._close_cast()
+        view = self._casts.compare(a, b)
+        self._compared = [Heading(clip_plain(f"A is {self._name(a)}, B is {self._name(b)}", 400))]
+        if isinstance(view, CompareView):
+            sockets = view.a.rules.graph.sockets.values()
+            self._compared += view.in_words({socket.id: part(socket.materia.label) for socket in sockets})
 
     def _entry(self, id_: str) -> CastEntry | None:
         return next((one for one in self._entries if one.id == id_), None)
@@ -214,42 +233,46 @@ class CastExplorer(Panel):
         entry = self._entry(id_)
         return plain(entry.name or f"{entry.request} ({id_})") if entry is not None else id_
 
-    @_act.register
-    def _label(self, message: ToCasts.Label) -> None:
-        words = message.text.split()
-        tags = [one.removeprefix("#") for one in words if one.startswith("#") and len(one) > 1]
-        name = " ".join(one for one in words if not one.startswith("#"))
-        self._casts.label(message.cast, tag=tags, name=name or None)
+    @casts_messages.message
+    def _label(self, cast: ShortText, text: Annotated[str, Field(max_length=200)]) -> None:
+        """Give a cast a name, and tags: words that begin with ``#``."""
+        words = text.split()
+        tags = [word.removeprefix("#") for word in words if word.startswith("#") and len(word) > 1]
+        name = " ".join(word for word in words if not word.startswith("#"))
+        self._casts.label(cast, tag=tags, name=name or None)
         self.read()
 
-    @_act.register
-    def _delete(self, message: ToCasts.Delete) -> None:
-        if self._below is not None and self._below.cast.id == message.cast:
-            cast = self._below.cast
+    @casts_messages.message
+    def _delete(self, cast: ShortText) -> None:
+        """Delete a cast; the page has asked for confirmation."""
+        if self._below is not None and self._below.cast.id == cast:
+            opened = self._below.cast
             self._below.runs.refuse_while_busy()
-            self._shut()
-            cast.close()
-        self._casts.delete(message.cast, yes=True)
-        self._entries = [one for one in self._entries if one.id != message.cast]
+            self._close_cast()
+            opened.close()
+        self._casts.delete(cast, yes=True)
+        self._entries = [entry for entry in self._entries if entry.id != cast]
         self._in_all = len(self._entries)
-        self.say(f"Deleted {message.cast}.")
+        self.say(f"Deleted {cast}.")
 
-    @_act.register
-    def _nothing_below(self, _: ToCasts.Shut) -> None:
-        self._shut()
+    @casts_messages.message
+    def _shut(self) -> None:
+        """Show nothing below the list."""
+        self._close_cast()
 
-    @_act.register
-    def _heard_it(self, _: ToCasts.Heard) -> None:
+    @casts_messages.message
+    def _dismiss(self) -> None:
+        """Remove the notice over the list."""
         self.say("")
 
-    @_act.register
-    def _give_rows(self, message: ToCasts.Rows) -> None:
-        last = min(message.last, message.first + _MOST_ASKED)
-        rows = self._rows(self._shown[message.first : last]) if message.order == self._order else []
-        told = {"order": self._order, "first": message.first, "rows": rows}
-        self.front.send({"kind": "rows", "token": message.token, **told})
+    @casts_messages.question
+    def _rows(self, order: WholeNumber, first: WholeNumber, last: WholeNumber) -> dict[str, Any]:
+        """Return rows of the list in the order with this number."""
+        last = min(last, first + _MOST_ASKED)
+        rows = self._rows_of(self._shown[first:last]) if order == self._order else []
+        return {"order": self._order, "first": first, "rows": rows}
 
-    def _shut(self) -> None:
+    def _close_cast(self) -> None:
         """Show nothing below the list."""
         self._compared = []
         if self._below is not None:
@@ -274,9 +297,9 @@ class CastExplorer(Panel):
 
     def draw(self) -> None:
         """Tell the page which casts there are now."""
-        look = self._look
-        found = sought(self._entries, look.words)
-        shown = in_order([one for one in found if _is(one, look.only)], look.by, down=look.down)
+        query = self._query
+        found = sought(self._entries, query.words)
+        shown = in_order([one for one in found if _is(one, query.only)], query.by, down=query.down)
         if not self._picked and shown:
             self._picked = shown[0].id
         if shown != self._shown:
@@ -288,10 +311,10 @@ class CastExplorer(Panel):
             self.after(_REST_S, self._look_at)
         below = "" if self._below is None else self._below.cast.id
         self.front.casts = {
-            **look.model_dump(),
+            **query._asdict(),
             "order": self._order,
             "total": len(shown),
-            "rows": self._rows(shown[:FIRST]),
+            "rows": self._rows_of(shown[:FIRST]),
             "counts": {name: sum(_is(one, name) for one in found) for name in ("all", *_ONLY)},
             "reading": f"reading {len(self._entries):,} of {self._in_all:,}"
             if self._reading and len(self._entries) < self._in_all

@@ -71,6 +71,10 @@ class FrontWidget(anywidget.AnyWidget):
     def __init__(self, **traits: Any) -> None:
         super().__init__(code=reference(_shared_code()), **traits)
 
+    def answer(self, kind: str, token: str, values: Mapping[str, Any]) -> None:
+        """Send the answer to a question of the page; its ``token`` lets the other views ignore the answer."""
+        self.send(blocks_as_json({"kind": kind, "token": token, **values}))
+
 
 class Front(FrontWidget):
     """Everything around the graph in one widget: it is told slices of state, and sends messages.
@@ -99,10 +103,6 @@ class Front(FrontWidget):
             for name, value in slices.items():
                 if getattr(self, name) != value:
                     setattr(self, name, dict(value))
-
-    def answer(self, kind: str, token: Any, **values: Any) -> None:
-        """Send what a view asked for; ``token`` is what it asked with, so that other views leave it alone."""
-        self.send(blocks_as_json({"kind": kind, "token": token, **values}))
 
 
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", Helvetica, Arial, sans-serif'

@@ -62,7 +62,7 @@ class GraphElements:
         placed: where everything stands.
 
     Attributes:
-        picks: what each element stands for that can be selected.
+        selections: what each element stands for that can be selected.
         elements: which element stands for each of these.
     """
 
@@ -75,7 +75,7 @@ class GraphElements:
         self._taken: set[str] = set()
         self._lines: dict[str, DrawnLine] = {}
         self._chips: dict[str, str] = {}
-        self.picks: dict[str, Selection] = {}
+        self.selections: dict[str, Selection] = {}
         self._marks: Marks | None = None
         self._looks: Looks = {}
         for loop_id, box in self.placed.loops.items():
@@ -92,7 +92,7 @@ class GraphElements:
         self._inside = {socket: loop for loop in self.placed.folded for socket in graph.loops[loop].sockets}
         for line in self.placed.edges:
             self._add_line(line)
-        self.elements = {pick: element for element, pick in self.picks.items()}
+        self.elements = {pick: element for element, pick in self.selections.items()}
         self._drawn = [*self._drawn_elements()]
 
     def data(self, *, still: bool = False) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class GraphElements:
     def _node(self, prefix: str, key: str, box: Box, classes: str, pick: Selection | None) -> str:
         made = self._id(prefix, key)
         if pick is not None:
-            self.picks[made] = pick
+            self.selections[made] = pick
         self.nodes.append(
             {
                 "id": made,
@@ -188,7 +188,7 @@ class GraphElements:
         made = self._id("e", link.key)
         pick = selection_of(link)
         if pick is not None:
-            self.picks[made] = pick
+            self.selections[made] = pick
         self._lines[made] = line
         if label is not None:
             self._chips[made] = self._node("c", link.key, label, "chip", None)

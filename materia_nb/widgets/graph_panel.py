@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
 import ipycytoscape as cyto
 import ipywidgets as ui
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, ValidationInfo, WithJsonSchema
 from traitlets import observe
 
 from materia_nb.cast.views.status import marks_of, status_lines
@@ -23,12 +25,13 @@ from materia_nb.display.ranking import GridPosition
 from materia_nb.display.svg import THEMES, graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
-from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.graph import END, Graph
+from materia_nb.loadout.vocabulary import Condition
 from materia_nb.widgets.base import Panel, runs_of, show_html
 from materia_nb.widgets.frontend import FONT, CanvasFront, reference
 from materia_nb.widgets.graph_elements import GraphElements, drawn_conditions
 from materia_nb.widgets.graph_inspector import Inspector
-from materia_nb.widgets.messages import Gesture, ToCanvas, read_message
+from materia_nb.widgets.messages import MessageRegistry, ShortText
 from materia_nb.widgets.selection import Kind, Selection, selectable_parts
 
 if TYPE_CHECKING:
@@ -69,6 +72,60 @@ class _Moment(NamedTuple):
     working: bool
 
 
+class Gesture(NamedTuple):
+    """What a person does on the canvas, other than selecting: the kind of its message and the fields."""
+
+    kind: str
+    fields: dict[str, Any]
+
+
+canvas_messages: Final = MessageRegistry("ToCanvas", "Messages to the picture of a graph.")
+
+
+def _gesture(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a message that is only validated by its signature, and handed on to whoever shows the canvas."""
+
+    @wraps(function)
+    def hand_on(panel: GraphPanel, **fields: Any) -> None:
+        panel.hand_on(
+            Gesture(function.__name__.strip("_"), {name.strip("_"): value for name, value in fields.items()})
+        )
+
+    return canvas_messages.message(hand_on)
+
+
+def _read_element(element: object, info: ValidationInfo) -> Selection | None:
+    panel: Any = info.context
+    selection: Selection | None = panel.selection_at(element)
+    return selection
+
+
+def _read_socket(element: str, info: ValidationInfo) -> str:
+    selection = _read_element(element, info)
+    if selection is None or selection[0] != "socket":
+        raise MateriaError(
+            f"The graph no longer has a socket {shorten(element, 120)!r}.",
+            hint="try again on the graph as it is now",
+            kind="bad_message",
+        )
+    return selection[1]
+
+
+def _read_target(element: str, info: ValidationInfo) -> str:
+    return END if element == END_ELEMENT else _read_socket(element, info)
+
+
+END_ELEMENT: Final = "s:end"
+"""The element of the canvas that shows the end."""
+Element: TypeAlias = Annotated[Any, BeforeValidator(_read_element), WithJsonSchema({"type": "string"})]
+"""An element of the canvas, validated to the selection that it shows, or None."""
+SocketElement: TypeAlias = Annotated[ShortText, AfterValidator(_read_socket)]
+"""The element of a socket, validated to the socket's id."""
+TargetElement: TypeAlias = Annotated[ShortText, AfterValidator(_read_target)]
+"""The element of a socket or of the end."""
+Pixels: TypeAlias = Annotated[float, Field(strict=True, ge=-1e6, le=1e6)]
+
+
 class GraphPanel(Panel):
     """The live picture of a cast's graph, or the picture of a bare loadout.
 
@@ -99,7 +156,7 @@ class GraphPanel(Panel):
         self._unfolded: frozenset[str] = frozenset()
         self._marked: tuple[str, ...] = ()
         self._shown = 0
-        self._room = _ROOM
+        self._area = _ROOM
         self._edits = 0
         self._positions: dict[str, GridPosition] = {}
         self._direction: Direction | None = None
@@ -124,14 +181,15 @@ class GraphPanel(Panel):
                 "font": FONT,
             },
         )
-        done = self.guarded(self.heard)
-        # An error takes room, and so the page tells of less room: that must not take the error away.
-        sized = self.guarded(self.heard, by_person=False)
-        self.front.on_msg(
-            lambda _, told, __: (sized if isinstance(told, Mapping) and told.get("kind") == "room" else done)(
-                told
-            )
-        )
+        handle = self.guarded(self.on_message)
+        # An error takes up room, so the page reports less room: that must not remove the error.
+        resize = self.guarded(self.on_message, by_person=False)
+
+        def receive(_: object, content: Any, __: object) -> None:
+            is_resize = isinstance(content, Mapping) and content.get("kind") == "room"
+            (resize if is_resize else handle)(content)
+
+        self.front.on_msg(receive)
         self.picture = ui.Box([self._cytoscape, self.front])
         self.picture.add_class("mnb-graph")
         self._status, self._details = ui.HTML(), ui.HTML()
@@ -149,16 +207,16 @@ class GraphPanel(Panel):
         what leads to it. With a card that nobody has placed, cards say no more than their names once all are seen only so.
         """
         directions: tuple[Direction, ...] = (self._direction,) if self._direction else ("right", "down")
-        if len(self.graph.sockets) < 2 and self._room[0] < 1.5 * self._room[1]:
+        if len(self.graph.sockets) < 2 and self._area[0] < 1.5 * self._area[1]:
             directions = directions[::-1]  # cards that are still to come go where there is more room
         if self._mode != "design":
-            placed = best_layout(self.graph, self._room, directions=directions, folded=self._folded)
+            placed = best_layout(self.graph, self._area, directions=directions, folded=self._folded)
             return GraphElements(self.graph, placed)
         given = grid_positions(self.graph)
         stands = self.graph.sockets.keys() <= self._positions.keys() | given.keys()
         placed = best_layout(
             self.graph,
-            self._room,
+            self._area,
             directions=directions,
             folded=self._folded,
             positions=self._positions | given,
@@ -327,33 +385,127 @@ class GraphPanel(Panel):
 
     # -- what a person does ---------------------------------------------------------------
 
-    def heard(self, content: object) -> None:
-        """Do what a message of the page asks for.
+    def on_message(self, content: object) -> None:
+        """Handle a message of the page.
 
         Raises:
-            MateriaError: it is none that is known, or about something that is not there (``bad_message``).
+            MateriaError: it is unknown or malformed, or about something that does not exist (``bad_message``).
         """
-        message = read_message(ToCanvas, content, self._scene.picks)
-        match message:
-            case ToCanvas.Pick(element=(kind, key)):
-                self.select(kind, key)
-            case ToCanvas.Room(w=wide, h=high):
-                self._fill(wide, high)
-            case ToCanvas.Turn():
-                self.turn("right" if self._scene.placed.direction == "down" else "down")
-            case ToCanvas.Fold(element=("loop", loop)):
-                self.fold(loop)
-            case ToCanvas.Svg(theme=theme, token=token):
-                svg = graph_svg(self.graph, self.marks, placed=self._scene.placed, theme=theme)
-                self.front.send({"kind": "svg", "svg": svg, "token": token})
-            case Gesture():
-                if isinstance(message, ToCanvas.Ground):
-                    self.selected = None
-                elif isinstance(message, ToCanvas.Marquee):
-                    self._marked = tuple(message.ids)
-                for callback in tuple(self._gestures):
-                    callback(message)
-                self.refresh()
+        canvas_messages.handle(self, content)
+
+    def selection_at(self, element: object) -> Selection | None:
+        """Return what an element of the canvas shows; None for one that cannot be selected, or no longer exists.
+
+        Raises:
+            MateriaError: the element is not named by a text (``bad_message``).
+        """
+        if not isinstance(element, str | None):
+            what = "The message of the page names an element by something other than a text."
+            raise MateriaError(what, hint="reload the page", kind="bad_message")
+        return self._scene.selections.get(element or "")
+
+    @canvas_messages.message
+    def _pick(self, element: Element) -> None:
+        """Select a part."""
+        if element is not None:
+            self.select(*element)
+
+    @canvas_messages.message
+    def _room(self, w: float, h: float) -> None:
+        """Report the width and height of the canvas, in pixels."""
+        self._fill(w, h)
+
+    @canvas_messages.message
+    def _turn(self) -> None:
+        """Let the flow run in the other direction."""
+        self.turn("right" if self._scene.placed.direction == "down" else "down")
+
+    @canvas_messages.message
+    def _fold(self, element: Element) -> None:
+        """Draw a loop as one card, or again as a region."""
+        if element is not None and element[0] == "loop":
+            self.fold(element[1])
+
+    @canvas_messages.question
+    def _svg(self, theme: Literal["light", "dark"]) -> dict[str, Any]:
+        """Return the picture as SVG."""
+        return {"svg": graph_svg(self.graph, self.marks, placed=self._scene.placed, theme=theme)}
+
+    # -- gestures: what the canvas hands on ------------------------------------------------
+
+    def hand_on(self, gesture: Gesture) -> None:
+        """Pass a gesture on to the callbacks given to :meth:`on_gesture`."""
+        if gesture.kind == "ground":
+            self.selected = None
+        elif gesture.kind == "marquee":
+            self._marked = tuple(gesture.fields["ids"])
+        for callback in tuple(self._gestures):
+            callback(gesture)
+        self.refresh()
+
+    @_gesture
+    def _ground(self) -> None:
+        """Click the background."""
+
+    @_gesture
+    def _open(self, what: Element) -> None:
+        """Open a part in the inspector."""
+
+    @_gesture
+    def _break(self, what: Element, *, after: StrictBool = False) -> None:
+        """Set a breakpoint at a part, or remove it; ``after`` stops after a socket."""
+
+    @_gesture
+    def _connect(self, from_: SocketElement, to: TargetElement) -> None:
+        """Draw an edge."""
+
+    @_gesture
+    def _when(self, of: Element, when: Condition) -> None:
+        """Change the condition of an edge or an exit."""
+
+    @_gesture
+    def _order(self, of: Element, by: Literal[-1, 1]) -> None:
+        """Move an edge or an exit up or down by one."""
+
+    @_gesture
+    def _move(self, id_: SocketElement, x: Pixels, y: Pixels) -> None:
+        """Move a socket: its centre in pixels of the picture."""
+
+    @_gesture
+    def _marquee(self, ids: list[SocketElement]) -> None:
+        """Mark sockets."""
+
+    @_gesture
+    def _delete(self, ids: list[SocketElement] = [], what: Element = None) -> None:  # noqa: B006 - only declared
+        """Remove the marked sockets, or a part."""
+
+    @_gesture
+    def _add(self, materia: Annotated[str, Field(max_length=300)], x: Pixels, y: Pixels) -> None:
+        """Place a materia."""
+
+    @_gesture
+    def _undo(self) -> None:
+        """Revert the last change of the design."""
+
+    @_gesture
+    def _redo(self) -> None:
+        """Apply the change again that was reverted last."""
+
+    @_gesture
+    def _copy(self, ids: list[SocketElement] = []) -> None:  # noqa: B006 - only declared
+        """Copy sockets, to be pasted."""
+
+    @_gesture
+    def _cut(self, ids: list[SocketElement] = []) -> None:  # noqa: B006 - only declared
+        """Copy sockets and remove them."""
+
+    @_gesture
+    def _paste(self) -> None:
+        """Insert the copied sockets."""
+
+    @_gesture
+    def _duplicate(self, ids: list[SocketElement] = []) -> None:  # noqa: B006 - only declared
+        """Insert a copy of sockets."""
 
     def _fill(self, wide: float, high: float) -> None:
         """Lay the graph out for other room, where more can be said in it or less."""
@@ -363,7 +515,7 @@ class GraphPanel(Panel):
             self._positions, self._direction, self._level, self._edits = {}, None, None, 2
         if self.marks.visits:  # whoever follows a cast keeps the direction that it began with
             self._direction = self._scene.placed.direction
-        self._room = (wide, high)
+        self._area = (wide, high)
         old, scene = self._scene.placed, self._laid_out()
         new = scene.placed
         if (old.direction, old.level, old.nodes) != (new.direction, new.level, new.nodes):

@@ -17,11 +17,14 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.lessons import PredictionView, Question
 from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
 from materia_nb.widgets.frontend import FrontWidget
-from materia_nb.widgets.messages import ToQuestion, read_message
+from materia_nb.widgets.messages import MessageRegistry, ShortText
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.loadout.graph import Graph
+
+
+question_messages: Final = MessageRegistry("ToQuestion", "Messages to the picture of a question.")
 
 
 class PredictPicture(FrontWidget):
@@ -29,7 +32,7 @@ class PredictPicture(FrontWidget):
 
     Args:
         places: the sockets that can be guessed.
-        guess: what is called with the socket that was clicked.
+        guess: called with the socket that was clicked.
     """
 
     view = Unicode("predict").tag(sync=True)
@@ -38,15 +41,18 @@ class PredictPicture(FrontWidget):
 
     def __init__(self, places: Sequence[str], guess: Callable[[str], None]) -> None:
         super().__init__(places=list(places))
-        self._guess = guess
-        self.on_msg(self._heard)
+        self._make_guess = guess
+        self.on_msg(self._on_message)
 
-    def _heard(self, _: Any, content: Any, __: Any) -> None:
-        """Take a click; a message of another form, or about no place to choose, is not ours."""
-        with contextlib.suppress(MateriaError):
-            message = read_message(ToQuestion, content)
-            if isinstance(message, ToQuestion.Guess) and message.place in self.places:
-                self._guess(message.place)
+    def _on_message(self, _: Any, content: Any, __: Any) -> None:
+        with contextlib.suppress(MateriaError):  # a malformed message is ignored
+            question_messages.handle(self, content)
+
+    @question_messages.message
+    def _guess(self, place: ShortText) -> None:
+        """Guess that the next step leads to this socket."""
+        if place in self.places:
+            self._make_guess(place)
 
 
 _WORDS: Final = {
@@ -138,8 +144,8 @@ class PredictPanel(Panel):
         def guess(_: Any) -> None:
             assert self.question is not None  # noqa: S101 - as above
             runs = runs_of(self.question.twin)
-            if runs.running is None:  # the second half of a double-click
-                runs.start("Predict", run)
+            if not runs.running:  # the second half of a double-click
+                runs.start(run)
 
         return self.guarded(guess)
 

@@ -375,7 +375,7 @@ def test_a_menu_and_words_of_our_own(cast: Lab):
     x, y = picture.where("n:Socket-4")
     cast.page.mouse.move(x, y)
     cast.cell(2).get_by_role("tooltip", name="").filter(has_text="Maintain (Socket-4)").wait_for()
-    cast.set_source(5, "print(json.dumps([one.as_json() for one in heard]))")
+    cast.set_source(5, "print(json.dumps([{'kind': one.kind, **one.fields} for one in heard]))")
     cast.run_cell(5)
     assert json.loads(cast.outputs(5)[0].text) == [
         {"kind": "break", "what": ["socket", "Socket-3"]},
@@ -414,7 +414,7 @@ def test_designing_by_mouse_and_by_keyboard_is_told(lab: Lab):
             SETUP,
             define("Rework", REWORK),
             "panel = GraphPanel(wb.graph()); panel.mode = 'design'; heard = []\npanel.on_gesture(heard.append); panel",
-            "import json; print(json.dumps([one.as_json() for one in heard])); heard.clear()",
+            "import json; print(json.dumps([{'kind': one.kind, **one.fields} for one in heard])); heard.clear()",
         )
     )
     lab.run_all()

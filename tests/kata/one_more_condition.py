@@ -104,18 +104,18 @@ def designed(folder: Path) -> None:
     with closing(Workbench(folder)) as bench:
         session = DesignSession(bench, bench.design("New", new=True))
         for materia in ("Plan", "Build", "Eval"):
-            session.heard("add", {"materia": materia})
-        session.heard("connect", {"from": "Socket-2", "to": "Socket-3", "when": WORD})
+            session.on_message("add", {"materia": materia})
+        session.on_message("connect", {"from": "Socket-2", "to": "Socket-3", "when": WORD})
         assert session.note[0] == "status", session.note
         told = design_slice(session)["inspector"]
         assert told["sentence"] == "From Socket-2 when nothing is said to Socket-3."
         field = next(one for one in told["fields"] if one["name"] == "when")
         assert WORD in [one[0] for one in field["options"]]
-        session.heard("pick", {"what": ["socket", "Socket-2"]})
+        session.on_message("pick", {"what": ["socket", "Socket-2"]})
         told = design_slice(session)["inspector"]
         assert [WORD, "? nothing said"] in told["conditions"]
         assert told["ways"][0]["when"] == "? nothing said"
-        session.heard("connect", {"from": "Socket-2", "to": "end"})
+        session.on_message("connect", {"from": "Socket-2", "to": "end"})
         added = session.design.document["sockets"]["Socket-2"]["edges"][1]
         assert added == {"when": "not_satisfied", "to": "end"}, "what nothing waits for yet"
 

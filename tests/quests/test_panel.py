@@ -103,7 +103,7 @@ def test_running_goes_on_in_the_background_and_the_panel_follows(panel, wb):
     assert not panel.stop_button.disabled
     assert "running" in told(panel)
     with pytest.raises(MateriaError, match="A step is running"):
-        runs_of(panel.board).start("Run", panel.board.run)
+        runs_of(panel.board).start(panel.board.run)
     panel.request.value = "meanwhile"
     panel.add_button.click()
     assert order(panel)[-1] == "meanwhile"

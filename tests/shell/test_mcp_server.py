@@ -128,7 +128,7 @@ def handed_over(server):
 
 def choose(session, label):
     labels = [one for one, _ in session.question.choices]
-    session.heard("answer", {"number": labels.index(label)})
+    session.on_message("answer", {"number": labels.index(label)})
     assert session.note[0] == "status", session.note
 
 
@@ -178,24 +178,24 @@ def test_all_that_follow_are_decided_alike(session, label, sockets, steps):
 def test_an_open_design_asks_once_about_what_is_handed_over_meanwhile(server, project):
     with Workbench(project) as wb:
         made = DesignSession(wb, wb.design("Mine"))
-        made.heard("news", {})
+        made.on_message("news", {})
         assert made.question is None
         handed_over(server)
-        made.heard("news", {})
+        made.on_message("news", {})
         assert "by robot\N{SYMBOL FOR ESCAPE} (6 steps)" in made.question.words
-        made.heard("pick", {"what": None})
-        made.heard("news", {})
+        made.on_message("pick", {"what": None})
+        made.on_message("news", {})
         assert made.question is not None, "it stays until it is answered"
         made.question = None
-        made.heard("news", {})
+        made.on_message("news", {})
         assert made.question is None, "what was offered once is not offered again"
 
 
 def test_a_step_that_the_person_built_on_is_not_taken_back(session):
     choose(session, "Look at each step")
-    session.heard("add", {"materia": "Ship"})
+    session.on_message("add", {"materia": "Ship"})
     assert session.reviewing, "the question stays"
-    session.heard("answer", {"number": 1})
+    session.on_message("answer", {"number": 1})
     assert session.note[0] == "alert"
     assert "you continued from this step" in session.note[1]
     assert session.reviewing, "it can be kept still"
@@ -203,7 +203,7 @@ def test_a_step_that_the_person_built_on_is_not_taken_back(session):
 
 
 def test_what_the_person_changed_meanwhile_is_not_written_over(session):
-    session.heard("answer", {"number": -1})
+    session.on_message("answer", {"number": -1})
     session.design.add_edge("Socket-1", "end")
     session.offer_draft()
     choose(session, "Look at each step")

@@ -261,7 +261,7 @@ def search(way, document, answers, tmp_path):
         cast.run()
         cast.labels.add(1, note=f"label {key('label')}")
         for tab in TABS:
-            panel.guarded(panel.heard)({"kind": "tab", "tab": tab})
+            panel.guarded(panel.on_message)({"kind": "tab", "tab": tab})
             panel.refresh()
             states = [
                 json.dumps(one.get_state(), default=str, ensure_ascii=False) for one in list(live.values())

@@ -68,9 +68,9 @@ def test_a_cast_that_nobody_runs(cast):
 def test_a_cast_that_runs_and_is_asked_to_stop(cast):
     cast.step()
     cast.step(ask=False)
-    busy = Doing(busy=True, running="Step")
+    busy = Doing(busy=True)
     assert bar(cast, busy) == ("working", "working · Build · Part 1", {"pause", "abort"})
-    aborting = Doing(busy=True, running="Step", aborting=True)
+    aborting = Doing(busy=True, aborting=True)
     assert bar(cast, aborting) == ("aborting", "aborting · Build", {"leave"})
     state = bar_state(cast.now, busy)
     assert (state["why"]["step"], state["busy"]) == ("a step is running", True)

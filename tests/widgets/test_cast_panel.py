@@ -59,13 +59,13 @@ def make():
 
 def say(panel, kind, **values):
     """Send a message as the front-end does; returns what is said to the person then."""
-    panel.guarded(panel.heard)(from_page(panel, kind, **values))
+    panel.guarded(panel.on_message)(from_page(panel, kind, **values))
     return panel.front.surface["notice"].get("words", "")
 
 
 def stop_at(panel, element, **values):
     """Set a breakpoint at an element of the canvas, as its menu does."""
-    panel.graph.guarded(panel.graph.heard)({"kind": "break", "what": element, **values})
+    panel.graph.guarded(panel.graph.on_message)({"kind": "break", "what": element, **values})
 
 
 def done(panel):
@@ -226,7 +226,7 @@ def test_an_exception_in_a_run_is_told(cast, make):
     say(panel, "run")
     done(panel)
     assert panel.front.surface["notice"] == {"words": f"ValueError: {HOSTILE}", "tone": "bad"}
-    assert say(panel, "heard") == ""
+    assert say(panel, "dismiss") == ""
 
 
 def test_tokens_and_cost_are_told_with_the_budget(bench, cast, make):
@@ -264,7 +264,7 @@ def test_tokens_and_cost_are_told_with_the_budget(bench, cast, make):
 def test_a_message_that_means_nothing_changes_nothing_and_says_what_is_wrong(cast, make, message, caplog):
     panel = make(cast)
     before = cast.runner.session
-    panel.guarded(panel.heard)(message)
+    panel.guarded(panel.on_message)(message)
     assert panel.front.surface["notice"]["tone"] == "bad"
     assert cast.runner.session is before
     assert not caplog.records, "an error of ours is told, not logged"
@@ -328,9 +328,7 @@ def test_an_answer_is_checked_as_it_is_typed_and_nothing_is_sent(bench, cast, ma
     panel = make(cast)
     cast.run()
     told = []
-    monkeypatch.setattr(
-        panel.front, "answer", lambda kind, token, **values: told.append((kind, token, values))
-    )
+    monkeypatch.setattr(panel.front, "answer", lambda kind, token, values: told.append((kind, token, values)))
     say(panel, "check", what="reply", text="{satisfied: true}", token="a")
     say(panel, "check", what="reply", text='{"satisfied": true}', token="b")
     assert told[0][2]["fine"] is False
@@ -1048,7 +1046,7 @@ def test_a_cast_is_compared_with_any_other_of_the_project(make, bench, cast):
     cast.run(steps=2)
     panel = make(cast, bench=bench)
     answered = []
-    panel.front.answer = lambda kind, token, **values: answered.append(values)
+    panel.front.answer = lambda kind, token, values: answered.append(values)
     say(panel, "casts", token="t")
     [offered] = [one["casts"] for one in answered]
     assert other.id in [name for name, _ in offered]

@@ -53,7 +53,7 @@ def test_a_row_is_drawn_has_a_tab_and_can_be_opened(cast, made_up):
     try:
         assert line_of(panel) == "0 steps in Plan-Build-Eval"
         assert panel.front.surface["tabs"][-1] == ["made-up", "Made up"]
-        panel.guarded(panel.heard)({"kind": "dock", "dock": "made-up"})
+        panel.guarded(panel.on_message)({"kind": "dock", "dock": "made-up"})
         assert (panel.front.surface["dock"], panel.front.surface["notice"]) == ("made-up", {})
         cast.run(steps=3)
         panel.refresh()
@@ -132,7 +132,7 @@ def test_tabs_say_how_many_and_are_there_only_where_they_have_something(bench, c
         (shown,) = panel.front.events["blocks"]
         assert len(shown["rows"]) == count
         assert shown["rows"][0][-2:] == ["second", HOSTILE], "the latest is the first"
-        panel.heard(from_page(panel, "fork", step=2))
+        panel.on_message(from_page(panel, "fork", step=2))
         panel.refresh()
         assert (tabs()["items"], tabs()["compare"]) == ("Items 0/3", "Compare")
         assert panel.front.surface["dock"] == "compare"
@@ -144,7 +144,7 @@ def test_tabs_say_how_many_and_are_there_only_where_they_have_something(bench, c
 def test_one_that_takes_long_is_made_only_while_it_is_open(cast):
     panel = CastPanel(cast)
     assert panel.front.compare == {}
-    panel.guarded(panel.heard)({"kind": "dock", "dock": "compare"})
+    panel.guarded(panel.on_message)({"kind": "dock", "dock": "compare"})
     assert "Fork a step" in panel.front.compare["blocks"][0]["text"]
     panel.close()
 

@@ -100,12 +100,12 @@ def test_the_designer_offers_it_and_says_it(condition, project):
     with closing(Workbench(project)) as bench:
         session = DesignSession(bench, bench.design("New", new=True))
         for materia in ("Plan", "Build"):
-            session.heard("add", {"materia": materia})
-        session.heard("connect", {"from": "Socket-1", "to": "Socket-2", "when": condition})
+            session.on_message("add", {"materia": materia})
+        session.on_message("connect", {"from": "Socket-1", "to": "Socket-2", "when": condition})
         told = design_slice(session)["inspector"]
         row = DESCRIBED[condition]
         assert told["sentence"] == f"From Socket-1 {row.phrase} to Socket-2."
-        session.heard("pick", {"what": ["socket", "Socket-1"]})
+        session.on_message("pick", {"what": ["socket", "Socket-1"]})
         told = design_slice(session)["inspector"]
         assert [condition, row.choice] in told["conditions"]
         assert [(way["when"], way["tone"]) for way in told["ways"]] == [(row.choice, row.tone)]

@@ -51,14 +51,14 @@ def test_canvas_and_form_select_the_same_part(panel):
 
 def test_gestures_of_the_canvas_are_acts_of_the_design(panel):
     def send(message):
-        panel.canvas.guarded(panel.canvas.heard)(message)
+        panel.canvas.guarded(panel.canvas.on_message)(message)
 
     def centres():
         nodes = panel.canvas.front.scene["nodes"]
         return {one["id"]: (one["x"], one["y"]) for one in nodes if one["id"].startswith("n:")}
 
     before = centres()
-    send({"kind": "drop", "materia": "Narrate", "x": 900.0, "y": 630.0})
+    send({"kind": "add", "materia": "Narrate", "x": 900.0, "y": 630.0})
     assert centres() == {**before, "n:Socket-6": pytest.approx((900, 630), abs=0.2)}
     send({"kind": "move", "id": "n:Socket-5", "x": 700.0, "y": 40.0})
     assert centres()["n:Socket-5"] == pytest.approx((700, 40), abs=0.2)
@@ -98,7 +98,7 @@ def test_models_are_offered_or_it_is_said_that_none_is_known(panel, monkeypatch)
 
 def test_conditions_and_order_of_ways_out_are_changed_on_the_canvas(panel):
     def send(message):
-        panel.canvas.guarded(panel.canvas.heard)(message)
+        panel.canvas.guarded(panel.canvas.on_message)(message)
 
     edges = [dict(one) for one in panel.design.document["sockets"]["Socket-3"]["edges"]]
     assert len(edges) == 2
@@ -130,14 +130,14 @@ def test_edits_that_were_not_saved_are_gone_on_with(wb, panel):
 
 def test_panels_of_one_loadout_show_the_same_edits(wb):
     cast = CastPanel(wb.cast("a tool"), bench=wb)
-    cast.heard({"kind": "mode", "mode": "design"})
+    cast.on_message({"kind": "mode", "mode": "design"})
     one, other = DesignPanel(wb, wb.design()), DesignPanel(wb, wb.design("Ask"))
     hear(one, "add", materia="Narrate")
     assert "Socket-6" in cast.designing.canvas.graph.sockets
     assert cast.front.design["bar"]["changed"]
     assert "Socket-6" not in other.canvas.graph.sockets, "of another loadout"
     # The edits of both are in what either of them saves, and neither finds its file changed.
-    cast.heard({"kind": "add", "materia": "Build"})
+    cast.on_message({"kind": "add", "materia": "Build"})
     assert hear(one, "save", to="this notebook")["bar"]["note"] == {
         "sign": "status",
         "words": "saved in this notebook",
@@ -209,7 +209,7 @@ def test_a_draft_that_a_dead_kernel_left_is_offered_and_taken_or_thrown_away(pro
     assert question["words"].endswith("(2 steps), which was not saved.")
     assert question["choices"] == ["Go on with it", "Throw it away"]
     assert question["words"] in panel.fallback()[0]
-    panel.heard({"kind": "answer", "number": 0})
+    panel.on_message({"kind": "answer", "number": 0})
     assert panel.design.document == gone.document
     bar = panel.front.design["bar"]
     assert bar["note"]["words"].startswith("went on with the draft of ")
@@ -219,7 +219,7 @@ def test_a_draft_that_a_dead_kernel_left_is_offered_and_taken_or_thrown_away(pro
     panel.design.keep = None  # and again
     panel.close()
     panel = show_design(Workbench(project), "Mine")
-    panel.heard({"kind": "answer", "number": 1})
+    panel.on_message({"kind": "answer", "number": 1})
     assert panel.design.document == {}
     assert Workbench(project).loadouts.drafts() == ()
     panel.close()
@@ -228,7 +228,7 @@ def test_a_draft_that_a_dead_kernel_left_is_offered_and_taken_or_thrown_away(pro
 def test_a_design_that_is_open_and_was_never_saved_is_found_by_its_name(project):
     wb = Workbench(project)
     panel = show_design(wb, "Mine", new=True)
-    panel.heard({"kind": "add", "materia": "Plan"})
+    panel.on_message({"kind": "add", "materia": "Plan"})
     again = show_design(wb, "Mine")
     assert again.session is panel.session
     panel.close()
@@ -242,7 +242,7 @@ def test_a_draft_that_cannot_be_kept_is_said_with_the_act(project):
     (project / ".pi" / "pi-materia").mkdir(parents=True)
     (project / ".pi" / "pi-materia" / "drafts").symlink_to(project)
     panel = show_design(Workbench(project), "Mine", new=True)
-    panel.heard({"kind": "add", "materia": "Plan"})
+    panel.on_message({"kind": "add", "materia": "Plan"})
     note = panel.front.design["bar"]["note"]
     assert note["sign"] == "alert"
     assert "the draft could not be kept" in note["words"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from inspect import signature
 
 import pytest
 from hypothesis import given, settings
@@ -13,8 +12,9 @@ from loadout_samples import edge, json_values, looped, route
 from materia_nb import Workbench
 from materia_nb.loadout.design import OPERATIONS, Design
 from materia_nb.loadout.layers import PROJECT_FILE
-from materia_nb.widgets.design_acts import DESIGN_ACTS, DesignSession
+from materia_nb.widgets.design_acts import DesignSession, design_messages
 from materia_nb.widgets.design_slices import design_slice, inspector_slice
+from materia_nb.widgets.messages import parameters_of
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
 
@@ -37,14 +37,14 @@ def fresh(wb):
 
 def do(session, kind, **values):
     """Send a message that has to succeed; returns what is told of the design then."""
-    session.heard(kind, values)
+    session.on_message(kind, values)
     assert session.note[0] == "status", session.note
     return design_slice(session)
 
 
 def refused(session, kind, **values) -> str:
     before = json.dumps(session.design.document)
-    session.heard(kind, values)
+    session.on_message(kind, values)
     assert json.dumps(session.design.document) == before
     assert session.note[0] == "alert"
     return session.note[1]
@@ -324,7 +324,7 @@ def test_sockets_are_copied_with_the_edges_between_them_and_nothing_else(session
 
 
 def test_a_materia_can_go_on_from_a_socket_where_a_line_was_let_go(session):
-    do(session, "drop", materia="Narrate", x=4.5, y=2.25, source="Socket-5", places={"Socket-5": [3, 1]})
+    do(session, "add", materia="Narrate", x=4.5, y=2.25, source="Socket-5", places={"Socket-5": [3, 1]})
     document = session.design.document
     assert document["layout"]["sockets"]["Socket-6"] == {"x": 4.5, "y": 2.25}
     assert document["layout"]["sockets"]["Socket-5"] == {"x": 3, "y": 1}
@@ -335,7 +335,7 @@ def test_a_materia_can_go_on_from_a_socket_where_a_line_was_let_go(session):
 def test_sockets_are_dragged_to_places_of_the_layout_as_one_step(session):
     do(session, "move", id="Socket-5", x=3.0, y=-0.5)
     assert session.design.document["layout"]["sockets"]["Socket-5"] == {"x": 3, "y": -0.5}
-    do(session, "drop", materia="Narrate", x=0, y=1)
+    do(session, "add", materia="Narrate", x=0, y=1)
     assert session.design.document["layout"]["sockets"]["Socket-6"] == {"x": 0, "y": 1}
     assert "two numbers" in refused(session, "move", id="Socket-5", x="far", y=1)
     do(session, "undo")
@@ -469,7 +469,7 @@ def test_any_operation_of_a_design_can_be_asked_for_by_its_name(session):
     assert session.design.document["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] == 2
     assert session.design.steps == ("edge 2 of Socket-3 may be taken 2 times",)
     assert "new of rename_socket is null, not a text" in refused(session, "rename_socket", old="Socket-3")
-    assert "nothing that can be done" in refused(session, "as_json", value=1)
+    assert "does not know the message" in refused(session, "as_json", value=1)
 
 
 # -- hostile -----------------------------------------------------------------------------
@@ -482,7 +482,7 @@ def test_no_message_raises_or_breaks_what_is_told(data):
     config = looped({"exits": [route("Socket-3", "satisfied", "Socket-4")]})
     wb.load(config)
     session = DesignSession(wb, Design("T", config["loadouts"]["T"], config))
-    kinds = sorted({*DESIGN_ACTS, *OPERATIONS} - {"save", "cast", "reload"})
+    kinds = sorted({*design_messages.messages, *OPERATIONS} - {"save", "cast", "reload"})
     values = st.one_of(
         json_values,
         st.sampled_from(
@@ -515,7 +515,7 @@ def test_no_message_raises_or_breaks_what_is_told(data):
     ]
     for _ in range(4):
         kind = data.draw(st.one_of(st.sampled_from(kinds), st.text()))
-        session.heard(kind, data.draw(st.dictionaries(st.sampled_from(names), values)))
+        session.on_message(kind, data.draw(st.dictionaries(st.sampled_from(names), values)))
         json.dumps(design_slice(session)).encode()
     wb.close()
 
@@ -617,7 +617,7 @@ def test_what_leads_on_out_of_a_loop_stays_an_edge_where_that_is_answered(leads_
 
 def test_an_answer_is_taken_only_by_the_question_that_it_was_given_to(fresh):
     asked = do(fresh, "add", materia="Brand New")["bar"]["question"]
-    fresh.heard("add", {"materia": "Brand New"})
+    fresh.on_message("add", {"materia": "Brand New"})
     again = design_slice(fresh)["bar"]["question"]
     assert (again["words"], again["number"] != asked["number"]) == (asked["words"], True), "in the same words"
     assert "not the question that is asked now" in refused(
@@ -633,22 +633,22 @@ def test_an_answer_is_taken_only_by_the_question_that_it_was_given_to(fresh):
 ODD = [None, True, 3, 10**30, 0.5, -1, "", HOSTILE, "half \ud800", [], ["x", 3], [[]], {}, {"x": [1]}, [1, 2], ["socket", []], ["a", "b"]]  # fmt: skip
 
 
-def parameters_of(kind):
+def fields_of(kind):
     if kind in OPERATIONS:
         return {name.strip("_"): one for name, one in OPERATIONS[kind].parameters.items()}
-    return {name.strip("_"): one for name, one in [*signature(DESIGN_ACTS[kind]).parameters.items()][1:]}
+    return parameters_of(design_messages.messages[kind].function)
 
 
 @pytest.mark.parametrize(
-    "kind", sorted({*OPERATIONS, *DESIGN_ACTS} - {"cast", "estimate", "explore", "save"})
+    "kind", sorted({*OPERATIONS, *design_messages.messages} - {"cast", "estimate", "explore", "save"})
 )
 def test_a_message_with_a_field_of_another_type_is_refused_in_words(session, kind, caplog):
     usual = {"id": "Socket-2", "socket": "Socket-2", "source": "Socket-2", "from": "Socket-2", "to": "end", "loop": "items", "of": ["edge", "edge:0:Socket-3"], "place": 0, "field": "parse", "materia": "Build"}  # fmt: skip
-    fields = parameters_of(kind)
+    fields = fields_of(kind)
     for name in fields:
         for value in ODD:
             values = {one: usual[one] for one in fields if one in usual} | {name: value}
-            session.heard(kind, values)
+            session.on_message(kind, values)
             session.question = None
             assert not caplog.records, (kind, values)
             assert "Error" not in session.note[1], (kind, values, session.note)

@@ -49,7 +49,7 @@ def panel(wb, casts):
 def told(panel, *messages):
     """What the page is told when it has sent these."""
     for one in messages:
-        panel.heard(one)
+        panel.on_message(one)
     panel.wait(30)
     panel.refresh()
     return panel.front.casts
@@ -171,9 +171,9 @@ def test_the_page_is_told_the_rows_that_it_shows(panel, monkeypatch):
     sent = []
     monkeypatch.setattr(panel.front, "send", sent.append)
     order = told(panel)["order"]
-    panel.heard({"kind": "rows", "token": "t", "order": order, "first": 1, "last": 99})
+    panel.on_message({"kind": "rows", "token": "t", "order": order, "first": 1, "last": 99})
     assert [len(one["rows"]) for one in sent] == [2]
-    panel.heard({"kind": "rows", "token": "t", "order": order - 1, "first": 0, "last": 99})
+    panel.on_message({"kind": "rows", "token": "t", "order": order - 1, "first": 0, "last": 99})
     assert sent[-1]["rows"] == [], "an order that is over gives no rows: its places mean others by now"
 
 
@@ -202,7 +202,7 @@ def test_a_cast_that_somebody_writes_is_said_to_be(wb, casts):
 
 
 def test_a_deleted_cast_is_gone_and_a_refusal_is_said(panel, casts):
-    panel.guarded(panel.heard)({"kind": "open", "cast": "2020-01-01"})
+    panel.guarded(panel.on_message)({"kind": "open", "cast": "2020-01-01"})
     assert told(panel)["notice"]["tone"] == "bad"
     assert "There is no cast" in told(panel)["notice"]["words"]
 

@@ -149,10 +149,10 @@ def test_a_click_is_drawn_once_and_not_again_by_a_timer(cast, drawn):
     panel = CastPanel(cast)
     drawn.clear()
     for number in range(3):
-        panel.guarded(panel.heard)(from_page(panel, "set_value", path=f"note{number}", text="1"))
+        panel.guarded(panel.on_message)(from_page(panel, "set_value", path=f"note{number}", text="1"))
         assert cast.state[f"note{number}"] == 1
     assert drawn == {"CastSurface": 3}, "a note is nowhere on the graph"
-    panel.guarded(panel.heard)({"kind": "break", "breakpoint": {"kind": "before", "socket": "Socket-1"}})
+    panel.guarded(panel.on_message)({"kind": "break", "breakpoint": {"kind": "before", "socket": "Socket-1"}})
     assert drawn == {"CastSurface": 4, "GraphPanel": 1}
     panel.close()
 
@@ -182,7 +182,7 @@ def test_what_comes_of_a_click_is_drawn_at_once_and_then_no_more_often_than_the_
     monkeypatch.setattr(base, "call_later", Timer)
     monkeypatch.setattr(base.time, "monotonic", lambda: 1_000.0)
     panel = CastPanel(cast)
-    panel.guarded(panel.heard)({"kind": "tab", "tab": "state"})
+    panel.guarded(panel.on_message)({"kind": "tab", "tab": "state"})
     cast.edit.set("note", 1)
     assert timers[-1].wait == 0, "the click's own draw is not waited for"
     timers[-1].act()

@@ -144,7 +144,7 @@ DIRECTIONS: list[Direction] = ["down", "right"]
 def test_every_part_is_an_element_once(name: str, direction: Direction):
     made = ALL[name]()
     scene = drawn(made, direction=direction)
-    found = list(scene.picks.values())
+    found = list(scene.selections.values())
     assert len(found) == len(set(found))
     shown = {line.link.key for line in scene.placed.edges}
     expected = {
@@ -589,13 +589,13 @@ def test_what_cannot_be_selected_is_ignored():
 def test_gestures_are_told_by_the_ids_of_the_loadout():
     panel = GraphPanel(rework())
     told: list[dict[str, Any]] = []
-    end = panel.on_gesture(lambda gesture: told.append(gesture.as_json()))
+    end = panel.on_gesture(lambda gesture: told.append({"kind": gesture.kind, **gesture.fields}))
     send(panel, kind="connect", **{"from": "n:Socket-1", "to": "n:Socket-3"})
     send(panel, kind="connect", **{"from": "n:Socket-1", "to": "s:end"})
     send(panel, kind="move", id="n:Socket-2", x=10, y=20.5)
     send(panel, kind="marquee", ids=["n:Socket-4", "n:Socket-5"])
     send(panel, kind="delete", what="e:edge:1:Socket-5")
-    send(panel, kind="drop", materia="Build", x=1, y=2)
+    send(panel, kind="add", materia="Build", x=1, y=2)
     end()
     send(panel, kind="undo")
     assert told == [
@@ -604,7 +604,7 @@ def test_gestures_are_told_by_the_ids_of_the_loadout():
         {"kind": "move", "id": "Socket-2", "x": 10.0, "y": 20.5},
         {"kind": "marquee", "ids": ["Socket-4", "Socket-5"]},
         {"kind": "delete", "what": ("edge", "edge:1:Socket-5")},
-        {"kind": "drop", "materia": "Build", "x": 1.0, "y": 2.0},
+        {"kind": "add", "materia": "Build", "x": 1.0, "y": 2.0},
     ]
     assert panel.front.flags["marked"] == ["n:Socket-4", "n:Socket-5"]
     send(panel, kind="pick", element="n:Socket-2")

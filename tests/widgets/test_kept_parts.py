@@ -37,7 +37,7 @@ def no_timers(monkeypatch):
 
 
 def say(panel, kind, **values):
-    panel.guarded(panel.heard)(from_page(panel, kind, **values))
+    panel.guarded(panel.on_message)(from_page(panel, kind, **values))
     panel.runs.wait(60)
     panel.refresh()
 

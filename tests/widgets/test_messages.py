@@ -1,4 +1,4 @@
-"""What a page sends: what is read, what is refused, and that somebody does each message."""
+"""What a page sends: which messages are understood, and which are refused."""
 
 from __future__ import annotations
 
@@ -7,26 +7,64 @@ from typing import Any
 import pytest
 
 from materia_nb.errors import MateriaError
-from materia_nb.widgets.cast_panel import PLAIN_ACTS, CastPanel
-from materia_nb.widgets.messages import Gesture, ItemRow, Picked, ToCanvas, ToCast, messages_of, read_message
+from materia_nb.widgets.cast_panel import PartName, cast_messages
+from materia_nb.widgets.design_acts import design_messages
+from materia_nb.widgets.explorer import casts_messages
+from materia_nb.widgets.graph_panel import canvas_messages
+from materia_nb.widgets.messages import ItemRow, MessageRegistry
+from materia_nb.widgets.predict import question_messages
 
 SEEN = "cast.moment"
 HOSTILE = "<img src=x onerror=window.__owned=1>"
 
 
-def test_a_message_is_read_into_its_type():
+def fields_of(content):
+    return cast_messages.messages[content["kind"]].validate({"seen": SEEN, **content}, None)
+
+
+def test_fields_are_validated_by_the_signature():
     rows = [["a", "b", 0, None], ["c", "d"]]
-    read = read_message(ToCast, {"kind": "items", "rows": rows, "base": "x", "more": 1, "seen": SEEN})
-    assert read == ToCast.Items(rows=[ItemRow("a", "b", 0), ItemRow("c", "d")], base="x", seen=SEEN)
-    assert read_message(ToCast, {"kind": "select", "element": {"kind": "item", "id": "2"}}) == ToCast.Select(
-        element=Picked(kind="item", id="2")
+    assert fields_of({"kind": "items", "rows": rows, "base": "x", "more": 1, "abandon": None}) == {
+        "seen": SEEN,
+        "rows": [ItemRow("a", "b", 0), ItemRow("c", "d")],
+        "base": "x",
+    }
+    assert fields_of({"kind": "select", "element": {"kind": "item", "id": "2"}})["element"] == PartName(
+        "item", "2"
     )
-    assert read_message(ToCast, {"kind": "step", "seen": SEEN}).first == []
+    assert fields_of({"kind": "select", "element": None}) == {"element": None}, (
+        "null is a value where one is required"
+    )
 
 
-def test_a_message_that_was_read_cannot_be_changed():
-    with pytest.raises(ValueError, match="frozen"):
-        read_message(ToCast, {"kind": "look", "step": 1}).step = 2
+def test_guards_come_before_the_function_and_a_question_is_answered():
+    calls = []
+
+    class Receiver:
+        class front:  # noqa: N801
+            answer = staticmethod(lambda *answer: calls.append(answer))
+
+    def checks(receiver, seen: str) -> None:
+        calls.append(seen)
+        if seen == "old":
+            raise MateriaError("Nothing was done.", kind="outdated")
+
+    messages = MessageRegistry("ToTest", "Messages of a test.")
+
+    @messages.guarded(checks)
+    def delete_(receiver, from_: int = 3) -> None:
+        calls.append(from_)
+
+    @messages.question
+    def size(receiver, unit: str) -> dict[str, str]:
+        return {"words": f"2 {unit}"}
+
+    assert messages.handle(Receiver(), {"kind": "delete", "seen": "new", "from": 5}) is None
+    messages.handle(Receiver(), {"kind": "delete", "seen": "new"})
+    with pytest.raises(MateriaError, match="Nothing"):
+        messages.handle(Receiver(), {"kind": "delete", "seen": "old"})
+    messages.handle(Receiver(), {"kind": "size", "unit": "m", "token": "t"})
+    assert calls == ["new", 5, "new", 3, "old", ("size", "t", {"words": "2 m"})]
 
 
 WRONG: dict[str, Any] = {
@@ -59,45 +97,34 @@ WRONG: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("where, content", [(where, one) for where, those in WRONG.items() for one in those])
-def test_what_is_no_message_is_refused_and_says_where(where, content):
+def test_a_malformed_message_is_refused_and_the_error_says_where(where, content):
     with pytest.raises(MateriaError, match=where) as raised:
-        read_message(ToCast, {"seen": SEEN, **content} if isinstance(content, dict) else content)
+        cast_messages.handle(None, {"seen": SEEN, **content} if isinstance(content, dict) else content)
     assert raised.value.kind == "bad_message"
     assert "reload" in raised.value.hint
 
 
-def test_each_message_to_a_cast_is_done_by_somebody_and_described():
-    acts = set(vars(CastPanel)["_act"].dispatcher.registry) - {object}
-    assert set(messages_of(ToCast).values()) == acts | set(PLAIN_ACTS)
-    assert acts.isdisjoint(PLAIN_ACTS)
-    assert [kind for kind, one in messages_of(ToCast).items() if not one.__doc__] == []
+def test_each_message_is_described_to_the_page():
+    for registry in (cast_messages, casts_messages, canvas_messages, design_messages, question_messages):
+        assert [kind for kind, message in registry.messages.items() if not message.about] == []
 
 
-def test_elements_of_the_canvas_are_read_as_what_they_stand_for():
-    picks = {"n:Socket-1": ("socket", "Socket-1"), "e:edge:1:Socket-1": ("edge", "edge:1:Socket-1")}
+class Canvas:
+    """Knows what two elements show."""
 
+    selections = {"n:Socket-1": ("socket", "Socket-1"), "e:edge:1:Socket-1": ("edge", "edge:1:Socket-1")}  # noqa: RUF012
+
+    def selection_at(self, element):
+        return self.selections.get(element)
+
+
+def test_elements_of_the_canvas_are_read_as_what_they_show():
     def read(kind, **fields):
-        return read_message(ToCanvas, {"kind": kind, **fields}, picks)
+        return canvas_messages.messages[kind].validate(fields, Canvas())
 
-    assert read("open", what="e:edge:1:Socket-1").what == ("edge", "edge:1:Socket-1")
-    assert read("open", what="n:gone").what is None
-    connect = read("connect", **{"from": "n:Socket-1", "to": "s:end"})
-    assert (connect.source, connect.to) == ("Socket-1", "end")
-    assert connect.as_json() == {"kind": "connect", "from": "Socket-1", "to": "end"}
+    assert read("open", what="e:edge:1:Socket-1") == {"what": ("edge", "edge:1:Socket-1")}
+    assert read("open", what="n:gone") == {"what": None}
+    assert read("connect", **{"from": "n:Socket-1", "to": "s:end"}) == {"from": "Socket-1", "to": "end"}
     for kind, fields in (("copy", {"ids": ["e:edge:1:Socket-1"]}), ("marquee", {"ids": ["n:gone"]})):
-        with pytest.raises(MateriaError, match="no socket"):
+        with pytest.raises(MateriaError, match="no longer has a socket"):
             read(kind, **fields)
-
-
-def test_what_the_canvas_does_itself_is_no_gesture():
-    gestures = [kind for kind, one in messages_of(ToCanvas).items() if issubclass(one, Gesture)]
-    assert {"ground", "open", "break", "connect", "duplicate"} <= set(gestures)
-    assert set(messages_of(ToCanvas)) - set(gestures) == {"pick", "room", "turn", "fold", "svg"}
-
-
-@pytest.mark.parametrize("element", [3, ["n:Socket-1"], {"id": "n:Socket-1"}, True])
-def test_an_element_is_named_by_a_text(element):
-    with pytest.raises(MateriaError) as raised:
-        read_message(ToCanvas, {"kind": "pick", "element": element}, {"n:Socket-1": ("socket", "Socket-1")})
-    assert raised.value.kind == "bad_message"
-    assert read_message(ToCanvas, {"kind": "pick", "element": None}).element is None

@@ -8,13 +8,14 @@ import cast_helpers as h
 import cast_scenes
 from materia_nb.agents.interface import Asking, Called, Reply, ToolCall
 from materia_nb.cast import open_cast
-from materia_nb.widgets.cast_panel import CastPanel
+from materia_nb.errors import MateriaError
+from materia_nb.widgets.cast_panel import CastPanel, cast_messages
 from materia_nb.widgets.cast_slices import identity
-from materia_nb.widgets.messages import Acting, Inquiry, ToCast, messages_of
+from materia_nb.widgets.messages import parameters_of
 from panel_helpers import from_page
 
 VIEWS = {
-    "select", "tab", "dock", "look", "row", "now", "line", "lane", "height", "heard", "compare", "show_cast", "mode", "follow"
+    "select", "tab", "dock", "look", "row", "now", "line", "lane", "height", "dismiss", "compare", "show_cast", "mode", "follow"
 }  # fmt: skip
 """They change what is looked at, and nothing of the cast."""
 SETTINGS = {
@@ -75,7 +76,11 @@ SCENES = {
     "again": cast_scenes.come_to_its_end,
 }
 """Where each can be done; the others need more than a cast that stands still."""
-ACTING = [kind for kind, one in messages_of(ToCast).items() if issubclass(one, Acting)]
+ACTING = [
+    kind
+    for kind, message in cast_messages.messages.items()
+    if any("seen" in parameters_of(guard) for guard in message.guards)
+]
 
 
 @pytest.fixture
@@ -95,7 +100,7 @@ def panel(tmp_path):
 
 
 def send(panel, message):
-    panel.guarded(panel.heard)(message)
+    panel.guarded(panel.on_message)(message)
     assert panel.runs.wait(30)
     panel.refresh()
     return panel.front.surface["notice"].get("words", "")
@@ -103,20 +108,21 @@ def send(panel, message):
 
 def assert_refused(panel, message):
     before = panel.cast.runner.session
-    panel.guarded(panel.heard)(message)
+    panel.guarded(panel.on_message)(message)
     assert panel.front.surface["notice"]["words"].startswith("Nothing was done")
     assert panel.front.surface["notice"]["tone"] == "fine"
     assert not panel.runs.busy
     assert panel.cast.runner.session is before
 
 
-def test_every_message_that_acts_says_what_it_is_about():
-    kinds = messages_of(ToCast)
-    quiet = VIEWS | SETTINGS | {kind for kind, one in kinds.items() if issubclass(one, Inquiry)}
-    assert set(ACTING) == set(kinds) - quiet
+def test_every_message_that_acts_says_what_it_is_about(tmp_path, panel):
+    messages = cast_messages.messages
+    quiet = VIEWS | SETTINGS | {kind for kind, message in messages.items() if message.is_question}
+    assert set(ACTING) == set(messages) - quiet
+    made = panel(cast_scenes.after_a_step(tmp_path))
     for kind in ACTING:
-        assert kinds[kind].model_fields["seen"].is_required(), kind
-    assert {kind for kind in ACTING if kinds[kind].of_cast} == {"abort", "again"}
+        with pytest.raises(MateriaError, match="seen"):
+            made.on_message({"kind": kind, **VALUES.get(kind, {})})
 
 
 @pytest.mark.parametrize("kind", SCENES)

@@ -85,7 +85,7 @@ def session(panel, *messages):
     yield "at first", before
     for kind, values in messages:
         answers.clear()
-        panel.guarded(panel.heard)(from_page(panel, kind, **values))
+        panel.guarded(panel.on_message)(from_page(panel, kind, **values))
         assert runs_of(panel.cast).wait(30)
         panel.refresh()
         after = of_panel(panel)
@@ -186,7 +186,7 @@ GOING = [
     m("show_cast", cast=0),
     m("again"),
     m("show_cast", cast=9),
-    m("heard"),
+    m("dismiss"),
     m("abort"),
 ]
 
@@ -339,7 +339,7 @@ def designed(session, *messages):
     before = told_of_design(session)
     yield "at first", before
     for kind, values in messages:
-        session.heard(kind, values)
+        session.on_message(kind, values)
         after = told_of_design(session)
         marks = {"note": session.note, "selected": session.selected, "marked": session.marked}
         yield f"{kind} {json.dumps(values)}", {**changes(before, after), **marks}
@@ -436,7 +436,7 @@ def test_what_the_canvas_is_told(made):
         ]
         messages += [{"kind": "room", "w": 300.0, "h": 200.0}, {"kind": "pick", "element": "none"}]
         for message in messages:
-            panel.guarded(panel.heard)(message)
+            panel.guarded(panel.on_message)(message)
             panel.refresh()
             after = drawn(panel)
             shown.append((json.dumps(message), {**changes(before, after), "selected": panel.selected}))
@@ -512,12 +512,12 @@ def test_the_panel_of_all_casts(tmp_path, project):
             m("resume", cast=ids["open"]),
             m("fork", cast=ids["done"]),
             m("delete", cast=ids["failed"]),
-            m("heard"),
+            m("dismiss"),
             m("open", cast="nothing"),
             m("look", by="nothing"),
         ]
         for kind, values in messages:
-            panel.guarded(panel.heard)({"kind": kind, **values})
+            panel.guarded(panel.on_message)({"kind": kind, **values})
             panel.wait(30)
             panel.refresh()
             after = dict(panel.front.casts)

@@ -132,7 +132,7 @@ export function canvasDesign(canvas) {
     event.preventDefault();
     event.stopPropagation();
     const at = inPicture(canvas.cy, local(event));
-    canvas.send("drop", { materia, x: Math.round(at.x), y: Math.round(at.y) });
+    canvas.send("add", { materia, x: Math.round(at.x), y: Math.round(at.y) });
   }, { signal });
 
   return {

@@ -188,7 +188,7 @@ export function castsView({ model, el }) {
     const { words = "", tone = "" } = now.notice ?? {};
     notice.hidden = !words;
     notice.dataset.tone = tone;
-    if (isNew(notice, [words, tone])) refill(notice, words && [h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${words}`), button("×", "take this away", () => send("heard"), { class: "mnb-x", "aria-label": "take this message away" })]);
+    if (isNew(notice, [words, tone])) refill(notice, words && [h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${words}`), button("×", "take this away", () => send("dismiss"), { class: "mnb-x", "aria-label": "take this message away" })]);
     setAttr(grid.node, "data-empty", now.reading ? "…" : "no such cast");
     grid.active = now.at ?? -1;
     grid.update(now.total ?? 0);

@@ -1,4 +1,4 @@
-// Made from widgets/messages.py by `python scripts/make_docs.py`: change the types there, not this file.
+// Made from the signatures of the messages in materia_nb/widgets by `python scripts/make_docs.py`: change them, not this file.
 
 /** Sends a message of one kind, with its fields; they may be left out where none is needed. */
 export type Send<Messages> = <Kind extends keyof Messages & string>(
@@ -6,7 +6,7 @@ export type Send<Messages> = <Kind extends keyof Messages & string>(
   ...fields: {} extends Messages[Kind] ? [fields?: Messages[Kind]] : [fields: Messages[Kind]]
 ) => void;
 
-/** What the panel of a cast is told. */
+/** Messages to the panel of a cast. */
 export interface ToCast {
   /** Run one socket. */
   step: { first?: Array<Record<string, unknown>> };
@@ -14,47 +14,47 @@ export interface ToCast {
   run: { first?: Array<Record<string, unknown>> };
   /** Run until a socket comes next, or ``end``. */
   run_to: { first?: Array<Record<string, unknown>>; socket: string };
-  /** Run until the work item that is worked on is over, and another one or none begins. */
+  /** Run until another work item comes next, or none. */
   run_item: { first?: Array<Record<string, unknown>> };
-  /** Run the socket where the cast stopped once more. */
+  /** Run the socket where the cast stopped again. */
   recast: { first?: Array<Record<string, unknown>> };
-  /** Ask the turn that failed once more. */
+  /** Repeat the turn that failed. */
   resend: { first?: Array<Record<string, unknown>> };
-  /** Go on, with the limit that stopped the cast granted once more. */
+  /** Continue with the limit that stopped the cast extended once. */
   revive: { first?: Array<Record<string, unknown>> };
-  /** Go back before the last answer of the socket behind which a limit stopped the cast, and ask it again. */
+  /** Go back before the last answer of the socket after which a limit stopped the cast, and ask again. */
   ask_again: { first?: Array<Record<string, unknown>>; discard_edits?: boolean };
-  /** Take what the workbench has changed of the materia where the cast failed, and run it once more. */
+  /** Take over what the workbench has changed in the materia where the cast failed, and run it again. */
   take: { first?: Array<Record<string, unknown>> };
-  /** Let the cast work in the directories outside the project that it asks for, and run what asked once more. */
+  /** Allow the folders outside the project that the cast asks for, and run the socket again. */
   allow_folder: { first?: Array<Record<string, unknown>> };
-  /** Answer in the place of what failed. */
-  by_hand: { text: string };
-  /** Let a text answer the socket where the cast failed, from now on, and go on. */
+  /** Answer the socket where the cast failed with a text from now on, and continue. */
   pin_text: { first?: Array<Record<string, unknown>>; socket: string; text: string };
-  /** Go on without the socket that failed, or without its whole work item; the note says why. */
+  /** Answer instead of what failed. */
+  by_hand: { text: string };
+  /** Continue without the socket that failed, or without its whole work item; the note says why. */
   skip: { note: string; item?: boolean };
-  /** Change the budget: tokens, a cost, or nothing for no maximum. */
+  /** Change the budget: tokens, a cost, or empty for no maximum. */
   budget: { budget: string };
-  /** Change the budget that stopped the cast, and go on. */
+  /** Change the budget that stopped the cast, and continue. */
   raise_budget: { first?: Array<Record<string, unknown>>; budget: string };
-  /** Stop what runs after its step, or within it where it can be. */
+  /** Stop after the step that runs, or within it if it can be interrupted. */
   pause: {};
-  /** Go on without a function that does not return. */
+  /** Continue without waiting for a function that does not return. */
   leave: {};
-  /** End the cast. */
+  /** Abort the cast, after the step that runs. */
   abort: {};
-  /** Set a breakpoint or take it away. */
+  /** Set a breakpoint, or remove it. */
   break: { breakpoint: unknown };
-  /** Have a breakpoint only the n-th time, where the text is a number, or only where it holds; every time without one. */
+  /** Let a breakpoint stop only the n-th time (a number) or where a condition holds; every time without a text. */
   break_where: { breakpoint: unknown; text: string };
-  /** Take all breakpoints away. */
+  /** Remove all breakpoints. */
   clear_breaks: {};
-  /** Stop when what stands at a path of the state changes, or no longer. */
+  /** Stop when the value at a path of the state changes, or no longer. */
   watch: { path: string };
-  /** Show what stands at a path of the state, and how it changed, in the tab Watch; or no longer. */
+  /** Show the value at a path of the state and its changes in the tab Watch, or no longer. */
   follow: { path: string; on?: boolean };
-  /** Let the inspector tell about an element; about wherever the cast is without one. */
+  /** Show a part in the inspector; null shows where the cast is. */
   select: { element: { kind: string; id: string } | null };
   /** Open a tab of the inspector. */
   tab: { tab: string };
@@ -62,176 +62,176 @@ export interface ToCast {
   dock: { dock: string };
   /** Show everything as it was after a step, of the cast itself or of a lane. */
   look: { step: number; lane?: string };
-  /** Show everything as it was after the step of a row of the timeline, counted from 1; 0 is the start. */
+  /** Show everything as it was after the step in a row of the timeline, counted from 1; 0 is the start. */
   row: { row: number };
-  /** Go back to the present. */
+  /** Return to the present. */
   now: {};
-  /** Show the steps of an abandoned branch, or the present ones again. */
+  /** Show the steps of an abandoned branch; null shows the current ones. */
   line: { line: number | null };
-  /** Let the inspector tell about a lane, and answer what is asked there; about the cast itself without a name. */
+  /** Show a lane in the inspector, and answer what is asked there; an empty name shows the cast itself. */
   lane: { lane: string };
-  /** Make the surface higher or lower. */
+  /** Make the surface taller or shorter, in pixels. */
   height: { by: number };
-  /** Take the line over the graph away. */
-  heard: {};
-  /** Answer in the place of the agent. */
+  /** Remove the notice over the graph. */
+  dismiss: {};
+  /** Show one of the casts of the panel. */
+  show_cast: { cast: number };
+  /** Continue the cast, or design its loadout. */
+  mode: { mode: "cast" | "design" };
+  /** Answer instead of the agent. */
   reply: { text: string };
   /** Answer by one of two buttons. */
   verdict: { satisfied: boolean; reason: string };
-  /** Answer a generator by a table of items. */
+  /** Answer a generator by a table of work items. */
   items_answer: { rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; reason: string; satisfied?: boolean | null };
   /** Ask for a changed draft. */
   refine: { first?: Array<Record<string, unknown>>; text: string };
-  /** Accept the draft and ask for the final result. */
+  /** Accept the draft, and ask for the final result. */
   finalize: { first?: Array<Record<string, unknown>> };
   /** Answer the agent that holds the cast. */
   answer: { first?: Array<Record<string, unknown>>; text: string };
-  /** Decide in the place of the agent that holds the cast: by a verdict, or where to go on. */
+  /** Decide instead of the agent that holds the cast: by a verdict, or by the next socket. */
   decide: { satisfied?: boolean | null; target?: string | null };
-  /** Allow what is asked for; with ``always`` later calls of the same tools as well. */
+  /** Approve the calls that are asked for; with ``always`` later calls of the same tools as well. */
   allow: { first?: Array<Record<string, unknown>>; always?: boolean };
-  /** Refuse what is asked for. */
+  /** Refuse the calls that are asked for. */
   deny: { first?: Array<Record<string, unknown>>; reason: string };
-  /** Let a tool ask again. */
+  /** Let a tool ask for approval again. */
   disallow: { tool: string };
   /** Enter the next socket without running it. */
   enter: {};
   /** Change layers of the prompt, for this turn only. */
   edit_prompt: { layers: Record<string, string> };
-  /** Decide the last step again with another output. */
+  /** Correct the output of the last step, and decide again where it leads. */
   recommit: { text: string; discard_edits?: boolean };
-  /** Put a value into the state, read as JSON unless it is text. */
+  /** Set a value of the state; it is read as JSON unless ``as_text``. */
   set_value: { path: string; text: string; as_text?: boolean };
-  /** Take a value out of the state. */
+  /** Remove a value from the state. */
   remove_value: { path: string };
-  /** Put a list of work items into the cast; ``base`` names the list that it was made from. */
+  /** Replace the list of work items; ``base`` is the digest of the list that the rows were made from. */
   items: { rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
-  /** Take the last edit back. */
+  /** Revert the last edit. */
   undo: {};
-  /** Go on from the state after an earlier step, with the files of then if asked. */
+  /** Continue from the state after an earlier step, with the files of that time if asked. */
   back: { step: number; files?: boolean; discard_edits?: boolean };
-  /** Begin another cast from a step, or from how the cast stands. */
+  /** Start another cast from a step, or from where the cast is. */
   fork: { step?: number | null };
-  /** Begin the same cast anew, from its beginning. */
+  /** Start the same cast again, from the beginning. */
   again: {};
-  /** Show how the step of a row of the timeline differs from that of another, or from the visit of its socket before it. */
+  /** Compare the step in a row of the timeline with that of another row, or with the previous visit of its socket. */
   compare: { socket?: string | null; row?: number | null; other?: number | null; cast?: string | null };
-  /** Save the cast as one HTML page. */
+  /** Save the cast as a web page. */
   page: {};
-  /** Keep the cast as a test of its loadout, in the project. */
+  /** Save the cast as a test of its loadout, in the project. */
   keep_test: {};
-  /** Call the cast by a name. */
+  /** Give the cast a name. */
   label: { text: string };
-  /** Show one of the casts of the panel. */
-  show_cast: { cast: number };
-  /** Let what a socket said last answer from now on, or no longer. */
+  /** Let the last answer of a socket answer from now on, or no longer. */
   pin: { socket: string };
-  /** Go on with the cast, or design its loadout. */
-  mode: { mode: "cast" | "design" };
-  /** Give rows of the timeline. */
+  /** Return rows of the timeline. */
   rows: { token: string; first: number; last: number };
-  /** Give the rows of the timeline whose steps hold a text. */
+  /** Return the numbers of the rows of the timeline whose steps contain a text. */
   find: { token: string; text: string };
-  /** Give the casts that this one can be compared with: of each what names it, and words. */
+  /** Return the casts that this one can be compared with: the id and a description of each. */
   casts: { token: string };
-  /** Say what is wrong with what was typed: as an answer, a correction, or a value of the state. */
+  /** Return what is wrong with a typed text: an answer, a correction, or a value of the state. */
   check: { token: string; what: "reply" | "by_hand" | "correction" | "value"; text: string };
-  /** Say what is wrong with a list of work items, and what applying it would move. */
+  /** Return what is wrong with a list of work items, and what applying it would move. */
   check_items: { token: string; rows: Array<[string | null, string | null, (number | null)?, (boolean | null)?]>; base?: string | null; abandon?: boolean };
-  /** Give title and context of a work item whole; ``base`` names the list that it is in. */
+  /** Return the whole title and context of a work item; ``base`` is the digest of its list. */
   item_texts: { token: string; base: string; place: number };
-  /** Give the last output whole, to be corrected. */
+  /** Return the whole last output, to be corrected. */
   last_output: { token: string };
-  /** Give a value of the state whole. */
+  /** Return a whole value of the state. */
   value: { token: string; path: Array<string> };
-  /** Say what changed in the state from the end of one step to that of another. */
+  /** Return what changed in the state from the end of one step to that of another. */
   diff: { token: string; a: number; b: number };
 }
 
-/** What the panel of all casts is told. */
+/** Messages to the panel of all casts. */
 export interface ToCasts {
-  /** Show the casts that hold these words and stand so, in this order. */
+  /** Show the casts that contain words and have a status, sorted by a column. */
   look: { words?: string; only?: "all" | "waits" | "failed" | "tagged"; by?: "state" | "request" | "loadout" | "when" | "steps" | "cost"; down?: boolean };
-  /** Look again which casts there are. */
+  /** Read again which casts there are. */
   refresh: {};
-  /** Mark a cast, by its id. */
+  /** Select a cast, by its id. */
   select: { cast: string };
-  /** Show a cast below the list, to be looked at. */
+  /** Show a cast below the list, read-only. */
   open: { cast: string };
-  /** Show a cast below the list, to go on with it. */
+  /** Show a cast below the list, to continue it. */
   resume: { cast: string };
   /** Start another cast from where a cast is now, and show it below the list. */
   fork: { cast: string };
   /** Show how two casts differ, below the list. */
   compare: { a: string; b: string };
-  /** Call a cast by a name, and give it tags: words that begin with ``#``. */
+  /** Give a cast a name, and tags: words that begin with ``#``. */
   label: { cast: string; text: string };
-  /** Delete a cast; the page has asked whether it is meant. */
+  /** Delete a cast; the page has asked for confirmation. */
   delete: { cast: string };
-  /** Show nothing below the list any more. */
+  /** Show nothing below the list. */
   shut: {};
-  /** Take the line over the list away. */
-  heard: {};
-  /** Give rows of the list as it was in the order named ``order``. */
+  /** Remove the notice over the list. */
+  dismiss: {};
+  /** Return rows of the list in the order with this number. */
   rows: { token: string; order: number; first: number; last: number };
 }
 
-/** What the picture of a graph is told; elements of the canvas are read as what they stand for. */
+/** Messages to the picture of a graph. */
 export interface ToCanvas {
   /** Select a part. */
   pick: { element: string };
-  /** The canvas is so wide and high. */
+  /** Report the width and height of the canvas, in pixels. */
   room: { w: number; h: number };
-  /** Let the flow run the other way. */
+  /** Let the flow run in the other direction. */
   turn: {};
   /** Draw a loop as one card, or again as a region. */
   fold: { element: string };
-  /** Give the picture as SVG. */
-  svg: { theme: "light" | "dark"; token: string };
-  /** A click beside everything. */
+  /** Return the picture as SVG. */
+  svg: { token: string; theme: "light" | "dark" };
+  /** Click the background. */
   ground: {};
   /** Open a part in the inspector. */
   open: { what: string };
-  /** Set a breakpoint at a part or take it away; ``after`` means behind a socket. */
+  /** Set a breakpoint at a part, or remove it; ``after`` stops after a socket. */
   break: { what: string; after?: boolean };
   /** Draw an edge. */
   connect: { from: string; to: string };
-  /** Say what an edge or an exit waits for. */
+  /** Change the condition of an edge or an exit. */
   when: { of: string; when: "always" | "satisfied" | "not_satisfied" | "failed" };
-  /** Look at an edge or an exit earlier or later by one. */
+  /** Move an edge or an exit up or down by one. */
   order: { of: string; by: -1 | 1 };
-  /** Put a socket somewhere: its centre in pixels of the picture. */
+  /** Move a socket: its centre in pixels of the picture. */
   move: { id: string; x: number; y: number };
   /** Mark sockets. */
   marquee: { ids: Array<string> };
-  /** Take away the marked sockets, or a part. */
+  /** Remove the marked sockets, or a part. */
   delete: { ids?: Array<string>; what?: string };
   /** Place a materia. */
-  drop: { materia: string; x: number; y: number };
-  /** Take the last change of the design back. */
+  add: { materia: string; x: number; y: number };
+  /** Revert the last change of the design. */
   undo: {};
-  /** Make it again. */
+  /** Apply the change again that was reverted last. */
   redo: {};
-  /** Keep sockets, to be pasted. */
+  /** Copy sockets, to be pasted. */
   copy: { ids?: Array<string> };
-  /** Keep sockets and take them away. */
+  /** Copy sockets and remove them. */
   cut: { ids?: Array<string> };
-  /** Place what was kept. */
+  /** Insert the copied sockets. */
   paste: {};
-  /** Place sockets once more. */
+  /** Insert a copy of sockets. */
   duplicate: { ids?: Array<string> };
 }
 
-/** What the picture of a question is told. */
+/** Messages to the picture of a question. */
 export interface ToQuestion {
-  /** The next step leads to this place. */
+  /** Guess that the next step leads to this socket. */
   guess: { place: string };
 }
 
-/** What the designer of a loadout is told. */
+/** Messages to the designer of a loadout. */
 export interface ToDesign {
   /** Place a materia in a new socket, or ask what is meant by one that is not there. */
-  add: { materia: string; x?: unknown; y?: unknown; places?: unknown; source?: unknown };
+  add: { materia: string; x?: unknown; y?: unknown; places?: unknown; source?: string | null };
   /** Connect two sockets, or a socket with the end */
   add_edge: { source: string; to: string; when?: string; place?: unknown; max_traversals?: unknown };
   /** Add a way out of a loop, taken once its list is exhausted */
@@ -239,7 +239,7 @@ export interface ToDesign {
   /** Place a materia in a new socket without edges. The first socket of a loadout becomes its entry */
   add_socket: { materia: string; id?: string | null };
   /** Choose one of the answers to the question; another number is none of them. A question that is named must be the current one. */
-  answer: { number?: unknown; question?: unknown };
+  answer: { number?: number; question?: number | null };
   /** Cast the design as it is now. */
   cast: { request: string };
   /** Change condition or target of an edge; what is None stays, and so do its other fields */
@@ -257,9 +257,7 @@ export interface ToDesign {
   /** Delete a loop and its exits; its sockets and their edges stay */
   delete_loop: { id: string };
   /** Go on with a draft, or throw it away. */
-  draft: { file?: unknown; discard?: boolean };
-  /** Place a materia in a new socket, or ask what is meant by one that is not there. */
-  drop: { materia: string; x?: unknown; y?: unknown; places?: unknown; source?: unknown };
+  draft: { file: string; discard?: boolean };
   /** Copy what is chosen, and put it in at once; what was copied before stays. */
   duplicate: {};
   /** Make an exit route of an edge: out of the loop once its list is done, and not before */
@@ -275,17 +273,17 @@ export interface ToDesign {
   /** Look at everything that can happen. */
   explore: {};
   /** Fix a finding of the report. */
-  fix: { code: unknown; source: unknown };
+  fix: { code: string; source: string };
   /** Let go of what was typed and refused. */
-  forget: { of?: unknown; field?: unknown };
+  forget: { of: [string, string]; field: string };
   /** Keep the step of a draft that was done last, or take it back, and go on to the next, or decide all that follow alike. */
-  judge: { file: unknown; at: unknown; kept: unknown; verdict: string };
+  judge: { file: string; at: number; kept: number; verdict: "keep" | "refuse" | "all" | "none" };
   /** Say how often an edge may be taken (R18); None takes the limit away */
   limit_edge: { source: string; place: unknown; max_traversals: unknown };
   /** Make a loop of sockets, over the items of the generator that leads into it. */
-  loop: { ids?: unknown; exits?: unknown };
+  loop: { ids?: Array<string> | null; exits?: boolean | null };
   /** Define a materia, and then do what needed it. */
-  make: { id: string; what: string; then?: unknown };
+  make: { id: string; what: string; then?: Record<string, unknown> | null };
   /** Make a loop region of sockets */
   make_loop: { sockets: unknown; id?: string | null; consumes?: unknown; iterator?: unknown };
   /** Define a new ``agent`` or ``utility``, to be filled in */
@@ -293,11 +291,11 @@ export interface ToDesign {
   /** Mark a socket, or mark it no more. */
   mark: { id: string };
   /** Mark the sockets in a frame. */
-  marquee: { ids: string[] };
+  marquee: { ids: Array<string> };
   /** Choose the members of a loop; without any, those that are marked. */
-  members: { loop: string; ids?: unknown };
+  members: { loop: string; ids?: Array<string> | null };
   /** Put sockets somewhere: each at a column and a row. */
-  move: { id?: unknown; x?: unknown; y?: unknown; places?: unknown };
+  move: { id?: string | null; x?: unknown; y?: unknown; places?: unknown };
   /** Put an edge at another place among those of its socket */
   move_edge: { source: string; place: unknown; to: unknown };
   /** Put an exit route at another place */
@@ -305,7 +303,7 @@ export interface ToDesign {
   /** Ask about a draft that a coding agent has handed over since the design was opened. */
   news: {};
   /** Move an edge or an exit up or down by one. */
-  order: { of: unknown; by: unknown };
+  order: { of: unknown; by: -1 | 1 };
   /** Put in what was copied. */
   paste: {};
   /** Select a part; ``add`` marks a socket beside others, ``keep`` leaves the marks. */
@@ -333,11 +331,11 @@ export interface ToDesign {
   /** Give a socket another id and change every reference to it: entry, edges, loops, exits, layout */
   rename_socket: { old: string; new: string };
   /** Do the next step of an agent's draft that can be done, and ask whether to keep it; ``kept`` counts those that were. */
-  review: { file?: unknown; at?: unknown; kept?: unknown };
+  review: { file: string; at?: number; kept?: number };
   /** Save the design where it is kept, or elsewhere; ask first where something would be lost. */
-  save: { to?: unknown; anyway?: boolean };
+  save: { to?: string | null; anyway?: boolean };
   /** Take the value of one field, whole, for the part that it was typed at; what is refused stays there. */
-  set: { of: unknown; field: string; value?: unknown };
+  set: { of: [string, string]; field: string; value?: unknown };
   /** Choose the socket where a cast starts */
   set_entry: { id: string };
   /** Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or take it away with None */

@@ -73,9 +73,9 @@ export function palettePart(host, send) {
   /** Ask what comes after a socket, at a point where a line from it was let go. @param {Event} event */
   const goOn = (event) => {
     const { source, x, y, at } = /** @type {CustomEvent} */ (event).detail;
-    const made = (/** @type {"agent"|"utility"} */ what) => ({ words: `make the ${what}`, sign: /** @type {const} */ ("plus"), act: (/** @type {string} */ id) => send("make", { what, id, then: { kind: "drop", x, y, source } }) });
+    const made = (/** @type {"agent"|"utility"} */ what) => ({ words: `make the ${what}`, sign: /** @type {const} */ ("plus"), act: (/** @type {string} */ id) => send("make", { what, id, then: { kind: "add", x, y, source } }) });
     openMenu({ ...at, within: host }, [
-      ...data.flatMap((group) => group.entries.map((one) => ({ words: one.label, sign: signOf(one), act: () => send("drop", { materia: one.id, x, y, source }) }))),
+      ...data.flatMap((group) => group.entries.map((one) => ({ words: one.label, sign: signOf(one), act: () => send("add", { materia: one.id, x, y, source }) }))),
       { words: "the end of the cast", sign: /** @type {const} */ ("exit"), act: () => send("connect", { from: source, to: "end" }) },
     ], { label: `what comes after ${source}`, sought: true, named: [made("agent"), made("utility")] });
   };

@@ -124,7 +124,7 @@ export function castView({ model, el }) {
     if (isNew(notice, [words, tone, without])) refill(notice, words && [
       h("span", { role: tone === "bad" ? "alert" : "status" }, `${tone === "bad" ? "✖ " : ""}${words}`),
       without && actButton("Continue without these edits", "the edits named here are lost", () => { const { kind, ...fields } = without; send(kind, fields); }),
-      button("×", "take this away", () => send("heard"), { class: "mnb-x", "aria-label": "take this message away" }),
+      button("×", "take this away", () => send("dismiss"), { class: "mnb-x", "aria-label": "take this message away" }),
     ]);
   };
   const drawGone = (resume = "") => {
