@@ -63,7 +63,7 @@ STATIONS: Final = (
         "route",
         "chooses an exit, an edge or the end, and records every candidate as data.",
     ),
-    Station("engine/routing.py", "count_edge", "counts the edge that is taken, against its limit."),
+    Station("engine/limits.py", "count_edge", "counts the edge that is taken, against its limit."),
     Station("engine/evolve.py", "evolve", "folds `socket_output`, as a resumed cast will."),
     Station("engine/events.py", "to_json", "serializes the event: its JSON is its fields."),
     Station("store/journal.py", "Journal.append", "writes the step in one append."),

@@ -20,9 +20,9 @@ from materia_nb.engine.evolve import session_after
 from materia_nb.engine.item_edits import governing
 from materia_nb.engine.items import Standing, standing, standings
 from materia_nb.engine.labels import Label
+from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.remarks import Remark, remarks_of
-from materia_nb.engine.routing import used_up
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Lane, Session, StepRecord, Steps, all_steps, lanes_at_work
 from materia_nb.engine.session import label_of as session_label

@@ -19,23 +19,27 @@ from materia_nb.engine.items import (
     own_list,
     walked_by,
 )
+from materia_nb.engine.limits import (
+    count_detour,
+    count_edge,
+    count_exit,
+    nearly_used_up,
+    used_up,
+    with_uses,
+)
 from materia_nb.engine.routing import (
     NOTHING_APPLIED,
     NOTHING_SAID,
     AdvanceFact,
     Applied,
     Assigned,
+    Choice,
     Decision,
     about,
-    count_detour,
-    count_edge,
-    count_exit,
+    choose_edge,
     decision_of,
-    nearly_used_up,
-    used_up,
-    with_uses,
 )
-from materia_nb.engine.rules import Choice, Rules, SocketRules, matches
+from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     BOUNDS,
     Answered,
@@ -52,7 +56,7 @@ from materia_nb.engine.state import (
 from materia_nb.handoff.base import Issue, Reading
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen, set_path
 from materia_nb.loadout.graph import END, Advance
-from materia_nb.loadout.vocabulary import SENDING_BACK, TAKEN, Result
+from materia_nb.loadout.vocabulary import SENDING_BACK, TAKEN, Result, described
 
 
 def complete(
@@ -125,7 +129,7 @@ def fail(
     reading: Reading | None = None,
 ) -> Transition:
     """Take the edge that waits for a visit without an output, and hand on why there is none (R60); else stop the cast."""
-    if result not in here.goes:
+    if choose_edge(here, result, exhausted=False) is None:
         return stop_cast(draft, failure, visit, reading, events=events)
     item, socket = visit.item, here.socket
     reason = Handoff(
@@ -187,7 +191,7 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
     if here.consumer_cursors:
         _renew(draft, here.consumer_cursors)
     item, socket = draft.at.item if draft.at else None, here.socket
-    if Result.FAILED in here.goes and draft.handoffs.entries:
+    if here.routes_failures and draft.handoffs.entries:
         followup.forget_failures(draft, socket.id, item.id if item else None)
     if here.wanted.parse == "json":
         draft.last_json = reading.value
@@ -271,7 +275,7 @@ def _advance(
         length = len(own_list(iterator, draft, item))
     else:
         length = len(list_at(advance.items, draft, item))
-    if not matches(advance.when, result):
+    if not described(advance.when).holds(result):
         return AdvanceFact(
             advance.when, False, advance.cursor, before, before, length, False, advance.derived
         )
@@ -337,7 +341,7 @@ def route(
 ) -> Transition:
     """Choose the target and keep the books: follow-up, edge counts, the record of an item that is done."""
     if here.reports and (reported := _reported(here, draft, unrouted)):
-        if Result.FAILED not in here.goes:
+        if choose_edge(here, Result.FAILED, exhausted=False) is None:
             draft.unrouted = None
             decision = decision_of(visit, "failure", None, reading, applied)
             return stop_cast(draft, reported, visit, reading, decision, events=events)
@@ -441,11 +445,10 @@ def _choose(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, unroute
         return Choice(unrouted.target, "person")
     if back:
         return Choice(back[0], "return")
-    if unrouted.exhausted:
-        return here.leaves[unrouted.result]
-    choice = here.goes[unrouted.result]
-    if visit.item is not None and not here.bounded:
-        return choice  # nothing is counted
+    choice = choose_edge(here, unrouted.result, unrouted.exhausted)
+    assert choice is not None  # noqa: S101 - a failure that no edge waits for has stopped the cast
+    if unrouted.exhausted or (visit.item is not None and not here.bounded):
+        return choice  # no edge is counted
     return with_uses(rules, here, draft, visit, choice)
 
 

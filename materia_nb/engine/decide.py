@@ -19,9 +19,9 @@ from materia_nb.engine.events import Events, Transition
 from materia_nb.engine.evolve import evolve, fold
 from materia_nb.engine.item_edits import ListEdit, lay_out, origins_of
 from materia_nb.engine.labels import Label, LabelKey
+from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.remarks import remarks_of
-from materia_nb.engine.routing import used_up
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import (
     Edit,

@@ -8,17 +8,9 @@ from typing import Any, Final
 
 from materia_nb.engine.events import CastEnd, SocketStart, Transition, stop_cast
 from materia_nb.engine.items import begin_item, list_at, show_only
+from materia_nb.engine.limits import cycles_allowed, cycles_failed, edge_use, enter_path
 from materia_nb.engine.prompt import Prompt, work_prompt
-from materia_nb.engine.routing import (
-    Decision,
-    Passed,
-    about,
-    cycles_allowed,
-    cycles_failed,
-    decision_of,
-    edge_use,
-    enter_path,
-)
+from materia_nb.engine.routing import Decision, Passed, about, decision_of
 from materia_nb.engine.rules import ASKED_LATER, Rules, SocketRules
 from materia_nb.engine.state import (
     NEW_ITEM,

@@ -17,6 +17,7 @@ from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Draft, Failu
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.base import Reading
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.vocabulary import Result
 
 VERSION: Final = 2
 """The form of our events in a journal (R43)."""
@@ -670,7 +671,9 @@ def stop_cast(
     events: tuple[Event, ...] = (),
 ) -> Transition:
     """Fail the cast; ``events`` are those before its end."""
-    decision = decision or decision_of(visit or draft.at, "failure", None, reading)
+    if decision is None:
+        result = Result.of_failure(failure.kind) if reading is None else None
+        decision = decision_of(visit or draft.at, "failure", None, reading, result=result)
     draft.status, draft.failure, draft.next = "failed", failure, None
     end = CastEnd(ok=False, error=failure.message, kind=failure.kind, socket=failure.socket or None)
     return Transition(draft.done(), (*events, end), decision._replace(failure=failure), None, reading)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from materia_nb.engine.items import lies_in
 from materia_nb.engine.state import Answered, Draft, FollowUp, Handoff, Handoffs, Item, ItemId, Unrouted
 from materia_nb.jsonvalue import JSON, FrozenDict
-from materia_nb.loadout.vocabulary import Result
+from materia_nb.loadout.vocabulary import WITHOUT_OUTPUT, Result
 
 if TYPE_CHECKING:
     from materia_nb.loadout.graph import Socket
@@ -117,7 +117,7 @@ def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
 
 def forget_failures(draft: Draft, socket: str, item: ItemId | None) -> None:
     """Forget why earlier visits of a socket to an item failed, now that one gave an output (R60)."""
-    _forget(draft, socket, item, Result.FAILED, Result.REFUSED)
+    _forget(draft, socket, item, *WITHOUT_OUTPUT)
 
 
 def _forget(draft: Draft, socket: str, item: ItemId | None, *results: Result) -> None:

@@ -12,8 +12,9 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.entering import EntryPrompt, enter, first_prompt, form_for, turn_facts
 from materia_nb.engine.events import Transition
 from materia_nb.engine.followup import cut_to
+from materia_nb.engine.limits import repairs_allowed
 from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repair_prompt, resume_prompt
-from materia_nb.engine.routing import about, decision_of, repairs_allowed
+from materia_nb.engine.routing import about, decision_of
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, TurnRecord
 from materia_nb.engine.state import (

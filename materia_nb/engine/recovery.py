@@ -11,8 +11,9 @@ from materia_nb.engine.completing import route
 from materia_nb.engine.entering import first_prompt, form_for
 from materia_nb.engine.events import Event, Transition, stop_cast
 from materia_nb.engine.items import moved_back
+from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import repair_again, repair_prompt
-from materia_nb.engine.routing import about, used_up
+from materia_nb.engine.routing import about, choose_edge
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import NEXT, CastState, Draft, Failure, Unrouted, Usage, Visit, waiting_visit
 from materia_nb.errors import MateriaError
@@ -28,7 +29,8 @@ def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
     visit = waiting_visit(state)
     here = rules.sockets[visit.socket]
     failure = failure._replace(again=True)
-    if Result.FAILED not in here.goes:
+    result = Result.of_failure(failure.kind)
+    if choose_edge(here, result, exhausted=False) is None:
         return stop_cast(Draft(state), failure, visit)
     failed = ev.SocketFailed(
         about=about(rules, visit),
@@ -37,7 +39,7 @@ def fail(rules: Rules, state: CastState, failure: Failure) -> Transition:
         error=failure.message,
         hint=failure.hint,
     )
-    return completing.fail(rules, here, Draft(state), visit, Result.FAILED, failure, events=(failed,))
+    return completing.fail(rules, here, Draft(state), visit, result, failure, events=(failed,))
 
 
 def abort(state: CastState, reason: str) -> Transition:

@@ -1,11 +1,11 @@
-"""A graph with what the engine looks up for each socket, worked out once; also which edge or exit is taken for what (R3, R16)."""
+"""A graph with what the engine looks up for each socket, worked out once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final
 
 from materia_nb.engine.items import Source, Template, compile_source, template, walk_of
 from materia_nb.engine.state import Mode, Walk
@@ -13,111 +13,14 @@ from materia_nb.engine.told import Placed, placed
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol
 from materia_nb.handoff.checks import requirements
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen, split_path
-from materia_nb.loadout.graph import END, Edge, ExitRoute, Graph, Socket
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, TAKEN, Result, described
+from materia_nb.loadout.graph import ExitRoute, Graph, Socket
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, WITHOUT_OUTPUT, described
 
 ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. When you have answered, you are asked to hand it over."
 """What an agent is told whose handoff is asked for in a turn of its own."""
 
 _TRAIL: Final = 16
 """How many sockets back a round can be told at least; one that visits each socket once always fits."""
-
-
-By: TypeAlias = Literal[
-    "edge",
-    "exit",
-    "implied end",
-    "empty loop",
-    "repair",
-    "draft",
-    "finalize",
-    "failure",
-    "budget",
-    "reissue",
-    "pause",
-    "escalate",
-    "detour",
-    "return",
-    "person",
-    "recording",
-]
-"""What chose the target of a step."""
-
-
-class Look(NamedTuple):
-    """One edge or exit route that was looked at, in order, and whether it matched."""
-
-    kind: Literal["edge", "exit"]
-    when: str
-    to: str
-    matched: bool
-    place: int | None = None
-    route: str | None = None
-    used: int | None = None
-    limit: int | None = None
-
-    def reason(self, result: Result) -> str:
-        """Say in words why it matched or not, for a visit to which this happened."""
-        condition = described(self.when)
-        if not condition.whatever or result not in TAKEN:
-            return f"{result.words}; {self.when} needs {condition.asked}"
-        if self.matched:
-            return f"{self.when} matches"
-        return f"{self.when} would match, but a guarded exit goes first"
-
-
-class Choice(NamedTuple):
-    """The target, what chose it, everything that was looked at, and the edge if it was one, with its use and limit."""
-
-    target: str
-    by: By
-    looks: tuple[Look, ...] = ()
-    edge: Edge | None = None
-    route: ExitRoute | None = None
-    used: int = 0
-    limit: int | None = None
-
-
-_Choices: TypeAlias = Mapping[Result, Choice]
-"""What is chosen for each thing that can happen to a visit."""
-
-
-def matches(when: str, result: Result) -> bool:
-    """Whether a canonical condition holds for what happened to a visit (R3)."""
-    return described(when).holds(result)
-
-
-def _edge_choices(edges: Sequence[Edge]) -> _Choices:
-    """Take the first edge that matches, else the implied end (R3); without an output, nothing where no edge waits for that."""
-    choices = {result: _edge(edges, result) for result in Result}
-    return {result: choice for result, choice in choices.items() if choice is not None}
-
-
-def _edge(edges: Sequence[Edge], result: Result) -> Choice | None:
-    looks: list[Look] = []
-    for edge in edges:
-        taken = matches(edge.when, result)
-        looks.append(Look("edge", edge.when, edge.to, taken, edge.place, used=0))
-        if taken:
-            return Choice(edge.to, "edge", tuple(looks), edge)
-    return Choice(END, "implied end", tuple(looks)) if result in TAKEN else None
-
-
-def _exit_choices(routes: Sequence[ExitRoute]) -> _Choices:
-    """Leave an exhausted loop: the guarded route that fits, then ``always``, then the end (R16)."""
-    return {result: _exit(routes, result) for result in TAKEN}
-
-
-def _exit(routes: Sequence[ExitRoute], result: Result) -> Choice:
-    fitting = [route for route in routes if matches(route.condition, result)]
-    guarded = [route for route in fitting if not described(route.condition).whatever]
-    taken = next(iter(guarded or fitting), None)
-    looks = tuple(
-        Look("exit", route.condition, route.target, route is taken, route=route.edge_id) for route in routes
-    )
-    if taken is None:
-        return Choice(END, "implied end", looks)
-    return Choice(taken.target, "exit", looks, route=taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +37,7 @@ class SocketRules:
             and ``resuming`` what is to be reported once a person has answered (R51).
         assign: target, its segments, and source of each assignment.
         exits: the loop exits that leave from it, in order.
-        goes: which edge is taken for what happened to the visit (R3, R60), and ``leaves`` which exit of an exhausted loop (R16).
+        routes_failures: True if an edge waits for a visit that gave no output (R60).
         reports: whether a failure that its output reports fails the cast (R48): a json utility without an edge or an
             exit for ``not_satisfied``.
         bounded: whether an edge has ``maxTraversals``.
@@ -162,8 +65,7 @@ class SocketRules:
     protocol: HandoffProtocol
     assign: tuple[tuple[str, tuple[str, ...], str], ...]
     exits: tuple[ExitRoute, ...]
-    goes: _Choices
-    leaves: _Choices
+    routes_failures: bool
     reports: bool
     bounded: bool
     consumer_cursors: tuple[str, ...]
@@ -285,8 +187,9 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         protocol=spoken,
         assign=tuple((target, tuple(split_path(target)), text) for target, text in socket.assign),
         exits=exits,
-        goes=FrozenDict(_edge_choices(socket.edges)),
-        leaves=FrozenDict(_exit_choices(exits)),
+        routes_failures=any(
+            described(edge.when).holds(one) for edge in socket.edges for one in WITHOUT_OUTPUT
+        ),
         reports=socket.is_utility
         and wanted.parse == "json"
         and not any(

@@ -319,7 +319,7 @@ def estimate_cast(  # noqa: PLR0913 - what there is to say of a cast, by name
     count = len(items) if isinstance(items, Sequence) else items
     check_lengths(count)
     check_given(graph, satisfied, failed, answer)
-    chances = chances_of(Rules(quiet(graph)), satisfied, failed)
+    chances = chances_of(Rules(quiet(graph)), satisfied, {Result.FAILED: failed})
     given = [frozen(one) for one in items] if isinstance(items, Sequence) else None
     caster = _Caster(graph, request, count, given, chances, answer=answer, price=price, pins=pins)
     numbered = (Random(f"1:{number}") for number in range(casts))  # noqa: S311 - chances, no secrets

@@ -12,15 +12,16 @@ from materia_nb.engine import decide, entering
 from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Events
 from materia_nb.engine.evolve import begin_at, fold
+from materia_nb.engine.routing import choose_edge
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, pending
+from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.odds import Assumed, Chances, Odds, odds_of
 from materia_nb.insight.reachable_states import (
     COMPLETE,
     FAILED,
-    FAILURE,
     HELD,
     MOST_STATES,
     Node,
@@ -30,6 +31,7 @@ from materia_nb.insight.reachable_states import (
     VisitWay,
     check_lengths,
     detouring,
+    failure_of,
     quiet,
     strangers,
     unasked,
@@ -42,21 +44,23 @@ from materia_nb.parallel import Progress
 
 
 class ByVisit:
-    """A pin for a socket that answers otherwise at each visit; None stands for a visit that fails."""
+    """A pin for a socket that answers or fails otherwise at each visit."""
 
-    def __init__(self, texts: Sequence[str | None]) -> None:
+    def __init__(self, texts: Sequence[str | Failure]) -> None:
         self.texts = tuple(texts)
         self.__name__ = "witness"
 
     def __call__(self, turn: Any) -> str:
         """Return the answer of the turn's visit, or raise MateriaError where it fails."""
         text = self.texts[int(turn.visit) - 1]
-        if text is None:
-            raise MateriaError(FAILURE.message, where=turn.socket_id, kind=FAILURE.kind)
+        if isinstance(text, Failure):
+            raise MateriaError(text.message, where=turn.socket_id, kind=text.kind)
         return text
 
     def __repr__(self) -> str:
-        return f"ByVisit({', '.join('a failure' if text is None else text for text in self.texts)})"
+        return (
+            f"ByVisit({', '.join('a failure' if isinstance(text, Failure) else text for text in self.texts)})"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +134,13 @@ def _witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int,
 
 def _pin(visits: Sequence[VisitWay]) -> str | ByVisit:
     """What a socket is pinned to that is to answer these visits, one after the other."""
-    texts = [None if way.answer.result.silent else way.answer.text for way in visits]
+    results = [way.answer.result for way in visits]
+    texts = [
+        failure_of(result) if result.silent else way.answer.text
+        for result, way in zip(results, visits, strict=True)
+    ]
     first = texts[0]
-    return first if first is not None and len(set(texts)) == 1 else ByVisit(texts)
+    return first if isinstance(first, str) and len(set(texts)) == 1 else ByVisit(texts)
 
 
 def played(rules: Rules, witness: Witness) -> Session:
@@ -161,9 +169,9 @@ def _next(
         return decide.finalize
     pin = witness.pins[visit.socket] if visit.socket in witness.pins else next(scripts[visit.socket])
     text = pin.texts[visit.visit - 1] if isinstance(pin, ByVisit) else pin
-    if text is not None:
+    if isinstance(text, str):
         return lambda rules, session, ts: decide.answer(rules, session, Answer(text), ts)
-    failure = FAILURE._replace(socket=visit.socket)
+    failure = text._replace(socket=visit.socket)
     return lambda rules, session, ts: decide.fail(rules, session, failure, 0, ts)
 
 
@@ -337,7 +345,7 @@ class Exploration:
         return tuple(
             id_
             for id_, here in self._rules.sockets.items()
-            if id_ not in missed and Result.FAILED not in here.goes
+            if id_ not in missed and choose_edge(here, Result.FAILED, exhausted=False) is None
         )
 
     @property

@@ -17,6 +17,7 @@ from random import Random
 from typing import Final, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
 
 from materia_nb.engine import entering
+from materia_nb.engine.routing import awaited_failures
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, needs_one_of, usage_error
@@ -37,9 +38,17 @@ from materia_nb.insight.reachable_states import (
     verdicts,
     visit,
 )
+from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.regions import knots
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK, TAKEN, YES_OR_NO, Result
+from materia_nb.loadout.vocabulary import (
+    DEFAULT_HANDOFF,
+    SENDING_BACK,
+    TAKEN,
+    WITHOUT_OUTPUT,
+    YES_OR_NO,
+    Result,
+)
 from materia_nb.parallel import Progress, ProgressBar, run_jobs
 
 DENSE: Final = 200
@@ -140,34 +149,46 @@ _Each = TypeVar("_Each", float, Likely)
 class Assumed(TypedDict, total=False):
     """What may be assumed of visits beside what they say.
 
+    The chance of any other result without an output is given by its name, such as ``refused``.
+
     Attributes:
         failed: the chance that an agent or process fails, where an edge waits for that: for all, or by socket or
             materia.
+        refused: the chance that its output is refused for good, where an edge waits for that.
         tokens: what a visit takes, by socket or materia.
         cost: the same in money.
         seconds: the same in time; ``Odds.seconds`` says what more lanes would bring.
     """
 
     failed: PerSocket
+    refused: PerSocket
     tokens: PerSocket | None
     cost: PerSocket | None
     seconds: PerSocket | None
 
 
 class Chance(NamedTuple):
-    """How likely an output says ``satisfied: true``, and how likely nothing of it; else it says false.
+    """How likely each result of a visit is.
 
-    ``failed`` is how likely there is no output at all, where an edge waits for that.
+    Attributes:
+        yes: the chance that an output says ``satisfied: true``.
+        nothing: the chance that an output says nothing of ``satisfied``; else it says false.
+        failures: the chance of each failure that is explored; there is no output then.
     """
 
     yes: float
     nothing: float = 0.0
-    failed: float = 0.0
+    failures: Mapping[Result, float] = FrozenDict()
+
+    @property
+    def failed(self) -> float:
+        """The chance that there is no output, where an edge waits for that."""
+        return sum(self.failures.values())
 
     def of(self, result: Result) -> float:
         """How likely it is that this happens to a visit."""
-        if result.silent:
-            return self.failed
+        if result in WITHOUT_OUTPUT:
+            return self.failures.get(result, 0.0)
         says = {Result.YES: self.yes, Result.NO: 1 - self.yes - self.nothing, Result.NOTHING: self.nothing}
         return (1 - self.failed) * says.get(result, 0.0)
 
@@ -222,10 +243,11 @@ class Odds:
 
 def odds_of(graph: Graph, space: Space, satisfied: Chances, items: int, **assumed: Unpack[Assumed]) -> Odds:
     """Solve the chain of a space whose lists are all equally long."""
-    failed, tokens = assumed.get("failed", 0.0), assumed.get("tokens")
-    cost, seconds = assumed.get("cost"), assumed.get("seconds")
-    check_given(graph, satisfied, failed, tokens, cost, seconds)
-    chances = chances_of(Rules(quiet(graph)), satisfied, failed)
+    numbers: Mapping[str, PerSocket | None] = dict(assumed.items())  # type: ignore[arg-type]
+    failures = {result: each for result in WITHOUT_OUTPUT if (each := numbers.get(result)) is not None}
+    tokens, cost, seconds = assumed.get("tokens"), assumed.get("cost"), assumed.get("seconds")
+    check_given(graph, satisfied, *failures.values(), tokens, cost, seconds)
+    chances = chances_of(Rules(quiet(graph)), satisfied, failures)
     size = len(space.nodes)
     ahead: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
     back: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
@@ -333,7 +355,9 @@ def at(graph: Graph, socket: str, each: _Each | Mapping[str, _Each]) -> _Each | 
     return next((each[name] for name in names if name in each), None)
 
 
-def chances_of(rules: Rules, satisfied: Chances, failed: PerSocket = 0.0) -> dict[str, Chance]:
+def chances_of(
+    rules: Rules, satisfied: Chances, failures: Mapping[Result, PerSocket] = FrozenDict()
+) -> dict[str, Chance]:
     """Return how likely it is what happens to the visits of each socket where that decides something.
 
     An agent that is not asked for ``satisfied`` says nothing of it, unless a chance is given for it by name.
@@ -341,7 +365,7 @@ def chances_of(rules: Rules, satisfied: Chances, failed: PerSocket = 0.0) -> dic
     Args:
         rules: the loadout.
         satisfied: the chance of ``satisfied: true``, or that and the chance that nothing is said of it.
-        failed: the chance that its agent or process fails, of the sockets of which an edge waits for that.
+        failures: the chance of each failure of a visit, for the sockets of which an edge waits for that.
 
     Raises:
         MateriaError: none is given, it is not between 0 and 1, or a socket that must say one of the two is to say
@@ -349,7 +373,7 @@ def chances_of(rules: Rules, satisfied: Chances, failed: PerSocket = 0.0) -> dic
     """
     chances = {}
     for id_, here in rules.sockets.items():
-        fails = _chance_to_fail(rules, here, failed)
+        fails = _failure_chances(rules, here, failures)
         possible = verdicts(here)
         if possible == (Result.NOTHING,) or (unasked(here) and not _named(here, satisfied)):
             if fails or possible != (Result.NOTHING,):
@@ -379,16 +403,24 @@ def _named(here: SocketRules, given: Chances) -> bool:
     return bool({here.socket.id, here.socket.materia.id} & set(given if isinstance(given, Mapping) else ()))
 
 
-def _chance_to_fail(rules: Rules, here: SocketRules, failed: PerSocket) -> float:
-    id_, fails = here.socket.id, at(rules.graph, here.socket.id, failed) or 0.0
-    if not 0 <= fails <= 1:
-        raise _bad_chance(f"The chance of {id_} to fail is {fails}.", id_, "a chance is 0 to 1")
-    if Result.FAILED in here.goes:
-        return fails
-    if fails and _named(here, failed):
-        what = f"No edge of {id_} waits for a failure: it would stop the cast."
-        raise _bad_chance(what, id_, "give it an edge for failed")
-    return 0.0
+def _failure_chances(
+    rules: Rules, here: SocketRules, failures: Mapping[Result, PerSocket]
+) -> Mapping[Result, float]:
+    """Return the chance of each failure that is explored; failures that take the same edge are explored as one."""
+    id_, explored = here.socket.id, awaited_failures(here)
+    chances: dict[Result, float] = {}
+    for result, each in failures.items():
+        fails = at(rules.graph, id_, each) or 0.0
+        if not 0 <= fails <= 1:
+            raise _bad_chance(f"The chance of {id_} to fail is {fails}.", id_, "a chance is 0 to 1")
+        if result in explored and fails:
+            chances[explored[result]] = chances.get(explored[result], 0.0) + fails
+        elif fails and _named(here, each):
+            what = f"No edge of {id_} waits for {result.asked}: it would stop the cast."
+            raise _bad_chance(what, id_, f"give it an edge for {result}")
+    if (total := sum(chances.values())) > 1:
+        raise _bad_chance(f"The chances of {id_} to fail add up to {total}.", id_, "a chance is 0 to 1")
+    return FrozenDict(chances)
 
 
 def _bad_chance(what: str, socket: str, hint: str) -> MateriaError:
@@ -513,7 +545,7 @@ def rehearse_casts(
     check_lengths(items)
     check_given(graph, satisfied, failed)
     small = quiet(graph)
-    chances = chances_of(Rules(small), satisfied, failed)
+    chances = chances_of(Rules(small), satisfied, {Result.FAILED: failed})
     # Pickled, as a worker makes it ready once, for all batches that bring the same.
     batch = partial(_batch, pickle.dumps(small), chances, items, seed)
     numbers = [range(at, min(at + BATCH, n)) for at in range(0, n, BATCH)]
@@ -599,10 +631,12 @@ def drawn(given: tuple[Scripted, ...], chance: Chance | None, rng: Random) -> Sc
     if chance is None:
         return given[0]
     number = rng.random()
-    if chance.failed:
-        if number < chance.failed:
-            return next(one for one in given if one.result.silent)
-        number = (number - chance.failed) / (1 - chance.failed)
+    for failure, likely in chance.failures.items():
+        if number < likely:
+            return next(one for one in given if one.result is failure)
+        number -= likely
+    if chance.failures:
+        number /= 1 - chance.failed
     result = (
         Result.YES if number < chance.yes else Result.NOTHING if number >= 1 - chance.nothing else Result.NO
     )

@@ -22,8 +22,8 @@ from materia_nb.engine.entering import agent_id, given_to
 from materia_nb.engine.events import Transition
 from materia_nb.engine.items import list_at, state_path, walk_of
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.routing import Decision
-from materia_nb.engine.rules import Rules, SocketRules, matches
+from materia_nb.engine.routing import Decision, awaited_failures, choose_edge
+from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, usage_error
 from materia_nb.handoff import protocol
@@ -143,8 +143,11 @@ class PossibleAnswers:
     def of(self, here: SocketRules) -> tuple[Scripted, ...]:
         """Every answer of a socket that can lead somewhere else than the others."""
         if here.socket.id not in self._known:
-            failure = [Scripted("", Result.FAILED, None)] if Result.FAILED in here.goes else []
-            self._known[here.socket.id] = (*self._outputs(here), *failure)
+            failures = dict.fromkeys(awaited_failures(here).values())
+            self._known[here.socket.id] = (
+                *self._outputs(here),
+                *(Scripted("" if one.silent else SAMPLE, one, None) for one in failures),
+            )
         return self._known[here.socket.id]
 
     def _outputs(self, here: SocketRules) -> Iterator[Scripted]:
@@ -270,7 +273,7 @@ def outputs_of(here: SocketRules) -> tuple[Result, ...]:
 
 def results_of(here: SocketRules) -> tuple[Result, ...]:
     """Return everything that can happen to a visit and that the cast goes on from."""
-    return (*outputs_of(here), *(result for result in here.goes if result.silent))
+    return (*outputs_of(here), *dict.fromkeys(awaited_failures(here).values()))
 
 
 def unasked(here: SocketRules) -> bool:
@@ -490,8 +493,10 @@ class _Search:
                 number, state = self._go(number, state, rng.choice(fits or given))
 
 
-FAILURE: Final = Failure("failed", "It failed, to show where that leads.")
-"""With what a visit fails that is to show where failures lead."""
+def failure_of(result: Result) -> Failure:
+    """Return the failure of a visit that is to show where it leads when this happens."""
+    kind = result.kinds[0] if result.kinds else "failed"
+    return Failure(kind, "It failed, to show where that leads.")
 
 
 class ScriptedTurn(NamedTuple):
@@ -519,7 +524,7 @@ def turns_of(rules: Rules, here: SocketRules, state: CastState, answer: Scripted
         else:
             text = SAMPLE if at.mode in here.any_text else answer.text
             if answer.result.silent:
-                step, text = recovery.fail(rules, state, FAILURE), ""
+                step, text = recovery.fail(rules, state, failure_of(answer.result)), ""
             else:
                 step = outputs.output(rules, state, text)
             again = step.state.at is not None and step.state.at.repairs > at.repairs
@@ -536,7 +541,8 @@ def visit(rules: Rules, here: SocketRules, state: CastState, answer: Scripted) -
     turns = 0
     decision: Decision | None = None
     for turns, turn in enumerate(turns_of(rules, here, state, answer), 1):  # noqa: B007 - how many is told below
-        if (reading := turn.step.reading) is not None and reading.error is not None:
+        reading = turn.step.reading
+        if reading is not None and reading.error is not None and answer.result is not Result.REFUSED:
             raise _no_answer(here, summarize_issues(reading.issues, 3))
         state, decision = turn.step.state, turn.step.decision
     taken = _taken(decision)
@@ -644,10 +650,12 @@ def _links(rules: Rules) -> Iterator[_Link]:
     for id_, here in rules.sockets.items():
         advance = here.socket.advance
         for result in results_of(here):
-            moves = advance.cursor if advance is not None and matches(advance.when, result) else None
-            choices = [here.goes[result]] if result in here.goes else []
-            choices += [here.leaves[result]] if moves is not None else []
+            moves = advance.cursor if advance is not None and described(advance.when).holds(result) else None
+            choices = [choose_edge(here, result, exhausted=False)]
+            choices += [choose_edge(here, result, exhausted=True)] if moves is not None else []
             for choice in choices:
+                if choice is None:
+                    continue
                 edge, route = choice.edge, choice.route
                 if edge is not None:
                     yield _Link(id_, edge.to, (id_, edge.place), edge.max_traversals is not None, moves)

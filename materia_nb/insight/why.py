@@ -7,12 +7,20 @@ from typing import Final
 
 from materia_nb.engine.entering import enter
 from materia_nb.engine.followup import cut_to
-from materia_nb.engine.routing import AdvanceFact, Decision, Passed
-from materia_nb.engine.rules import Look, Rules, SocketRules, matches
+from materia_nb.engine.routing import (
+    AdvanceFact,
+    Choice,
+    Decision,
+    Look,
+    Passed,
+    awaited_failures,
+    choose_edge,
+)
+from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, counted, did_you_mean, plain
 from materia_nb.loadout.graph import END, Graph
-from materia_nb.loadout.vocabulary import YES_OR_NO, Result
+from materia_nb.loadout.vocabulary import YES_OR_NO, Result, described
 from materia_nb.registry import mimebundle_from_view
 
 THOUGHT: Final = "What the agent thought"
@@ -95,8 +103,8 @@ def explain(
     if decision.by in ("failure", "budget") and after.failure is None and after.status == "waiting":
         lines.append(f"{decision.socket} was cut short and is asked again.")
     else:
-        if decision.result is Result.FAILED and decision.failure is None:
-            lines.append(f"It failed: {decision.reason}")
+        if decision.result.silent and decision.failure is None:
+            lines.append(f"{decision.result.words.capitalize()}: {decision.reason}")
         lines += _way(rules, decision)
     if onward is not None and onward.passed_over:
         lines.append(_passed_over(onward))
@@ -201,21 +209,20 @@ def _otherwise(rules: Rules, decision: Decision) -> list[str]:
     possible = () if here.wanted.parse == "text" or unknown else YES_OR_NO
     others = [
         result
-        for result in (*possible, Result.FAILED)
-        if result in here.goes and result is not decision.result
+        for result in (*possible, *dict.fromkeys(awaited_failures(here).values()))
+        if result is not decision.result
     ]
-    ways = [(result, _target_if(here, decision.advance, result)) for result in others]
+    choices = [(result, _choice_if(here, decision.advance, result)) for result in others]
     return [
-        f"With {result.asked} it would have gone to {target}."
-        for result, target in ways
-        if target != decision.target
+        f"With {result.asked} it would have gone to {choice.target}."
+        for result, choice in choices
+        if choice is not None and choice.target != decision.target
     ]
 
 
-def _target_if(here: SocketRules, fact: AdvanceFact | None, result: Result) -> str:
-    if fact is not None and matches(fact.when, result) and fact.before + 1 >= fact.length:
-        return here.leaves[result].target
-    return here.goes[result].target
+def _choice_if(here: SocketRules, fact: AdvanceFact | None, result: Result) -> Choice | None:
+    advances = fact is not None and described(fact.when).holds(result)
+    return choose_edge(here, result, fact is not None and advances and fact.before + 1 >= fact.length)
 
 
 def _all_looks(rules: Rules, decision: Decision) -> tuple[Look, ...]:

@@ -20,7 +20,8 @@ from materia_nb.display.blocks import Block, Shown, Text, lines
 from materia_nb.display.graph_parts import Marks
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
-from materia_nb.engine.routing import edges_used, short
+from materia_nb.engine.limits import edges_used
+from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.why import Prediction, guesses, judge_guess, known_guess, upcoming
 from materia_nb.jsonvalue import JSON

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from importlib.metadata import entry_points
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, cast, get_args
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.file_io import read_own_table
@@ -19,23 +19,44 @@ Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied", "failed"]
 
 
 class Result(StrEnum):
-    """What can happen to a visit (R60); the way on is chosen by it.
+    """What can happen to a visit (R60); the edge or exit to take is chosen by it.
 
-    An output that is taken says YES, NO or NOTHING in ``satisfied``; a text says NOTHING. An output that is refused
-    for good is REFUSED, a visit whose agent or process gave none has FAILED, and one that a person must end is STOPPED.
+    An output that is accepted says YES, NO or NOTHING in ``satisfied``; a text says NOTHING. A visit whose agent or
+    process gave no output has FAILED, one whose output is refused for good is REFUSED, and one that a person must end is
+    STOPPED. A member has its value, what a condition that waits for it needs, what happened as a sentence, and the kinds
+    of failures that it stands for, separated by blanks: such a member is a special case of FAILED.
     """
 
-    YES = "yes"
-    NO = "no"
-    NOTHING = "nothing"
-    REFUSED = "refused"
-    FAILED = "failed"
-    STOPPED = "stopped"
+    YES = "yes", "satisfied: true", "the output says satisfied: true"
+    NO = "no", "satisfied: false", "the output says satisfied: false"
+    NOTHING = "nothing", "no satisfied", "the output says no satisfied"
+    FAILED = "failed", "a failure", "it failed"
+    REFUSED = "refused", "a refused output", "the output was refused"
+    STOPPED = "stopped", "a stop", "a person must decide"
+
+    asked: str
+    """What a condition that waits for it needs, in words."""
+    words: str
+    """What happened, in a sentence."""
+    kinds: tuple[str, ...]
+    """The kinds of failures that it stands for; empty for results that are not special cases of FAILED."""
+
+    def __new__(cls, value: str, asked: str, words: str, kinds: str = "") -> Self:
+        """Make a member."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.asked, member.words, member.kinds = asked, words, tuple(kinds.split())
+        return member
 
     @classmethod
     def of(cls, satisfied: object) -> Result:
         """Return what an output that is taken says with this value of ``satisfied``."""
         return cls.YES if satisfied is True else cls.NO if satisfied is False else cls.NOTHING
+
+    @classmethod
+    def of_failure(cls, kind: str) -> Result:
+        """Return what happened to a visit that failed with this kind of failure."""
+        return next((result for result in cls if kind in result.kinds), cls.FAILED)
 
     @property
     def satisfied(self) -> bool | None:
@@ -44,38 +65,16 @@ class Result(StrEnum):
 
     @property
     def silent(self) -> bool:
-        """Whether nothing came back at all; a refused output did come back, so it is not silent."""
-        return self is Result.FAILED
-
-    @property
-    def words(self) -> str:
-        """What happened, in a sentence."""
-        return _HAPPENED[self]
-
-    @property
-    def asked(self) -> str:
-        """What a condition that waits for it needs, in words."""
-        return _NEEDED[self]
+        """True if no output came back at all; a refused output did come back."""
+        return self is Result.FAILED or bool(self.kinds)
 
 
 TAKEN: Final = (Result.YES, Result.NO, Result.NOTHING)
 """What an output that is taken can say."""
 YES_OR_NO: Final = (Result.YES, Result.NO)
 """What it says where it must say one of the two."""
-_NEEDED: Final = {
-    Result.YES: "satisfied: true",
-    Result.NO: "satisfied: false",
-    Result.NOTHING: "no satisfied",
-    Result.REFUSED: "a refused output",
-    Result.FAILED: "a failure",
-    Result.STOPPED: "a stop",
-}
-_HAPPENED: Final = {
-    **{result: f"the output says {_NEEDED[result]}" for result in TAKEN},
-    Result.REFUSED: "the output was refused",
-    Result.FAILED: "it failed",
-    Result.STOPPED: "a person must decide",
-}
+WITHOUT_OUTPUT: Final = tuple(result for result in Result if result.silent or result is Result.REFUSED)
+"""What happened to visits without an output that can be used; the cast stops unless an edge waits for that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +106,8 @@ class Described:
     tone: str = ""
 
     def holds(self, result: Result) -> bool:
-        """Whether it matches a visit to which this happened."""
-        return result in self.needs
+        """Whether it matches a visit to which this happened; one that waits for FAILED matches its special cases too."""
+        return result in self.needs or (Result.FAILED in self.needs and result.silent)
 
     def meets(self, other: Described) -> bool:
         """Whether there is a visit that both match."""
@@ -143,7 +142,7 @@ def _in_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _described(needs: tuple[str, ...], **row: Any) -> Described:
-    return Described(needs=tuple(map(Result, needs)), **row)
+    return Described(needs=tuple(Result[need.upper()] for need in needs), **row)
 
 
 DESCRIBED: Final[Mapping[Condition, Described]] = {

@@ -26,8 +26,8 @@ from materia_nb.engine.events import (
 )
 from materia_nb.engine.evolve import begin_session, evolve, output_of
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.routing import Decision, about
-from materia_nb.engine.rules import Look, Rules
+from materia_nb.engine.routing import Decision, Look, about
+from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, output_name
 from materia_nb.engine.state import NEW_ITEM, CastState, Failure, Item, Usage, Visit
 from materia_nb.errors import MateriaError, counted

@@ -15,7 +15,7 @@ from materia_nb.cast.views.status import axis_of, lanes_blocks, steps_words, whe
 from materia_nb.display.blocks import Block, Line, Table
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
-from materia_nb.engine.routing import nearly_used_up
+from materia_nb.engine.limits import nearly_used_up
 from materia_nb.engine.session import all_steps, lanes_at_work
 from materia_nb.engine.state import BOUNDS, NOTHING
 from materia_nb.errors import counted, plain

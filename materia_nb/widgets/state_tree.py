@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.blocks import Block, Heading, JsonTree, Line, Table
 from materia_nb.display.escape import part, shorten
-from materia_nb.engine.routing import edges_used, limits_of
+from materia_nb.engine.limits import edges_used, limits_of
 from materia_nb.errors import MateriaError, plain
 from materia_nb.handoff.jsontext import as_text
 from materia_nb.jsonvalue import JSON, MISSING, get_path, same, split_path

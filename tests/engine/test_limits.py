@@ -6,7 +6,7 @@ import pytest
 
 from builders import NO, YES, Play, asks, at, config, edge, items, loop, retry_loop, say
 from materia_nb.engine import entering, outputs, recovery
-from materia_nb.engine.routing import edges_used, limits_of
+from materia_nb.engine.limits import edges_used, limits_of
 from materia_nb.engine.rules import Rules
 from materia_nb.loadout import build_graph
 

@@ -15,7 +15,6 @@ from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine.state import Failure, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import explain
-from materia_nb.loadout.vocabulary import Result
 
 
 def most_steps(graph):
@@ -43,7 +42,7 @@ def transition(rng, rules, state, prompt):
     if state.status == "waiting":
         if visit.mode == "draft" and visit.drafts:
             return lambda: outputs.finalize(rules, state, prompt)
-        awaited = Result.FAILED in rules.sockets[visit.socket].goes
+        awaited = rules.sockets[visit.socket].routes_failures
         if rng.random() < (0.2 if awaited else 0.005):
             return lambda: recovery.fail(rules, state, Failure("outside", "it broke", visit.socket))
         text = answer(rng, rules.sockets[visit.socket])

@@ -334,7 +334,7 @@ def test_each_way_that_a_random_cast_takes_is_one_that_was_found_possible(docume
             here = play.rules.sockets[play.visit.socket]
             if play.visit.mode == "draft" and play.visit.drafts:
                 play.take(outputs.finalize(play.rules, play.state, play.prompt))
-            elif rng.random() < 0.3 and Result.FAILED in here.goes:
+            elif rng.random() < 0.3 and here.routes_failures:
                 play.take(recovery.fail(play.rules, play.state, Failure("outside", "it broke")))
             else:
                 play.answer(well_formed(rng, here, rows="rows" not in assigned))

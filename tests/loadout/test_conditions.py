@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from materia_nb.engine.rules import Look, matches
+from materia_nb.engine.routing import Look
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.vocabulary import (
     CONDITIONS,
@@ -28,11 +28,11 @@ from materia_nb.loadout.vocabulary import (
         ("always", [Result.YES, Result.NO, Result.NOTHING]),
         ("satisfied", [Result.YES]),
         ("not_satisfied", [Result.NO]),
-        ("failed", [Result.REFUSED, Result.FAILED]),
+        ("failed", [Result.FAILED, Result.REFUSED]),
     ],
 )
 def test_what_each_condition_matches_r3(condition, matched):
-    assert [result for result in Result if matches(condition, result)] == matched
+    assert [result for result in Result if described(condition).holds(result)] == matched
 
 
 def test_the_table_and_the_type_name_the_same_conditions():
@@ -41,7 +41,7 @@ def test_the_table_and_the_type_name_the_same_conditions():
 
 def test_the_guards_are_those_that_a_text_never_matches():
     assert GUARDS == ("satisfied", "not_satisfied")
-    assert not any(matches(condition, Result.NOTHING) for condition in GUARDS)
+    assert not any(described(condition).holds(Result.NOTHING) for condition in GUARDS)
 
 
 def test_each_verdict_has_the_condition_that_waits_for_it_alone():
@@ -73,7 +73,7 @@ def test_conditions_that_an_output_can_match_both_of():
 @pytest.mark.parametrize("result", list(Result))
 def test_another_word_is_an_error_and_never_taken_for_not_satisfied(result):
     with pytest.raises(MateriaError) as caught:
-        matches("unsatisfied", result)
+        described("unsatisfied").holds(result)
     assert 'write one of: "always", ' in caught.value.hint
     with pytest.raises(MateriaError):
         Look("edge", "passed", "end", matched=False).reason(result)

@@ -21,8 +21,9 @@ from materia_nb.display.graph_parts import END_SIGN, Marks, links
 from materia_nb.display.sections import call_blocks, call_words, judged_words, prompt_blocks
 from materia_nb.display.svg import CARD_FONT, graph_block
 from materia_nb.engine.items import standings, walk_of
+from materia_nb.engine.limits import edges_used
 from materia_nb.engine.remarks import Remark
-from materia_nb.engine.routing import edges_used, short
+from materia_nb.engine.routing import short
 from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import BOUNDS, Hold
 from materia_nb.errors import counted, plain
