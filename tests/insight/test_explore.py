@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from random import Random
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from builders import Play, asks, at, config, edge, exit_route, loop, retry_loop, utility
+from builders import asks, at, config, edge, exit_route, loop, retry_loop, utility
 from drawn_loadouts import loadouts, protocols, rules_of, spoken
 from materia_nb import Workbench
-from materia_nb.engine import outputs, recovery
-from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.base import HandoffProtocol
 from materia_nb.handoff.contract_protocol import ContractProtocol
@@ -24,6 +21,7 @@ from materia_nb.insight.reachable_states import Node, Scripted, Space, VisitWay
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.vocabulary import Result
 from protocol_helpers import OTHERS
+from random_routes import check_every_route_is_possible
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "10"))
 """How many random loadouts are explored; set the variable for a long run."""
@@ -324,36 +322,8 @@ def test_what_is_called_impossible_never_happens_in_rehearsals(document, name, i
 
 @settings(max_examples=LAPS)
 @given(loadouts(), st.integers())
-def test_each_way_that_a_random_cast_takes_is_one_that_was_found_possible(document, seed):
-    e, rng = Exploration(rules_of(document).graph, range(3), SMALL), Random(seed)
-    assume(e.complete_search)
-    assigned = {target for one in e.graph.sockets.values() for target, _ in one.assign}
-    for _ in range(20):
-        play = Play(document)
-        while play.visit and len(play.route) < 60:
-            here = play.rules.sockets[play.visit.socket]
-            if play.visit.mode == "draft" and play.visit.drafts:
-                play.take(outputs.finalize(play.rules, play.state, play.prompt))
-            elif rng.random() < 0.3 and here.routes_failures:
-                play.take(recovery.fail(play.rules, play.state, Failure("outside", "it broke")))
-            else:
-                play.answer(well_formed(rng, here, rows="rows" not in assigned))
-            look = play.decision.chosen if play.decision and play.decision.by in {"edge", "exit"} else None
-            if look is not None:
-                assert (look.route or (play.decision.socket, look.place + 1)) not in e.never
-        assert set(play.sockets).isdisjoint(e.unreached)
-        assert play.visit or play.at in e.ends or play.at == "repair_exhausted"
-
-
-def well_formed(rng, here, *, rows):
-    """An output that fits its socket: its lists have one length, and it has those that only it can give."""
-    count = rng.randrange(3)
-    value = {"satisfied": rng.random() < 0.5} if here.wanted.why_satisfied or rng.random() < 0.5 else {}
-    if here.wanted.work_items:
-        value["workItems"] = [{"title": f"t{n}", "context": "c"} for n in range(count)]
-    if here.socket.is_utility and rows:
-        value["state"] = {"rows": [{"title": "r"} for _ in range(count)]}
-    return value
+def test_every_route_of_a_random_cast_is_one_that_explore_calls_possible(document, seed):
+    check_every_route_is_possible(document, seed)
 
 
 @settings(max_examples=max(1, LAPS // 2))  # each is cast on a disk, witness by witness

@@ -1,0 +1,104 @@
+"""Two conditions that wait for failures, `timed_out` for a result of its own: routed, explained, explored and weighed."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders import Play, asks, at, config, edge
+from drawn_loadouts import loadouts
+from materia_nb.engine import recovery
+from materia_nb.engine.state import Failure
+from materia_nb.insight.explore import Exploration, played
+from materia_nb.insight.why import explain
+from materia_nb.loadout import CONDITIONS, build_graph, check_config
+from materia_nb.loadout.vocabulary import Result
+from random_routes import check_every_route_is_possible
+
+REFUSED = '    REFUSED = "refused", "a refused output", "the output was refused"\n'
+TIMED_OUT = '    TIMED_OUT = "timed_out", "a timeout", "it took too long", "utility_timeout agent_timeout"\n'
+ROW = """
+[conditions.{name}]
+needs = ["{name}"]
+sign = "{name}"
+short = "{name}"
+choice = "{name}"
+phrase = "when {name}"
+light = "#123456"
+dark = "#abcdef"
+"""
+EDITS = {
+    "loadout/vocabulary.py": (REFUSED, REFUSED + TIMED_OUT),
+    "loadout/vocabulary.toml": (
+        "\n[conditions.failed]\n",
+        ROW.format(name="timed_out") + ROW.format(name="refused") + "\n[conditions.failed]\n",
+    ),
+}
+
+BRANCHES = config(
+    {
+        "Try": asks(
+            edge("Late", "timed_out"),
+            edge("Odd", "refused"),
+            edge("Bad", "failed"),
+            edge("Good"),
+            materia="U",
+        ),
+        **{name: at("P") for name in ("Late", "Odd", "Bad", "Good")},
+    }
+)
+
+
+def check_routing_and_why() -> None:
+    assert check_config(BRANCHES).ok
+    for kind, target, words in (
+        ("utility_timeout", "Late", "It took too long"),
+        ("utility_exit", "Bad", "It failed"),
+    ):
+        play = Play(BRANCHES)
+        play.take(recovery.fail(play.rules, play.state, Failure(kind, "so it ended")))
+        assert play.last.decision.target == target
+        why = str(explain(play.rules, "the step", play.last.decision, play.last.state))
+        assert f"{words}: so it ended" in why, why
+    play = Play(BRANCHES, "no JSON")
+    assert play.last.decision.target == "Odd"
+    assert "With a timeout it would have gone to Late" in str(
+        explain(play.rules, "the step", play.last.decision, play.last.state)
+    )
+    only_failed = config({"Try": at("P", edge("Bad", "failed"), edge("end")), "Bad": at("P")})
+    play = Play(only_failed)
+    play.take(recovery.fail(play.rules, play.state, Failure("agent_timeout", "so it ended")))
+    assert play.last.decision.target == "Bad", "a timeout is a failure"
+
+
+def check_explore_and_odds() -> None:
+    explored = Exploration(build_graph(BRANCHES), 0)
+    assert explored.never == []
+    assert explored.unreached == ()
+    for number, target in enumerate(("Late", "Odd", "Bad", "Good"), 1):
+        witness = explored.witness(("Try", number))
+        assert witness.route == ("Try", target)
+        session = played(play_rules(), witness)
+        assert [step.socket for step in session.steps] == ["Try", target]
+    odds = explored.odds(0.5, 0, timed_out=0.1, refused=0.2, failed=0.3)
+    assert abs(sum(odds.ends.values()) - 1) < 1e-9, odds.ends
+    shares = [odds.visits[name] for name in ("Late", "Odd", "Bad", "Good")]
+    assert [round(share, 9) for share in shares] == [0.1, 0.2, 0.3, 0.4], shares
+
+
+def play_rules():
+    return Play(BRANCHES).rules
+
+
+@settings(max_examples=15, deadline=None, database=None, derandomize=True)
+@given(loadouts(), st.integers())
+def check_random_loadouts(document: dict, seed: int) -> None:
+    check_every_route_is_possible(document, seed)
+
+
+if __name__ == "__main__":
+    assert {"timed_out", "refused"} < set(CONDITIONS)
+    assert Result.of_failure("agent_timeout") == "timed_out"
+    check_routing_and_why()
+    check_explore_and_odds()
+    check_random_loadouts()
