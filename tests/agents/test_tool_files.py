@@ -281,6 +281,14 @@ def test_a_change_to_the_same_is_refused(box, project):
         ("a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n"),
         ("a\nb\n", "a", "x\r\ny", "x\r\ny\nb\n"),
         ("a\r\nb\nc\n", "b\nc", "x\ny", "a\r\nx\ny\n"),
+        ("a\r\nb\r\nc\n", "a\nb", "A\nB", "A\r\nB\r\nc\n"),
+        ("a\r\nb\nc\r\nd\n", "a\nb\nc", "A\nB\nC\nD", "A\r\nB\nC\nD\r\nd\n"),
+        ("a\r\nb\nc\n", "a", "x\ny", "x\r\ny\r\nb\nc\n"),
+        ("a\nb\r\nc", "c", "x\ny", "a\nb\r\nx\r\ny"),
+        ("a\nb\nc\r\n", "a\r\nb", "A\r\nB", "A\r\nB\nc\r\n"),
+        ("a\r\nb\r\nc\n", "a\nb\n", "", "c\n"),
+        ("a\nb\r\nc\n", "a\n", "a\r\n", "a\r\nb\r\nc\n"),
+        ("a\rb\r\nc\n", "b\nc", "x", "a\rx\n"),
         ("\ufeffa\n", "a", "b", "\ufeffb\n"),
     ],
 )
@@ -307,6 +315,20 @@ def test_an_edit_is_the_replacement_in_the_file_with_other_line_ends(
     assert ok == (old_text != new_text and (len(places) == 1 or (every and len(places) > 1)))
     wanted = plain.replace(old_text, new_text) if ok else plain
     assert (folder / "a.txt").read_bytes() == wanted.replace("\n", end).encode()
+
+
+@given(lines=LINES, new=LINES, crlf=st.lists(st.booleans(), min_size=8, max_size=8), place=st.integers(0, 7))
+def test_lines_outside_an_edit_keep_their_line_ends(tmp_path_factory, lines, new, crlf, place):
+    folder = tmp_path_factory.mktemp("edit")
+    place %= len(lines)
+    written = [line + ("\r\n" if end else "\n") for line, end in zip(lines, crlf, strict=False)]
+    before, here, after = "".join(written[:place]), f"x\n{lines[place]}\ny", "".join(written[place:])
+    ends = "\r\n" if crlf[place] else "\n"
+    (folder / "a.txt").write_bytes((before + here.replace("\n", ends) + after).encode())
+    args = {"path": "a.txt", "old": here, "new": "\n".join(["X", *new])}
+    assert Toolbox(folder).call("edit", args).ok
+    changed = (folder / "a.txt").read_bytes().decode()
+    assert changed == before + ends.join(["X", *new]) + after
 
 
 def test_what_is_not_utf_8_is_not_edited(box, project):

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from materia_nb.agents.tools import (
     LINES,
@@ -299,25 +299,57 @@ def edit(work: Workspace, args: Mapping[str, JSON]) -> ToolResult:
     """Replace a text in a file that must occur once, or with ``all`` wherever it occurs."""
     with reach(work.root, args["path"], "change") as place:
         _check_target(place)
-        text = _text_of(place)
-        # In a file that has only CR LF a model need not know it; one that has both is taken as it is.
-        crlf = text.count("\r\n") == text.count("\n") > 0
-        old, new, before = (_plain(each, crlf=crlf) for each in (args["old"], args["new"], text))
-        count = _count(before, old, place)
+        text = _TextLines.of(_text_of(place))
+        old, new = _TextLines.of(args["old"]), _TextLines.of(args["new"])
+        count = _count(text.text, old.text, place)
         if count > 1 and not args.get("all"):
             raise Refused(
                 f"old occurs {count:,} times in {place.shown}: give more of the lines around the one that is meant, "
                 "or all: true."
             )
-        if old == new:
-            raise Refused("old and new are the same: nothing to change.")
-        if len(before) + before.count(old) * (len(new) - len(old)) > MOST_WRITTEN:
+        occurrences = text.text.count(old.text)
+        if len(text.text) + occurrences * (len(new.text) - len(old.text)) > MOST_WRITTEN:
             raise Refused(f"The file would have more than {MOST_WRITTEN:,} characters.")
-        after = before.replace(old, new)
-        data = _encoded(after.replace("\n", "\r\n") if crlf else after, "new")
-        replace_file(place.name, data, sync=True, folder=place.folder)
-        times = "" if count == 1 else f" in {before.count(old):,} places"
-        return ToolResult(f"{place.shown} is changed{times}.\n{_difference(before, after)}", ok=True)
+        changed = text.replace(old.text, new)
+        if changed == text:
+            raise Refused("old and new are the same: nothing to change.")
+        replace_file(place.name, _encoded(changed.joined(), "new"), sync=True, folder=place.folder)
+        times = "" if count == 1 else f" in {occurrences:,} places"
+        return ToolResult(
+            f"{place.shown} is changed{times}.\n{_difference(text.text, changed.text)}", ok=True
+        )
+
+
+class _TextLines(NamedTuple):
+    """A text whose lines all end with LF, and the end that each of them has in the file: a model does not see these."""
+
+    text: str
+    ends: tuple[str, ...]
+
+    @classmethod
+    def of(cls, written: str) -> _TextLines:
+        *lines, last = written.split("\n")
+        text = "\n".join([*(line.removesuffix("\r") for line in lines), last])
+        return cls(text, tuple("\r\n" if line.endswith("\r") else "\n" for line in lines))
+
+    def joined(self) -> str:
+        first, *lines = self.text.split("\n")
+        return first + "".join(end + line for end, line in zip(self.ends, lines, strict=True))
+
+    def replace(self, old: str, new: _TextLines) -> _TextLines:
+        """Replace each ``old``; a new line ends like the line that it replaces, or else like the line before it."""
+        first, *others = self.text.split(old)
+        height, number = old.count("\n"), first.count("\n")
+        ends = list(self.ends[:number])
+        for other in others:
+            replaced = self.ends[number : number + height]
+            usual = (replaced or self.ends[number : number + 1] or self.ends[-1:] or ("\n",))[-1]
+            for place, end in enumerate(new.ends):
+                ends.append(end if end == "\r\n" else replaced[place] if place < len(replaced) else usual)
+            number += height
+            ends += self.ends[number : number + other.count("\n")]
+            number += other.count("\n")
+        return _TextLines(new.text.join([first, *others]), tuple(ends))
 
 
 def _check_target(place: HeldPlace) -> None:
@@ -349,10 +381,6 @@ def _text_of(place: HeldPlace) -> str:
         ) from None
 
 
-def _plain(text: str, *, crlf: bool) -> str:
-    return text.replace("\r\n", "\n") if crlf else text
-
-
 def _count(text: str, old: str, place: HeldPlace) -> int:
     """Count where ``old`` begins, also inside another occurrence; from the second on the count may be a few less."""
     if not old:
@@ -380,6 +408,8 @@ def _encoded(text: str, name: str) -> bytes:
 
 def _difference(before: str, after: str) -> str:
     """Show what changed as a unified diff, if it is small."""
+    if before == after:
+        return "(only line ends are changed)"
     old, new = before.split("\n"), after.split("\n")
     start = alike(old, new)
     end = alike(old[start:][::-1], new[start:][::-1])
