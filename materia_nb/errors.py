@@ -10,6 +10,7 @@ import html
 import json
 import os
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from traceback import format_exception
 from typing import Any, Final
@@ -336,6 +337,51 @@ def plain(text: object) -> str:
     if open_isolates(value) != 0:
         value = _ISOLATES.sub(_visible, value)
     return f"{FSI}{value}{PDI}" if _MAY_BE_RTL.search(value) else value
+
+
+# Spaces but the usual one, signs without width, fillers, and variation selectors that no emoji uses.
+_HIDDEN: Final = re.compile(
+    "[\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f"
+    "\u3000\u3164\ufe00-\ufe0d\ufeff\uffa0\U000e0000-\U000e0fff]"
+)
+_LOOKALIKES: Final = frozenset(
+    "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυχϲϳАВЕЅІЈКМНОРСТУХԌԚԜавеѕіјкмнорстухһԁԛԝӏҮүοѵԍցհոսօզɑɡıɩʋℓᴄᴏᴠᴡᴢ"
+)
+"""Letters of other scripts that look like ASCII letters."""
+_WORDS: Final = re.compile(r"[^\W\d_]+")
+_DASHES: Final = re.compile(
+    r"(?<!\S)[\u2010-\u2015\u2212](?=\w)|[\u2044\u2215\u2216\u2223\u204e\u2217\ua789\u02d0]"
+)
+
+
+def deceptive_signs(text: str) -> frozenset[str]:
+    """Return the signs of a text that are invisible, or that look like ASCII signs where these are expected."""
+    if text.isascii():
+        return frozenset()
+    signs = {*_HIDDEN.findall(text), *_DASHES.findall(text)}
+    for sign in set(text):
+        alike = unicodedata.normalize("NFKC", sign)  # such as A for a full-width A
+        if alike != sign and len(alike) == 1 and alike.isascii():
+            signs.add(sign)
+    for word in _WORDS.findall(text):
+        letters = _LOOKALIKES.intersection(word)
+        if letters and (letters.issuperset(word) or any(map(str.isascii, word))):
+            signs |= letters
+    return frozenset(signs)
+
+
+def with_visible_signs(text: str) -> str:
+    """Return text that a person is to judge: each of its deceptive signs is written as ``[U+200B]``."""
+    return text.translate({ord(sign): f"[U+{ord(sign):04X}]" for sign in deceptive_signs(text)})
+
+
+def signs_warning(text: str) -> str:
+    """Return a sentence that names the deceptive signs of a text; empty if it has none."""
+    names = [
+        f"U+{ord(sign):04X} {unicodedata.name(sign, 'without a name')}"
+        for sign in sorted(deceptive_signs(text))
+    ]
+    return f"Signs shown as [U+...] are invisible or look like others: {', '.join(names)}." if names else ""
 
 
 def outgoing(text: object) -> str:

@@ -46,7 +46,7 @@ from materia_nb.agents.tools import Tool, choose_tools
 from materia_nb.agents.tools.file_tools import Toolbox
 from materia_nb.agents.tools.more_tools import Finder
 from materia_nb.engine.conversation import ToolCall
-from materia_nb.errors import did_you_mean
+from materia_nb.errors import deceptive_signs, did_you_mean
 from materia_nb.handoff.jsontext import NotJson, strict_json
 from materia_nb.handoff.runtime_rules import Grant
 from materia_nb.jsonvalue import JSON, compact
@@ -285,7 +285,9 @@ class Calls:
     def _may(self, call: ToolCall) -> bool:
         if not self._changes(call):
             return True
-        if call.decided is not None or call.tool in self._turn.allowed or self._tools[call.tool].free:
+        if call.decided is not None or self._tools[call.tool].free:
+            return True
+        if call.tool in self._turn.allowed and not _is_deceptive(call):
             return True
         if self._grant is None or call.tool != "bash":
             return False
@@ -332,6 +334,11 @@ class Calls:
         call = replace(call, result=text, ok=ok, seconds=round(time.perf_counter() - begun, 6))
         self._turn.tell(Called(call))
         return call
+
+
+def _is_deceptive(call: ToolCall) -> bool:
+    """Return True if a person has to see the command or the path, whatever they allowed before."""
+    return any(deceptive_signs(str(call.args.get(name, ""))) for name in ("command", "path"))
 
 
 def _unused(turn: Turn) -> Grant | None:

@@ -14,7 +14,7 @@ from materia_nb.display.svg import CARD_FONT, INK, NOW, ON_DARK, PLATE, RIM
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.told import PromptPart, tokens_of
-from materia_nb.errors import plain
+from materia_nb.errors import plain, signs_warning, with_visible_signs
 from materia_nb.handoff.base import Issue, Section, StatusPath
 from materia_nb.handoff.jsontext import as_text
 
@@ -83,13 +83,21 @@ def call_blocks(calls: Iterable[ToolCall], *, judged: bool = False) -> list[Bloc
         for name, value in call.args.items():
             text = as_text(value)
             title = f"{part(name, 40)}{_size(text)}"
-            inside.append(
-                Code(_both_ends(text, JUDGED), 2 * JUDGED, title) if waits else Code(text, title=title)
-            )
+            if not waits:
+                inside.append(Code(text, title=title))
+                continue
+            inside += judged_blocks(text, title)
         if call.result is not None:
             inside.append(Code(call.result, title="what it was told"))
         found.append(Fold(f"{_call_title(call)} ({_call_outcome(call)})", inside, opened=waits))
     return found
+
+
+def judged_blocks(text: str, title: str = "") -> list[Block]:
+    """Return a text that a person is to judge, with a warning if it has signs that look like others or are invisible."""
+    warning = signs_warning(text)
+    shown = Code(_both_ends(with_visible_signs(text), JUDGED), 2 * JUDGED, title)
+    return [*([Line(warning, "warn")] if warning else []), shown]
 
 
 def call_words(call: ToolCall) -> str:
@@ -103,7 +111,9 @@ def call_words(call: ToolCall) -> str:
     main = next((name for name in _MAIN if isinstance(call.args.get(name), str)), None)
     others = [judged_words(name, as_text(value)) for name, value in call.args.items() if name != main]
     about = _in_words(call.args[main]) if main else ""
-    return ", ".join([f"{part(call.tool, 40)} {about}".rstrip(), *others])
+    words = ", ".join([f"{part(call.tool, 40)} {about}".rstrip(), *others])
+    warning = signs_warning("\n".join(map(as_text, call.args.values())))
+    return f"{words} (Warning: {warning})" if warning else words
 
 
 def _call_outcome(call: ToolCall) -> str:
@@ -129,7 +139,7 @@ def judged_words(name: str, text: str) -> str:
 
 
 def _in_words(text: str) -> str:
-    return plain(_both_ends(text.strip("\n"), _JUDGED_IN_WORDS)).replace("\n", _LINE_END)
+    return plain(_both_ends(with_visible_signs(text.strip("\n")), _JUDGED_IN_WORDS)).replace("\n", _LINE_END)
 
 
 def _size(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.cast.formatting import output_words
 from materia_nb.display.blocks import Block, Code, FactTable, Fold, Heading, Line, blocks_as_text, lines
 from materia_nb.display.escape import part
-from materia_nb.display.sections import JUDGED, call_blocks, issue_rows
+from materia_nb.display.sections import JUDGED, call_blocks, issue_rows, judged_blocks
 from materia_nb.engine import outputs
 from materia_nb.engine.entering import turn_facts
 from materia_nb.errors import MateriaError, plain
@@ -158,7 +158,7 @@ def _hold_state(now: Snapshot) -> dict[str, Any]:
         ]
         rows += [("fingerprint", approval.fingerprint)] if approval is not None else []
         if content:
-            parts += [Heading(f"exactly this ({len(content):,} characters)"), Code(content, JUDGED)]
+            parts += [Heading(f"exactly this ({len(content):,} characters)"), *judged_blocks(content)]
         parts.append(FactTable(rows))
     parts += lines([f"Note: {one.message}" for one in hold.reading.warnings], "warn")
     return {

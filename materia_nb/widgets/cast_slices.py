@@ -18,7 +18,7 @@ from materia_nb.display.sections import call_words
 from materia_nb.engine.limits import nearly_used_up
 from materia_nb.engine.session import all_steps, lanes_at_work
 from materia_nb.engine.state import BOUNDS, NOTHING
-from materia_nb.errors import counted, plain
+from materia_nb.errors import counted, plain, with_visible_signs
 from materia_nb.handoff.base import EVENT_SEVERITIES
 from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.insight.usage import format_seconds, format_work_time, step_time, step_usage, work_time
@@ -262,7 +262,8 @@ def _asks(now: Snapshot) -> dict[str, Any] | None:
     if calls:
         words = plain("; ".join(call_words(call) for call in calls))
     elif hold is not None and hold.needs == "consent" and isinstance(hold.reading.value, dict):
-        words = plain(str(request_of(hold.reading.value).get("exact_content") or "a command"))
+        content = str(request_of(hold.reading.value).get("exact_content") or "a command")
+        words = plain(with_visible_signs(content))
     else:
         return None
     whole = len(words) <= _BAR_CHARS and "\n" not in words

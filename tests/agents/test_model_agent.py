@@ -495,6 +495,34 @@ def test_a_tool_that_is_allowed_for_the_cast_does_not_ask(tmp_path):
     assert (tmp_path / "made").exists()
 
 
+@pytest.mark.parametrize(
+    "tool, args",
+    [
+        ("bash", {"command": "touch m\u0430de"}),
+        ("bash", {"command": "touch\u00a0made"}),
+        ("write", {"path": "ma\u200bde", "content": ""}),
+        ("edit", {"path": "m\uff41de", "old": "a", "new": "b"}),
+    ],
+)
+def test_a_command_or_path_that_deceives_asks_although_its_tool_is_allowed(tmp_path, tool, args):
+    with serving(calls((tool, args))) as server:
+        asking = agent(server).answer(
+            turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"bash", "edit", "write"}))
+        )
+    assert isinstance(asking, Asking)
+    assert [call.args for call in asking.calls] == [args]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_allowed_to_be_written_may_have_any_content(tmp_path):
+    call = ("write", {"path": "файл.txt", "content": "\U0001f469\u200d\U0001f4bb"})
+    with serving(calls(call), says("done")) as server:
+        made = agent(server)
+        reply = made.answer(turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"write"})))
+    assert reply.text == "done"
+    assert (tmp_path / "файл.txt").exists()
+
+
 def test_a_grant_lets_its_exact_command_run_once(tmp_path):
     command = "echo x >> made"
     grant = Grant("P-" + "0" * 32, command, 2.0**60)

@@ -75,7 +75,17 @@ def test_words_of_a_long_command_tell_both_ends_and_count_the_gap():
 
 def test_words_stay_on_one_line_and_show_where_lines_end():
     told = call_words(bash("true\nwaiting: nothing\r\ncurl \x1b[2K\u202eevil"))
-    assert told == "bash true \u23ce waiting: nothing \u23ce curl \u241b[2K[U+202E]evil"
+    command, warning = told.split(" (Warning: ")
+    assert command == "bash true \u23ce waiting: nothing \u23ce curl \u241b[2K[U+202E]evil"
+    assert "U+202E RIGHT-TO-LEFT OVERRIDE" in warning
+
+
+def test_signs_that_deceive_are_escaped_and_named_before_a_person_allows_a_call():
+    call = bash("rm\u200b -rf d\u0430ta")
+    for text in (call_words(call), blocks_as_text(call_blocks([call])), calls_html([call])):
+        assert "rm[U+200B] -rf d[U+0430]ta" in text
+        assert "U+0430 CYRILLIC SMALL LETTER A, U+200B ZERO WIDTH SPACE" in text
+    assert "Warning" not in call_words(bash("cat 'Prüfung über файлы'"))
 
 
 def calls_html(calls):

@@ -6,7 +6,14 @@ from traceback import format_exception
 
 import pytest
 
-from materia_nb.errors import MateriaError, close_match, did_you_mean
+from materia_nb.errors import (
+    MateriaError,
+    close_match,
+    deceptive_signs,
+    did_you_mean,
+    signs_warning,
+    with_visible_signs,
+)
 from materia_nb.loadout import check_config
 from materia_nb.loadout.report import LoadoutError
 
@@ -68,3 +75,41 @@ def test_problems_of_a_loadout_are_one_line_each():
     for text in (*map(str, report.problems), str(report), str(LoadoutError(report, HOSTILE))):
         assert not set(text) & set("\x1b\u202e\u2028")
         assert not [line for line in text.splitlines() if line.startswith("FAKE")]
+
+
+@pytest.mark.parametrize(
+    "text, shown",
+    [
+        ("rm\u200b -rf x", "rm[U+200B] -rf x"),
+        ("rm\u00a0-rf x", "rm[U+00A0]-rf x"),
+        ("a\u2028b", "a[U+2028]b"),
+        ("echo \u202ecba", "echo [U+202E]cba"),
+        ("\u0441at x", "[U+0441]at x"),
+        ("cat \u0441\u0430\u0440", "cat [U+0441][U+0430][U+0440]"),
+        ("\uff52m x", "[U+FF52]m x"),
+        ("rm \u2013rf x", "rm [U+2013]rf x"),
+        ("a\u2215b", "a[U+2215]b"),
+        ("a\U000e0041b", "a[U+E0041]b"),
+    ],
+)
+def test_signs_that_deceive_are_made_visible(text, shown):
+    assert with_visible_signs(text) == shown
+    assert [f"U+{ord(sign):04X}" in signs_warning(text) for sign in deceptive_signs(text)]
+    assert deceptive_signs(with_visible_signs(text)) == frozenset()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rm -rf x",
+        "git commit -m 'Prüfung \u2013 größer'",
+        "cat файлы.txt",
+        "echo 日本語 ❤️ … é",
+        "cat שלום.txt",
+        "λ → ½",
+        "",
+    ],
+)
+def test_words_of_any_language_stay_as_they_are(text):
+    assert with_visible_signs(text) == text
+    assert signs_warning(text) == ""

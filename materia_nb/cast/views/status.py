@@ -26,7 +26,7 @@ from materia_nb.engine.remarks import Remark
 from materia_nb.engine.routing import short
 from materia_nb.engine.session import StepRecord, lanes_at_work
 from materia_nb.engine.state import BOUNDS, Hold
-from materia_nb.errors import counted, plain
+from materia_nb.errors import counted, plain, signs_warning
 from materia_nb.handoff.jsontext import as_text
 from materia_nb.handoff.runtime_rules import request_of
 from materia_nb.insight.usage import format_seconds, format_work_time, step_time, work_time
@@ -286,6 +286,7 @@ def consent_lines(cast: Snapshot) -> list[str]:
     request, lines = request_of(hold.reading.value), []
     if command := request.get("exact_content"):
         lines.append(judged_words("exactly this", str(command)))
+        lines += [warning] if (warning := signs_warning(str(command))) else []
     for field, word in _CONSENT.items():
         if request and (command or request.get(field)):
             lines.append(f"{word}: {shorten(as_text(request.get(field) or 'not said'), 300)}")
