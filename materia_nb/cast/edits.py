@@ -185,7 +185,7 @@ class Edits:
             raise MateriaError("The state is an object.", hint="give a dict", kind="not_json")
         return self._said(decide.edit_state, json_copy(dict(data)), {})
 
-    def reword(self, part: str, text: str) -> Prompt:
+    def prompt(self, part: str, text: str) -> Prompt:
         """Change one part of the prompt that waits, for this turn only; a socket that is next is entered first.
 
         A turn that failed waits again then: the next step asks it with the new words.
@@ -250,7 +250,7 @@ class Edits:
         """Undo the last edit, as long as no step was made since."""
         self._runner.edit(decide.undo)
 
-    def recommit(self, output: str | Mapping[str, JSON], *, discard_edits: bool = False) -> StepRecord:
+    def output(self, output: str | Mapping[str, JSON], *, discard_edits: bool = False) -> StepRecord:
         """Correct the output of the last step; it is checked and decided again, and the original is kept.
 
         Your edits since that step began are applied again.

@@ -195,7 +195,7 @@ def over(session: Session) -> MateriaError:
         return MateriaError(
             f"The cast is held ({hold.action}): {hold.reason}",
             where=state.at.socket if state.at else None,
-            hint=f"{ways}, accept its output as it is (accept), correct it (edit recommit), or abort",
+            hint=f"{ways}, accept its output as it is (accept), correct it (edit output), or abort",
             kind="held",
         )
     if failure is None:

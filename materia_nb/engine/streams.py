@@ -39,7 +39,7 @@ def schedule_of(state: CastState, region: Region) -> tuple[Stream, ...]:
     if issues := tuple(schedule_issues(given)):
         raise RefusedAnswer(
             f"The schedule of {region.generator} does not fit the work items: undo the edit, or correct the output "
-            "(edit recommit).",
+            "(edit output).",
             issues,
             "stale_schedule",
         )

@@ -481,13 +481,13 @@ class CastPanel(CastSurface):
     def _edit_prompt(self, layers: dict[str, LongText]) -> None:
         """Change layers of the prompt, for this turn only."""
         for name, text in layers.items():
-            self.cast.edit.reword(name, text)
+            self.cast.edit.prompt(name, text)
 
     @_acts_when_idle
     def _recommit(self, text: LongText, *, discard_edits: StrictBool = False) -> None:
         """Correct the output of the last step, and decide again where it leads."""
         number = len(self.cast.steps)
-        self.cast.edit.recommit(text, discard_edits=discard_edits)
+        self.cast.edit.output(text, discard_edits=discard_edits)
         self._say_edits(number)
 
     @_acts_when_idle

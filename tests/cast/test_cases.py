@@ -65,7 +65,7 @@ def test_edits_and_corrections_of_a_person_are_part_of_a_case(cast, tmp_path):
     cast.run(steps=1)
     cast.edit.items(items("other"))
     cast.run(steps=2)
-    cast.edit.recommit({"satisfied": True, "context": "good"})
+    cast.edit.output({"satisfied": True, "context": "good"})
     cast.run()
     assert read_case(cast.export.test(tmp_path / "edited")).check() == []
 

@@ -148,7 +148,7 @@ def test_the_patch_and_its_inverse_are_kept(cast):
 def test_a_corrected_output_is_decided_anew_and_the_original_kept(bench, cast):
     cast.run(steps=3)
     assert cast.now.engine.next == "Socket-2"
-    record = cast.edit.recommit('{"satisfied": true}')
+    record = cast.edit.output('{"satisfied": true}')
     assert cast.now.engine.next == "Socket-4"
     assert cast.now.engine.follow_up == ()
     assert [turn.mode for turn in record.turns] == ["work", "correction"]
@@ -163,7 +163,7 @@ def test_a_bad_correction_is_refused_and_changes_nothing(cast):
     cast.run(steps=3)
     before = cast.now.engine
     with pytest.raises(MateriaError, match=r"\$\.satisfied"):
-        cast.edit.recommit("{}")
+        cast.edit.output("{}")
     assert cast.now.engine is before
 
 
@@ -246,11 +246,11 @@ def test_a_prompt_is_reworded_for_one_turn_only(bench, cast):
         return "built"
 
     cast.step()
-    first = cast.edit.reword("task", "Build it in one file.")
+    first = cast.edit.prompt("task", "Build it in one file.")
     assert first.instruction == "Build it in one file."
     assert cast.now.prompt is first
     for name in ("request", "place", "item"):
-        cast.edit.reword(name, "")
+        cast.edit.prompt(name, "")
     same_as_journal(bench, cast)
     cast.run(steps=1)
     assert asked == ["## Your task\nBuild it in one file."]
@@ -267,7 +267,7 @@ def test_a_prompt_is_reworded_for_one_turn_only(bench, cast):
 def test_an_edit_of_the_state_asks_in_the_materias_words_again(bench, cast):
     cast.step()
     cast.step(ask=False)
-    reworded = cast.edit.reword("task", "Otherwise.")
+    reworded = cast.edit.prompt("task", "Otherwise.")
     cast.edit.items([item("renamed"), *PLAN[1:]], [0, 1, 2])
     assert "renamed" in cast.now.prompt.instruction
     cast.edit.undo()
@@ -278,15 +278,15 @@ def test_an_edit_of_the_state_asks_in_the_materias_words_again(bench, cast):
 
 def test_what_cannot_be_reworded_is_refused(bench, cast, tmp_path):
     with pytest.raises(MateriaError, match="no part 'taks'") as found:
-        cast.edit.reword("taks", "x")
+        cast.edit.prompt("taks", "x")
     assert "did you mean 'task'" in str(found.value).lower()
     over = start(tmp_path, chain_config(1), lambda: "done")
     over.run()
     with pytest.raises(MateriaError, match="No socket is waiting"):
-        over.edit.reword("task", "x")
+        over.edit.prompt("task", "x")
     utility = start(tmp_path, one_config(python("print('{}')", parse="json")))
     with pytest.raises(MateriaError, match="is a utility"):
-        utility.edit.reword("task", "x")
+        utility.edit.prompt("task", "x")
 
 
 # -- one value ----------------------------------------------------------------------------
@@ -449,7 +449,7 @@ def test_an_edit_that_does_not_fit_is_asked_about(bench, cast):
 
 def test_a_corrected_output_that_would_be_left_is_asked_about(bench, cast):
     cast.run(steps=1)
-    cast.edit.recommit({"workItems": [item("z")]})
+    cast.edit.output({"workItems": [item("z")]})
     with pytest.raises(MateriaError, match="your correction of the output of step 1"):
         cast.back(0)
     cast.back(0, discard_edits=True)
@@ -458,7 +458,7 @@ def test_a_corrected_output_that_would_be_left_is_asked_about(bench, cast):
 
 def test_an_output_is_corrected_after_an_edit(bench, cast):
     edited = at_eval_limit(bench, cast)
-    cast.edit.recommit({"satisfied": True})
+    cast.edit.output({"satisfied": True})
     assert titles(cast) == edited
     assert cast.status == "ready"
     same_as_journal(bench, cast)
@@ -468,10 +468,10 @@ def test_a_correction_that_an_edit_does_not_fit_is_asked_about(bench, cast):
     cast.run(steps=1)
     cast.edit.items([item("x"), *PLAN])
     with pytest.raises(MateriaError) as caught:
-        cast.edit.recommit({"workItems": [item("z")]})
+        cast.edit.output({"workItems": [item("z")]})
     assert caught.value.kind == "edits_lost"
     assert titles(cast) == ["x", "a", "b", "c"]
-    cast.edit.recommit({"workItems": [item("z")]}, discard_edits=True)
+    cast.edit.output({"workItems": [item("z")]}, discard_edits=True)
     assert titles(cast) == ["z"]
     same_as_journal(bench, cast)
 
@@ -486,7 +486,7 @@ def test_a_raised_limit_is_asked_about(bench, cast):
     cast.back(stopped)
     assert cast.now.engine.extra == raised, "the limit was raised before that step was left"
     cast.edit.set("note", "mine")
-    for act in (lambda: cast.back(stopped - 1), lambda: cast.edit.recommit({"satisfied": True})):
+    for act in (lambda: cast.back(stopped - 1), lambda: cast.edit.output({"satisfied": True})):
         with pytest.raises(
             MateriaError, match=r"the limit that you raised .* 2 edits would be lost"
         ) as caught:
@@ -501,7 +501,7 @@ def test_a_raised_limit_is_asked_about(bench, cast):
 def test_a_changed_prompt_is_asked_about(bench, cast):
     cast.run(steps=1)
     cast.step(ask=False)
-    cast.edit.reword("task", "Build it in blue.")
+    cast.edit.prompt("task", "Build it in blue.")
     cast.step()
     with pytest.raises(MateriaError, match="your change of the prompt of step 2") as caught:
         cast.back(1)

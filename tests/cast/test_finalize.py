@@ -240,7 +240,7 @@ def test_a_corrected_output_is_the_handoff_not_the_work(tmp_path):
     cast = h.start(tmp_path, document, scripted("work", h.NO))
     cast.step()
     assert cast.now.engine.next == "end"
-    cast.edit.recommit(h.YES)
+    cast.edit.output(h.YES)
     assert cast.now.engine.next == "Socket-2"
     h.assert_same(open_cast(cast.run_dir), cast)
 

@@ -545,7 +545,7 @@ def iter_agent(*replies):
 def test_the_output_of_a_held_socket_can_be_corrected(tmp_path):
     cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE")])
     cast.run()
-    cast.edit.recommit(say("VERIFIED", "CONTINUE"))
+    cast.edit.output(say("VERIFIED", "CONTINUE"))
     assert cast.now.next_socket == "Done"
     same_when_opened(cast)
     cast.back(1, discard_edits=True)
@@ -620,5 +620,5 @@ def test_an_object_is_written_as_the_socket_hands_over(tmp_path, protocol, given
         step = cast.reply(given) if who == "person" else cast.step()
         assert (cast.now.next_socket, step.decision.satisfied) == ("Done", True)
         assert step.reading.value.items() >= given.items()
-        assert cast.edit.recommit(given).output == step.output
+        assert cast.edit.output(given).output == step.output
         same_when_opened(cast)

@@ -135,7 +135,7 @@ def test_a_held_cast_says_it_in_its_status(tmp_path):
     assert cast.status == "held"
     assert "not on the disk, though named as made: <b>" in repr(cast)
     assert same_when_opened(cast).status == "held"
-    cast.edit.recommit(json.dumps(envelope(summary__evidence={"commands_run": ["x"]})))
+    cast.edit.output(json.dumps(envelope(summary__evidence={"commands_run": ["x"]})))
     assert cast.steps[1].missing == ()
     same_when_opened(cast)
 

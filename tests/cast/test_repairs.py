@@ -207,7 +207,7 @@ def test_a_round_too_many_offers_to_grant_or_to_correct(tmp_path):
     assert cast.run() == "failed"
     assert cast.failure.kind == "no_advance_cycles_exhausted"
     assert names(cast) == ["revive", "correct", "skip_item"]
-    cast.edit.recommit(h.YES)
+    cast.edit.output(h.YES)
     cast.agents.set("Check", lambda: h.YES)
     assert cast.run() == "complete"
 

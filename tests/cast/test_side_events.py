@@ -121,7 +121,7 @@ def test_r39_a_draft_tells_nothing_and_its_final_result_does(tmp_path):
 def test_r39_a_correction_tells_in_place_of_the_output_and_numbers_go_on(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: {"event": [NOTE]})
     cast.step()
-    cast.edit.recommit({"event": [{"type": "other"}, {"type": "third"}]})
+    cast.edit.output({"event": [{"type": "other"}, {"type": "third"}]})
     assert [number for number, _ in told(cast)] == [1, 2, 3]
     assert [(event.sequence, event.type) for event in cast.steps.events()] == [(2, "other"), (3, "third")]
     cast.back(0, discard_edits=True)

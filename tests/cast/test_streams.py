@@ -457,7 +457,7 @@ def test_a_breakpoint_stops_all_lanes(tmp_path):
 def test_what_lanes_have_begun_from_is_not_changed_behind_them(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents())
     cast.run(steps=2)
-    for change in (lambda: cast.edit.set("x", 1), lambda: cast.edit.recommit(plan_of(TWO))):
+    for change in (lambda: cast.edit.set("x", 1), lambda: cast.edit.output(plan_of(TWO))):
         with pytest.raises(MateriaError, match="back 1"):
             change()
     cast.back(1)

@@ -79,7 +79,7 @@ def test_a_long_output_is_told_in_part_and_kept_whole(tmp_path):
 def test_a_person_changes_a_part_for_one_turn(tmp_path):
     cast = auto_plan(tmp_path)
     cast.run()
-    cast.edit.reword("request", "It is about moss.")
+    cast.edit.prompt("request", "It is about moss.")
     assert cast.now.prompt.text.startswith(
         "## Request\nIt is about moss.\n\n## Your task\nReturn compact JSON"
     )

@@ -200,7 +200,7 @@ def test_a_failed_turn_can_be_reworded_and_sent(tmp_path):
     agent = Toolsmith(fail=True)
     cast = start(tmp_path, agent)
     cast.run()
-    cast.edit.reword("task", "in other words")
+    cast.edit.prompt("task", "in other words")
     assert cast.status == "waiting"
     cast.approvals.allow("bash")
     cast.step()
@@ -380,7 +380,7 @@ def test_a_wording_that_is_refused_leaves_the_cast_failed(tmp_path):
     cast = start(tmp_path, Toolsmith(fail=True))
     cast.run()
     with pytest.raises(MateriaError, match="no part"):
-        cast.edit.reword("nonsense", "x")
+        cast.edit.prompt("nonsense", "x")
     assert cast.status == "failed"
     reopened(cast)
 
@@ -434,6 +434,6 @@ def test_resend_goes_on_with_a_turn_that_was_reworded(tmp_path):
     cast = start(tmp_path, agent)
     cast.run()
     cast.approvals.allow("bash")
-    cast.edit.reword("task", "in other words")
+    cast.edit.prompt("task", "in other words")
     assert cast.retry(turn=True).output == "made"
     assert agent.turns[1].prompt.endswith("in other words")

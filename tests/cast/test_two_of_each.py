@@ -98,15 +98,15 @@ WAYS = {
         "abandon": lambda cast: cast.edit.abandon(),
         "set": lambda cast: cast.edit.set("mood", {"a": [1]}),
         "state": lambda cast: cast.edit.state({**cast.state, "x": 1}),
-        "reword": lambda cast: cast.edit.reword("task", "Reworded."),
+        "prompt": lambda cast: cast.edit.prompt("task", "Reworded."),
         "redefine": lambda cast: cast.edit.redefine(
             cast.graph.sockets["Socket-2"].materia.id,
             document()["materia"]["Build"] | {"description": "with care"},
         ),
         "undo": lambda cast: (cast.edit.set("a", 1), cast.edit.undo()),
-        "recommit": lambda cast: (
+        "output": lambda cast: (
             cast.back(1),
-            cast.edit.recommit({"workItems": h.items("p", "q", "r")}),
+            cast.edit.output({"workItems": h.items("p", "q", "r")}),
         ),
         "budget": lambda cast: cast.edit.budget(7, max_cost_usd=1.5),
         "budget_in_words": lambda cast: cast.edit.budget_in_words("3 USD"),
@@ -153,7 +153,7 @@ WAYS = {
 }
 REFUSED = {"in_lane", "remember", "answer", "approve", "deny", "decide"}
 """What no cast here waits for: refused, and it must change nothing elsewhere for all that."""
-ON_A_FORK = {"abandon", "recommit", "reword", "again"}
+ON_A_FORK = {"abandon", "output", "prompt", "again"}
 """What takes the cast to where the others are not possible any more."""
 LOOKS = {
     Labels: {"of"},
@@ -210,7 +210,7 @@ def test_r47_what_is_done_to_one_cast_changes_no_other(wb, kind):
                 changed.add(name)
             check_same(other, before, (part.__name__, name))
         assert h.facts(open_cast(other.run_dir)) == reopened, part
-    assert changed >= {"items", "set", "redefine", "recommit", "budget", "add", "put", "watch", "allow"}
+    assert changed >= {"items", "set", "redefine", "output", "budget", "add", "put", "watch", "allow"}
     one.abort()
     check_same(other, before, "abort")
     assert other.run() == "complete"

@@ -97,8 +97,8 @@ COMMANDS = {
     "move": lambda cast, n: cast.edit.items(cast.now.work_items[::-1], abandon=n % 2 == 0),
     "state": lambda cast, n: cast.edit.state({**cast.state, f"k{n % 3}": [n]}),
     "value": lambda cast, n: cast.edit.set("plan.n", n),
-    "prompt": lambda cast, n: cast.edit.reword(("task", "place", "request")[n % 3], f"words {n}"),
-    "output": lambda cast, n: cast.edit.recommit(OUTPUTS[n % len(OUTPUTS)]),
+    "prompt": lambda cast, n: cast.edit.prompt(("task", "place", "request")[n % 3], f"words {n}"),
+    "output": lambda cast, n: cast.edit.output(OUTPUTS[n % len(OUTPUTS)]),
     "undo": lambda cast, n: cast.edit.undo(),
     "back": lambda cast, n: cast.back(n % (len(cast.steps) + 1)),
     "abort": lambda cast, n: cast.abort("" if n % 2 else "enough"),
@@ -276,7 +276,7 @@ def test_the_past_does_not_change(tmp_path):
     assert cast.at(1).steps[0].output == "an answer"
 
 
-@pytest.mark.parametrize("go_back", [lambda cast: cast.back(1), lambda cast: cast.edit.recommit("corrected")])
+@pytest.mark.parametrize("go_back", [lambda cast: cast.back(1), lambda cast: cast.edit.output("corrected")])
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_list_of_casts_knows_what_a_person_did_last(tmp_path, go_back, fails):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "x")

@@ -63,7 +63,7 @@ def test_an_assignment_after_the_patch_goes_before_it(tmp_path):
 
 def test_a_corrected_answer_says_so(cast):
     cast.run(steps=1)
-    cast.edit.recommit({"workItems": items("corrected")})
+    cast.edit.output({"workItems": items("corrected")})
     found = cast.blame("workItems.0.title")
     assert (found[0].step, found[0].corrected, found[0].after) == (1, True, "corrected")
 

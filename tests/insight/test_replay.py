@@ -213,7 +213,7 @@ def test_edits_that_a_person_made_are_made_again(bench, cast):
 
 def test_a_correction_of_a_person_counts_as_the_answer(bench, cast):
     cast.run(steps=3)
-    cast.edit.recommit({"satisfied": True, "context": "good"})
+    cast.edit.output({"satisfied": True, "context": "good"})
     cast.run()
     assert cast.replay(bench.graph()).route == cast.route
 

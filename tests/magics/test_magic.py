@@ -388,7 +388,7 @@ def test_abort_recast_budget_and_resume(shell, project):
 
 def test_a_family_alone_says_what_there_is(shell):
     assert "%materia edit undo" in text(line(shell, "help edit"))
-    with pytest.raises(MateriaError, match="items, set, reword"):
+    with pytest.raises(MateriaError, match="items, set, prompt"):
         line(shell, "edit")
 
 
@@ -411,7 +411,7 @@ def test_help_knows_every_verb(shell):
         ("%%materia repl", {"reply", "replay"}),
         ("x = %materia sta", {"state", "status"}),
         ("%materia use Plan-", {"Plan-Build-Eval"}),
-        ("%materia edit re", {"redefine", "recommit", "remember", "reword"}),
+        ("%materia edit re", {"redefine", "remember"}),
         ("%materia explore o", {"odds"}),
         ("%materia edit redefine h", {"hi", "hello"}),
         ("%materia run --u", {"--until"}),
@@ -496,7 +496,7 @@ def test_editing_between_steps(shell):
     assert cast.state["note"] == "some words"
     line(shell, "run --steps 2")
     assert cast.now.next_socket == "Socket-2"
-    assert "Socket-4" in text(line(shell, 'edit recommit {"satisfied": true}'))
+    assert "Socket-4" in text(line(shell, 'edit output {"satisfied": true}'))
     line(shell, "run")
     assert cast.status == "complete"
     assert "next: Socket-3" in text(line(shell, "back 2 --discard-edits"))

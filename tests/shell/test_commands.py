@@ -265,8 +265,8 @@ SAID = {
     "export recording": "export recording r.json", "handoff": "handoff 1", "prompt": "prompt 1", "why": "why 1",
     "steps ask": "steps ask $.satisfied", "break": "break Socket-1", "label": "label kept", "back": "back 1",
     "edit budget": "edit budget 100", "edit items": "edit items --body items.yaml", "edit set": "edit set mood 1",
-    "edit recommit": "edit recommit {}", "edit redefine": "edit redefine Judge",
-    "edit remember": "edit remember Judge", "edit reword": "edit reword task Say.", "fork": "fork 1",
+    "edit output": "edit output {}", "edit redefine": "edit redefine Judge",
+    "edit remember": "edit remember Judge", "edit prompt": "edit prompt task Say.", "fork": "fork 1",
     "refine": "refine shorter", "reply": "reply x", "skip": "skip why", "cast": "cast rain", "copy": "copy Ask Mine",
     "delete": "delete -1 --yes", "link": "link Asks Ask go", "quest add": "quest add rain", "quest move": "quest move 1 top",
     "quest remove": "quest remove 1", "quest requeue": "quest requeue 1", "sweep": "sweep rain", "check": "check Asks",
@@ -275,7 +275,7 @@ SAID = {
 }  # fmt: skip
 """What is written behind verbs that need something there."""
 REFUSED = {
-    "accept", "approve", "deny", "edit recommit", "edit redefine", "edit remember", "edit reword", "edit undo", "quest move",
+    "accept", "approve", "deny", "edit output", "edit redefine", "edit remember", "edit prompt", "edit undo", "quest move",
     "quest remove", "quest requeue", "refine", "retry", "skip",
 }  # fmt: skip
 """Those that a cast like the one of the test has nothing for."""

@@ -303,7 +303,7 @@ def _held_for(cast: Snapshot, hold: Hold, socket: str) -> list[str]:
     return [
         f"held by {socket} ({hold.action}): {hold.reason}",
         *consent_lines(cast),
-        f"to continue: {asked}, accept its output as it is (accept), correct it (edit recommit), or abort",
+        f"to continue: {asked}, accept its output as it is (accept), correct it (edit output), or abort",
     ]
 
 

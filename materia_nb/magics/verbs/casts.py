@@ -392,24 +392,24 @@ def _value(text: str) -> JSON:
 
 
 @verb(
-    "edit reword",
+    "edit prompt",
     cell="must",
     part={"help": one_of_words(HEADINGS)},
-    example="%%materia edit reword task\nBuild it in one file.",
+    example="%%materia edit prompt task\nBuild it in one file.",
 )
-def _reword(call: Call, part: Rest) -> Any:
+def _edit_prompt(call: Call, part: Rest) -> Any:
     """Change one part of the prompt that is asked next, for this turn only; an empty cell leaves it out."""
     current = call.cast
-    prompt = current.edit.reword(str(part), (call.body or "").strip())
+    prompt = current.edit.prompt(str(part), (call.body or "").strip())
     return PromptView(current.steps[-1], prompt)
 
 
 from_method(
-    "edit recommit",
-    Edits.recommit,
+    "edit output",
+    Edits.output,
     step_after,
     cell="may",
-    example='%materia edit recommit {"satisfied": true}',
+    example='%materia edit output {"satisfied": true}',
 )
 from_method(
     "edit redefine", Edits.redefine, status_after, only="materia", example="%materia edit redefine Count"
