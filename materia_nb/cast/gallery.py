@@ -25,7 +25,6 @@ from materia_nb.display.blocks import (
     mime_bundle,
 )
 from materia_nb.display.escape import Html, html_heading, html_join, html_panel
-from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_block
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError, did_you_mean
@@ -133,7 +132,7 @@ class Card(Shown):
     def _blocks(self) -> list[Block]:
         drawn: Block = Line("It cannot be cast: find out why.")
         if self.graph is not None:
-            drawn = graph_block(self.graph, text=graph_text(self.graph, Marks()))
+            drawn = graph_block(self.graph, text=graph_text(self.graph))
         look = lines(f"· {line}" for line in self.look)
         opened = Line(f"%materia gallery {self.name}")
         return [Line(self.purpose), drawn, opened, Heading("What to look at"), *look]

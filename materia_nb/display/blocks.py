@@ -551,20 +551,22 @@ class Shown(Block):
 
     def _show(self) -> MimeBundle:
         """Return text, HTML unless lines or a picture of one colouring alone are enough, and one picture as PNG too."""
-        inside = list(self._blocks())
-        drawn = [one for one in inside if isinstance(one, Picture)]
-        plain_picture = drawn == inside and not any(one.dark for one in drawn)
-        alone = not self._title() and (plain_picture or all(isinstance(one, Line) for one in inside))
-        text, html = self.as_text(), None
-        if not alone:
+        blocks = list(self._blocks())
+        # Text and HTML are written from the same blocks, so that a picture among them is drawn once.
+        view = View(self._title(), blocks) if type(self).as_text is Shown.as_text else self
+        pictures = [block for block in blocks if isinstance(block, Picture)]
+        only_picture = pictures == blocks and not any(picture.dark for picture in pictures)
+        only_lines = all(isinstance(block, Line) for block in blocks)
+        text, html = view.as_text(), None
+        if self._title() or not (only_picture or only_lines):
             token = _AS_IMAGES.set(True)
             try:
-                html = self.as_html()
+                html = view.as_html()
             finally:
                 _AS_IMAGES.reset(token)
-        return (
-            picture_bundle(text, drawn[0].svg, html=html) if len(drawn) == 1 else mime_bundle(text, html=html)
-        )
+        if len(pictures) == 1:
+            return picture_bundle(text, pictures[0].svg, html=html)
+        return mime_bundle(text, html=html)
 
     def _repr_mimebundle_(
         self, include: Collection[str] | None = None, exclude: Collection[str] | None = None

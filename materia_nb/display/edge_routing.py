@@ -204,18 +204,17 @@ def _lines(ends: Iterable[float], spans: Iterable[tuple[float, float]]) -> list[
 
 
 def simplify_path(points: Sequence[Point]) -> list[Point]:
-    """Leave out the points where a way goes straight on."""
-    kept: list[Point] = []
-    for point in points:
-        if kept and abs(kept[-1][0] - point[0]) < 0.01 and abs(kept[-1][1] - point[1]) < 0.01:
+    """Return the points without repeated ones and without those in the middle of a straight piece."""
+    path: list[Point] = []
+    for x, y in points:
+        if path and abs(path[-1][0] - x) < 0.01 and abs(path[-1][1] - y) < 0.01:
             continue
-        if len(kept) > 1 and any(
-            abs(kept[-1][axis] - point[axis]) < 0.01 and abs(kept[-2][axis] - point[axis]) < 0.01
-            for axis in (0, 1)
-        ):
-            kept.pop()
-        kept.append(point)
-    return kept
+        if len(path) > 1:
+            (x1, y1), (x2, y2) = path[-2:]
+            if (abs(x2 - x) < 0.01 and abs(x1 - x) < 0.01) or (abs(y2 - y) < 0.01 and abs(y1 - y) < 0.01):
+                path.pop()
+        path.append((x, y))
+    return path
 
 
 # -- lanes -----------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ def _nothing() -> Mapping[Any, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """An overlay for one moment of a cast; ``Marks()`` shows a bare loadout.
+    """An overlay for one moment of a cast; see :data:`NO_MARKS` for a bare loadout.
 
     Args:
         current: id of the socket that the cast is at.
@@ -75,6 +75,10 @@ class Marks:
     unreached: frozenset[str] = frozenset()
     lanes: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
     lanes_failed: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+
+
+NO_MARKS: Final = Marks()
+"""The marks of a bare loadout."""
 
 
 # -- lines -----------------------------------------------------------------------------------
@@ -320,7 +324,7 @@ def _budget_words(limit: int, used: tuple[int, int] | None = None, *, item: bool
     return f"{'this item: ' if item else 'used '}{used[0]} of {used[1]}"
 
 
-def link_label(link: Link, marks: Marks | None = None, *, short: bool = False) -> str:
+def link_label(link: Link, marks: Marks = NO_MARKS, *, short: bool = False) -> str:
     """Label of a line: number in evaluation order, condition, budget; empty for a single plain edge.
 
     ``short`` as on the line itself, where there is little room.
@@ -335,12 +339,11 @@ def link_label(link: Link, marks: Marks | None = None, *, short: bool = False) -
     elif link.order or link.condition != "always" or link.limit is not None:
         parts.append((f"{link.order} " if link.order else "") + sign)
     if link.limit is not None and link.place is not None:
-        used = marks.budgets.get((link.source, link.place)) if marks is not None else None
-        in_item = marks is not None and marks.in_item
+        used = marks.budgets.get((link.source, link.place))
         parts.append(
-            f"{used[0]}/{used[1]}" if short and used else _budget_words(link.limit, used, item=in_item)
+            f"{used[0]}/{used[1]}" if short and used else _budget_words(link.limit, used, item=marks.in_item)
         )
-    if marks is not None and link.route in marks.never:
+    if link.route in marks.never:
         parts.append(NEVER)
     return (" " if short else " · ").join(parts)
 
@@ -391,12 +394,12 @@ def reachable_keys(entry: str, found: Iterable[Link]) -> set[str]:
     return reachable_from([entry], out)
 
 
-def graph_summary(graph: Graph, marks: Marks | None = None) -> str:
+def graph_summary(graph: Graph, marks: Marks = NO_MARKS) -> str:
     """One line about a loadout: its name, entry, how many sockets and loops it has, and whether a cast has remarks."""
     sockets, loops = len(graph.sockets), len(graph.loops)
     words = f"loadout {part(graph.name, 120)} · entry {part(graph.entry)} · {counted(sockets, 'socket')}"
     words += f" · {counted(loops, 'loop')}" if loops else ""
-    return words + (" · complete, with remarks" if marks is not None and marks.remarks else "")
+    return words + (" · complete, with remarks" if marks.remarks else "")
 
 
 TITLE_SIZE: Final = 13.0
@@ -506,7 +509,7 @@ def stub_size(link: Link, level: int = 2) -> tuple[float, float]:
 
 def label_size(*links: Link, level: int = 2) -> tuple[float, float]:
     """Width and height to keep for the chip of a line; (0, 0) without one. The same in every state of a cast."""
-    words = chip_label(links, Marks(), stub=False)
+    words = chip_label(links, NO_MARKS, stub=False)
     if not words:
         return (0.0, 0.0)
     if (most := links[0].limit) is not None:  # in a cast it says how often it was taken

@@ -245,11 +245,12 @@ def _longest(room: tuple[float, float], direction: Direction, level: Level) -> f
 
 
 def bounding_box(boxes: Iterable[Box], margin: float) -> Box:
-    """Return the box that holds all of ``boxes``, and so much beside them."""
-    those = list(boxes) or [Box(0, 0, 0, 0)]
-    x, y = min(box.x for box in those) - margin, min(box.y for box in those) - margin
-    right, bottom = max(box.right for box in those) + margin, max(box.bottom for box in those) + margin
-    return Box(x, y, right - x, bottom - y)
+    """Return the smallest box that holds all of ``boxes`` with a margin around them."""
+    boxes = list(boxes) or [Box(0, 0, 0, 0)]
+    left, top = min([box.x for box in boxes]) - margin, min([box.y for box in boxes]) - margin
+    right = max([box.x + box.w for box in boxes]) + margin
+    bottom = max([box.y + box.h for box in boxes]) + margin
+    return Box(left, top, right - left, bottom - top)
 
 
 class _Picture:

@@ -20,6 +20,7 @@ from materia_nb.display.geometry import Box, fit_text, text_width
 from materia_nb.display.graph_parts import (
     ICON,
     LINE,
+    NO_MARKS,
     PAD,
     PROGRESS_ROOM,
     SMALL_SIZE,
@@ -114,7 +115,7 @@ def condition_role(condition: Condition) -> str:
     return "line" if described(condition).whatever else condition
 
 
-def graph_block(graph: Graph, marks: Marks | None = None, text: str = "") -> Picture:
+def graph_block(graph: Graph, marks: Marks = NO_MARKS, text: str = "") -> Picture:
     """Return the picture of a graph as a block, whose colours are those of the page that it stands in."""
     return Picture(graph_svg(graph, marks), text, ON_DARK)
 
@@ -372,7 +373,7 @@ def _placed_for_page(
 
 def graph_svg(
     graph: Graph,
-    marks: Marks | None = None,
+    marks: Marks = NO_MARKS,
     *,
     placed: GraphLayout | None = None,
     theme: ThemeName = "light",
@@ -389,7 +390,6 @@ def graph_svg(
         direction: which way the flow runs; by default to the right where that is not too wide, else down.
         colours: others than those of a theme.
     """
-    marks = marks or Marks()
     placed = placed or _placed_for_page(graph, direction)
     colours = colours or THEMES[theme]
     bounds, (width, height) = placed.bounds, placed.size

@@ -12,6 +12,7 @@ from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import (
     END_SIGN,
     NEVER,
+    NO_MARKS,
     START_SIGN,
     TIMES_SIGN,
     Frame,
@@ -175,9 +176,8 @@ def _edges(socket: Socket, marks: Marks) -> str:
     return "; ".join(words) or "→ end"
 
 
-def graph_text(graph: Graph, marks: Marks | None = None) -> str:
+def graph_text(graph: Graph, marks: Marks = NO_MARKS) -> str:
     """Write ``graph`` as a grid: a line a socket with its edges in order under it, then loops with their exits, then what was derived (R15)."""
-    marks = marks or Marks()
     found = links(graph)
     seen = reachable_keys(graph.entry, found)
     rows, below = [], []
@@ -305,9 +305,8 @@ class _Writer:
         self.lines.append(f"  {self.ids[link.source]} {arrow}{label} {self.ids[link.target]}")
 
 
-def graph_mermaid(graph: Graph, marks: Marks | None = None) -> str:
+def graph_mermaid(graph: Graph, marks: Marks = NO_MARKS) -> str:
     """Write ``graph``, with ``marks`` laid over it, as mermaid flowchart source. Ids are our own; every label is encoded."""
-    marks = marks or Marks()
     writer = _Writer(graph, marks)
     root, _, loose = nested_frames(graph, frozenset())
     writer.lines += ['  s0(["start"])', '  e0(["end"])']

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from materia_nb.cast import Cast
 from materia_nb.cast.workbench import Workbench
-from materia_nb.display.graph_parts import Marks
+from materia_nb.display.graph_parts import NO_MARKS
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.facts import is_number
@@ -50,7 +50,7 @@ class Designing:
         self._following = False
         if canvas is not None:
             canvas.mode = "design"
-            canvas.show_marks(Marks())
+            canvas.show_marks(NO_MARKS)
             self._ends += [canvas.on_select(self._picked), canvas.on_gesture(self._on_gesture)]
             self.draw()
 

@@ -25,6 +25,7 @@ from materia_nb.display.blocks import (
 )
 from materia_nb.display.escape import Html, html_text, part
 from materia_nb.display.graph_parts import (
+    NO_MARKS,
     Link,
     Marks,
     advance_label,
@@ -272,7 +273,7 @@ class Inspector:
         ]
 
     def _marks(self) -> Marks:
-        return marks_of(self.cast) if self.cast is not None else Marks()
+        return marks_of(self.cast) if self.cast is not None else NO_MARKS
 
 
 def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:

@@ -19,7 +19,7 @@ from traitlets import observe
 
 from materia_nb.cast.views.status import marks_of, status_lines
 from materia_nb.display.escape import Html, html_text, part, shorten
-from materia_nb.display.graph_parts import Marks, graph_summary
+from materia_nb.display.graph_parts import NO_MARKS, Marks, graph_summary
 from materia_nb.display.layout import Direction, Level, best_layout, grid_positions
 from materia_nb.display.ranking import GridPosition
 from materia_nb.display.svg import THEMES, graph_svg
@@ -367,7 +367,7 @@ class GraphPanel(Panel):
         if self._shown_marks is not None:
             return self._shown_marks
         if moment is None:
-            return Marks()
+            return NO_MARKS
         marks = marks_of(moment.shown)
         return replace(marks, working=True) if moment.working else marks
 

@@ -14,7 +14,7 @@ from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast.cases import case_of, relative_to, ways_case, write_case
 from materia_nb.display.blocks import Badge, Block, Cell, Fold, Line, Shown, Table, lines
 from materia_nb.display.escape import part, shorten
-from materia_nb.display.graph_parts import Marks
+from materia_nb.display.graph_parts import NO_MARKS, Marks
 from materia_nb.display.svg import GraphPicture, graph_block
 from materia_nb.display.text import graph_text
 from materia_nb.engine.prompt import Prompt
@@ -96,7 +96,7 @@ class LoadoutView(Shown):
         if self.graph is None:
             return [*notes, ReportView(self.name, self.report)]
         hints = len(self.report.hints)
-        words = [f"{self.name} (from {self.origin})", graph_text(self.graph, Marks())]
+        words = [f"{self.name} (from {self.origin})", graph_text(self.graph)]
         words += [f"{counted(hints, 'hint')}: %materia check shows them"] if hints else []
         return [*notes, graph_block(self.graph, text="\n".join(words))]
 
@@ -287,7 +287,7 @@ class ExploreView(_View, Exploration):
     def marks(self) -> Marks:
         """What no way takes or visits; nothing where the search was cut off, since that is not known."""
         if not self.complete_search:
-            return Marks()
+            return NO_MARKS
         ids = {self._name(route): (route.source, route.edge_id) for route in self._routes()}
         never: list[Route] = [
             (one[0], one[1] - 1) if isinstance(one, tuple) else ids[one] for one in self.never
