@@ -70,25 +70,28 @@ def changes(before, after):
 SLICES = ("surface", "bar", "inspector", "timeline", "items", "watch", "lanes", "events", "files", "compare")
 
 
-def of_panel(panel):
+def of_panel(panel, row_ids):
+    """The parts of all slices; ``row_ids`` numbers what names the rows of the timeline, which counts frames drawn in between."""
     state = panel.front.get_state()
     state["surface"] = {name: one for name, one in state["surface"].items() if name != "seen"}
+    row_id = state["timeline"]["id"]
+    state["timeline"] = {**state["timeline"], "id": f"rows {row_ids.setdefault(row_id, len(row_ids))}"}
     return dict(flat(blocks_as_json({name: state[name] for name in SLICES if name in state})))
 
 
 def session(panel, *messages):
     """What the page is told at first, and after each message."""
-    answers = []
+    answers, row_ids = [], {}
     panel.front.send = lambda content, buffers=None: answers.append(content)
     panel.refresh()
-    before = of_panel(panel)
+    before = of_panel(panel, row_ids)
     yield "at first", before
     for kind, values in messages:
         answers.clear()
         panel.guarded(panel.on_message)(from_page(panel, kind, **values))
         assert runs_of(panel.cast).wait(30)
         panel.refresh()
-        after = of_panel(panel)
+        after = of_panel(panel, row_ids)
         yield (
             f"{kind} {json.dumps(values)}",
             {**changes(before, after), **{f"answer {n}": one for n, one in enumerate(answers)}},
