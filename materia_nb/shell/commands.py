@@ -1,7 +1,7 @@
-"""The commands of ``materia``: made from the rows of the verbs, and the few words that only a terminal has.
+"""The command line ``materia``: a command for each verb, and commands that only a terminal has.
 
-Among these are the copies of what comes with the package, the lessons, the gallery and the cheat sheet: the notebooks are data of
-the wheel. Another folder or file of it becomes a command by a line in :data:`TO_COPY`.
+``materia lessons``, ``gallery`` and ``cheatsheet`` copy files of the package to a folder. A line in :data:`BUNDLES` adds
+another folder or file.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ from materia_nb.shell import terminal
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 ROOTS: Final = [PACKAGE] if (PACKAGE / "notebooks").is_dir() else [PACKAGE, PACKAGE.parent]
-"""Where the data is: a wheel has the notebooks in the package, a checkout beside it."""
-_LEFT: Final = frozenset({"__pycache__"})
+"""Folders that hold the data files: a wheel has the notebooks inside the package, a checkout next to it."""
+_IGNORED_FOLDERS: Final = frozenset({"__pycache__"})
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Something of the package that is copied out by a command of its own.
+    """Files of the package that a command copies to a folder.
 
     Attributes:
-        command: the word behind ``materia``.
-        about: what it is, in the list of commands.
-        sources: its folders and files, by their place in the package. They may be missing: a command with nothing
-            to copy is not offered.
-        first: the file to open first, if it is there.
+        command: the word after ``materia``.
+        about: the description in the list of commands.
+        sources: folders and files, relative to the package. Missing ones are skipped; a command without any file is not
+            offered.
+        first: the file to open first.
     """
 
     command: str
@@ -69,24 +69,24 @@ class Bundle:
     first: str = ""
 
     def files(self) -> dict[Path, Path]:
-        """What is there, by the path that it gets in the folder that it is copied to."""
-        found: dict[Path, Path] = {}
+        """Return the source of each file, by its path in the target folder."""
+        sources: dict[Path, Path] = {}
         for source in (root / name for root in ROOTS for name in self.sources):
             if source.is_file():
-                found.setdefault(Path(source.name), source)
+                sources.setdefault(Path(source.name), source)
             for path in sorted(source.rglob("*")):
-                place = path.relative_to(source)
-                hidden = any(part.startswith(".") or part in _LEFT for part in place.parts)
+                target = path.relative_to(source)
+                hidden = any(part.startswith(".") or part in _IGNORED_FOLDERS for part in target.parts)
                 if path.is_file() and not hidden and path.suffix != ".py":
-                    found.setdefault(place, path)
-        return found
+                    sources.setdefault(target, path)
+        return sources
 
     def notebooks(self) -> dict[Path, Path]:
-        """The notebooks among its files that are to be opened; what lies in a folder is opened by them."""
-        return {place: path for place, path in self.files().items() if place.suffix == ".ipynb"}
+        """Return the source of each notebook, by its path in the target folder."""
+        return {target: source for target, source in self.files().items() if target.suffix == ".ipynb"}
 
 
-TO_COPY: Final = (
+BUNDLES: Final = (
     Bundle(
         "lessons", "copy the notebooks to DIR: a tour and the lessons", ("notebooks",), "00-quickstart.ipynb"
     ),
@@ -97,16 +97,16 @@ TO_COPY: Final = (
         ("cheatsheet", "cheatsheet.svg", "cheatsheet.pdf"),
     ),
 )
-"""What can be copied out, in the order of the help."""
+"""The bundles that can be copied, in the order of the help."""
 
 
-def offered() -> list[Bundle]:
-    """The bundles that this installation has."""
-    return [bundle for bundle in TO_COPY if bundle.files()]
+def available_bundles() -> list[Bundle]:
+    """Return the bundles that this installation has files of."""
+    return [bundle for bundle in BUNDLES if bundle.files()]
 
 
-def title_of(notebook: Path) -> str:
-    """The first heading of a notebook; its name where there is none."""
+def notebook_title(notebook: Path) -> str:
+    """Return the first heading of a notebook, or its file name without a suffix."""
     for cell in json.loads(read_own(notebook))["cells"]:
         for line in "".join(cell["source"]).splitlines():
             if cell["cell_type"] == "markdown" and line.startswith("# "):
@@ -114,45 +114,47 @@ def title_of(notebook: Path) -> str:
     return notebook.stem
 
 
-def _columns(rows: Sequence[tuple[str, str]]) -> str:
-    wide = max((len(left) for left, _ in rows), default=0)
-    return "\n".join(f"{left:<{wide}}  {right}" for left, right in rows)
+def _in_columns(rows: Sequence[tuple[str, str]]) -> str:
+    width = max((len(left) for left, _ in rows), default=0)
+    return "\n".join(f"{left:<{width}}  {right}" for left, right in rows)
 
 
 def run_copy(bundle: Bundle, folder: Path | None, *, force: bool = False) -> str:
-    """Copy a bundle to a folder, and say how to go on; without a folder, list what there is."""
+    """Copy a bundle to a folder and return the next steps; without a folder, return the list of its files."""
     if folder is None:
-        rows = [(str(place), title_of(path)) for place, path in bundle.notebooks().items()]
-        listed = _columns(rows or [(str(place), "") for place in bundle.files()])
-        return f"{listed}\n\nmateria {bundle.command} DIR copies them to DIR."
-    written = copy_out(bundle, folder, force=force)
-    trusted = trust([folder / place for place in written if place in bundle.notebooks()])
-    return "\n".join(_copied_words(bundle, folder, written, trusted=trusted))
+        rows = [(str(target), notebook_title(source)) for target, source in bundle.notebooks().items()]
+        listing = _in_columns(rows or [(str(target), "") for target in bundle.files()])
+        return f"{listing}\n\nmateria {bundle.command} DIR copies them to DIR."
+    written = copy_bundle(bundle, folder, force=force)
+    trusted = trust_notebooks([folder / target for target in written if target in bundle.notebooks()])
+    return "\n".join(_next_steps(bundle, folder, written, trusted=trusted))
 
 
-def copy_out(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Path]:
-    """Copy the files of a bundle to a folder; the paths in it that were written.
+def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Path]:
+    """Copy the files of a bundle and return the paths, relative to the folder, that were written.
 
-    A file that is there with the same content stays. Nothing is written when one is there with another content,
-    which may be somebody's work, unless ``force`` is given.
+    Files with the same content stay. If a file has other content, which may be somebody's work, nothing is written
+    unless ``force`` is given.
 
     Raises:
-        MateriaError: a file is in the way (``exists``), or the folder cannot be written (``not_written``).
+        MateriaError: a file has other content (``exists``), or the folder cannot be written (``not_written``).
     """
-    files = {place: content_of(source) for place, source in bundle.files().items()}
-    new = {place: content for place, content in files.items() if not _holds(folder / place, content)}
-    taken = [str(place) for place in new if os.path.lexists(folder / place)]
-    if taken and not force:
+    contents = {target: content_to_copy(source) for target, source in bundle.files().items()}
+    changed = {
+        target: content for target, content in contents.items() if not _has_content(folder / target, content)
+    }
+    conflicts = [str(target) for target in changed if os.path.lexists(folder / target)]
+    if conflicts and not force:
         raise MateriaError(
-            f"{_few(taken)} would be lost: there is something else of that name. Nothing was written.",
+            f"This would overwrite {_first_names(conflicts)}. Nothing was written.",
             where=str(folder),
-            hint="name another folder, or write over them with --force",
+            hint="name another folder, or overwrite the files with --force",
             kind="exists",
         )
     try:
-        for place, content in new.items():
-            (folder / place).parent.mkdir(parents=True, exist_ok=True)
-            replace_file(folder / place, content)
+        for target, content in changed.items():
+            (folder / target).parent.mkdir(parents=True, exist_ok=True)
+            replace_file(folder / target, content)
     except OSError as error:
         raise MateriaError(
             f"The files cannot be written: {error.strerror or error}.",
@@ -160,14 +162,14 @@ def copy_out(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Path]
             hint="name a folder that you may write to",
             kind="not_written",
         ) from error
-    return list(new)
+    return list(changed)
 
 
-def trust(notebooks: Sequence[Path]) -> bool:
-    """Mark notebooks as trusted, as ``jupyter trust`` does; whether there was anything that could.
+def trust_notebooks(notebooks: Sequence[Path]) -> bool:
+    """Sign notebooks as ``jupyter trust`` does; return False if Jupyter is missing or its signatures cannot be stored.
 
-    They come from this package, whose code runs anyhow. JupyterLab shows the stored tables of one that is not
-    trusted as the source of their HTML.
+    They come from this package, whose code runs anyhow. JupyterLab shows the stored tables of an untrusted notebook as
+    HTML source.
     """
     try:
         import nbformat
@@ -178,16 +180,15 @@ def trust(notebooks: Sequence[Path]) -> bool:
         notary = NotebookNotary()
         for path in notebooks:
             notary.sign(nbformat.read(path, as_version=4))
-    except OSError:  # the place for signatures cannot be written
+    except OSError:  # the database of signatures cannot be written
         return False
     return True
 
 
-def content_of(source: Path) -> bytes:
-    """What a copy of a file holds: the file, or of a notebook what JupyterLab makes of it as soon as its kernel runs.
+def content_to_copy(source: Path) -> bytes:
+    """Return the content of a file; a notebook gets the kernel and Python version that JupyterLab would write.
 
-    That is the name of the kernel, and the version of its Python: else a notebook that was only opened is shown as
-    changed and not saved.
+    Otherwise JupyterLab shows a notebook that was only opened as changed.
     """
     content = read_plain(source, follow=True)
     if source.suffix != ".ipynb" or find_spec("ipykernel") is None:
@@ -195,33 +196,33 @@ def content_of(source: Path) -> bytes:
     from ipykernel.ipkernel import IPythonKernel
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
-    book = json.loads(content)
-    book.setdefault("metadata", {})["language_info"] = IPythonKernel.language_info
+    notebook = json.loads(content)
+    notebook.setdefault("metadata", {})["language_info"] = IPythonKernel.language_info
     with contextlib.suppress(NoSuchKernel):
         spec = KernelSpecManager().get_kernel_spec("python3")
-        book["metadata"]["kernelspec"] = {
+        notebook["metadata"]["kernelspec"] = {
             "display_name": spec.display_name,
             "language": spec.language,
             "name": "python3",
         }
-    return (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _holds(target: Path, content: bytes) -> bool:
+def _has_content(target: Path, content: bytes) -> bool:
     return target.is_file() and read_plain(target, follow=True) == content
 
 
-def _few(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _copied_words(bundle: Bundle, folder: Path, written: Sequence[Path], *, trusted: bool) -> Iterator[str]:
-    there = len(bundle.files())
-    known = f" ({there - len(written)} were there already)" if len(written) < there else ""
-    yield f"{counted(len(written), 'file')} written to {folder}{os.sep}{known}"
+def _next_steps(bundle: Bundle, folder: Path, written: Sequence[Path], *, trusted: bool) -> Iterator[str]:
+    unchanged = len(bundle.files()) - len(written)
+    suffix = f" ({unchanged} were there already)" if unchanged else ""
+    yield f"{counted(len(written), 'file')} written to {folder}{os.sep}{suffix}"
     notebooks = list(bundle.notebooks())
     if not notebooks:
-        yield from (f"  {name}" for name in dict.fromkeys(place.parts[0] for place in bundle.files()))
+        yield from (f"  {name}" for name in dict.fromkeys(target.parts[0] for target in bundle.files()))
         return
     first = Path(bundle.first) if Path(bundle.first) in notebooks else notebooks[0]
     yield from ("", "Open the first one with", f"  jupyter lab {shlex.quote(str(folder / first))}")
@@ -234,26 +235,24 @@ def _copied_words(bundle: Bundle, folder: Path, written: Sequence[Path], *, trus
 
 
 FINE, PROBLEMS, MISUSE = 0, 1, 2
-"""The exit codes."""
+"""Exit codes."""
 
 _MINUS: Final = "\ue000"
-"""Stands for the sign of a number, which click would take for an option."""
-_SIGN: Final = re.compile(r"^-(?=\d)")
+"""Replaces the minus sign of a number, which click would parse as an option."""
+_MINUS_SIGN: Final = re.compile(r"^-(?=\d)")
 _PROGRAMS: Final = {
     "schema": ("materia_nb.loadout.json_schema", "Print the JSON Schema of a file of loadouts, for editors."),
 }
-"""Commands that are programs of their own: their module, and what they do."""
+"""Module and description of each command that runs a module."""
 
 
-class _Typed(click.ParamType):  # type: ignore[type-arg] # generic in the latest click alone
-    """Text, or a whole number."""
-
-    def __init__(self, *, whole: bool) -> None:
-        self.whole, self.name = whole, "integer" if whole else "text"
+class _TextOrInteger(click.ParamType):  # type: ignore[type-arg] # generic in the latest click alone
+    def __init__(self, *, integer: bool) -> None:
+        self.integer, self.name = integer, "integer" if integer else "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = str(value).replace(_MINUS, "-", 1)
-        if not self.whole:
+        if not self.integer:
             return text
         try:
             return int(text)
@@ -265,11 +264,11 @@ class _Command(click.Command):
     """A command that takes negative numbers as arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, [_SIGN.sub(_MINUS, one) for one in args])
+        return super().parse_args(ctx, [_MINUS_SIGN.sub(_MINUS, word) for word in args])
 
 
-class _Words(click.Group):
-    """A first word with second words; what begins with none of these is the verb of the first word alone, if there is one."""
+class _VerbFamily(click.Group):
+    """Commands that share their first word; the command named "" runs if no second word is given."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "" in self.commands and (not args or args[0] not in self.commands):
@@ -287,44 +286,44 @@ class _Words(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class _Program(_Words):
-    """``materia``: its commands in the groups of the verbs."""
+class _Program(_VerbFamily):
+    """The program ``materia``, whose help lists commands in the groups of the verbs."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        verbs = {word for words in GROUPS.values() for word in words.split()}
-        groups = {title: words.split() for title, words in GROUPS.items()}
-        groups["What comes with it"] = [name for name in self.commands if name and name not in verbs]
-        for title, words in groups.items():
+        groups = {title: names.split() for title, names in GROUPS.items()}
+        verbs = {name for names in groups.values() for name in names}
+        groups["Tools and examples"] = [name for name in self.commands if name and name not in verbs]
+        for title, names in groups.items():
             rows = [
-                (word, self.commands[word].get_short_help_str(200)) for word in words if word in self.commands
+                (name, self.commands[name].get_short_help_str(200)) for name in names if name in self.commands
             ]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
 
-_BEGIN: Final = """\b
-Begin here:
+_GETTING_STARTED: Final = """\b
+Start here:
   materia lessons DIR                  copy the notebooks to DIR
   jupyter lab DIR/00-quickstart.ipynb  the tour; then 01-edges, the first lesson
   materia list loadouts                the loadouts that come with it
-  materia VERB --help                  more about one"""
+  materia VERB --help                  help for a command"""
 
 
-@click.group(cls=_Program, epilog=_BEGIN, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Program, epilog=_GETTING_STARTED, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", message="%(version)s")
 def program() -> None:
-    """Materia NB: check, explore, cast and look at loadouts. Exit codes: 0 fine, 1 problems, 2 misuse."""
+    """Materia NB: check, explore, cast and inspect loadouts. Exit codes: 0 fine, 1 problems, 2 misuse."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code: 0 fine, 1 problems, 2 misuse."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # it may be Latin-1
     try:
-        code = _run_program(given or ["--help"])
+        code = _run_program(words or ["--help"])
     except OSError as error:
         if error.filename is not None:  # not the output
             raise
@@ -361,7 +360,7 @@ def _report(error: MateriaError, *, as_json: bool) -> int:
 
 
 def _json_text(document: object) -> str:
-    """Return JSON that the standard output can encode: what it has no character for is escaped."""
+    """Return JSON with escapes for all characters that the standard output cannot encode."""
     text = json.dumps(document, ensure_ascii=False, indent=2)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
@@ -372,63 +371,63 @@ def _json_text(document: object) -> str:
 
 # -- from a verb to a command ----------------------------------------------------------
 
-_COMMON: Final = (
+_COMMON_OPTIONS: Final = (
     click.Option(
         ["--project"], type=click.Path(exists=True, file_okay=False, path_type=Path), default=".",
         help="the project directory; the current one if left out",
     ),
     click.Option(["--file", "on_top"], help="a file of loadouts, read on top of the project's own", metavar="FILE"),
-    click.Option(["--json", "as_json"], is_flag=True, help="write what came of it as JSON"),
+    click.Option(["--json", "as_json"], is_flag=True, help="write the result as JSON"),
 )  # fmt: skip
-_CAST: Final = click.Option(
+_CAST_OPTION: Final = click.Option(
     ["--cast", "of"],
-    type=_Typed(whole=False),
-    help="the cast: its id, the beginning of it, its name, -2 for the one before the latest; the latest if left out",
+    type=_TextOrInteger(integer=False),
+    help="the cast: its id, the start of the id, its name, or -2 for the second latest; the latest if left out",
 )
-_AGENT: Final = click.Option(
+_AGENT_OPTION: Final = click.Option(
     ["--agent"],
     multiple=True,
     metavar="NAME=WHO",
-    help="who answers a materia or socket, as the verb agent takes it: Build=openai:gpt-4o, '*=command:claude'; may be repeated",
+    help="the agent of a materia or socket, as for the verb agent: Build=openai:gpt-4o, '*=command:claude'; repeatable",
 )
-_ASKED: Final = frozenset({"quest run", "sweep"})
-"""Verbs that begin casts and run them."""
+_STARTS_CASTS: Final = frozenset({"quest run", "sweep"})
+"""Verbs that start casts and run them."""
 
 
 def _parameter(argument: Argument, verb: Verb) -> click.Parameter:
-    kind: Any = click.Choice(argument.choices) if argument.choices else _Typed(whole=argument.whole)
+    kind: Any = click.Choice(argument.choices) if argument.choices else _TextOrInteger(integer=argument.whole)
     if argument.kind == "flag":
         return click.Option([argument.name], is_flag=True, help=argument.help)
     if argument.kind == "option":
         return click.Option([argument.name], type=kind, help=argument.help)
-    last = argument.kind == "rest" and any(one.kind == "words" for one in verb.arguments)
-    many = argument.kind != "word" and not last
-    required = argument.required or last
-    shown = argument.name.upper() + ("..." if many else "")
+    is_last = argument.kind == "rest" and any(other.kind == "words" for other in verb.arguments)
+    repeated = argument.kind != "word" and not is_last
+    required = argument.required or is_last
+    metavar = argument.name.upper() + ("..." if repeated else "")
     return click.Argument(
         [argument.key],
         type=kind,
-        nargs=-1 if many else 1,
+        nargs=-1 if repeated else 1,
         required=required,
-        metavar=shown if required else f"[{shown}]",
+        metavar=metavar if required else f"[{metavar}]",
     )
 
 
-def _command(verb: Verb, given: str) -> click.Command:
-    """Make the command of a verb; ``given`` says what the verb is given, see ``words.toml``."""
-    own = [_parameter(one, verb) for one in verb.arguments]
+def _command(verb: Verb, access: str) -> click.Command:
+    """Make the command of a verb; ``access`` is the key of the table ``shell`` in ``words.toml`` that lists the verb."""
+    own = [_parameter(argument, verb) for argument in verb.arguments]
     if verb.cell != "never":
         body = click.Option(
             ["--body"], type=click.File(encoding="utf-8"), required=verb.cell == "must",
-            help="a file with what a cell would hold; - for the standard input",
+            help="a file with the text of the cell; - for the standard input",
         )  # fmt: skip
         own.append(body)
-    if given in ("looks", "changes") and "--cast" not in verb.options:
-        own.append(_CAST)
-    if given == "changes" or verb.name in _ASKED:
-        own.append(_AGENT)
-    placed = [one for one in verb.arguments if one.placed and one.help]
-    told = [f"{one.name.upper()}: {one.help}" for one in placed]
+    if access in ("looks", "changes") and "--cast" not in verb.options:
+        own.append(_CAST_OPTION)
+    if access == "changes" or verb.name in _STARTS_CASTS:
+        own.append(_AGENT_OPTION)
+    documented = [argument for argument in verb.arguments if argument.placed and argument.help]
+    argument_help = [f"{argument.name.upper()}: {argument.help}" for argument in documented]
     examples = [
         line.replace("%materia ", "materia ")
         for line in verb.example.splitlines()
@@ -436,17 +435,17 @@ def _command(verb: Verb, given: str) -> click.Command:
     ]
     return _Command(
         verb.name.rpartition(" ")[2],
-        params=[*own, *_COMMON],
-        callback=partial(_act, verb, given),
-        help="\n\n".join([verb.summary, *told]),
+        params=[*own, *_COMMON_OPTIONS],
+        callback=partial(_run_verb, verb, access),
+        help="\n\n".join([verb.summary, *argument_help]),
         short_help=summary_of(verb.name) if " " not in verb.name else verb.summary,
         epilog="\b\nFor example:\n" + "\n".join(f"  {line}" for line in examples) if examples else None,
     )
 
 
-def _act(
+def _run_verb(
     verb: Verb,
-    given: str,
+    access: str,
     *,
     project: Path,
     on_top: str | None,
@@ -456,22 +455,22 @@ def _act(
     body: TextIO | None = None,
     **values: Any,
 ) -> int:
-    """Do what a verb does, and write what came of it; the exit code."""
-    with _bench(given, project, on_top, agent) as bench:
+    """Run a verb, write its result and return the exit code."""
+    with _bench(access, project, on_top, agent) as bench:
         arguments = _arguments(verb, values, bench)
         text = None if body is None else body.read()
-        if given in ("looks", "changes"):
-            (bench.open if given == "looks" else bench.resume)(of or arguments.get("cast") or "-1")
+        if access in ("looks", "changes"):
+            (bench.open if access == "looks" else bench.resume)(of or arguments.get("cast") or "-1")
         value = verb.handler(Call(bench, arguments, text, {}))
-        return _told(verb, value, bench, as_json=as_json)
+        return _report_result(verb, value, bench, as_json=as_json)
 
 
 @contextmanager
 def _bench(
-    given: str, project: Path, on_top: str | None = None, agents: Sequence[str] = ()
+    access: str, project: Path, on_top: str | None = None, agents: Sequence[str] = ()
 ) -> Iterator[Workbench]:
-    """Make the bench of one command: for verbs that test, one that has nobody to ask and nothing that starts a process."""
-    if given == "tests":
+    """Open the workbench of a command; verbs that test get one without agents and processes."""
+    if access == "tests":
         dry = DryBench(project)
         dry.load(on_top) if on_top is not None else terminal.choose_own(dry)
         yield cast("Workbench", dry)
@@ -479,11 +478,11 @@ def _bench(
     bench = Workbench(project)
     try:
         bench.load(on_top) if on_top is not None else terminal.choose_own(bench)
-        for one in agents:
-            name, equals, who = one.partition("=")
+        for assignment in agents:
+            name, equals, agent = assignment.partition("=")
             if not equals:
-                raise usage_error(f"--agent {one} names nobody.", "write NAME=WHO")
-            parsed = parse(VERBS["agent"], f'"{name}" {who}', {})
+                raise usage_error(f"--agent {assignment} names no agent.", "write NAME=WHO")
+            parsed = parse(VERBS["agent"], f'"{name}" {agent}', {})
             VERBS["agent"].handler(Call(bench, parsed, None, {}))
         yield bench
     finally:
@@ -491,22 +490,22 @@ def _bench(
 
 
 def _arguments(verb: Verb, values: dict[str, Any], bench: Workbench) -> dict[str, Any]:
-    """Return the arguments of a verb, as a line of a notebook would give them; a file in the place of a loadout is read."""
-    made: dict[str, Any] = {}
-    for one in verb.arguments:
-        value = values.get(one.key)
+    """Return the arguments of a verb as a magic line would give them; a file given as a loadout is loaded."""
+    arguments: dict[str, Any] = {}
+    for argument in verb.arguments:
+        value = values.get(argument.key)
         if value in (None, (), False):
             continue
         if isinstance(value, tuple):
-            value = list(value) if one.kind == "words" else " ".join(map(str, value))
-        if one.completes == "loadout" and Path(str(value)).suffix in ENDINGS:
+            value = list(value) if argument.kind == "words" else " ".join(map(str, value))
+        if argument.completes == "loadout" and Path(str(value)).suffix in ENDINGS:
             value = bench.load(str(value)).name
-        made[one.key] = value
-    return made
+        arguments[argument.key] = value
+    return arguments
 
 
-def _told(verb: Verb, value: object, bench: Workbench, *, as_json: bool) -> int:
-    """Write what came of a verb; the exit code."""
+def _report_result(verb: Verb, value: object, bench: Workbench, *, as_json: bool) -> int:
+    """Write the result of a verb and return the exit code."""
     fine = terminal.is_fine(verb.name, value, bench)
     if as_json:
         click.echo(_json_text({"ok": fine, **terminal.data_of(verb.name, value, bench)}))
@@ -529,45 +528,44 @@ def _check(
     on_top: str | None,
     as_json: bool,
 ) -> int:
-    """Check files of loadouts, loadouts and cases; see the help of the command."""
+    """Check loadout files, loadouts and saved tests; the help of the command describes the arguments."""
     with _bench("tests", project, on_top) as bench:
         if not fix:
-            found = terminal.findings_of(bench, names, strict=strict)
-            click.echo(terminal.findings_text(found, "json" if as_json else form))
-            return FINE if found.ok else PROBLEMS
+            checked = terminal.findings_of(bench, names, strict=strict)
+            click.echo(terminal.findings_text(checked, "json" if as_json else form))
+            return FINE if checked.ok else PROBLEMS
         if len(names) > 1:
             raise usage_error("One loadout is fixed at a time.")
         verb = VERBS["check"]
         arguments = _arguments(verb, {"loadout": tuple(names), "fix": fix, "save": save}, bench)
-        return _told(verb, verb.handler(Call(bench, arguments, None, {})), bench, as_json=as_json)
+        return _report_result(verb, verb.handler(Call(bench, arguments, None, {})), bench, as_json=as_json)
 
 
 def _run(
     *, request: Sequence[str], loadout: str | None, project: Path, on_top: str | None, as_json: bool,
     of: str | None, agent: Sequence[str], **values: Any,
 ) -> int:  # fmt: skip
-    """Cast a request, or go on with a cast, until it ends or must wait; a person at the terminal is asked."""
+    """Cast a request, or continue a cast, until it ends or must wait; ask a person who sits at the terminal."""
     run = VERBS["run"]
     with _bench("changes", project, on_top, agent) as bench:
         if request:
             if of is not None:
-                what = "A request begins a cast of its own."
-                raise usage_error(what, "leave --cast out")
-            begun = _arguments(VERBS["cast"], {"request": request, "loadout": loadout}, bench)
-            bench.cast(begun["request"], loadout=begun.get("loadout"))
+                raise usage_error("A request starts a new cast.", "leave --cast out")
+            start = _arguments(VERBS["cast"], {"request": request, "loadout": loadout}, bench)
+            bench.cast(start["request"], loadout=start.get("loadout"))
         elif loadout is not None:
             raise usage_error("The request is missing.", "run REQUEST --loadout NAME")
         else:
             bench.resume(of or "-1")
         call = Call(bench, _arguments(run, values, bench), None, {})
         value = run.handler(call)
-        while terminal.can_ask(as_json=as_json) and terminal.let_answer(bench.current):
+        while terminal.can_ask(as_json=as_json) and terminal.ask_person(bench.current):
             value = (
                 run.handler(call)
                 if bench.current.status in ("ready", "waiting")
                 else VERBS["status"].handler(call)
             )
-        return _told(run, value, bench, as_json=as_json)
+        return _report_result(run, value, bench, as_json=as_json)
 
 
 def _copy(bundle: Bundle, *, folder: Path | None, force: bool) -> None:
@@ -586,49 +584,51 @@ def _forward(module: str, *, arguments: Sequence[str]) -> None:
 
 
 def _verb_commands() -> Iterator[tuple[str, click.Command]]:
-    """Yield the commands that verbs are."""
-    for given, names in SHELL.items():
-        for name in names if given != "notebook" else ():
-            yield name, _command(VERBS[name], given)
+    for access, names in SHELL.items():
+        for name in names if access != "notebook" else ():
+            yield name, _command(VERBS[name], access)
 
 
 def _add_commands() -> None:
-    """Put every command in its place below its first word."""
-    made = dict(_verb_commands())
-    check, run = made["check"], made["run"]
+    """Add every command to the program, below its first word."""
+    commands = dict(_verb_commands())
+    check, run = commands["check"], commands["run"]
     check.callback, run.callback = _check, _run
-    named = click.Argument(["names"], nargs=-1, metavar="[FILE|LOADOUT]...")
-    check.params = [named, *(one for one in check.params if one.name != "loadout")]
+    names = click.Argument(["names"], nargs=-1, metavar="[FILE|LOADOUT]...")
+    check.params = [names, *(parameter for parameter in check.params if parameter.name != "loadout")]
     check.params.append(click.Option(["--format", "form"], type=click.Choice(terminal.FORMATS), default="text", help="how findings are written"))  # fmt: skip
     check.help = (
-        f"{VERBS['check'].summary}\n\nFILE: a file of loadouts, all of which are checked, or a case "
+        f"{VERBS['check'].summary}\n\nFILE: a loadout file, whose loadouts are all checked, or a saved test "
         "(*.materia-case.json), whose answers are sent through its loadout. LOADOUT: a loadout of the project. Left out: "
-        "those that files define."
+        "all loadouts that the project's files define."
     )
-    run.params = [*(one for one in made["cast"].params if one.name in ("request", "loadout")), *run.params]
-    run.help = f"Cast a request and run it; without REQUEST, go on with a cast.\n\n{run.help}"
-    for name, command in made.items():
+    start = [option for option in commands["cast"].params if option.name in ("request", "loadout")]
+    run.params = [*start, *run.params]
+    run.help = f"Cast a request and run it; without REQUEST, continue a cast.\n\n{run.help}"
+    for name, command in commands.items():
         first, _, second = name.partition(" ")
         if not family(first):
             program.add_command(command, first)
             continue
-        words = program.commands.get(first)
-        if not isinstance(words, _Words):
+        group = program.commands.get(first)
+        if not isinstance(group, _VerbFamily):
             about = summary_of(first)
-            words = _Words(first, help=about, invoke_without_command=False, no_args_is_help=first not in made)
-            program.add_command(words)
-        words.commands[second] = command  # "" is the first word alone
-    for bundle in offered():
+            group = _VerbFamily(
+                first, help=about, invoke_without_command=False, no_args_is_help=first not in commands
+            )
+            program.add_command(group)
+        group.commands[second] = command
+    for bundle in available_bundles():
         folder = click.Argument(["folder"], required=False, type=click.Path(path_type=Path), metavar="DIR")
-        force = click.Option(["--force"], is_flag=True, help="write over files that are there")
+        force = click.Option(["--force"], is_flag=True, help="overwrite files that have other content")
         program.add_command(click.Command(bundle.command, params=[folder, force], callback=partial(_copy, bundle), help=f"{bundle.about}."))  # fmt: skip
-    project = next(one for one in _COMMON if one.name == "project")
-    about = "Let a coding agent design loadouts, over MCP on stdin and stdout; you review each step in the designer."
+    project = next(option for option in _COMMON_OPTIONS if option.name == "project")
+    about = "Serve MCP on stdin and stdout: a coding agent designs loadouts, and you review each step in the designer."
     program.add_command(click.Command("mcp", params=[project], callback=_mcp, help=about))
     for name, (module, about) in _PROGRAMS.items():
         rest = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)
-        passed_on: dict[str, Any] = {"ignore_unknown_options": True}
-        command = click.Command(name, passed_on, partial(_forward, module), [rest], help=about, add_help_option=False)  # fmt: skip
+        settings: dict[str, Any] = {"ignore_unknown_options": True}
+        command = click.Command(name, settings, partial(_forward, module), [rest], help=about, add_help_option=False)  # fmt: skip
         program.add_command(command)
 
 

@@ -1,7 +1,7 @@
-"""``materia mcp``: the operations of the designer as tools of an MCP server, so that a coding agent builds what a person reviews.
+"""``materia mcp``: an MCP server whose tools are the operations of the designer.
 
-Nothing that it does is saved: its steps are a draft, which the designer offers to a person step by step. No model is asked and
-no process started; a property that does not hold comes back with a cast that shows it, made with scripted answers.
+A coding agent designs a loadout, and a person reviews each step in the designer. The server saves only a draft, asks no model
+and starts no process. If a required property does not hold, the result names a cast, made with scripted answers, that shows it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from materia_nb.loadout.design import OPERATIONS, Design, Operation
 from materia_nb.loadout.report import Problem, do
 
 INSTRUCTIONS: Final = """\
-Build loadouts, which are graphs in which agents and utilities hand work on. Begin with loadouts and open_loadout, read the
-document with show, change it with the operations, and look at check, explore and odds. State with require what must hold:
-what does not comes back with a cast that shows it. hand_over ends the work on a loadout: a person accepts or refuses each of
-your steps. You cannot save."""
+Build loadouts: graphs in which agents and utilities pass work to one another. Start with loadouts and open_loadout. Read the
+document with show, change it with the operations, and use check, explore and odds to examine it. State with require what must
+hold; a property that does not hold is reported with a cast that shows it. Call hand_over when the loadout is done: a person
+then accepts or refuses each of your steps. You cannot save."""
 
 _EDGE: Final = re.compile(r"(.+)#([1-9]\d*)")
 _REQUEST: Final = "a counterexample"
@@ -35,11 +35,11 @@ _WIDTH: Final = 100
 
 
 class DesignServer:
-    """One connection: the loadout that it designs, and the tools for that.
+    """The loadout that one client designs, and the tools for it.
 
     Args:
-        project: the directory whose loadouts are designed.
-        by: who designs, as a person is told.
+        project: the project directory.
+        by: the name of the client that the designer shows to the person who reviews the draft.
     """
 
     def __init__(self, project: Path, by: str = "a coding agent") -> None:
@@ -50,18 +50,21 @@ class DesignServer:
             self.loadouts, self.open_loadout, self.show, self.check, self.fix, self.undo, self.redo,
             self.explore, self.odds, self.require, self.hand_over,
         )  # fmt: skip
-        made = [*(function_tool(one) for one in own), *(self._tool_of(one) for one in OPERATIONS.values())]
-        self.tools: dict[str, Tool] = {tool.name: tool for tool in made}
+        tools = [
+            *(function_tool(method) for method in own),
+            *(self._operation_tool(operation) for operation in OPERATIONS.values()),
+        ]
+        self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
 
     @property
     def design(self) -> Design:
-        """The loadout that is designed; raises MateriaError when there is none."""
+        """The open loadout; raises MateriaError if none is open."""
         if self._design is None:
             raise MateriaError("No loadout is open.", hint="call open_loadout first")
         return self._design
 
     def call(self, name: str, args: dict[str, JSON]) -> ToolResult:
-        """Call a tool; what cannot be done is a result that says why, and nothing has changed."""
+        """Call a tool; a refused call changes nothing, and its result says why."""
         tool = self.tools.get(name)
         if tool is None or tool.run is None:
             return ToolResult(f"There is no tool {readable(name)[:80]!r}.", ok=False)
@@ -71,41 +74,41 @@ class DesignServer:
             result = ToolResult(str(error), ok=False)
         return ToolResult(within_most(result.text), ok=result.ok)
 
-    def _tool_of(self, operation: Operation) -> Tool:
-        """Make a tool of an operation of the designer: its arguments are those of its function."""
+    def _operation_tool(self, operation: Operation) -> Tool:
+        """Make a tool from an operation of the designer, with the arguments of its function."""
         skip = 2 if operation.on_materia else 1
         model = arguments_of(operation.function, operation.name, skip, lambda name: name.strip("_"))
 
         def run(args: Any, _stop: object) -> ToolResult:
-            given = model.read(args)
-            words = self.design.apply(self.design.changed_by(do(operation.name, **given)))
-            return ToolResult(self._did(words), ok=True)
+            step = do(operation.name, **model.read(args))
+            return ToolResult(self._report(self.design.apply(self.design.changed_by(step))), ok=True)
 
         return Tool(operation.name, operation.about, model.schema, changes=True, run=run)
 
-    def _did(self, words: str) -> str:
-        kept = f"\n{self.design.not_kept}" if self.design.not_kept else ""
-        return f"{words}{kept}\n{self._standing()}"
+    def _report(self, change: str) -> str:
+        """Describe a change and the findings after it; warn if the draft could not be stored."""
+        not_stored = f"\n{self.design.not_kept}" if self.design.not_kept else ""
+        return f"{change}{not_stored}\n{self._findings()}"
 
-    def _standing(self) -> str:
+    def _findings(self) -> str:
         report = self.design.report
-        first = "".join(f"\n- {_line(one)}" for one in report.problems[:5])
+        first = "".join(f"\n- {_finding_line(problem)}" for problem in report.problems[:5])
         return f"{counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}{first}"
 
-    # -- tools: their docstrings are what the agent is told -------------------------------------
+    # -- tools: the client reads their docstrings -------------------------------------
 
     def loadouts(self) -> str:
         """List the loadouts of the project, and the materia that can be placed."""
         config = self.bench.loadouts.config
-        drafts = [f"- {one.name}: {one}" for one in self.bench.loadouts.drafts()]
+        drafts = [f"- {draft.name}: {draft}" for draft in self.bench.loadouts.drafts()]
         return "\n".join(
             ["Loadouts:", *(f"- {name}" for name in config.loadout_names)]
             + ["Materia:", *(f"- {name}" for name in config.document.get("materia", {}))]
-            + (["Drafts that wait for a person:", *drafts] if drafts else [])
+            + (["Drafts that wait for review:", *drafts] if drafts else [])
         )
 
     def open_loadout(self, loadout: str, *, new: bool = False, draft: bool = False) -> str:
-        """Begin to design a loadout; `new` begins an empty one, `draft` goes on with what was handed over and not looked at yet."""
+        """Open a loadout for design; `new` creates an empty one, `draft` continues a draft that was handed over and not reviewed yet."""
         self.close()
         from materia_nb.store.design_autosave import keep_draft
 
@@ -120,37 +123,40 @@ class DesignServer:
         """Show the loadout as JSON, with your steps so far."""
         design = self.design
         steps = "".join(f"\n{number}. {words}" for number, words in enumerate(design.steps, 1)) or " none"
-        return f"{compact(design.document)}\nSteps:{steps}\n{self._standing()}"
+        return f"{compact(design.document)}\nSteps:{steps}\n{self._findings()}"
 
     def check(self) -> str:
-        """List the problems, which stop a cast, and the hints, each with what to do."""
+        """List the problems, which prevent a cast, and the hints, each with advice."""
         report = self.design.report
-        return "\n".join(_line(one) for one in (*report.problems, *report.hints)) or "No problem, no hint."
+        return (
+            "\n".join(_finding_line(problem) for problem in (*report.problems, *report.hints))
+            or "No problem, no hint."
+        )
 
     def fix(self, code: str, source: str) -> str:
-        """Fix a problem or hint of check, named by its code and source, where one change does."""
+        """Fix a problem or hint of check, named by its code and source, if one change fixes it."""
         report = self.design.report
-        for one in (*report.problems, *report.hints):
-            if (one.code, one.source) == (code, source):
-                return self._did(self.design.fix(one))
+        for problem in (*report.problems, *report.hints):
+            if (problem.code, problem.source) == (code, source):
+                return self._report(self.design.fix(problem))
         raise MateriaError("check lists nothing of that code and source.", hint="call check again")
 
     def undo(self) -> str:
-        """Take the last step back."""
-        return self._did(f"undone: {self.design.undo()}")
+        """Undo the last step."""
+        return self._report(f"undone: {self.design.undo()}")
 
     def redo(self) -> str:
-        """Do the step again that was undone last."""
-        return self._did(f"done again: {self.design.redo()}")
+        """Redo the step that was undone last."""
+        return self._report(f"done again: {self.design.redo()}")
 
     def explore(self, items: list[int] | None = None) -> str:
-        """Look at every way that casts can go, with lists of each of these lengths (0 to 3 if left out)."""
-        return str(self._explored(items).as_text(_WIDTH))
+        """Compute everything that can happen in a cast, for item lists of each of these lengths (0 to 3 if left out)."""
+        return str(self._exploration(items).as_text(_WIDTH))
 
     def odds(self, satisfied: float = 0.5, items: int = 3) -> str:
-        """Tell how likely each end is and how many turns it takes, exactly, if each verdict is satisfied with this chance."""
-        made = self._explored([items]).odds(satisfied, items)
-        return made.as_text(_WIDTH) if isinstance(made, Block) else repr(made)
+        """Compute the exact probability of each end and the turns it takes, if each verdict is satisfied with this probability."""
+        odds = self._exploration([items]).odds(satisfied, items)
+        return odds.as_text(_WIDTH) if isinstance(odds, Block) else repr(odds)
 
     def require(
         self,
@@ -161,80 +167,94 @@ class DesignServer:
         most_turns: int | None = None,
         items: list[int] | None = None,
     ) -> str:
-        """State what must hold of every cast; each part that does not comes back with a cast that shows it.
+        """State what must hold for every cast; a part that does not hold is reported with a cast that shows it.
 
         `never` and `possible` take sockets, edges as "Socket-1#2" (the second edge), exits, and ends: complete, failed, held or
-        the kind of a failure. `ends`: from everywhere an end can be reached. `most_turns`: agents are asked at most so often.
+        the kind of a failure. `ends`: an end can be reached from everywdesigns. `most_turns`: the highest allowed number of turns.
         """
-        seen = self._explored(items)
-        found = [self._never(seen, what) for what in never or ()]
-        found += [self._possible(seen, what) for what in possible or ()]
+        exploration = self._exploration(items)
+        results = [self._check_never(exploration, target) for target in never or ()]
+        results += [self._check_possible(exploration, target) for target in possible or ()]
         if ends:
-            stalls = seen.stalls
-            found += [
-                f"FAILS: no end is reached any more from {one}{self._shown(seen, one)}" for one in stalls
+            stalls = exploration.stalls
+            results += [
+                f"FAILS: no end can be reached from {socket}{self._counterexample(exploration, socket)}"
+                for socket in stalls
             ]
-            found += [] if stalls else ["holds: an end can be reached from everywhere"]
+            results += [] if stalls else ["holds: an end can be reached from everywhere"]
         if most_turns is not None:
-            most = seen.most_turns()
-            said = "nothing bounds them" if most is None else f"there can be {most}"
-            holds = most is not None and most <= most_turns
-            found.append(f"{'holds' if holds else 'FAILS'}: at most {counted(most_turns, 'turn')} ({said})")
-        return "\n".join([*found, *seen.notes])
+            maximum = exploration.most_turns()
+            reason = "they are not bounded" if maximum is None else f"there can be {maximum}"
+            holds = maximum is not None and maximum <= most_turns
+            results.append(
+                f"{'holds' if holds else 'FAILS'}: at most {counted(most_turns, 'turn')} ({reason})"
+            )
+        return "\n".join([*results, *exploration.notes])
 
     def hand_over(self) -> str:
-        """Let a person look at your steps in the designer, who accepts or refuses each; ends your work on this loadout."""
+        """Hand your steps to a person, who accepts or refuses each in the designer; this ends your work on the loadout."""
         design = self.design
         if not design.steps:
             raise MateriaError("There is no step to hand over.", hint="change something first")
         if design.not_kept:
             raise MateriaError(design.not_kept, hint="tell the person")
-        opened = ("" if design.name in self.bench.loadouts.config.loadout_names else "--new ") + design.name
-        words = f"{counted(len(design.steps), 'step')} of {design.name} wait for a person, who opens it in the designer"
+        arguments = (
+            "" if design.name in self.bench.loadouts.config.loadout_names else "--new "
+        ) + design.name
+        count = counted(len(design.steps), "step")
         self.close()
-        return f"{words}: %materia design {opened}"
+        return f"{count} of {design.name} wait for a person, who opens the designer with: %materia design {arguments}"
 
     # -- inside ---------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of the design; its steps stay a draft that a person is offered."""
+        """Close the design; its steps stay a draft that the designer offers to a person."""
         if self._design is not None:
             self._design.keep, self._design = None, None
 
-    def _explored(self, items: list[int] | None) -> Any:
+    def _exploration(self, items: list[int] | None) -> Any:
         from materia_nb.cast.views.loadout_views import ExploreView
 
         report = self.design.report
         if report.problems:
             raise MateriaError(
-                f"{counted(len(report.problems), 'problem')} must be fixed first.", hint=self._standing()
+                f"{counted(len(report.problems), 'problem')} must be fixed first.", hint=self._findings()
             )
         return ExploreView(self.design.graph(), items or range(4))
 
-    def _never(self, seen: Exploration, what: str) -> str:
-        can = seen.can(_named(what))
-        if can is None:
-            return f"NOT KNOWN: never {what}; not all was looked at"
-        return f"FAILS: never {what}{self._shown(seen, what)}" if can else f"holds: never {what}"
+    def _check_never(self, exploration: Exploration, target: str) -> str:
+        possible = exploration.can(_element(target))
+        if possible is None:
+            return f"NOT KNOWN: never {target}; the search was cut off"
+        if possible:
+            return f"FAILS: never {target}{self._counterexample(exploration, target)}"
+        return f"holds: never {target}"
 
-    def _possible(self, seen: Exploration, what: str) -> str:
-        can = seen.can(_named(what))
-        if can is None:
-            return f"NOT KNOWN: {what} is possible; not all was looked at"
-        return f"holds: {what} is possible" if can else f"FAILS: {what} is possible; no way leads there"
+    def _check_possible(self, exploration: Exploration, target: str) -> str:
+        possible = exploration.can(_element(target))
+        if possible is None:
+            return f"NOT KNOWN: {target} is possible; the search was cut off"
+        return (
+            f"holds: {target} is possible"
+            if possible
+            else f"FAILS: {target} is possible; no route leads there"
+        )
 
-    def _shown(self, seen: Exploration, what: str) -> str:
-        """Make a cast that shows what must not be, and say which way it goes."""
-        witness = seen.witness(_named(what))
+    def _counterexample(self, exploration: Exploration, target: str) -> str:
+        """Make a cast that reaches the target, and describe its route."""
+        witness = exploration.witness(_element(target))
         try:
-            cast = f"; cast {self._cast(witness, what)} shows it"
+            cast = f"; cast {self._cast(witness, target)} shows it"
         except MateriaError as error:
-            cast = f"; no cast could be made of it: {error.what}"
+            cast = f"; the cast could not be made: {error.what}"
         return f": {' → '.join((*witness.route, witness.end or 'no end'))}{cast}"
 
-    def _cast(self, witness: Witness, what: str) -> str:
+    def _cast(self, witness: Witness, target: str) -> str:
         cast = self.bench.cast(
-            f"{_REQUEST}: {what}", loadout=self.design, agents={"*": witness.answers}, pins=dict(witness.pins)
+            f"{_REQUEST}: {target}",
+            loadout=self.design,
+            agents={"*": witness.answers},
+            pins=dict(witness.pins),
         )
         try:
             for _ in witness.route:  # it stops at each draft that is to be accepted
@@ -244,78 +264,84 @@ class DesignServer:
                     break
                 cast.accept()
         except MateriaError:
-            pass  # a failure is what it was to show
+            pass  # the failure is what the cast should show
         finally:
             cast.close()
         return cast.id
 
 
-def _named(what: str) -> str | tuple[str, int]:
-    edge = _EDGE.fullmatch(what)
-    return (edge[1], int(edge[2])) if edge else what
+def _element(target: str) -> str | tuple[str, int]:
+    edge = _EDGE.fullmatch(target)
+    return (edge[1], int(edge[2])) if edge else target
 
 
-def _line(one: Problem) -> str:
-    return f"{one.severity} {one.code} at {one.source}: {one.message}; {one.hint}"
+def _finding_line(problem: Problem) -> str:
+    return f"{problem.severity} {problem.code} at {problem.source}: {problem.message}; {problem.hint}"
 
 
-MOST_TOLD: Final = 8 * 1024 * 1024
-"""How many bytes a message of a client may have."""
+MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024
+"""Maximum size of a client's message, in bytes."""
 
 
-async def bounded_lines(read: Callable[[int], Awaitable[bytes]], most: int = MOST_TOLD) -> AsyncIterator[str]:
-    """Yield the lines that ``read(n)`` gives; of one that is longer than ``most``, nothing is kept but that it is not a message."""
-    while line := await read(most):
+async def bounded_lines(
+    read: Callable[[int], Awaitable[bytes]], max_bytes: int = MAX_MESSAGE_BYTES
+) -> AsyncIterator[str]:
+    """Yield the lines that ``read(n)`` returns; a line longer than ``max_bytes`` becomes one that is not a valid message."""
+    while line := await read(max_bytes):
         rest = line
-        while len(rest) == most and not rest.endswith(b"\n"):
-            rest = await read(most)
+        while len(rest) == max_bytes and not rest.endswith(b"\n"):
+            rest = await read(max_bytes)
         yield line.decode(errors="replace") if rest is line else "too long\n"
 
 
 def serve(project: Path) -> None:
-    """Serve on stdin and stdout until the client hangs up.
+    """Serve on stdin and stdout until the client disconnects.
 
     Raises:
-        MateriaError: the library is missing (``not_installed``).
+        MateriaError: the package mcp is missing (``not_installed``).
     """
     try:
         import anyio
         from mcp.server import Server
         from mcp.server.stdio import stdio_server
         from mcp.types import CallToolResult, ListToolsResult, TextContent
-        from mcp.types import Tool as Offered
+        from mcp.types import Tool as McpTool
     except ImportError:
         hint = 'pip install "materia-nb[mcp]"'
         raise MateriaError("materia mcp needs the package mcp.", hint=hint, kind="not_installed") from None
-    here = DesignServer(project)
+    designs = DesignServer(project)
 
-    async def listed(_context: Any, _params: Any) -> ListToolsResult:
-        tools = here.tools.values()
+    async def list_tools(_context: Any, _params: Any) -> ListToolsResult:
+        tools = designs.tools.values()
         return ListToolsResult(
             tools=[
-                Offered(name=one.name, description=one.description, input_schema=dict(one.parameters))
-                for one in tools
+                McpTool(name=tool.name, description=tool.description, input_schema=dict(tool.parameters))
+                for tool in tools
             ]
         )
 
-    async def called(context: Any, params: Any) -> CallToolResult:
-        known = getattr(context.session, "client_params", None)
-        if known is not None:
-            here.by = known.client_info.name
-        result = here.call(params.name, params.arguments or {})
+    async def call_tool(context: Any, params: Any) -> CallToolResult:
+        client = getattr(context.session, "client_params", None)
+        if client is not None:
+            designs.by = client.client_info.name
+        result = designs.call(params.name, params.arguments or {})
         return CallToolResult(content=[TextContent(type="text", text=result.text)], is_error=not result.ok)
 
     server: Any = Server(
-        "materia", version=__version__, instructions=INSTRUCTIONS, on_list_tools=listed, on_call_tool=called
+        "materia",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
     )
 
     async def run() -> None:
-        told: Any = bounded_lines(lambda most: anyio.to_thread.run_sync(sys.stdin.buffer.readline, most))
-        async with stdio_server(stdin=told) as (read, write):
+        lines: Any = bounded_lines(lambda size: anyio.to_thread.run_sync(sys.stdin.buffer.readline, size))
+        async with stdio_server(stdin=lines) as (read, write):
             await server.run(read, write, server.create_initialization_options())
 
     try:
         anyio.run(run)
     finally:
-        here.close()
-        here.bench.close()
+        designs.close()
+        designs.bench.close()

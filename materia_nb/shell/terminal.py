@@ -1,6 +1,6 @@
-"""A person or a program at a terminal: how far a cast is, what it asks, and what came of a verb, as data and as exit code.
+"""Terminal input and output: questions to a person, results of verbs as text, JSON and exit codes, and ``materia check``.
 
-And the findings of many files of loadouts and cases, each with its file and line, in the forms that CI reads: ``materia check``.
+``materia check`` reports the findings of loadout files and saved tests with file and line, in the formats that CI reads.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, counted, outgoing, outgoing_line
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.config_files import ENDINGS, line_of
-from materia_nb.loadout.config_files import config_text as text_of_file
+from materia_nb.loadout.config_files import ENDINGS, config_text, line_of
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Problem, Report
 from materia_nb.store.opening import Verified
@@ -43,35 +42,35 @@ _END = "."
 
 
 def can_ask(*, as_json: bool) -> bool:
-    """Whether somebody sits there who can be asked: what is written and what is read is a terminal."""
+    """Return True if input and output are a terminal, so that a person can be asked."""
     return not as_json and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def let_answer(cast: Cast) -> bool:
-    """Show what a cast waits for, and let the person answer; whether they did, so that the cast can go on.
+def ask_person(cast: Cast) -> bool:
+    """Show what a cast waits for and read the answer; return False if the cast does not wait or there is no answer.
 
-    An answer may have many lines; a line with a dot alone ends it. With an end of file (Ctrl-D) in its place the cast
-    goes on waiting.
+    An answer may have several lines and ends with a line that holds a dot alone. After Ctrl-D instead of an answer, the
+    cast keeps waiting.
     """
     if cast.status == "complete" or not (cast.now.approvals.asking or cast.now.waiting_at or cast.now.held):
         return False
     click.echo(repr(StatusView(cast.now)))
     try:
         if cast.now.approvals.asking:
-            _consent(cast)
+            _ask_approval(cast)
         elif cast.now.held or (cast.now.waiting_at and cast.now.waiting_at.mode == "draft"):
-            message = _lines("What should be different? Nothing, to accept it")
+            message = _read_lines("What should be different? Leave it empty to accept the draft")
             cast.refine(message) if message else cast.accept()
         else:
-            cast.reply(_lines("Your answer"))
+            cast.reply(_read_lines("Your answer"))
     except EOFError:
         return False
-    except MateriaError as error:  # a refused answer: it is asked for again
+    except MateriaError as error:  # the answer was refused: ask again
         click.echo(str(error).replace("%materia ", "materia "), err=True)
     return True
 
 
-def _consent(cast: Cast) -> None:
+def _ask_approval(cast: Cast) -> None:
     word = click.prompt("Approve", type=click.Choice(["yes", "no", "always"]), default="no")
     if word == "no":
         cast.approvals.deny("the person said no")
@@ -79,32 +78,33 @@ def _consent(cast: Cast) -> None:
         cast.approvals.approve(always=word == "always")
 
 
-def _lines(what: str) -> str:
-    """Read an answer up to a line with a dot alone; raises EOFError where there is none."""
-    click.echo(f"{what}; a line with {_END!r} alone ends it, Ctrl-D leaves the cast waiting:")
-    found: list[str] = []
-    while (line := input("> ")) != _END:
-        found.append(line)
-    return "\n".join(found)
+def _read_lines(question: str) -> str:
+    """Read lines up to one with a dot alone; raises EOFError after Ctrl-D."""
+    click.echo(f"{question}; a line with {_END!r} alone ends it, Ctrl-D leaves the cast waiting:")
+    return "\n".join(iter(lambda: input("> "), _END))
 
 
-_RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
-    (Verified, lambda found: found.good),
-    (Checkup, lambda found: all(one.status != "missing" for one in found.findings)),
-    (Sweep, lambda found: not found.failures),
-    (compared.CompareView | compared.StepCompareView | compared.LoadoutCompareView, lambda found: not found),
-    (ExploreView, lambda found: found.complete_search and not found.stalls),
+_SUCCESS_RULES: Final[tuple[tuple[Any, Callable[[Any], bool]], ...]] = (
+    (Verified, lambda verified: verified.good),
+    (Checkup, lambda checkup: all(finding.status != "missing" for finding in checkup.findings)),
+    (Sweep, lambda sweep: not sweep.failures),
+    (compared.CompareView | compared.StepCompareView | compared.LoadoutCompareView, lambda view: not view),
+    (ExploreView, lambda view: view.complete_search and not view.stalls),
 )
-"""By the type of what a verb found: whether it is fine. Two things that differ are not, as for ``diff``."""
+"""Success of a result by its type. As for ``diff``, a comparison that finds a difference is not a success."""
 
 
 def is_fine(verb: str, value: object, bench: Any) -> bool:
-    """Whether a verb found no problem; where it found nothing of its own, whether its cast did not fail, or, run, did not stop for somebody."""
-    for kind, rule in _RULES:
+    """Return True if a verb succeeded.
+
+    Results with a rule of their own follow it. Otherwise the cast of the verb must not have failed or been aborted, and
+    after ``run`` it must not wait for a person either.
+    """
+    for kind, rule in _SUCCESS_RULES:
         if isinstance(value, kind):
             return rule(value)
     if verb == "quest run":
-        return not any(one.status in ("failed", "waiting") for one in bench.quests.quests)
+        return not any(quest.status in ("failed", "waiting") for quest in bench.quests.quests)
     cast: Cast | None = getattr(bench, "cast_", None)
     if cast is None or not cast.now.writable:
         return True
@@ -113,20 +113,20 @@ def is_fine(verb: str, value: object, bench: Any) -> bool:
 
 
 def text_of(value: object, width: int) -> str:
-    """Return what came of a verb as text; a panel, which only a notebook can draw, as whoever has no widgets reads it."""
+    """Return the result of a verb as text; a panel gives the text that a notebook without widgets shows."""
     if isinstance(value, Shown) and type(value)._blocks is Shown._blocks:  # noqa: SLF001
         return str(value._repr_mimebundle_()["text/plain"])
     return value.as_text(width) if isinstance(value, Block) else repr(value)
 
 
 def data_of(verb: str, value: object, bench: DryBench) -> dict[str, JSON]:
-    """Return what came of a verb as JSON: ``cast`` is the cast that it was about, ``value`` what it showed."""
+    """Return the result of a verb as JSON: ``value`` is the result, ``cast`` the cast that the verb was about."""
     cast = getattr(bench, "cast_", None)
-    data: dict[str, JSON] = {"value": _plain(value)}
+    data: dict[str, JSON] = {"value": _to_json(value)}
     if cast is not None:
         now = cast.now
         if verb == "steps":
-            data["value"] = [_plain(_handed_on(step)) for step in now.all_steps]
+            data["value"] = [_to_json(_step_data(step)) for step in now.all_steps]
         data["cast"] = {
             "id": now.id,
             "directory": str(now.run_dir),
@@ -134,7 +134,7 @@ def data_of(verb: str, value: object, bench: DryBench) -> dict[str, JSON]:
             "request": now.request,
             "status": now.status,
             "steps": len(now.all_steps),
-            "route": [one.socket for one in now.all_steps],
+            "route": [step.socket for step in now.all_steps],
             "next": now.next_socket,
             "output": now.all_steps[-1].output if now.all_steps else None,
             "failure": now.failure and {"kind": now.failure.kind, "message": now.failure.message},
@@ -144,8 +144,7 @@ def data_of(verb: str, value: object, bench: DryBench) -> dict[str, JSON]:
     return data
 
 
-def _handed_on(step: StepRecord) -> dict[str, object]:
-    """What a step handed on: its output as text and as it was read, why that was refused, and where it led."""
+def _step_data(step: StepRecord) -> dict[str, object]:
     reading = step.reading
     return {
         "step": step.number,
@@ -161,50 +160,56 @@ def _handed_on(step: StepRecord) -> dict[str, object]:
     }
 
 
-_EXPLORED: Final = ("items", "states", "not_taken", "not_visited", "unrouted", "notes")
+_EXPLORATION_FIELDS: Final = ("items", "states", "not_taken", "not_visited", "unrouted", "notes")
 
 
-def _explored(found: Exploration) -> dict[str, object]:
-    """What an exploration found; ``complete`` says whether everything was looked at, else there may be more."""
-    whole = found.complete_search
-    seen = {name: getattr(found, name) for name in _EXPLORED}
-    known = {"stalls": found.stalls, "most_turns": found.most_turns()} if whole else {}
-    return {"loadout": found.graph.name, "complete": whole, "ends": found.ends_seen, **seen, **known}
+def _exploration_data(exploration: Exploration) -> dict[str, object]:
+    """Return an exploration as JSON; if ``complete`` is false, the search was cut off and more may be possible."""
+    complete = exploration.complete_search
+    fields = {name: getattr(exploration, name) for name in _EXPLORATION_FIELDS}
+    proven = {"stalls": exploration.stalls, "most_turns": exploration.most_turns()} if complete else {}
+    return {
+        "loadout": exploration.graph.name,
+        "complete": complete,
+        "ends": exploration.ends_seen,
+        **fields,
+        **proven,
+    }
 
 
-_AS_DATA: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
-    (Casts, lambda shown: shown()),
-    (Graph, lambda shown: shown.name),
-    (JsonView, lambda shown: shown.value),
-    (compared.ReplayView, lambda shown: compared.ReplaysView([shown])),
-    (SpentView, lambda shown: shown.found),
-    (HandoffView, lambda shown: _handed_on(shown.step)),
-    (Exploration, _explored),
+_CONVERTERS: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
+    (Casts, lambda casts: casts()),
+    (Graph, lambda graph: graph.name),
+    (JsonView, lambda view: view.value),
+    (compared.ReplayView, lambda view: compared.ReplaysView([view])),
+    (SpentView, lambda view: view.found),
+    (HandoffView, lambda view: _step_data(view.step)),
+    (Exploration, _exploration_data),
 )
-"""By the type of what a verb showed: what of it is written as JSON, where that is neither its fields nor its rows."""
+"""Conversions to data by the type of a result, for results that are written neither by their fields nor by their rows."""
 
 
-def _plain(value: Any) -> JSON:
-    """Write a value as JSON: its fields where it has some, the rows of a table by its headers, else what it shows."""
-    for kind, said in _AS_DATA:
+def _to_json(value: Any) -> JSON:
+    """Return a value as JSON: the fields of a record, the rows of a table by its headers, otherwise its text."""
+    for kind, convert in _CONVERTERS:
         if isinstance(value, kind):
-            return _plain(said(value))
+            return _to_json(convert(value))
     plain: JSON
     match value:
         case None | str() | int() | float():
             plain = value
         case Table():
-            headers = [cell_text(one) or "mark" for one in value.headers]
+            headers = [cell_text(header) or "mark" for header in value.headers]
             plain = [dict(zip(headers, map(cell_text, row), strict=True)) for row in value.rows]
         case Mapping():
-            plain = {str(key): _plain(one) for key, one in value.items()}
+            plain = {str(key): _to_json(entry) for key, entry in value.items()}
         case tuple() if hasattr(value, "_asdict"):
-            plain = _plain(value._asdict())
+            plain = _to_json(value._asdict())
         case Sequence() | set() | frozenset():
-            plain = [_plain(one) for one in value]
+            plain = [_to_json(entry) for entry in value]
         case _ if is_dataclass(value):
-            plain = {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
-        case Shown() if type(value)._blocks is not Shown._blocks:  # noqa: SLF001 - of a panel there is only its text
+            plain = {field.name: _to_json(getattr(value, field.name)) for field in fields(value)}
+        case Shown() if type(value)._blocks is not Shown._blocks:  # noqa: SLF001 - a panel has no blocks, only its text
             plain = value.as_json()
         case _:
             plain = str(value)
@@ -216,8 +221,8 @@ _FAILED_CASE: Final = "failed-case"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A finding, and where its file says it: ``file`` is empty for what no file says."""
+class LocatedFinding:
+    """A finding with its file and line; ``file`` is empty if no file contains the text."""
 
     problem: Problem
     file: str
@@ -226,162 +231,176 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What checking found, by what was checked: a loadout, or a file."""
+    """The findings of ``materia check``, by the loadout or file that was checked."""
 
-    subjects: Mapping[str, tuple[Found, ...]]
+    subjects: Mapping[str, tuple[LocatedFinding, ...]]
 
     @property
-    def found(self) -> tuple[Found, ...]:
-        """All findings."""
-        return tuple(one for many in self.subjects.values() for one in many)
+    def findings(self) -> tuple[LocatedFinding, ...]:
+        """All findings of all subjects."""
+        return tuple(finding for findings in self.subjects.values() for finding in findings)
 
     @property
     def ok(self) -> bool:
-        """Whether there is no problem; hints are none."""
-        return all(one.problem.severity == "hint" for one in self.found)
+        """True if nothing is worse than a hint."""
+        return all(finding.problem.severity == "hint" for finding in self.findings)
 
 
 def findings_of(bench: DryBench, names: Sequence[str], *, strict: bool = False) -> Checked:
-    """Check files of loadouts, cases and loadouts; without a name the loadouts that are not bundled, else the chosen one.
+    """Check loadout files, saved tests and loadouts by name; with ``strict``, an unknown field is a problem.
 
-    Where one is ``strict``, a field that nothing reads is a problem.
+    Without names, check all loadouts that are not bundled, or the active one if there are none.
     """
-    subjects: dict[str, tuple[Found, ...]] = {}
+    subjects: dict[str, tuple[LocatedFinding, ...]] = {}
     if not names:
-        subjects.update(_faults(bench))
+        subjects.update(_unreadable_files(bench))
         for name in own_loadouts(bench) or filter(None, [bench.loadouts.chosen]):
-            subjects[name] = _of_loadout(bench, name, strict=strict)
+            subjects[name] = _check_loadout(bench, name, strict=strict)
     for name in names:
         if name.endswith(SUFFIX):
-            subjects[name] = tuple(_of_case(bench.project / name))
+            subjects[name] = tuple(_check_case(bench.project / name))
         elif Path(name).suffix in ENDINGS:
-            subjects.update(_of_file(bench, name, strict=strict))
+            subjects.update(_check_file(bench, name, strict=strict))
         else:
-            subjects[name] = _of_loadout(bench, name, strict=strict)
+            subjects[name] = _check_loadout(bench, name, strict=strict)
     return Checked(subjects)
 
 
 def own_loadouts(bench: DryBench) -> list[str]:
-    """The loadouts that are not bundled."""
+    """Return the names of the loadouts that are not bundled."""
     layers = [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
     return list(dict.fromkeys(name for layer in layers for name in layer.loadouts))
 
 
 def choose_own(bench: DryBench) -> None:
-    """Choose the first loadout that is not bundled, where no file says which is active: no choice outlives a command."""
+    """Select the first loadout that is not bundled, unless a file sets ``activeLoadout``: no selection outlives a command."""
     layers = [layer for layer in bench.loadouts.config.layers if layer.name != "bundled"]
     if (own := own_loadouts(bench)) and not any("activeLoadout" in layer.settings for layer in layers):
         bench.loadouts.use(own[0])
 
 
-def _of_file(bench: DryBench, name: str, *, strict: bool) -> Iterator[tuple[str, tuple[Found, ...]]]:
+def _check_file(
+    bench: DryBench, name: str, *, strict: bool
+) -> Iterator[tuple[str, tuple[LocatedFinding, ...]]]:
     try:
         bench.load(name)
     except MateriaError as error:
         yield name, (_unreadable(name, error),)
         return
-    layer = next(one for one in bench.loadouts.config.layers if one.name == "given")
+    layer = next(layer for layer in bench.loadouts.config.layers if layer.name == "given")
     if not layer.loadouts:
-        yield name, _placed(bench, bench.loadouts.config.check(), strict=strict)
+        yield name, _locate(bench, bench.loadouts.config.check(), strict=strict)
     for loadout in layer.loadouts:
-        if layer.document["loadouts"][loadout] is not None:  # null takes away the one below
-            yield f"{name}: {loadout}", _of_loadout(bench, loadout, strict=strict)
+        if layer.document["loadouts"][loadout] is not None:  # null removes the loadout of a lower layer
+            yield f"{name}: {loadout}", _check_loadout(bench, loadout, strict=strict)
 
 
-def _of_loadout(bench: DryBench, name: str, *, strict: bool) -> tuple[Found, ...]:
-    return _placed(bench, bench.check(name), strict=strict)
+def _check_loadout(bench: DryBench, name: str, *, strict: bool) -> tuple[LocatedFinding, ...]:
+    return _locate(bench, bench.check(name), strict=strict)
 
 
-def _placed(bench: DryBench, report: Report, *, strict: bool) -> tuple[Found, ...]:
-    """Find the file that says what each problem is about, the one that says most of its path, and the line."""
+def _locate(bench: DryBench, report: Report, *, strict: bool) -> tuple[LocatedFinding, ...]:
+    """Find the file and line of each finding: the file that contains most of its path."""
     report = report.strict() if strict else report
-    # A slip of the pen first: what follows from it is often found too.
-    problems = sorted((*report.problems, *report.hints), key=lambda one: "did you mean" not in one.hint)
+    # Typing errors first: other findings often follow from them.
+    problems = sorted(
+        (*report.problems, *report.hints), key=lambda problem: "did you mean" not in problem.hint
+    )
     files = [
-        one.path
-        for one in reversed(bench.loadouts.config.layers)
-        if one.path is not None and not one.fault and one.name != "bundled"  # which nobody here can fix
+        layer.path
+        for layer in reversed(bench.loadouts.config.layers)
+        if layer.path is not None and not layer.fault and layer.name != "bundled"
     ]
-    texts = {path: text_of_file(path) for path in files} if problems else {}
-    placed = []
-    for one in problems:
-        spots = [(*line_of(text, one.source, one.loadout), path) for path, text in texts.items()]
-        line, _, path = min(spots, key=lambda spot: spot[1], default=(1, 0, None))
-        placed.append(Found(one, "" if path is None else _short(path), line))
-    return tuple(placed)
+    texts = {path: config_text(path) for path in files} if problems else {}
+    located = []
+    for problem in problems:
+        matches = [(*line_of(text, problem.source, problem.loadout), path) for path, text in texts.items()]
+        line, _, path = min(matches, key=lambda match: match[1], default=(1, 0, None))
+        located.append(LocatedFinding(problem, "" if path is None else _relative(path), line))
+    return tuple(located)
 
 
-def _short(path: Path) -> str:
-    """A path as CI wants it: relative to where the program runs, if it is there."""
+def _relative(path: Path) -> str:
+    """Return a path relative to the current directory if it lies below it, as CI expects."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def _faults(bench: DryBench) -> Iterator[tuple[str, tuple[Found, ...]]]:
-    """Yield the files that were left out since they are faulty."""
+def _unreadable_files(bench: DryBench) -> Iterator[tuple[str, tuple[LocatedFinding, ...]]]:
+    """Yield the files that were skipped because they cannot be read."""
     for layer in bench.loadouts.config.layers:
         if layer.fault is not None and layer.path is not None:
-            yield _short(layer.path), (_unreadable(_short(layer.path), layer.fault),)
+            yield _relative(layer.path), (_unreadable(_relative(layer.path), layer.fault),)
 
 
-def _unreadable(name: str, error: MateriaError) -> Found:
+def _unreadable(name: str, error: MateriaError) -> LocatedFinding:
     line = (error.where or "").removeprefix(name).split(":")[1:2]
     number = int(line[0]) if line and line[0].isdigit() else 1
     where = (error.where or name).removeprefix(f"{Path.cwd()}/")
-    return Found(Problem(_UNREADABLE, where, error.what, error.hint or ""), name, number)
+    return LocatedFinding(Problem(_UNREADABLE, where, error.what, error.hint or ""), name, number)
 
 
-def _of_case(path: Path) -> Iterator[Found]:
-    advice = "fix the loadout, or write the case anew if it is meant (cast.export.test)"
+def _check_case(path: Path) -> Iterator[LocatedFinding]:
+    advice = "fix the loadout, or save the test again if the change is intended (cast.export.test)"
     try:
-        failed = read_case(path).check()
+        failures = read_case(path).check()
     except MateriaError as error:
-        failed, advice = [error.what], error.hint or advice
-    for one in failed:
-        yield Found(Problem(_FAILED_CASE, path.name, one, advice), _short(path.absolute()), 1)
+        failures, advice = [error.what], error.hint or advice
+    for failure in failures:
+        yield LocatedFinding(Problem(_FAILED_CASE, path.name, failure, advice), _relative(path.absolute()), 1)
 
 
 # -- how findings are written ----------------------------------------------------------
 
 
 def _text(checked: Checked) -> str:
-    said: list[Any] = []
-    for subject, found in checked.subjects.items():
-        problems = tuple(one.problem for one in found if one.problem.severity == "problem")
-        hints = tuple(one.problem for one in found if one.problem.severity == "hint")
-        said.append(ReportView(outgoing_line(subject), Report(problems, hints)))
-        said += [
-            Line(outgoing_line(f"{one.file}:{one.line}: {one.problem.source}"))
-            for one in found
-            if one.file and one.problem in problems
+    blocks: list[Any] = []
+    for subject, findings in checked.subjects.items():
+        problems = tuple(finding.problem for finding in findings if finding.problem.severity == "problem")
+        hints = tuple(finding.problem for finding in findings if finding.problem.severity == "hint")
+        blocks.append(ReportView(outgoing_line(subject), Report(problems, hints)))
+        blocks += [
+            Line(outgoing_line(f"{finding.file}:{finding.line}: {finding.problem.source}"))
+            for finding in findings
+            if finding.file and finding.problem in problems
         ]
-    return blocks_as_text(said) if said else "nothing to check"
+    return blocks_as_text(blocks) if blocks else "nothing to check"
 
 
 def _json(checked: Checked) -> str:
     findings = []
-    for one in checked.found:
-        said = {name: getattr(one.problem, name) for name in ("severity", "code", "loadout")}
-        words = {name: outgoing(getattr(one.problem, name)) for name in ("message", "hint")}
-        findings.append({**said, "path": one.problem.source, **words, "file": one.file, "line": one.line})
+    for finding in checked.findings:
+        problem = finding.problem
+        findings.append(
+            {
+                **{name: getattr(problem, name) for name in ("severity", "code", "loadout")},
+                "path": problem.source,
+                **{name: outgoing(getattr(problem, name)) for name in ("message", "hint")},
+                "file": finding.file,
+                "line": finding.line,
+            }
+        )
     document = {"ok": checked.ok, "checked": [*checked.subjects], "findings": findings}
     return json.dumps(document, ensure_ascii=False, indent=2)
 
 
 def _github(checked: Checked) -> str:
-    """Workflow commands, which GitHub shows at the lines of a pull request."""
+    """Return workflow commands, which GitHub shows at the lines of a pull request."""
     lines = []
-    for one in checked.found:
-        kind = "error" if one.problem.severity == "problem" else "notice"
-        at = f"file={_escaped(one.file, more=True)},line={one.line}," if one.file else ""
-        title = _escaped(f"{one.problem.code} {one.problem.source}", more=True)
-        lines.append(f"::{kind} {at}title={title}::{_escaped(_sentence(one.problem))}")
+    for finding in checked.findings:
+        problem = finding.problem
+        command = "error" if problem.severity == "problem" else "notice"
+        location = f"file={_escape_property(finding.file)},line={finding.line}," if finding.file else ""
+        title = _escape_property(f"{problem.code} {problem.source}")
+        lines.append(f"::{command} {location}title={title}::{_escape_data(_sentence(problem))}")
     return "\n".join([*lines, _counts(checked)])
 
 
-def _escaped(text: str, *, more: bool = False) -> str:
-    """Escape what would end a value of a workflow command; ``more`` where it is a property."""
-    text = outgoing(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return text.replace(":", "%3A").replace(",", "%2C") if more else text
+def _escape_data(text: str) -> str:
+    return outgoing(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escape_property(text: str) -> str:
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _sentence(problem: Problem) -> str:
@@ -389,33 +408,31 @@ def _sentence(problem: Problem) -> str:
 
 
 def _counts(checked: Checked) -> str:
-    problems = sum(one.problem.severity == "problem" for one in checked.found)
-    hints = len(checked.found) - problems
+    problems = sum(finding.problem.severity == "problem" for finding in checked.findings)
+    hints = len(checked.findings) - problems
     return f"{counted(len(checked.subjects), 'subject')} checked: {counted(problems, 'problem')}, {counted(hints, 'hint')}"
 
 
 def _sarif(checked: Checked) -> str:
-    """SARIF 2.1.0, as code scanning takes it."""
-    results = [
-        {
-            "ruleId": one.problem.code,
-            "level": "error" if one.problem.severity == "problem" else "note",
-            "message": {"text": _sentence(one.problem)},
-            "locations": [
-                {
-                    "physicalLocation": {
-                        "artifactLocation": {"uri": quote(Path(one.file).as_posix())},
-                        "region": {"startLine": one.line},
-                    },
-                    "logicalLocations": [{"fullyQualifiedName": outgoing_line(one.problem.source)}],
-                }
-            ]
-            if one.file
-            else [],
+    """Return SARIF 2.1.0, the format of code scanning."""
+    results = []
+    for finding in checked.findings:
+        location = {
+            "physicalLocation": {
+                "artifactLocation": {"uri": quote(Path(finding.file).as_posix())},
+                "region": {"startLine": finding.line},
+            },
+            "logicalLocations": [{"fullyQualifiedName": outgoing_line(finding.problem.source)}],
         }
-        for one in checked.found
-    ]
-    rules = [{"id": code} for code in sorted({one.problem.code for one in checked.found})]
+        results.append(
+            {
+                "ruleId": finding.problem.code,
+                "level": "error" if finding.problem.severity == "problem" else "note",
+                "message": {"text": _sentence(finding.problem)},
+                "locations": [location] if finding.file else [],
+            }
+        )
+    rules = [{"id": code} for code in sorted({finding.problem.code for finding in checked.findings})]
     driver = {"name": "materia", "version": __version__, "rules": rules}
     sarif = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -426,17 +443,20 @@ def _sarif(checked: Checked) -> str:
 
 
 def _junit(checked: Checked) -> str:
-    """JUnit's XML: each subject is a test, which fails by its problems; hints are its output."""
+    """Return JUnit XML: each subject is a test case; problems are its failures, hints its output."""
     suite = ET.Element("testsuite", name="materia check", tests=str(len(checked.subjects)))
     failures = 0
-    for subject, found in checked.subjects.items():
+    for subject, findings in checked.subjects.items():
         case = ET.SubElement(suite, "testcase", classname="materia", name=outgoing_line(subject))
-        problems = [one for one in found if one.problem.severity == "problem"]
+        problems = [finding for finding in findings if finding.problem.severity == "problem"]
         failures += bool(problems)
-        for one in problems:
-            failure = ET.SubElement(case, "failure", type=one.problem.code, message=_sentence(one.problem))
-            failure.text = outgoing_line(f"{one.file}:{one.line}: {one.problem.source}")
-        hints = [outgoing_line(str(one.problem)) for one in found if one.problem.severity == "hint"]
+        for finding in problems:
+            problem = finding.problem
+            failure = ET.SubElement(case, "failure", type=problem.code, message=_sentence(problem))
+            failure.text = outgoing_line(f"{finding.file}:{finding.line}: {problem.source}")
+        hints = [
+            outgoing_line(str(finding.problem)) for finding in findings if finding.problem.severity == "hint"
+        ]
         if hints:
             ET.SubElement(case, "system-out").text = "\n".join(hints)
     suite.set("failures", str(failures))
@@ -453,7 +473,7 @@ _WRITERS: Final[Mapping[str, Callable[[Checked], str]]] = {
     "junit": _junit,
 }
 FORMATS: Final = tuple(_WRITERS)
-"""How findings can be written."""
+"""The formats of findings."""
 
 
 def findings_text(checked: Checked, form: str) -> str:

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from browser.lab import Lab
-from materia_nb.shell.commands import TO_COPY, copy_out
+from materia_nb.shell.commands import BUNDLES, copy_bundle
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
@@ -123,7 +123,7 @@ def test_a_notebook_that_is_opened_again_shows_the_question_and_the_last_verdict
 
 
 def test_a_copied_lesson_is_not_changed_by_being_opened(lab: Lab):
-    copy_out(TO_COPY[0], lab.folder)
+    copy_bundle(BUNDLES[0], lab.folder)
     lab.open(lab.folder / "01-edges.ipynb")
     changed = """async () => {
         const { context, sessionContext } = window.jupyterapp.shell.currentWidget;

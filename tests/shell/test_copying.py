@@ -16,7 +16,7 @@ from materia_nb.shell import commands
 from materia_nb.shell.commands import main
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-LESSONS = commands.TO_COPY[0]
+LESSONS = commands.BUNDLES[0]
 
 
 @pytest.fixture
@@ -38,11 +38,11 @@ def names(folder):
 
 
 def test_a_command_without_files_is_not_offered(package, capsys):
-    assert [one.command for one in commands.offered()] == ["gallery"]
+    assert [one.command for one in commands.available_bundles()] == ["gallery"]
     (package / "cheatsheet.svg").write_text("<svg/>")
     (package / "cheatsheet.py").write_text("")
-    assert [one.command for one in commands.offered()] == ["gallery", "cheatsheet"]
-    assert list(map(str, commands.TO_COPY[2].files())) == ["cheatsheet.svg"]
+    assert [one.command for one in commands.available_bundles()] == ["gallery", "cheatsheet"]
+    assert list(map(str, commands.BUNDLES[2].files())) == ["cheatsheet.svg"]
     assert main(["cheatsheet", str(package.parent / "sheet")]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == ["  cheatsheet.svg"]
 
@@ -108,13 +108,13 @@ def test_what_somebody_wrote_is_not_lost_unless_they_say_so(tmp_path, capsys):
     (tmp_path / "02-generators.ipynb").unlink()
     assert main(["lessons", str(tmp_path)]) == 1
     told = capsys.readouterr().err
-    assert "01-edges.ipynb would be lost" in told
+    assert "This would overwrite 01-edges.ipynb" in told
     assert "--force" in told
     assert not (tmp_path / "02-generators.ipynb").exists(), "nothing is copied in part"
     assert mine.read_text() == "my answers"
     assert main(["lessons", str(tmp_path), "--force"]) == 0
     assert "2 files written" in capsys.readouterr().out
-    assert mine.read_bytes() == commands.content_of(NOTEBOOKS / mine.name)
+    assert mine.read_bytes() == commands.content_to_copy(NOTEBOOKS / mine.name)
 
 
 def test_copying_twice_changes_nothing(tmp_path, capsys):

@@ -123,7 +123,7 @@ def test_what_is_explored_must_have_no_problems(server):
 def handed_over(server):
     built(server)
     said = does(server, "hand_over")
-    assert said == "6 steps of Mine wait for a person, who opens it in the designer: %materia design Mine"
+    assert said == "6 steps of Mine wait for a person, who opens the designer with: %materia design Mine"
 
 
 def choose(session, label):
