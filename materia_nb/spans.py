@@ -416,7 +416,7 @@ def _event(line: JournalLine, files: RunDir) -> ev.Event | None:
     try:
         event = from_json(line.type, line.data, line.ts, lenient=True)
         if isinstance(event, ev.Output | ev.SocketRecommitted) and event.text is None and event.artifact:
-            return event.but(text=files.text_of(event.artifact))
+            return event.replace(text=files.text_of(event.artifact))
     except MateriaError:
         return None  # it is of another engine and lacks a field, or its artifact is gone
     return event

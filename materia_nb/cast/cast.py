@@ -606,7 +606,7 @@ class Cast:
         if turn and limit:
             raise MateriaError("Retry either the turn or past the limit.", kind="usage")
         if turn:  # when it waits already, perhaps in other words, it only has to be asked
-            return self._record(decide.resend if self.now.prompt is None else decide.nothing)
+            return self._record(decide.resend if self.now.prompt is None else decide.no_op)
         failure, steps = self.failure, len(self.steps)
         if failure is not None and failure.blocked and not limit:
             raise MateriaError(

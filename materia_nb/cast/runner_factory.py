@@ -107,7 +107,7 @@ def start_runner(plan: Plan, request: str, agents: AgentTable | None = None) -> 
         ts=now(),
     )
     path = new_run_dir(plan.root)
-    rules, begun = rules.in_session(path.name), begun.but(session=path.name, place=place_of(path))
+    rules, begun = rules.in_session(path.name), begun.replace(session=path.name, place=place_of(path))
     files = RunDir(path, sync=plan.sync)
     lock: CastLock | None = None
     journal: Journal | None = None
@@ -300,7 +300,7 @@ def replay_directory(runner: Runner, replay: Replay) -> Path:
         ts=when,
     )
     return write_events(
-        root, rules, start, [*pins, *(one.but(ts=when) for one in replay.events)], sync=runner.files.sync
+        root, rules, start, [*pins, *(one.replace(ts=when) for one in replay.events)], sync=runner.files.sync
     )
 
 

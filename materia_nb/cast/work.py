@@ -351,7 +351,7 @@ class Work(ABC):
         try:
             kept = keeper().take(before, {**note, "lane": lane} if lane else note)
             names = () if by == "start" else kept.changed
-            told = told.but(
+            told = told.replace(
                 commit=kept.commit,
                 left_out=kept.left_out,
                 changed=names[:MOST_CHANGED],
@@ -360,7 +360,7 @@ class Work(ABC):
         except MateriaError as error:
             if by == "start" and not lane:
                 raise
-            told = told.but(problem=" ".join(str(error).split()))
+            told = told.replace(problem=" ".join(str(error).split()))
             of = f" of the lane {lane}" if lane else ""
             self.messages.append(f"The files after step {step}{of} are not kept: {told.problem}")
         if (told.commit, told.left_out) != (before, self._left_out):
@@ -670,7 +670,7 @@ class Work(ABC):
         reading = fold(rules, session, events).steps[-1].reading
         project = self.base / session.state.scope.cwd
         missing = missing_evidence(naming, reading, project, self.files.path)
-        return decide.lacking(events, tuple(missing)) if missing else events
+        return decide.with_missing_evidence(events, tuple(missing)) if missing else events
 
     def _look(self) -> FilesSeen | None:
         """Look at the files of the project, for a visit whose protocol wants to know what changes."""

@@ -98,10 +98,10 @@ def enter(rules: Rules, session: Session, ts: int) -> Events:
         return _events(session, step, ts)
     ended, *_ = _events(session, step, ts)
     assert isinstance(ended, ev.CastEnd)  # noqa: S101 - nothing else comes of entering no socket
-    ended = ended.but(step=step.state.steps)
+    ended = ended.replace(step=step.state.steps)
     made = [one.as_json() for one in remarks_of(rules, evolve(rules, session, ended))]
     in_all = len(made) if len(made) > MOST_REMARKS else None
-    return (ended.but(remarks=tuple(made[:MOST_REMARKS]) or None, remarks_in_all=in_all),)
+    return (ended.replace(remarks=tuple(made[:MOST_REMARKS]) or None, remarks_in_all=in_all),)
 
 
 def _enter_region(rules: Rules, session: Session, ts: int) -> Events:
@@ -156,7 +156,7 @@ def _of_lane(event: ev.Event, name: str) -> ev.Event:
     if isinstance(event, ev.ToolsAllowed):
         return event
     if not isinstance(event, ev.CastEnd):
-        return event.but(lane=name)
+        return event.replace(lane=name)
     return ev.LaneEnded(
         lane=name,
         status="accepted" if event.ok else "failed",
@@ -177,10 +177,10 @@ def _over_budget(rules: Rules, session: Session, name: str, ts: int) -> Events:
         return ()
     told, failure = check_budget(rules, Draft(session.state), visit)
     if failure is None:
-        return tuple(one.but(ts=ts) for one in told)
+        return tuple(one.replace(ts=ts) for one in told)
     stopped = _interrupted(at_work, failure.message, ts)
     failed = _streams_failed(at_work, failure.kind, failure.message, ts)
-    return (*(one.but(ts=ts) for one in told), *stopped, *failed)
+    return (*(one.replace(ts=ts) for one in told), *stopped, *failed)
 
 
 def _interrupted(at_work: Streams, why: str, ts: int) -> Events:
@@ -211,7 +211,7 @@ def answer(rules: Rules, session: Session, given: Answer, ts: int) -> Events:
         name = name_of_output(session, type(first))
     elif step.decision is not None and step.decision.target:
         way_on = {"next": step.decision.target}
-    output = first.but(
+    output = first.replace(
         **way_on,
         ts=ts,
         transition=step._replace(before=session.state),
@@ -226,10 +226,10 @@ def answer(rules: Rules, session: Session, given: Answer, ts: int) -> Events:
         cut=given.cut or None,
         worked=given.worked,
     )
-    return (output, *[one.but(ts=ts) for one in rest]) if rest else (output,)
+    return (output, *[one.replace(ts=ts) for one in rest]) if rest else (output,)
 
 
-def lacking(events: Events, paths: tuple[str, ...]) -> Events:
+def with_missing_evidence(events: Events, paths: tuple[str, ...]) -> Events:
     """Add to an output that it says it made files which are not there."""
     first, *rest = events
     assert isinstance(first, ev.Output)  # noqa: S101 - only outputs name files
@@ -240,9 +240,9 @@ def fail(rules: Rules, session: Session, failure: Failure, worked: int, ts: int)
     """Fail the waiting visit for a reason that the engine cannot know, after so many milliseconds of work."""
     first, *rest = _events(session, recovery.fail(rules, session.state, failure), ts)
     if isinstance(first, ev.SocketFailed):
-        return (first.but(worked=worked), *rest)
+        return (first.replace(worked=worked), *rest)
     assert isinstance(first, ev.CastEnd)  # noqa: S101 - a failure that is not gone on from ends the cast
-    return (first.but(hint=failure.hint, worked=worked),)
+    return (first.replace(hint=failure.hint, worked=worked),)
 
 
 def abort(_: Rules, session: Session, reason: str, ts: int) -> Events:
@@ -338,7 +338,7 @@ def skip(rules: Rules, session: Session, note: str, ts: int) -> Events:
     step = recovery.skip(rules, session.state)
     first, *rest = _events(session, step, ts)
     assert isinstance(first, ev.SocketSkipped)  # noqa: S101 - skipping begins so
-    return (first.but(note=note, next=step.state.next or None), *rest)
+    return (first.replace(note=note, next=step.state.next or None), *rest)
 
 
 def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Events:
@@ -367,7 +367,7 @@ def _needs_note(note: str) -> None:
         raise MateriaError("The note is missing.", hint="say in a few words why it is skipped", kind="usage")
 
 
-def nothing(_: Rules, __: Session, ___: int) -> Events:
+def no_op(_: Rules, __: Session, ___: int) -> Events:
     """Change nothing: what waits is only to be asked."""
     return ()
 
@@ -756,7 +756,7 @@ def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Events:
             kind="undo",
         )
     key, before = session.labels_before[-1]
-    event = _labelled(key, before, ts).but(undoes=True, by=before.by or by)
+    event = _labelled(key, before, ts).replace(undoes=True, by=before.by or by)
     return (event,)
 
 
@@ -825,5 +825,5 @@ def _needs_decided(session: Session) -> None:
 def _events(session: Session, step: Transition, ts: int) -> Events:
     """Return what a transition tells, with the time; the first event carries the transition to evolve."""
     first, *rest = step.events
-    carrying = first.but(ts=ts, transition=step._replace(before=session.state))
-    return (carrying, *[one.but(ts=ts) for one in rest]) if rest else (carrying,)
+    carrying = first.replace(ts=ts, transition=step._replace(before=session.state))
+    return (carrying, *[one.replace(ts=ts) for one in rest]) if rest else (carrying,)

@@ -102,7 +102,7 @@ class Event(_Recorded):
     lane: str = ""
     transition: Transition | None = None
 
-    def but(self, **changes: Any) -> Self:
+    def replace(self, **changes: Any) -> Self:
         """Return it with changes."""
         if not changes.keys() <= self.defaults.keys():
             raise TypeError(f"a {self.type} has no {', '.join(changes.keys() - self.defaults.keys())}")

@@ -103,7 +103,7 @@ def _take(
 ) -> None:
     """Fold an event that led to ``state``, whatever the engine would make of it."""
     transition = Transition(state, (), decision, before=done.session.state, forced=True)
-    done.session = evolve(rules, done.session, event.but(transition=transition))
+    done.session = evolve(rules, done.session, event.replace(transition=transition))
 
 
 def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
@@ -145,7 +145,7 @@ def _answered(
         decision = decision_of(step.at, "recording", target)
     elif isinstance(event, ev.RecoveryStart):
         decision = decision_of(step.at, "repair", None)
-    told = event.but(text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None)
+    told = event.replace(text=text, artifact=artifact, meta={}, pinned=None, by=None, thinking=None, cut=None)
     _take(done, rules, told, state, decision)
 
 
@@ -159,7 +159,7 @@ def _ended(done: Recording, rules: Rules, event: ev.CastEnd) -> None:
     failure = Failure(event.kind or "recorded_failure", message, state.at.socket if state.at else None)
     over = _over(state, "aborted" if aborted else "failed")._replace(failure=failure)
     decision = decision_of(state.at, "failure", None)._replace(failure=failure)
-    told = event.but(kind=failure.kind)
+    told = event.replace(kind=failure.kind)
     _take(done, rules, told, over, decision if state.waiting_at else None)
 
 
@@ -410,7 +410,7 @@ def write_events(
     try:
         made = RunDir(path, sync=sync)
         made.write_json(CONFIG, dict(rules.graph.document))
-        start = start.but(place=place_of(path))
+        start = start.replace(place=place_of(path))
         session = begin_session(rules, start)
         lines = lines_of([start], session, made)
         for event in events:

@@ -389,7 +389,7 @@ class _Reader:
             return
         if isinstance(event, ev.Output | ev.SocketRecommitted) and event.text is None:
             try:
-                event = event.but(text=self._text_of(event))
+                event = event.replace(text=self._text_of(event))
             except MateriaError as error:
                 if self.strict or not isinstance(event, ev.Output):
                     raise
@@ -413,7 +413,7 @@ class _Reader:
 
     def _forced(self, event: ev.Event, transition: Transition) -> None:
         """Fold an event that went as the engine would not."""
-        self._fold(event.but(transition=transition._replace(before=self.session.state, forced=True)))
+        self._fold(event.replace(transition=transition._replace(before=self.session.state, forced=True)))
 
     def _remember(self, event: ev.Event) -> None:
         """Keep what says later why a visit failed, and whether the next start may be anywhere."""
@@ -468,7 +468,7 @@ class _Reader:
             )
             self.done.differences.append(Difference(at.step, f"took item {key}", f"takes item {found}", why))
         elif found == key and event.visit in (at.visit, None):
-            self._fold(event.but(transition=step._replace(before=state)))
+            self._fold(event.replace(transition=step._replace(before=state)))
             return
         self._forced(event, _forced_entry(self.rules, state, recorded, event))
 
@@ -500,12 +500,12 @@ class _Reader:
 
     def _lost(self, event: ev.Output) -> None:
         """Go on without an output that cannot be read: the step is shown, what it did is not known."""
-        event, at = event.but(text=""), self.session.state.waiting_at
+        event, at = event.replace(text=""), self.session.state.waiting_at
         if not isinstance(event, ev.SocketComplete) or at is None:
             self._output(event)
         else:
             known = event.next if event.next in self.rules.sockets else END
-            lost = event.but(meta={}, pinned=None, by=None, thinking=None, cut=None)
+            lost = event.replace(meta={}, pinned=None, by=None, thinking=None, cut=None)
             self._forced(lost, Transition(self.session.state._replace(status="ready", next=known)))
             self.free = True
 
@@ -566,7 +566,7 @@ class _Reader:
         message = "the recording does not say why" if event.error is None else event.error
         if event.kind == recovery.ABORTED or (event.kind is None and message.strip().lower() == "aborted"):
             if state.status in ("ready", "waiting", "held"):
-                ended = event.but(kind=recovery.ABORTED, error=message)
+                ended = event.replace(kind=recovery.ABORTED, error=message)
                 self._forced(ended, recovery.abort(state, message))
         elif state.status == "waiting":
             self._failed_visit(event, state, message)
@@ -615,7 +615,7 @@ class _Reader:
         )
         first = step.events[0]
         assert isinstance(first, ev.Output)  # noqa: S101 - what an output leads to begins with it
-        self._forced(first.but(text=text, artifact=name, ts=event.ts), step)
+        self._forced(first.replace(text=text, artifact=name, ts=event.ts), step)
         return True
 
     def _failed_between(self, event: ev.CastEnd, state: CastState, message: str) -> None:

@@ -152,7 +152,7 @@ def test_the_end_tells_what_is_odd_about_the_cast():
 def test_a_file_that_an_output_names_and_is_not_there_is_told_behind_it():
     cast = Folded(CHAIN).do(decide.enter)
     made = decide.answer(cast.rules, cast.session, decide.Answer("done"), 7)
-    output, lacking = decide.lacking(made, ("a.py",))
+    output, lacking = decide.with_missing_evidence(made, ("a.py",))
     assert (output.type, lacking.type, lacking.paths, lacking.ts) == (
         "socket_complete",
         "evidence_missing",

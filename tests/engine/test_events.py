@@ -147,12 +147,12 @@ def test_an_event_takes_its_fields_and_no_others_and_does_not_change():
     with pytest.raises(TypeError, match="has no \\['wage'\\]"):
         SocketComplete(wage=1)
     with pytest.raises(TypeError, match="wage"):
-        SocketComplete().but(wage=1)
+        SocketComplete().replace(wage=1)
     event = SocketComplete(visit=1, ts=5)
     with pytest.raises(AttributeError, match="visit"):
         event.visit = 2
     assert event == SocketComplete(visit=1, ts=9) != SocketComplete(visit=2, ts=5)
-    assert event.but(visit=3) == SocketComplete(visit=3)
+    assert event.replace(visit=3) == SocketComplete(visit=3)
     assert repr(event) == "SocketComplete(visit=1)"
     assert copy.deepcopy(event) == event
     assert event.about == {}

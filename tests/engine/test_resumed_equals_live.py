@@ -174,7 +174,7 @@ def folds(cast, lines):
     for line in lines:
         event = from_json(line.type, line.data, line.ts)
         if isinstance(event, (Output, SocketRecommitted)) and event.text is None:
-            event = event.but(text=(cast.run_dir / event.artifact).read_text())
+            event = event.replace(text=(cast.run_dir / event.artifact).read_text())
         session = evolve(cast.runner.rules, session, event)
         yield session
 

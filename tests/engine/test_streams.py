@@ -105,7 +105,7 @@ def by_lane(events):
     last = max(n for n, one in enumerate(events) if one.lane)
     lanes = {}
     for one in events[first : last + 1]:
-        lanes.setdefault(one.lane, []).append(one.but(transition=None))
+        lanes.setdefault(one.lane, []).append(one.replace(transition=None))
     return events[:first], lanes, events[last + 1 :]
 
 
