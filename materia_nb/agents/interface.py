@@ -26,9 +26,9 @@ from typing import (
 from materia_nb.agents.tools import MoreTools
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.decide import Answer
+from materia_nb.engine.prompt_context import PromptPart
 from materia_nb.engine.state import NOTHING, Handoff, Mode
 from materia_nb.engine.state import Usage as StepUsage
-from materia_nb.engine.told import PromptPart
 from materia_nb.errors import MateriaError, close_match, named_error, outgoing_line
 from materia_nb.handoff.runtime_rules import Grant
 from materia_nb.jsonvalue import JSON, compact

@@ -42,10 +42,10 @@ from materia_nb.engine.decide import Answer
 from materia_nb.engine.events import Event, Events, from_json
 from materia_nb.engine.evolve import fold
 from materia_nb.engine.outputs import CORRECT_THE_UTILITY
+from materia_nb.engine.prompt_context import current_handoffs
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, branch_suffix, output_name, pending_here
 from materia_nb.engine.state import NOTHING, UNREPORTED, CastState, Failure, Usage, Visit
-from materia_nb.engine.told import current
 from materia_nb.errors import MateriaError, named_error, scrubbed, scrubbed_json
 from materia_nb.handoff.base import BASE
 from materia_nb.jsonvalue import JSON, MISSING, compact, thawed
@@ -106,7 +106,7 @@ def turn_of(  # noqa: PLR0913 - all that a turn is made of, by name
         item=item.value if item else None,
         state=state.data,
         last=None if value is MISSING else value,
-        handoffs=lambda: current(state),
+        handoffs=lambda: current_handoffs(state),
         conversation=session.said if session.spoken else (),
         meta=session.spoken[-1].meta if session.spoken else NOTHING,
         item_key=item.key if item else None,

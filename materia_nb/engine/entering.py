@@ -10,6 +10,7 @@ from materia_nb.engine.events import CastEnd, SocketStart, Transition, stop_cast
 from materia_nb.engine.items import begin_item, list_at, show_only
 from materia_nb.engine.limits import cycles_allowed, cycles_failed, edge_use, enter_path
 from materia_nb.engine.prompt import Prompt, work_prompt
+from materia_nb.engine.prompt_context import PromptContext
 from materia_nb.engine.routing import Decision, Passed, about, decision_of
 from materia_nb.engine.rules import ASKED_LATER, Rules, SocketRules
 from materia_nb.engine.state import (
@@ -24,7 +25,6 @@ from materia_nb.engine.state import (
     Visit,
     waiting_visit,
 )
-from materia_nb.engine.told import Told
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.base import UNKNOWN, KnowledgeUpdate, Task, TurnFacts
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen
@@ -296,7 +296,7 @@ def first_prompt(rules: Rules, here: SocketRules, state: CastState, visit: Visit
     if here.teller is not None:
         given = {"agent_id": agent_id(state.request, visit.socket), **given_to(rules, here, state)}
     last = rules.sockets.get(state.last_socket) if state.last_socket is not None else None
-    told = Told(here.placed, visit, state, None if last is None else last.socket)
+    told = PromptContext(here.context, visit, state, None if last is None else last.socket)
     return work_prompt(
         told,
         here.prompt(state, visit.item),

@@ -7,7 +7,13 @@ from typing import Final
 
 from materia_nb.engine.bounded import NOTICE_CHARS
 from materia_nb.engine.followup import cut_to
-from materia_nb.engine.told import AROUND_AT_LEAST, PartName, PromptPart, Room, Told
+from materia_nb.engine.prompt_context import (
+    AROUND_AT_LEAST,
+    PartName,
+    PromptBudget,
+    PromptContext,
+    PromptPart,
+)
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.base import Issue
 from materia_nb.jsonvalue import JSON, pretty, without_points
@@ -107,7 +113,7 @@ _GIVING_WAY: Final = (
 
 
 def work_prompt(
-    told: Told,
+    told: PromptContext,
     instruction: str,
     task: str,
     wanted: str,
@@ -134,12 +140,12 @@ def work_prompt(
     elif wanted:
         after.append(PromptPart("return", wanted))
 
-    def written(room: Room, note: str = "") -> Prompt:
+    def written(room: PromptBudget, note: str = "") -> Prompt:
         before, behind = told.parts(room)
         asked = PromptPart("task", task, note, quotes=task != instruction)
         return Prompt((*before, asked, *behind, *after), instruction, reasons, told.here.form)
 
-    room = Room()
+    room = PromptBudget()
     prompt = written(room)
     over = len(prompt.text) - most
     for field, name in _GIVING_WAY:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from materia_nb.engine.items import Source, Template, compile_source, template, walk_of
+from materia_nb.engine.prompt_context import SocketContext, socket_context
 from materia_nb.engine.state import Mode, Walk
-from materia_nb.engine.told import Placed, placed
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol
 from materia_nb.handoff.checks import requirements
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen, split_path
@@ -49,7 +49,7 @@ class SocketRules:
             what was made, has files of its own, or can make answers up.
         write: how an object that is its answer is written; None for plain JSON.
         needs_facts: whether its protocol wants to know anything of the turn; ``sees_changes``, which files changed.
-        placed: what its agent is told of the cast at every visit, and ``task`` the materia's prompt with what others wrote
+        context: what its agent is told of the cast at every visit, and ``task`` the materia's prompt with what others wrote
             quoted (R50).
         asked_again: whether an edge sends work back to its agent, so that its last answer is kept (R50).
     """
@@ -80,7 +80,7 @@ class SocketRules:
     write: Callable[[Mapping[str, JSON]], str] | None
     needs_facts: bool
     sees_changes: bool
-    placed: Placed
+    context: SocketContext
     task: Template
     asked_again: bool
 
@@ -174,7 +174,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)
     ]
     maker = spoken if spoken.has("sample_outputs") else None
-    here = placed(socket, graph)
+    here = socket_context(socket, graph)
     return SocketRules(
         socket=socket,
         first_mode="draft" if socket.materia.multi_turn and not socket.is_utility else "work",
@@ -208,7 +208,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         write=maker.write if maker is not None and wanted.parse == "json" else None,
         needs_facts=spoken.needs_facts,
         sees_changes=spoken.needs_changed_files,
-        placed=here,
+        context=here,
         task=template(socket.materia.prompt, frozenset() if here.form == "plain" else here.own.quoting),
         asked_again=not socket.is_utility
         and any(

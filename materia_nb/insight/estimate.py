@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.engine import entering, outputs
 from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.prompt_context import HEADINGS, tokens_of
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import NOTHING, CastState, Pin
-from materia_nb.engine.told import HEADINGS, tokens_of
 from materia_nb.errors import MateriaError, usage_error
 from materia_nb.handoff.base import SAMPLE
 from materia_nb.insight.odds import Chance, Chances, PerSocket, at, chances_of, check_given, drawn

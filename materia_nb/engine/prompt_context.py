@@ -1,6 +1,6 @@
 """What an agent is told of a cast in a first turn: part by part, each value once, nothing stale, the newest kept (R50).
 
-:class:`Told` holds what there is to tell and the :class:`Room` for it; each part is a function that returns text.
+:class:`PromptContext` holds what there is to tell and the :class:`PromptBudget` for it; each part is a function that returns text.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class PromptPart(NamedTuple):
 # -- what the materia's own prompt tells ---------------------------------------------------------
 
 
-class Expanded(NamedTuple):
+class PromptVariables(NamedTuple):
     """What a materia's own prompt tells by its variables.
 
     ``paths`` are those in the state, the empty one for the whole state, ``fields`` the fields of the output before,
@@ -127,7 +127,7 @@ class Expanded(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _expanded_by(prompt: str, shown: tuple[tuple[str, ...], ...]) -> Expanded:
+def _prompt_variables(prompt: str, shown: tuple[tuple[str, ...], ...]) -> PromptVariables:
     """Look up what the variables of a materia prompt tell (R31); ``shown`` are the paths under which the item is (R12)."""
     names = {name for _, _, name in variables(prompt)} - {""}
     paths, item, fields, quoting = set(), set(), set(), set()
@@ -149,7 +149,7 @@ def _expanded_by(prompt: str, shown: tuple[tuple[str, ...], ...]) -> Expanded:
             continue
         quoting.add(name)
         paths.add(path)
-    return Expanded(
+    return PromptVariables(
         "request" in names,
         bool(names & {"lastOutput", "lastJson"}),
         frozenset(fields),
@@ -159,7 +159,7 @@ def _expanded_by(prompt: str, shown: tuple[tuple[str, ...], ...]) -> Expanded:
     )
 
 
-class Placed(NamedTuple):
+class SocketContext(NamedTuple):
     """What is the same at every visit of a socket's agent: its place, what it is told, what its own prompt tells.
 
     ``kept`` are the paths in the state at which an assignment of any socket keeps a whole output.
@@ -169,14 +169,14 @@ class Placed(NamedTuple):
     alone: bool
     generator: bool
     told: CastContext
-    own: Expanded
+    own: PromptVariables
     list_path: tuple[str, ...]
     cursor: str | None
     form: PromptForm
     kept: tuple[tuple[str, ...], ...]
 
 
-def placed(socket: Socket, graph: Graph, form: PromptForm = "md") -> Placed:
+def socket_context(socket: Socket, graph: Graph, form: PromptForm = "md") -> SocketContext:
     """Work out what the agent of a socket is told of the cast at every visit; ``form`` is that of its model's profile."""
     materia, iterator = socket.materia, socket.iterator
     label = cut_to(" ".join(materia.label.split()), _LABEL_CHARS)
@@ -186,12 +186,12 @@ def placed(socket: Socket, graph: Graph, form: PromptForm = "md") -> Placed:
         names.append("workItem")
     walks = [loop.iterator for loop in graph.loops.values() if loop.iterator is not None]
     aliases = tuple(tuple(name.split(".")) for name in names) if iterator else (("item",),)
-    return Placed(
+    return SocketContext(
         f"You are {named}, placed at {socket.id} in the loadout {graph.name}.",
         len(graph.sockets) == 1,
         socket.is_generator,
         socket.cast_context,
-        _expanded_by(materia.prompt, aliases),
+        _prompt_variables(materia.prompt, aliases),
         state_path(iterator.items) if iterator else (),
         next((walk.cursor for walk in walks if state_path(walk.items) == ("workItems",)), None),
         socket.prompt_form or form,
@@ -207,7 +207,7 @@ def placed(socket: Socket, graph: Graph, form: PromptForm = "md") -> Placed:
 # -- what there is to tell, and how much of it -----------------------------------------------------
 
 
-class Room(NamedTuple):
+class PromptBudget(NamedTuple):
     """How many characters the parts may take that give way where a prompt is too long."""
 
     state: int = STATE_CHARS
@@ -218,18 +218,18 @@ class Room(NamedTuple):
     titles: int | None = None
 
 
-class Told(NamedTuple):
+class PromptContext(NamedTuple):
     """What a first turn has to tell. It is written only when somebody reads it, since many agents never do.
 
     ``previous`` is the socket that was completed just before.
     """
 
-    here: Placed
+    here: SocketContext
     visit: Visit
     state: CastState
     previous: Socket | None
 
-    def parts(self, room: Room) -> tuple[list[PromptPart], list[PromptPart]]:
+    def parts(self, room: PromptBudget) -> tuple[list[PromptPart], list[PromptPart]]:
         """Write the parts that stand before the task, and those that stand behind it."""
         kept = tuple(one for one in self.state.follow_up if not one.settled)
         reasons = shown_to(kept, self.visit.socket, self.visit.item)
@@ -263,7 +263,7 @@ class Told(NamedTuple):
             return PromptPart("request", "", "it is empty")
         return PromptPart("request", self.quoted(text), tells=(("request", ""),))
 
-    def _where(self, room: Room) -> PromptPart:
+    def _where(self, room: PromptBudget) -> PromptPart:
         here = self.here
         if not here.told.place:
             return PromptPart("place", "", "castContext leaves it out")
@@ -292,7 +292,9 @@ class Told(NamedTuple):
             written = _one_line(value if isinstance(value, str) else pretty(without_points(value)))
             yield f"Within {one.item.key}: {cut_to(written, STRING_CHARS)}"
 
-    def _list_inside(self, item: Item, room: Room) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
+    def _list_inside(
+        self, item: Item, room: PromptBudget
+    ) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
         items, lines = self._own_list(), list[str]()
         if self.here.told.items == "none":
             return lines, "castContext leaves the list out", ()
@@ -338,7 +340,7 @@ class Told(NamedTuple):
             return found
         return list_at(shown[-1].walk.iterator.items, self.state, outer)
 
-    def _list_outside(self, room: Room) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
+    def _list_outside(self, room: PromptBudget) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
         items = self.state.data.get("workItems")
         if not isinstance(items, list) or not items:
             return [], "", ()
@@ -371,7 +373,7 @@ class Told(NamedTuple):
 
     # -- state
 
-    def _state(self, room: Room, before: Answered | None) -> PromptPart:
+    def _state(self, room: PromptBudget, before: Answered | None) -> PromptPart:
         told = self.here.told.state
         if told is False:
             return PromptPart("state", "", "castContext leaves it out")
@@ -422,13 +424,15 @@ class Told(NamedTuple):
     def _entry_at(self, step: int) -> Handoff | None:
         return next((entry for entry in reversed(self.state.handoffs.entries) if entry.step == step), None)
 
-    def _handoffs(self, room: Room, told: set[int]) -> PromptPart:
+    def _handoffs(self, room: PromptBudget, told: set[int]) -> PromptPart:
         wanted = self.here.told.handoffs
         if wanted is False:
             return PromptPart("handoffs", "", "castContext leaves them out")
         if why := self.here.own.variable_of(("context",)):
             return PromptPart("handoffs", "", f"your own prompt tells them: {why}")
-        entries = [entry for entry in current(self.state) if entry.step not in told or not entry.step]
+        entries = [
+            entry for entry in current_handoffs(self.state) if entry.step not in told or not entry.step
+        ]
         if not entries:
             return PromptPart("handoffs", "", "there is none that no other part tells")
         bound = HANDOFFS_INSIDE if self.visit.item is not None else HANDOFFS_OUTSIDE
@@ -477,7 +481,7 @@ class Told(NamedTuple):
 
     # -- the output just before
 
-    def _output(self, room: Room, reasons_of: set[int]) -> PromptPart:
+    def _output(self, room: PromptBudget, reasons_of: set[int]) -> PromptPart:
         state, here, last = self.state, self.here, self.previous
         why = (
             "castContext leaves it out"
@@ -501,7 +505,7 @@ class Told(NamedTuple):
             return PromptPart("previous", "", "why it came back is told below")
         return self._json_output(room, last, of)
 
-    def _json_output(self, room: Room, last: Socket, of: str) -> PromptPart:
+    def _json_output(self, room: PromptBudget, last: Socket, of: str) -> PromptPart:
         """What a JSON output said of ``satisfied``, and those of its fields that no other part tells."""
         state, note = self.state, ""
         lines = [f"{of} said {state.last_result.asked}."] if state.last_result in YES_OR_NO else []
@@ -573,7 +577,7 @@ class Told(NamedTuple):
         item = self.visit.item
         return self.state.answers.get((self.visit.socket, item.id if item else None))
 
-    def _answer(self, room: Room, before: Answered | None) -> PromptPart:
+    def _answer(self, room: PromptBudget, before: Answered | None) -> PromptPart:
         if before is None:
             return PromptPart("before", "", "the work did not come back")
         if before.step == self.state.last_step:
@@ -630,7 +634,7 @@ class Told(NamedTuple):
         return text if self.here.form == "plain" else quoted(text)
 
 
-def current(state: CastState) -> tuple[Handoff, ...]:
+def current_handoffs(state: CastState) -> tuple[Handoff, ...]:
     """Return the handoffs that still hold, oldest first, of the newest 500."""
     return records(state.handoffs, context_of(state.data))[-SCANNED:]
 

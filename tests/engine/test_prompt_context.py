@@ -18,7 +18,7 @@ from materia_nb.engine.bounded import (
     middle,
     state_json,
 )
-from materia_nb.engine.told import CONTEXTS_CHARS, HANDOFFS_INSIDE
+from materia_nb.engine.prompt_context import CONTEXTS_CHARS, HANDOFFS_INSIDE
 from materia_nb.loadout import check_config
 from materia_nb.loadout.graph import CAST_CONTEXTS
 

@@ -75,7 +75,7 @@ def documents(draw):
     return made
 
 
-class Told:
+class PromptContext:
     """A cast without a disk whose every value is marked."""
 
     def __init__(self, rules, seed):
@@ -206,7 +206,7 @@ class Told:
         self.bounds_kept(prompt)
 
     def own(self):
-        return self.rules.sockets[self.state.at.socket].placed.own
+        return self.rules.sockets[self.state.at.socket].context.own
 
     def told_once(self, prompt):
         """What an author's own prompt tells by a variable, and what an excerpt of an output quotes, is theirs."""
@@ -305,7 +305,7 @@ def marks(part):
 
 
 def play(rules, seed, steps=70):
-    cast = Told(rules, seed)
+    cast = PromptContext(rules, seed)
     for _ in range(steps):
         if cast.state.status not in ("ready", "waiting"):
             break
