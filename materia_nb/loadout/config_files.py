@@ -20,12 +20,19 @@ from materia_nb.errors import MateriaError, close_match
 from materia_nb.file_io import read_plain, replace_file
 from materia_nb.jsonvalue import JSON
 
-_MOST_YAML: Final = 150_000
+_MAX_YAML: Final = 150_000
 """Characters of YAML that are read; its parser takes some 20 microseconds for each."""
-_MOST_JSON5: Final = 50_000
+_MAX_JSON5: Final = 50_000
 """Characters that the parser for all of JSON5 is given; comments and trailing commas need no such bound."""
-_MOST_JSON_VALUES: Final = 2_000_000
-_MOST_DEPTH: Final = 500
+_MAX_JSON_VALUES: Final = 2_000_000
+_MAX_YAML_VALUES: Final = 200_000
+"""Maximum values of a YAML document with every alias written out: a text of 1 kB can stand for billions."""
+_MAX_TEXT: Final = 50_000_000
+"""Maximum characters of all texts and keys together, aliases written out."""
+_MAX_DEPTH: Final = 500
+_NO_BREAK_SPACE: Final = "\u00a0"
+_MAX_REASON: Final = 200
+"""Maximum characters of an error of a YAML or JSON library that a message repeats."""
 
 
 class ParseError(Exception):
@@ -80,10 +87,10 @@ def _parse_jsonc(text: str) -> JSON:
         strict = error
     if "twice" in strict.what:
         raise strict
-    if len(text) > _MOST_JSON5:
+    if len(text) > _MAX_JSON5:
         raise ParseError(
             strict.what,
-            f"of JSON5, a text of more than {_MOST_JSON5:,} characters may have comments and trailing commas only",
+            f"of JSON5, a text of more than {_MAX_JSON5:,} characters may have comments and trailing commas only",
             strict.line,
             strict.column,
         )
@@ -100,9 +107,9 @@ def _parse_jsonc(text: str) -> JSON:
 
 def parse_yaml(text: str) -> JSON:
     """Parse YAML 1.2 (``on`` and ``yes`` are text) that holds JSON values only. Raises ParseError."""
-    if len(text) > _MOST_YAML:
+    if len(text) > _MAX_YAML:
         raise ParseError(
-            f"the YAML has more than {_MOST_YAML:,} characters", "write so large a config as JSON"
+            f"the YAML has more than {_MAX_YAML:,} characters", "write so large a config as JSON"
         )
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -114,7 +121,7 @@ def parse_yaml(text: str) -> JSON:
         document = reader.load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark
-        what = str(error.problem or error.context or "it cannot be parsed").splitlines()[0]
+        what = str(error.problem or error.context or "it cannot be parsed").splitlines()[0][:_MAX_REASON]
         twice = "duplicate key" in what
         hint = "keep one of the two keys" if twice else "check indentation, colons and quotes there"
         place = (0, 0) if mark is None else (mark.line + 1, mark.column + 1)
@@ -123,9 +130,21 @@ def parse_yaml(text: str) -> JSON:
         raise ParseError("the YAML is nested too deeply", "a config has a few levels only") from error
     except (YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
         # the library lets errors of its constructors through, such as that of an impossible date
-        what = next(iter(str(error).splitlines()), type(error).__name__)
+        what = next(iter(str(error).splitlines()), type(error).__name__)[:_MAX_REASON]
         raise ParseError(f"this is not YAML: {what}", "put unusual values into quotes") from error
-    return _with_whole_characters(text, _bounded_json(document))
+    _bounded_json(document, _MAX_YAML_VALUES)
+    if _NO_BREAK_SPACE in text:
+        _check_indentation(document)
+    return _with_whole_characters(text, document)
+
+
+def _check_indentation(document: JSON) -> None:
+    """Raise ParseError if no-break spaces, as web pages have them, were meant as indentation."""
+    for keys, value in _walk(document):
+        for key in value if isinstance(value, dict) else ():
+            if key.lstrip(" ").startswith(_NO_BREAK_SPACE):
+                what = f"the key {key.strip()!r} in {_path(keys)} is indented with no-break spaces"
+                raise ParseError(what, "replace each no-break space (U+00A0) by a space")
 
 
 @cache
@@ -145,28 +164,35 @@ def _constructor() -> type:
     return Constructor
 
 
-def _bounded_json(document: JSON) -> JSON:
-    """Return the document if it is plain JSON of a sane size. Raises ParseError with the path of what is not.
+def _bounded_json(document: JSON, max_values: int = _MAX_JSON_VALUES) -> JSON:
+    """Return the document if it is plain JSON of a reasonable size.
 
-    YAML can say the same node in many places, even inside itself: what counts is the size written out.
+    YAML aliases repeat a value in many places, even inside itself, so each place counts.
+
+    Raises:
+        ParseError: the document is too large or too deep, or holds a value that JSON does not have.
     """
+    characters = 0
     for count, (keys, value) in enumerate(_walk(document)):
-        if len(keys) > _MOST_DEPTH:
+        if len(keys) > _MAX_DEPTH:
             raise ParseError("the config is nested too deeply", "a config has a few levels only")
-        if count >= _MOST_JSON_VALUES:
-            what = f"the config has more than {_MOST_JSON_VALUES:,} values"
-            raise ParseError(what, "a config is much smaller: is it the right text?")
         if isinstance(value, dict):
             wrong = next((key for key in value if not isinstance(key, str)), None)
             if wrong is not None:
-                raise ParseError(
-                    f"the key {wrong!r} in {_path(keys)} is not text", f"put it into quotes: {str(wrong)!r}"
-                )
+                key = repr(wrong)[:_MAX_REASON]
+                raise ParseError(f"the key {key} in {_path(keys)} is not text", "put the key into quotes")
+            characters += sum(map(len, value))
+        elif isinstance(value, str):
+            characters += len(value)
         elif isinstance(value, float) and not math.isfinite(value):
             raise ParseError(f"{_path(keys)} is {value}, which JSON does not have", "write a finite number")
-        elif value is not None and not isinstance(value, list | str | bool | int | float):
+        elif value is not None and not isinstance(value, list | bool | int | float):
             what = f"{_path(keys)} is a {type(value).__name__}, which JSON does not have"
-            raise ParseError(what, f"put it into quotes to make it text: {str(value)!r}")
+            raise ParseError(what, f"put it into quotes to make it text: {str(value)[:_MAX_REASON]!r}")
+        if count >= max_values or characters > _MAX_TEXT:
+            bound = f"{max_values:,} values" if count >= max_values else f"{_MAX_TEXT:,} characters"
+            hint = "remove the aliases (*name) if there are any: each of them counts as a copy"
+            raise ParseError(f"the config has more than {bound}", hint)
     return document
 
 
@@ -289,7 +315,7 @@ def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, in
         source: the path of the finding, such as ``Socket-1.edges[0].to``.
         loadout: the loadout that the path begins in; None for the config.
     """
-    if len(text) > _MOST_YAML:
+    if len(text) > _MAX_YAML:
         return 1, len(source)
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
@@ -343,7 +369,7 @@ ENDINGS: Final[dict[str, _Format]] = {
     ".yaml": "yaml",
     ".yml": "yaml",
 }
-_MOST_CONFIG_BYTES: Final = 50_000_000
+_MAX_CONFIG_BYTES: Final = 50_000_000
 _CONFIG_KIND: Final = "config"
 
 
@@ -484,10 +510,10 @@ def _check_plain(path: Path) -> None:
 
 def _text_of(path: Path) -> str:
     try:
-        data = read_plain(path, _MOST_CONFIG_BYTES, follow=True)
+        data = read_plain(path, _MAX_CONFIG_BYTES, follow=True)
     except OSError as error:
         if error.errno == errno.EFBIG:
-            what = f"the file has more than {_MOST_CONFIG_BYTES:,} bytes"
+            what = f"the file has more than {_MAX_CONFIG_BYTES:,} bytes"
             raise config_error(what, path, "a config is much smaller: is it the right file?") from error
         raise _os_error("read", path, error) from error
     try:

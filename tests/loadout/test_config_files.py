@@ -146,10 +146,46 @@ def test_faults_of_yaml(text, what):
     assert what.lower() in error.what.lower()
 
 
-def test_yaml_that_grows_without_end_is_refused():
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
-    assert "more than" in fault("\n".join(lines), "yaml").what
+def _lists(width, depth):
+    repeat = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * width)}]" for n in range(1, depth)]
+    return "\n".join(["a0: &a0 [" + "x, " * width + "]", *repeat])
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        (_lists(10, 9), "more than 200,000 values"),
+        (_lists(400, 3), "more than 200,000 values"),
+        (
+            "a0: &a0 {k: 1}\n"
+            + "\n".join(f"a{n}: &a{n} {{b: *a{n - 1}, c: *a{n - 1}}}" for n in range(1, 60)),
+            "values",
+        ),
+        ("a: &a " + "x" * 70_000 + "\nb: [" + "*a, " * 10_000 + "]", "more than 50,000,000 characters"),
+        ("a: &a {b: [*a]}", "nested too deeply"),
+        ("a: " + "[" * 600 + "]" * 600, "nested too deeply"),
+        ("- " * 20_000, "nested too deeply"),
+        ("? " * 20_000, "nested too deeply"),
+    ],
+    ids=["lists", "wide", "objects", "text", "cycle", "flow", "block", "key-blocks"],
+)
+def test_yaml_that_grows_without_end_is_refused_in_bounded_memory(text, reason):
+    tracemalloc.start()
+    assert reason in fault(text, "yaml").what
+    memory = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert memory < 120_000_000
+
+
+def test_aliases_of_a_reasonable_size_are_read():
+    assert read_text("a: &a [1]\nb: [*a, *a]", "yaml") == {"a": [1], "b": [[1], [1]]}
+
+
+@pytest.mark.parametrize("indent", ["\u00a0\u00a0", " \u00a0", "\u00a0 "])
+def test_no_break_spaces_as_indentation_are_named(indent):
+    error = fault(f"entry: A\nsockets:\n{indent}A:\n{indent}{indent}materia: P\n", "yaml")
+    assert "no-break space" in error.what
+    assert read_text(f"a: |\n  {indent}b: c\n'x{indent}y': 1", "yaml")["a"].endswith("b: c\n")
 
 
 @given(st.text(), st.sampled_from([None, "json", "jsonc", "yaml"]))
