@@ -178,6 +178,11 @@ class Config(Model):
         "Whether the thinking of agents is saved with the cast.", "R49", default=True
     )
     active_loadout_id: object = config_field("Kept for the reference's editor.")
+    default_loadout_id: object = config_field("Kept for the reference engine.")
+    default_save_target: object = config_field("Kept for the reference's editor.")
+    pi_materia: object = config_field("Kept for the reference engine's migrations.", shape="object")
+    role_generation: object = config_field("Kept for the reference's editor.", shape="object")
+    webui: object = config_field("Kept for the reference's editor.", shape="object")
     compaction: object = config_field(
         "Compaction in the reference's host.", shape="object", ignored="it belongs to another host"
     )

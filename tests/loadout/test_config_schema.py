@@ -179,3 +179,16 @@ def test_a_config_may_name_its_schema():
     report = check_config(document)
     assert report.ok
     assert [hint.source for hint in report.hints if hint.code == "unknown-field"] == []
+
+
+def test_what_the_reference_engine_writes_around_loadouts_is_no_unknown_field():
+    written = {
+        "piMateria": {"schemaVersion": 2, "migrations": []},
+        "defaultLoadoutId": "default:ask",
+        "defaultSaveTarget": "user",
+        "roleGeneration": {"enabled": True},
+        "webui": {"port": 7331},
+    }
+    report = check_config(whole() | written).strict()
+    assert report.ok
+    assert not {hint.source for hint in report.hints} & written.keys()
