@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from traceback import format_exception
 from typing import Any, Final
+from unicodedata import normalize
 from urllib.parse import quote, quote_plus
 
 _COMPARED: Final = 200  # characters of a name: comparing takes the square of it
@@ -126,11 +127,20 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = sorted(set(known))
     match = close_match(name, names)
     if match:
-        return f"did you mean {match!r}?"
+        alike = _look_alike(name, match)
+        return f"did you mean {match!r}?" + (f" The two differ: {name!a} and {match!a}" if alike else "")
     if not names:
         return "there are none"
     shown = ", ".join(map(outgoing_line, names[:10]))
     return f"choose one of: {shown}" + (", ..." if len(names) > 10 else "")
+
+
+def _look_alike(name: str, other: str) -> bool:
+    """True if two texts differ only in characters outside ASCII, as in how an umlaut is composed."""
+    if normalize("NFC", name) == normalize("NFC", other):
+        return name != other
+    differing = [a + b for a, b in zip(name, other, strict=False) if a != b]
+    return len(name) == len(other) and bool(differing) and not any(pair.isascii() for pair in differing)
 
 
 def one_of_words(names: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from materia_nb.cast.views.loadout_views import LoadoutView, loadouts_view
 from materia_nb.display.blocks import Block, Shown
-from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
+from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.file_io import replace_file
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
@@ -473,7 +473,11 @@ class Loadouts(Mapping[str, str], Shown):
                 hint=f"load {label} again; one file at a time is loaded",
                 kind="unknown_loadout",
             )
-        needs_one_of(name, names, f"There is no loadout {name!r}.", "unknown_loadout")
+        if name not in names:
+            chosen = self.config.document.get("activeLoadout") == name
+            where = f"activeLoadout in {self.config.origin('setting', 'activeLoadout')}" if chosen else None
+            what, hint = f"There is no loadout {name!r}.", did_you_mean(name, names)
+            raise MateriaError(what, where=where, hint=hint, kind="unknown_loadout")
         return name
 
 

@@ -352,3 +352,12 @@ def test_run_directories_are_never_outside_the_project_directory(tmp_path, proje
     loadouts.load({**config, "artifactDir": "in/the project"})
     assert loadouts.casts_root == project / "in/the project"
     assert not [*(tmp_path / "elsewhere").iterdir()]
+
+
+def test_a_loadout_that_a_file_chooses_and_no_layer_has_is_an_error_that_names_the_file(tmp_path):
+    (tmp_path / ".pi").mkdir()
+    project_file = tmp_path / ".pi" / "pi-materia.json"
+    project_file.write_text('{"activeLoadout": "Hojo"}', encoding="utf-8")
+    with pytest.raises(MateriaError) as caught:
+        Workbench(tmp_path).loadouts.check()
+    assert caught.value.where == f"activeLoadout in project ({project_file})"

@@ -113,3 +113,9 @@ def test_signs_that_deceive_are_made_visible(text, shown):
 def test_words_of_any_language_stay_as_they_are(text):
     assert with_visible_signs(text) == text
     assert signs_warning(text) == ""
+
+
+@pytest.mark.parametrize("name, known", [("Pru\u0308fer", "Pr\u00fcfer"), ("\u0410gent", "\u0430gent")])
+def test_names_that_look_alike_are_told_apart(name, known):
+    assert did_you_mean(name, [known]) == f"did you mean {known!r}? The two differ: {name!a} and {known!a}"
+    assert did_you_mean("Prufer", ["Pruefer"]) == "did you mean 'Pruefer'?"
