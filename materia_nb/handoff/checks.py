@@ -15,11 +15,10 @@ from materia_nb.file_io import read_own_table
 from materia_nb.handoff.base import Issue, Requirements
 from materia_nb.jsonvalue import JSON, MISSING, get_path
 from materia_nb.loadout.graph import Socket
-from materia_nb.loadout.vocabulary import GUARDS, OF_OUTPUTS, SENDING_BACK, SIMPLE, Condition
+from materia_nb.loadout.vocabulary import GUARDS, OF_OUTPUTS, SENDING_BACK, SIMPLE, Condition, first_field
 
 SCHEDULE: Final = "parallelSchedule"
 _CANONICAL = ("workItems", "satisfied", "context")
-_FIRST_FIELD = re.compile(r"\$(?:\.([^.\[\]()*?@'\"\s,|]+)|\[\s*(?:'([^']+)'|\"([^\"]+)\")\s*\])")
 
 
 @lru_cache(maxsize=1024)
@@ -56,12 +55,6 @@ def reader(source: str) -> Callable[[JSON], JSON]:
         return matches[0] if len(matches) == 1 else matches
 
     return read
-
-
-def first_field(source: str) -> str | None:
-    """Return the top-level field that a ``$`` source allows agents to use (R8); None for ``$`` itself."""
-    match = _FIRST_FIELD.match(source)
-    return next(filter(None, match.groups()), None) if match else None
 
 
 def requirements(socket: Socket) -> Requirements:

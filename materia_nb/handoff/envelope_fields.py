@@ -30,7 +30,6 @@ from materia_nb.handoff.checks import (
     Fields,
     HandoffField,
     closed_object,
-    first_field,
     is_blank,
     is_null,
     issue_of,
@@ -38,6 +37,7 @@ from materia_nb.handoff.checks import (
 )
 from materia_nb.handoff.jsontext import NO_REASON, as_text, labelled, one_line
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.vocabulary import first_field
 
 STATUSES: Final = ("VERIFIED", "UNVERIFIED", "BLOCKED")
 _RECOMMENDATIONS: Final = ("CONTINUE", "LOOP", "DETOUR", "ESCALATE")

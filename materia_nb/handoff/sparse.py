@@ -26,7 +26,6 @@ from materia_nb.handoff.checks import (
     SCHEDULE,
     TEXT,
     closed_object,
-    first_field,
     form_words,
     list_of,
     missing_sources,
@@ -40,6 +39,7 @@ from materia_nb.handoff.runtime_rules import (
     schedule_issues,
 )
 from materia_nb.jsonvalue import JSON, FrozenDict, compact, frozen
+from materia_nb.loadout.vocabulary import first_field
 
 MOST_EXPORTS: Final = 64
 LONGEST_EXPORT: Final = 65_536

@@ -177,13 +177,6 @@ def assigns_work_items(target: str) -> bool:
     return split_path(target) == [WORK_ITEMS]
 
 
-def source_head(source: JSON) -> str:
-    """Return the top-level field that an assignment such as ``$.plan.steps`` reads, "" for none."""
-    if not isinstance(source, str) or not source.startswith("$."):
-        return ""
-    return source.removeprefix("$.").split(".")[0].split("[")[0]
-
-
 @dataclass(slots=True)
 class LoopFacts:
     """What a loop region is made of, as far as it is well formed."""

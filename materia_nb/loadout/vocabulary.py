@@ -231,6 +231,17 @@ def protocol_names() -> list[str]:
 SIMPLE: Final = re.compile(r"\$(?:\.[^.\[\]()*?@'\"\s,|]+)*")
 
 
+_FIRST_FIELD: Final = re.compile(r"\$(?:\.([^.\[\]()*?@'\"\s,|]+)|\[\s*(?:'([^']+)'|\"([^\"]+)\")\s*\])")
+
+
+def first_field(source: str) -> str | None:
+    """Return the top-level field that a ``$`` source reads, so that agents may write it (R8); None for ``$`` itself."""
+    match = _FIRST_FIELD.match(source)
+    if match is None:
+        return None
+    return match.group(1) or match.group(2) or match.group(3)
+
+
 def source_fault(source: str) -> tuple[str, str] | None:
     """Say what is wrong with a ``$`` source that is not JSONPath, and what to write; None for nothing.
 

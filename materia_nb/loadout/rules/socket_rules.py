@@ -28,7 +28,6 @@ from materia_nb.loadout.facts import (
     is_text,
     placed_materia,
     script_file,
-    source_head,
     text_or,
     variables,
 )
@@ -52,6 +51,7 @@ from materia_nb.loadout.vocabulary import (
     OWN_PROTOCOLS,
     SENDING_BACK,
     OwnProtocol,
+    first_field,
     protocol_names,
 )
 
@@ -129,7 +129,7 @@ def _obsolete_field(facts: Facts, id_: str) -> Iterator[Hint]:
     if facts.is_utility(id_):
         return
     for here, target, source in facts.assignments(id_):
-        head = source_head(source)
+        head = first_field(source) if isinstance(source, str) else None
         if head in _OBSOLETE:
             what = f"agents hand over {_OBSOLETE[head]}, not {head}"
             advice = f"read $.{_OBSOLETE[head]} instead"
@@ -319,13 +319,20 @@ def _not_finalized(facts: Facts, id_: str) -> Iterator[Hint]:
 
 @rule(SOCKET_RULES, "socket", "not-in-protocol")
 def _not_in_protocol(facts: Facts, id_: str) -> Iterator[Hint]:
-    """An assignment from a field that the agent is not asked for in its protocol."""
+    """An assignment from a field that the agent is not asked for, or from none."""
     name, own = _spoken(facts, id_)
-    if facts.is_utility(id_) or facts.gives_text(id_) or own.fields is None:
+    if facts.is_utility(id_) or facts.gives_text(id_):
         return
     for here, _, source in facts.assignments(id_):
-        head = source_head(source)
-        if head and head not in own.fields and not (head == "workItems" and facts.is_generator(id_)):
+        if not isinstance(source, str) or not source.startswith("$") or source == "$":
+            continue
+        head = first_field(source)
+        if head is None and own is not _FOREIGN:
+            what = f"{brief(source)} begins with no field, so the agent is not asked for one"
+            yield Hint(here, what, "begin with a field, such as $.plan, and search inside it: $.plan..name")
+        elif own.fields is None:
+            continue
+        elif head not in own.fields and not (head == WORK_ITEMS and facts.is_generator(id_)):
             yield Hint(
                 here,
                 f"the agent is not asked for {head} in the protocol {name}, so an output without it is refused",
